@@ -1,0 +1,185 @@
+"""Pairs of strings to batches of ids: the one place that shifts targets."""
+
+import tensorflow as tf
+
+from kseq.control_tokens import END, PAD, START
+from kseq.data.data_error import DataError
+from kseq.data.tokenizer import LONGEST_LINE, Tokenizer
+
+_DOUBLED_AT = 2 ** tf.range(5, 31, dtype=tf.int64)
+_KEY_BASE = 2**31
+_BLOCK = 64  # neighbours read, tokenized and shuffled as one element
+_MIXED = 8192  # single pairs among which the blocks dissolve
+
+
+def training_batches(
+    pairs: tf.data.Dataset,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    *,
+    batch_tokens: int,
+    max_length: int,
+    seed: int,
+    shuffle_buffer: int = 200_000,
+) -> tf.data.Dataset:
+    """An endless stream of shuffled batches for `model.fit`.
+
+    Pairs of like lengths stand in one batch, padded to a length that is a
+    multiple of 4, above 32 of 8, above 64 of 16, and so on. Its iterator can
+    be saved in a `tf.train.Checkpoint`.
+
+    Args:
+        pairs: scalar strings (source, target).
+        source_tokenizer: makes `source_ids`.
+        target_tokenizer: makes `target_ids` and labels.
+        batch_tokens: the most tokens on either side of a batch, padding
+            included; a single pair may be longer.
+        max_length: pairs with more tokens on a side, END included, are left
+            out, as are pairs with a blank side.
+        seed: of the shuffling, which is another one in every epoch.
+        shuffle_buffer: pairs held in memory, and in checkpoints, to draw
+            from; a text that is smaller is shuffled wholly.
+
+    Returns:
+        Data set of `({"source_ids", "target_ids"}, labels, sample_weight)`,
+        (B, S), (B, T), (B, T) int32 and (B, T) float32.
+
+    Raises:
+        DataError: no pair is short enough.
+
+    Example:
+    >>> lines = ["a rose is a rose", "is a rose"]
+    >>> tokenizer = Tokenizer.train(lines, 270, "bpe")
+    >>> pairs = tf.data.Dataset.from_tensor_slices((lines, lines))
+    >>> batches = training_batches(
+    ...     pairs, tokenizer, tokenizer, batch_tokens=64, max_length=32, seed=1
+    ... )
+    >>> inputs, labels, weights = next(iter(batches))
+    >>> inputs["target_ids"].shape == labels.shape
+    True
+    """
+    tokenize = _tokenization(source_tokenizer, target_tokenizer, max_length)
+    blocks = pairs.batch(_BLOCK)
+    if not any(True for _ in _examples(blocks, tokenize).take(1)):
+        raise DataError(
+            "There is no pair to train on: in each, a side is blank or longer "
+            f"than {max_length=}"
+        )
+    blocks = blocks.shuffle(1 + shuffle_buffer // _BLOCK, seed=seed).repeat()
+    examples = _examples(blocks, tokenize).shuffle(_MIXED, seed=seed)
+    return _batched(examples, batch_tokens, max_length)
+
+
+def evaluation_batches(
+    pairs: tf.data.Dataset,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    *,
+    batch_tokens: int,
+) -> tf.data.Dataset:
+    """All pairs once, whatever their length, in batches of like lengths.
+
+    Arguments and batches are those of `training_batches`; a batch is padded
+    to its own longest sequence.
+    """
+    tokenize = _tokenization(source_tokenizer, target_tokenizer)
+    return _batched(_examples(pairs.batch(_BLOCK), tokenize), batch_tokens)
+
+
+def _tokenization(source_tokenizer, target_tokenizer, max_length=None):
+    """A function from blocks of strings to blocks of ids, both with END.
+
+    With `max_length` it leaves out what is no example to train on.
+    """
+
+    def tokenize(source, target):
+        if max_length is not None:
+            good = _is_text(source) & _is_text(target)
+            source, target = source[good], target[good]
+        source = _ids(source, source_tokenizer)
+        target = _ids(target, target_tokenizer)
+        if max_length is not None:
+            good = (source.row_lengths() <= max_length) & (
+                target.row_lengths() <= max_length
+            )
+            source = tf.ragged.boolean_mask(source, good)
+            target = tf.ragged.boolean_mask(target, good)
+        return _length_keys(source, target), source, target
+
+    return tokenize
+
+
+def _is_text(lines):
+    lengths = tf.strings.length(tf.strings.strip(lines))
+    return (lengths > 0) & (lengths <= LONGEST_LINE)
+
+
+def _ids(lines, tokenizer):
+    ids = tokenizer.tokenize(lines)
+    return tf.concat([ids, tf.fill([ids.nrows(), 1], END)], axis=1)
+
+
+def _examples(blocks, tokenize):
+    """Blocks of strings -> single (key, source (S,), target (T,))."""
+    return blocks.map(
+        tokenize, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+    ).unbatch()
+
+
+def _batched(examples, batch_tokens, max_length=None):
+    def rows(key):
+        return tf.maximum(batch_tokens // tf.reduce_max(_lengths(key)), 1)
+
+    def batch(key, window):
+        lengths = tf.constant([-1, -1], tf.int64)  # of the longest
+        if max_length is not None:
+            lengths = tf.minimum(_lengths(key), max_length)
+
+        def pad(_, source, target):
+            return (
+                source.to_tensor(shape=tf.stack([-1, lengths[0]])),
+                target.to_tensor(shape=tf.stack([-1, lengths[1]])),
+            )
+
+        return window.batch(rows(key)).map(pad)
+
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.OFF
+    )
+    return (
+        examples.group_by_window(
+            lambda key, *_: key, batch, window_size_func=rows
+        )
+        .map(_shifted)
+        .prefetch(2)
+        .with_options(options)
+    )
+
+
+def _length_keys(source, target):
+    """One number for both padded lengths of each pair, (B,)."""
+    return _KEY_BASE * _padded(source.row_lengths()) + _padded(
+        target.row_lengths()
+    )
+
+
+def _lengths(key):
+    """The padded lengths (2,) in a key."""
+    return tf.stack([key // _KEY_BASE, key % _KEY_BASE])
+
+
+def _padded(lengths):
+    """The next multiples of 4, above 32 of 8, above 64 of 16, and so on."""
+    doublings = tf.math.count_nonzero(lengths[:, None] > _DOUBLED_AT, axis=1)
+    steps = tf.bitwise.left_shift(tf.constant(4, tf.int64), doublings)
+    return (lengths + steps - 1) // steps * steps
+
+
+def _shifted(source_ids, labels):
+    """(B, S) and (B, T), both with END -> what `model.fit` takes."""
+    starts = tf.fill([tf.shape(labels)[0], 1], START)
+    target_ids = tf.concat([starts, labels[:, :-1]], axis=1)
+    target_ids = tf.where(target_ids == END, PAD, target_ids)
+    inputs = {"source_ids": source_ids, "target_ids": target_ids}
+    return inputs, labels, tf.cast(labels != PAD, tf.float32)

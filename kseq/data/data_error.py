@@ -1,0 +1,13 @@
+"""The error of every file, text or vocabulary that cannot be used."""
+
+from kseq.user_error import UserError
+
+
+class DataError(UserError):
+    """What is wrong with the user's data, in one message.
+
+    Example:
+    >>> raise DataError("train.en is empty.")
+    Traceback (most recent call last):
+    kseq.data.data_error.DataError: train.en is empty.
+    """

@@ -1,0 +1,235 @@
+"""Text to ids and back, the same in training and in a served graph."""
+
+import io
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import sentencepiece
+import tensorflow as tf
+import tensorflow_text
+from sentencepiece import sentencepiece_model_pb2
+
+from kseq.control_tokens import END, PAD, START, UNK
+from kseq.data.data_error import DataError
+
+LONGEST_LINE = 65_536  # bytes; longer ones are no sentences
+_SAMPLED_LINES = 1_000_000  # of a larger text, that many train the tokenizer
+
+# SentencePiece writes a space as U+2581. So that this character of the text
+# survives, it becomes a code point that Unicode keeps free of meaning.
+_ENCODING_RULES = "2581\tFDD0\n"
+_DECODING_RULES = "FDD0\t2581\n"
+
+
+class Tokenizer(tf.Module):
+    """SentencePiece, trained by us and run inside the graph.
+
+    Nothing is normalized: spaces of all kinds, composed and decomposed
+    letters and emoji come back as they were. Only what belongs to the file
+    and not to the text is left out: white space of ASCII at both ends, and
+    carriage returns. Invalid UTF-8 becomes U+FFFD. With "bpe" and "unigram"
+    a character that was never seen is spelled in bytes; with "char" and
+    "word" it is UNK.
+
+    Args:
+        model: bytes, a SentencePiece model whose ids of padding, unknown,
+            start and end are 0, 1, 2 and 3.
+
+    Raises:
+        DataError: `model` is not such a model.
+
+    Example:
+    >>> lines = ["a rose is a rose", "is a rose"]
+    >>> tokenizer = Tokenizer.train(lines, 270, "bpe")
+    >>> ids = tokenizer.tokenize(["a rose is"])
+    >>> tokenizer.detokenize(ids.to_tensor()).numpy().tolist()
+    [b'a rose is']
+
+    Reference:
+        Kudo and Richardson 2018, arXiv:1808.06226.
+    """
+
+    def __init__(self, model: bytes):
+        super().__init__(name="tokenizer")
+        self.model = model
+        self.vocab_size = _checked_vocab_size(model)
+        self._sentencepiece = tensorflow_text.SentencepieceTokenizer(model)
+
+    @classmethod
+    def train(
+        cls,
+        lines: Iterable[str | bytes],
+        vocab_size: int,
+        model_type: str = "bpe",
+    ) -> "Tokenizer":
+        """Learns a vocabulary; the same lines give the same one.
+
+        Args:
+            lines: read once, in constant memory; of more than a million
+                lines, a million drawn at random.
+            vocab_size: number of pieces, with the four control tokens and,
+                for "bpe" and "unigram", the 256 bytes. For "char" the most.
+            model_type: "bpe", "unigram", "char" or "word".
+
+        Raises:
+            DataError: the text cannot carry a vocabulary of that size.
+        """
+        if model_type not in ("bpe", "unigram", "char", "word"):
+            raise ValueError(
+                'model_type must be "bpe", "unigram", "char" or "word". '
+                f"Received: model_type={model_type}"
+            )
+        return cls(_train(lines, vocab_size, model_type))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Tokenizer":
+        """Reads what `save` wrote."""
+        try:
+            return cls(Path(path).read_bytes())
+        except OSError as error:
+            raise DataError(f"Cannot read {path}: {error.strerror}.") from None
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the model to a file, whole or not at all."""
+        unfinished = Path(f"{path}.unfinished")
+        with open(unfinished, "wb") as file:
+            file.write(self.model)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+
+    def tokenize(self, text) -> tf.RaggedTensor:
+        """(B,) string -> (B, T) int32, ragged, without START and END."""
+        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+        # The line reader of tf.data leaves out each carriage return, too.
+        text = tf.strings.regex_replace(text, "\r", "")
+        return self._sentencepiece.tokenize(tf.strings.strip(text))
+
+    def detokenize(self, ids) -> tf.Tensor:
+        """(B, T) int -> (B,) string, of what stands before the first END."""
+        ids = tf.cast(ids, tf.int32)
+        ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0
+        lengths = tf.math.count_nonzero(~ended, axis=1)
+        return self._sentencepiece.detokenize(
+            tf.RaggedTensor.from_tensor(ids, lengths)
+        )
+
+    def pieces(self, ids) -> tf.Tensor:
+        """The piece that each id stands for; int -> string, same shape."""
+        return self._sentencepiece.id_to_string(tf.cast(ids, tf.int32))
+
+    def check_vocab_size(self, vocab_size: int) -> None:
+        """Raises DataError unless a model has this tokenizer's vocabulary."""
+        if vocab_size != self.vocab_size:
+            raise DataError(
+                f"The tokenizer makes ids below {self.vocab_size}; the model "
+                f"must have the same vocabulary. Received: {vocab_size=}"
+            )
+
+
+def _train(lines, vocab_size, model_type) -> bytes:
+    has_bytes = model_type in ("bpe", "unigram")
+    smallest = 5 + 256 * has_bytes
+    if vocab_size < smallest:
+        raise DataError(
+            f'A vocabulary of type "{model_type}" has at least {smallest} '
+            f"pieces. Received: {vocab_size=}"
+        )
+    text = _Text(lines)
+    model = io.BytesIO()
+    sentencepiece.set_random_generator_seed(0)
+    with tempfile.TemporaryDirectory() as folder:
+        encoding_rules = Path(folder, "encoding.tsv")
+        encoding_rules.write_text(_ENCODING_RULES)
+        decoding_rules = Path(folder, "decoding.tsv")
+        decoding_rules.write_text(_DECODING_RULES)
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(text),
+                model_writer=model,
+                model_type=model_type,
+                vocab_size=vocab_size,
+                hard_vocab_limit=model_type != "char",
+                character_coverage=0.9995 if has_bytes else 1.0,
+                byte_fallback=has_bytes,
+                normalization_rule_tsv=str(encoding_rules),
+                denormalization_rule_tsv=str(decoding_rules),
+                # To words, two spaces are no more than one.
+                remove_extra_whitespaces=model_type == "word",
+                input_sentence_size=_SAMPLED_LINES,
+                shuffle_input_sentence=True,
+                max_sentence_length=LONGEST_LINE,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=START,
+                eos_id=END,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise _explained(error, text, vocab_size) from None
+    return _without_paths(model.getvalue())
+
+
+class _Text:
+    """Lines as SentencePiece wants them, and whether there were any."""
+
+    def __init__(self, lines):
+        self.lines = lines
+        self.is_empty = True
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.lines:
+            if isinstance(line, str):
+                line = line.encode(errors="replace")
+            line = line.replace(b"\r", b"").strip()
+            if 0 < len(line) <= LONGEST_LINE:
+                self.is_empty = False
+                yield line.decode(errors="replace")
+
+
+def _explained(error, text, vocab_size) -> Exception:
+    if text.is_empty:
+        return DataError("There is no text to train a tokenizer on.")
+    if most := re.search(r"value <= (\d+)", str(error)):
+        return DataError(
+            f"The text carries a vocabulary of at most {most[1]} pieces. "
+            f"Received: {vocab_size=}"
+        )
+    if least := re.search(r"\d+ vs (\d+)", str(error)):
+        return DataError(
+            f"The characters of the text need a vocabulary of at least "
+            f"{least[1]} pieces. Received: {vocab_size=}"
+        )
+    return error
+
+
+def _without_paths(model) -> bytes:
+    """The model without the names of its temporary files."""
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    proto.normalizer_spec.ClearField("normalization_rule_tsv")
+    proto.denormalizer_spec.ClearField("normalization_rule_tsv")
+    return proto.SerializeToString(deterministic=True)
+
+
+def _checked_vocab_size(model) -> int:
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError:
+        raise DataError("Not a SentencePiece model.") from None
+    ids = (
+        processor.pad_id(),
+        processor.unk_id(),
+        processor.bos_id(),
+        processor.eos_id(),
+    )
+    if ids != (PAD, UNK, START, END):
+        raise DataError(
+            "The ids of padding, unknown, start and end must be "
+            f"{(PAD, UNK, START, END)}. Received: {ids}"
+        )
+    return processor.vocab_size()

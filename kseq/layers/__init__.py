@@ -1,0 +1,23 @@
+from kseq.layers.attention_decoder import AttentionDecoder
+from kseq.layers.bahdanau_attention import BahdanauAttention
+from kseq.layers.location_attention import LocationAttention
+from kseq.layers.luong_attention import LuongAttention
+from kseq.layers.multi_head_attention import MultiHeadAttention
+from kseq.layers.positional_encoding import (
+    LearnedPositionalEmbedding,
+    SinusoidalPositionalEncoding,
+)
+from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
+from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
+
+__all__ = [
+    "AttentionDecoder",
+    "BahdanauAttention",
+    "LearnedPositionalEmbedding",
+    "LocationAttention",
+    "LuongAttention",
+    "MultiHeadAttention",
+    "SinusoidalPositionalEncoding",
+    "TransformerDecoderBlock",
+    "TransformerEncoderBlock",
+]

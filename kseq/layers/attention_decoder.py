@@ -1,0 +1,376 @@
+"""A recurrent decoder that attends to a memory at every step."""
+
+import functools
+
+import keras
+from keras import ops
+
+from kseq.ops import fold_hypotheses, lstm_step, unfold_hypotheses
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class AttentionDecoder(keras.layers.Layer):
+    """Recurrent layers and attention, over a whole sequence or step by step.
+
+    With h the state of the top layer, in the order of
+
+        luong        h_t = cell(x_t, h_{t-1})
+                     c_t = attention(h_t)
+                     y_t = tanh(W [h_t; c_t])
+        bahdanau     c_t = attention(h_{t-1})
+                     h_t = cell([x_t; c_t], h_{t-1})
+                     y_t = tanh(W [h_t; c_t; x_t])
+
+    With input feeding, Luong's cell reads [x_t; y_{t-1}]. Without attention
+    the memory is one vector c, h_t = cell([x_t; c], h_{t-1}) and y_t = h_t.
+
+    What does not depend on the step before is computed for all steps at once:
+    projections of the inputs and of the memory, and all the attention where
+    nothing of it feeds back. Causal by construction, so that padding at the
+    end of the inputs needs no mask.
+
+    Args:
+        units: int, U, width of every layer and of the outputs.
+        num_layers: int, recurrent layers.
+        attention: an attention layer, or None.
+        order: "luong" or "bahdanau".
+        input_feeding: bool, for the order of Luong.
+        cell: "lstm", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b).
+        dropout: float, on what goes from layer to layer and on the outputs.
+        **kwargs: see `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: (B, T, E) float.
+        memory: (B, S, M) float; (B, 1, M) without attention.
+        memory_mask: (B, S) bool, True at real positions.
+        initial_state: {"hidden": tensors, "cell": tensors}, one (B, U) for
+            each layer; no cells with "tanh". Zeros if None.
+        return_weights: bool, whether to return the attention weights too.
+        training: bool, whether to drop out.
+
+    Returns:
+        outputs, (B, T, U), or `(outputs, weights)` with weights (B, T, S).
+
+    Raises:
+        ValueError: if an argument does not fit the others.
+
+    Example:
+        >>> decoder = kseq.layers.AttentionDecoder(
+        ...     units=8, attention=kseq.layers.LuongAttention("dot")
+        ... )
+        >>> inputs, memory = np.ones((2, 5, 4)), np.ones((2, 7, 8))
+        >>> decoder(inputs, memory).shape
+        TensorShape([2, 5, 8])
+
+    Reference:
+        Bahdanau et al. 2015, arXiv:1409.0473, sections 3.1 and A.2.2, with
+        tanh in place of a maxout layer; Luong et al. 2015, arXiv:1508.04025,
+        sections 3 and 3.3; Cho et al. 2014, arXiv:1406.1078, section 2.2.
+    """
+
+    def __init__(
+        self,
+        units,
+        num_layers=1,
+        attention=None,
+        order="luong",
+        input_feeding=False,
+        cell="lstm",
+        dropout=0.0,
+        **kwargs,
+    ):
+        _check(units, num_layers, attention, order, input_feeding, cell)
+        super().__init__(**kwargs)
+        self.units = units
+        self.num_layers = num_layers
+        self.attention = attention
+        self.order = order
+        self.input_feeding = input_feeding
+        self.cell = cell
+        self.dropout = dropout
+
+        self.input_projection = self._projection_to_gates("input_projection")
+        self.recurrences = [
+            self._projection_to_gates(f"recurrence_{i}", use_bias=True)
+            for i in range(num_layers)
+        ]
+        if attention is None:
+            self.memory_projection = self._projection_to_gates(
+                "memory_projection"
+            )
+        else:
+            self.output_projection = keras.layers.Dense(
+                units,
+                activation="tanh",
+                use_bias=False,
+                dtype=self.dtype_policy,
+                name="output_projection",
+            )
+        self.dropout_layer = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
+        )
+
+    def _projection_to_gates(self, name, use_bias=False):
+        return keras.layers.Dense(
+            self.units * (4 if self.cell == "lstm" else 1),
+            use_bias=use_bias,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, inputs_shape, memory_shape):
+        memory_dim = memory_shape[-1]
+        self.input_projection.build(inputs_shape)
+        if self.attention is None:
+            if memory_shape[1] != 1:
+                raise ValueError(
+                    "Without attention the memory is one vector, (B, 1, M). "
+                    f"Received: memory {memory_shape}"
+                )
+            self.memory_projection.build(memory_shape)
+            fed = 0
+        elif self.order == "bahdanau":
+            fed = memory_dim
+            combined = self.units + memory_dim + inputs_shape[-1]
+        else:
+            fed = self.units if self.input_feeding else 0
+            combined = self.units + memory_dim
+
+        if self.attention is not None:
+            self.attention.build((None, None, self.units), memory_shape)
+            self.output_projection.build((None, None, combined))
+        for recurrence in self.recurrences:
+            recurrence.build((None, fed + self.units))
+            fed = self.units
+
+    def call(
+        self,
+        inputs,
+        memory,
+        memory_mask=None,
+        initial_state=None,
+        return_weights=False,
+        training=None,
+    ):
+        if return_weights and self.attention is None:
+            raise ValueError(
+                f"{self.name} has no attention whose weights it could return. "
+                "Received: return_weights=True"
+            )
+        projected_memory = self.project_memory(memory)
+        attend = functools.partial(
+            self._attend,
+            projected_memory=projected_memory,
+            memory_mask=memory_mask,
+        )
+        state = self.start(memory, initial_state)
+        steps = {
+            "gates": self._project_inputs(inputs, projected_memory),
+            "keep": self._keep(inputs, training),
+        }
+
+        def advance(state, step):
+            state = self._advance(state, step, attend)
+            return state, state
+
+        _, states = ops.scan(advance, state, _swap_batch_and_time(steps))
+        states = _swap_batch_and_time(states)
+        outputs, weights = self._read_out(inputs, states, attend)
+        outputs = self.dropout_layer(outputs, training=training)
+        return (outputs, weights) if return_weights else outputs
+
+    def project_memory(self, memory):
+        """What depends on the memory alone; batch first."""
+        if self.attention is None:
+            return self.memory_projection(memory)
+        return self.attention.project_memory(memory)
+
+    def start(self, memory, initial_state=None):
+        """The state before the first step; batch first.
+
+        Args:
+            memory: (B, S, M) float.
+            initial_state: as in a call.
+        """
+        batch, memory_time, memory_dim = ops.shape(memory)
+
+        def zeros(*shape):
+            return ops.zeros((batch, *shape), dtype=self.compute_dtype)
+
+        if initial_state is None:
+            hidden = [zeros(self.units) for _ in range(self.num_layers)]
+            initial_state = {
+                "hidden": hidden,
+                "cell": hidden if self.cell == "lstm" else [],
+            }
+        state = dict(initial_state)
+        if self._attends_within_steps():
+            bahdanau = self.order == "bahdanau"
+            state["attended"] = zeros(memory_dim if bahdanau else self.units)
+            state["weights"] = zeros(memory_time)
+        return state
+
+    def step(self, inputs, state, projected_memory, memory_mask=None):
+        """One step.
+
+        Args:
+            inputs: (B * K, E) float, K hypotheses of each item.
+            state: what `start` or the step before returned, of B * K.
+            projected_memory: what `project_memory` returned, of B.
+            memory_mask: (B, S) bool.
+
+        Returns:
+            outputs (B * K, U), state.
+        """
+        inputs = inputs[:, None]
+        attend = functools.partial(
+            self._attend,
+            projected_memory=projected_memory,
+            memory_mask=memory_mask,
+        )
+        gates = self._project_inputs(inputs, projected_memory)[:, 0]
+        state = self._advance(state, {"gates": gates, "keep": []}, attend)
+        states = keras.tree.map_structure(lambda x: x[:, None], state)
+        outputs, _ = self._read_out(inputs, states, attend)
+        return outputs[:, 0], state
+
+    def _attends_within_steps(self):
+        if self.attention is None:
+            return False
+        return self.order == "bahdanau" or self.input_feeding
+
+    def _attend(self, query, projected_memory, memory_mask):
+        """Context and weights, in the dtype of this layer."""
+        attended = self.attention(
+            query,
+            projected_memory=projected_memory,
+            memory_mask=memory_mask,
+            return_weights=True,
+        )
+        return [ops.cast(x, self.compute_dtype) for x in attended]
+
+    def _project_inputs(self, inputs, projected_memory):
+        gates = self.input_projection(inputs)
+        if self.attention is not None:
+            return gates
+        folded = fold_hypotheses(gates, projected_memory)
+        return unfold_hypotheses(folded + projected_memory, gates)
+
+    def _keep(self, inputs, training):
+        """Factors (B, T, U) that drop out between layers, drawn beforehand."""
+        if not training or not self.dropout:
+            return []
+        ones = ops.ones(
+            (*ops.shape(inputs)[:2], self.units), dtype=self.compute_dtype
+        )
+        return [
+            self.dropout_layer(ones, training=True)
+            for _ in range(self.num_layers - 1)
+        ]
+
+    def _advance(self, state, step, attend):
+        """All of one step that the next one depends on: (B, .) tensors."""
+        if not self._attends_within_steps():
+            return self._recur(state, step, fed=[])
+
+        if self.order == "bahdanau":
+            attended, weights = _at_one_step(attend, state["hidden"][-1])
+            advanced = self._recur(state, step, fed=[attended])
+        else:
+            advanced = self._recur(state, step, fed=[state["attended"]])
+            hidden = advanced["hidden"][-1]
+            context, weights = _at_one_step(attend, hidden)
+            attended = self._combine(hidden, context)
+        return {**advanced, "attended": attended, "weights": weights}
+
+    def _recur(self, state, step, fed):
+        """The stack of cells, the first of which also reads `fed`."""
+        hiddens, cells = [], []
+        for i, recurrence in enumerate(self.recurrences):
+            gates = recurrence(_join(*fed, state["hidden"][i]))
+            if i == 0:
+                gates = gates + step["gates"]
+            if self.cell == "lstm":
+                hidden, cell = lstm_step(gates, state["cell"][i])
+                cells.append(cell)
+            else:
+                hidden = ops.tanh(gates)
+            hiddens.append(hidden)
+            fed = [
+                hidden * step["keep"][i] if i < len(step["keep"]) else hidden
+            ]
+        return {"hidden": hiddens, "cell": cells}
+
+    def _read_out(self, inputs, states, attend):
+        """What no step depends on, of all steps: outputs and weights."""
+        hidden = states["hidden"][-1]
+        if self.attention is None:
+            return hidden, None
+        if self.input_feeding:
+            return states["attended"], states["weights"]
+        if self.order == "bahdanau":
+            outputs = self._combine(hidden, states["attended"], inputs)
+            return outputs, states["weights"]
+        context, weights = attend(hidden)
+        return self._combine(hidden, context), weights
+
+    def _combine(self, *parts):
+        return self.output_projection(_join(*parts))
+
+    def compute_output_shape(self, inputs_shape, memory_shape):
+        return (*inputs_shape[:-1], self.units)
+
+    def compute_output_spec(self, *args, **kwargs):
+        # How many outputs there are depends on the arguments: trace `call`.
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "num_layers": self.num_layers,
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "order": self.order,
+            "input_feeding": self.input_feeding,
+            "cell": self.cell,
+            "dropout": self.dropout,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        attention = keras.saving.deserialize_keras_object(config["attention"])
+        return cls(**{**config, "attention": attention})
+
+
+def _at_one_step(attend, query):
+    context, weights = attend(query[:, None])
+    return context[:, 0], weights[:, 0]
+
+
+def _join(*parts):
+    return ops.concatenate(parts, axis=-1)
+
+
+def _swap_batch_and_time(nest):
+    return keras.tree.map_structure(lambda x: ops.swapaxes(x, 0, 1), nest)
+
+
+def _check(units, num_layers, attention, order, input_feeding, cell):
+    for name, value in (("units", units), ("num_layers", num_layers)):
+        if value < 1:
+            raise ValueError(
+                f"{name} must be positive. Received: {name}={value}"
+            )
+    for name, value, known in (
+        ("order", order, ("luong", "bahdanau")),
+        ("cell", cell, ("lstm", "tanh")),
+    ):
+        if value not in known:
+            raise ValueError(
+                f"{name} must be one of {known}. Received: {name}={value!r}"
+            )
+    if input_feeding and (attention is None or order != "luong"):
+        raise ValueError(
+            'input_feeding needs attention and order="luong". '
+            f"Received: attention={attention}, order={order!r}"
+        )

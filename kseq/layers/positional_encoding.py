@@ -1,0 +1,114 @@
+"""Positions added to features: computed sinusoids, or a table that learns."""
+
+import keras
+from keras import ops
+
+from kseq.ops import sinusoids
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class SinusoidalPositionalEncoding(keras.layers.Layer):
+    """Adds sines and cosines of the position to the features.
+
+        output[t] = inputs[t] + [sin(p r_0), ..., cos(p r_0), ...]
+        p = start + t,  r_i = 10000^(-2 i / D)
+
+    The sinusoids are computed in float32, whatever the dtype of the layer:
+    in half precision distant positions would collapse.
+
+    Call arguments:
+        inputs: (B, T, D) float, D even.
+        start: int or int scalar tensor, position of `inputs[:, 0]`.
+
+    Returns:
+        (B, T, D), in the dtype of `inputs`.
+
+    Raises:
+        ValueError: if D is odd.
+
+    Example:
+        >>> inputs = np.zeros((2, 3, 8))
+        >>> SinusoidalPositionalEncoding()(inputs, start=10).shape
+        TensorShape([2, 3, 8])
+
+    Reference:
+        Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
+    """
+
+    def build(self, input_shape):
+        sinusoids(ops.arange(0), input_shape[-1])
+
+    def call(self, inputs, start=0):
+        positions = _positions(inputs, start)
+        table = sinusoids(positions, inputs.shape[-1])  # (T, D)
+        return inputs + ops.cast(table, inputs.dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class LearnedPositionalEmbedding(keras.layers.Layer):
+    """Adds a learned vector of the position to the features.
+
+        output[t] = inputs[t] + embeddings[start + t]
+
+    Args:
+        max_length: int, number of positions that have a vector.
+
+    Call arguments:
+        inputs: (B, T, D) float.
+        start: int or int scalar tensor, position of `inputs[:, 0]`.
+
+    Returns:
+        (B, T, D), in the dtype of `inputs`.
+
+    Raises:
+        ValueError: if T, or `start` + T, is known beforehand and exceeds
+            `max_length`. Where it is known only while running, positions
+            beyond the table get its last vector, on every device alike.
+
+    Example:
+        >>> inputs = np.zeros((2, 3, 8))
+        >>> LearnedPositionalEmbedding(max_length=512)(inputs).shape
+        TensorShape([2, 3, 8])
+
+    Reference:
+        Gehring et al. 2017, arXiv:1705.03122, section 3.1.
+    """
+
+    def __init__(self, max_length, **kwargs):
+        super().__init__(**kwargs)
+        if max_length < 1:
+            raise ValueError(
+                "max_length must be positive. "
+                f"Received: max_length={max_length}"
+            )
+        self.max_length = max_length
+
+    def build(self, input_shape):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.max_length, input_shape[-1]),
+            initializer="uniform",
+        )
+
+    def call(self, inputs, start=0):
+        end = (inputs.shape[1] or 0) + (start if isinstance(start, int) else 0)
+        if end > self.max_length:
+            raise ValueError(
+                f"There are vectors for max_length={self.max_length} "
+                f"positions. Received: inputs that end at position {end}"
+            )
+        positions = ops.minimum(_positions(inputs, start), self.max_length - 1)
+        return inputs + ops.take(self.embeddings, positions, axis=0)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "max_length": self.max_length}
+
+
+def _positions(inputs, start):
+    return start + ops.arange(ops.shape(inputs)[1], dtype="int32")

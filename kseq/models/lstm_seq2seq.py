@@ -1,0 +1,288 @@
+"""The recurrent encoder-decoder, with or without attention."""
+
+import keras
+from keras import layers, ops
+
+from kseq.layers import AttentionDecoder
+from kseq.models.exact_model import ExactModel
+from kseq.ops import padding_mask
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class LSTMSeq2Seq(ExactModel):
+    """A recurrent encoder, a recurrent decoder, and attention between them.
+
+        x      = encoder(source), one state for each source token
+        y      = decoder(target; attention over x)
+        logits = W y
+
+    Each decoder layer starts from the last states of the encoder layer of its
+    height, or of the top one where there are fewer. Without attention the last
+    hidden state of the encoder is a constant input to the decoder.
+
+    Args:
+        source_vocab_size: int.
+        target_vocab_size: int.
+        embedding_dim: int, E, of source and target.
+        units: int, U, width of every layer of encoder and decoder. The two
+            directions of a bidirectional encoder have one half each.
+        num_encoder_layers: int.
+        num_decoder_layers: int.
+        bidirectional: bool, whether the encoder reads both ways.
+        attention: an attention layer of `kseq.layers`, or None.
+        order: "luong" or "bahdanau", see `AttentionDecoder`.
+        input_feeding: bool, see `AttentionDecoder`.
+        cell: "lstm" or "tanh".
+        dropout: float, on the embeddings, between layers and on the outputs
+            of the decoder.
+        tie_embeddings: bool, the target embedding is the output projection
+            too, after a projection of y to E.
+        dtype: dtype policy or its name.
+        name: str.
+        **kwargs: `trainable`.
+
+    Call arguments:
+        inputs: dict of `source_ids` (B, S) int32, padded with PAD, and
+            `target_ids` (B, T) int32, beginning with START.
+
+    Returns:
+        logits, (B, T, V) float32: row t is for the token after target t.
+
+    Raises:
+        ValueError: if an argument does not fit the others.
+
+    Example:
+        >>> model = kseq.models.LSTMSeq2Seq(
+        ...     source_vocab_size=20, target_vocab_size=30,
+        ...     embedding_dim=8, units=16,
+        ...     attention=kseq.layers.LuongAttention("dot"),
+        ... )
+        >>> source = np.array([[5, 6, 7, 3]])
+        >>> target = np.array([[2, 8, 9]])
+        >>> model({"source_ids": source, "target_ids": target}).shape
+        TensorShape([1, 3, 30])
+
+    Reference:
+        Sutskever et al. 2014, arXiv:1409.3215; Bahdanau et al. 2015,
+        arXiv:1409.0473; Luong et al. 2015, arXiv:1508.04025.
+    """
+
+    def __init__(
+        self,
+        source_vocab_size,
+        target_vocab_size,
+        *,
+        embedding_dim,
+        units,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        bidirectional=True,
+        attention=None,
+        order="luong",
+        input_feeding=False,
+        cell="lstm",
+        dropout=0.0,
+        tie_embeddings=False,
+        dtype=None,
+        name="lstm_seq2seq",
+        **kwargs,
+    ):
+        if bidirectional and units % 2:
+            raise ValueError(
+                "units must be even for two directions. "
+                f"Received: units={units}"
+            )
+        if num_encoder_layers < 1:
+            raise ValueError(
+                "num_encoder_layers must be positive. "
+                f"Received: num_encoder_layers={num_encoder_layers}"
+            )
+
+        # Layers
+        policy = keras.dtype_policies.get(dtype)
+
+        def encoder_layer(name):
+            recurrent = layers.LSTM if cell == "lstm" else layers.SimpleRNN
+            layer = recurrent(
+                units // 2 if bidirectional else units,
+                return_sequences=True,
+                return_state=True,
+                dtype=policy,
+                name=name,
+            )
+            if not bidirectional:
+                return layer
+            return layers.Bidirectional(layer, dtype=policy, name=name)
+
+        self.source_embedding = layers.Embedding(
+            source_vocab_size,
+            embedding_dim,
+            dtype=policy,
+            name="source_embedding",
+        )
+        self.target_embedding = layers.ReversibleEmbedding(
+            target_vocab_size,
+            embedding_dim,
+            dtype=policy,
+            name="target_embedding",
+        )
+        self.encoder = [
+            encoder_layer(f"encoder_{i}") for i in range(num_encoder_layers)
+        ]
+        self.decoder = AttentionDecoder(
+            units,
+            num_layers=num_decoder_layers,
+            attention=attention,
+            order=order,
+            input_feeding=input_feeding,
+            cell=cell,
+            dropout=dropout,
+            dtype=policy,
+            name="decoder",
+        )
+        self.dropout_layer = layers.Dropout(
+            dropout, dtype=policy, name="dropout"
+        )
+        self.projection = layers.Dense(
+            embedding_dim if tie_embeddings else target_vocab_size,
+            use_bias=not tie_embeddings,
+            dtype=policy,
+            name="projection",
+        )
+        self.logits = layers.Activation(
+            "linear", dtype="float32", name="logits"
+        )
+
+        # Config
+        self.source_vocab_size = source_vocab_size
+        self.target_vocab_size = target_vocab_size
+        self.embedding_dim = embedding_dim
+        self.units = units
+        self.num_encoder_layers = num_encoder_layers
+        self.num_decoder_layers = num_decoder_layers
+        self.bidirectional = bidirectional
+        self.attention = attention
+        self.order = order
+        self.input_feeding = input_feeding
+        self.cell = cell
+        self.dropout = dropout
+        self.tie_embeddings = tie_embeddings
+
+        # Graph
+        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
+        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
+        memory_mask = padding_mask(source_ids)
+        memory, last_states = self._encode(source_ids, memory_mask)
+        outputs = self.decoder(
+            self.dropout_layer(self.target_embedding(target_ids)),
+            memory,
+            memory_mask=memory_mask,
+            initial_state=last_states,
+        )
+        super().__init__(
+            inputs={"source_ids": source_ids, "target_ids": target_ids},
+            outputs=self._project(outputs),
+            dtype=policy,
+            name=name,
+            **kwargs,
+        )
+
+    def _encode(self, source_ids, memory_mask):
+        """What the decoder reads, and the states that it starts from."""
+        x = self.source_embedding(source_ids)
+        last_states = []
+        for layer in self.encoder:
+            x, *states = layer(self.dropout_layer(x), mask=memory_mask)
+            if self.bidirectional:
+                half = len(states) // 2
+                states = [
+                    ops.concatenate(both, axis=-1)
+                    for both in zip(states[:half], states[half:], strict=True)
+                ]
+            last_states.append(states)
+
+        starts = [
+            last_states[min(i, self.num_encoder_layers - 1)]
+            for i in range(self.num_decoder_layers)
+        ]
+        hidden = [states[0] for states in starts]
+        cell = [states[1] for states in starts if self.cell == "lstm"]
+        memory = x if self.attention else last_states[-1][0][:, None]
+        return memory, {"hidden": hidden, "cell": cell}
+
+    def _project(self, outputs):
+        logits = self.projection(outputs)
+        if self.tie_embeddings:
+            logits = self.target_embedding(logits, reverse=True)
+        return self.logits(logits)
+
+    def encode(self, source_ids):
+        """What decoding starts from. (B, S) int -> state."""
+        memory_mask = padding_mask(source_ids)
+        memory, last_states = self._encode(source_ids, memory_mask)
+        return {
+            "memory": {
+                "mask": memory_mask,
+                "projected": self.decoder.project_memory(memory),
+            },
+            "decoder": self.decoder.start(memory, last_states),
+        }
+
+    def decode_step(self, token_ids, state):
+        """One step. (B * K,) int, state -> (B * K, V) float32, state."""
+        memory = state["memory"]
+        outputs, decoder = self.decoder.step(
+            self.target_embedding(token_ids),
+            state["decoder"],
+            memory["projected"],
+            memory_mask=memory["mask"],
+        )
+        return self._project(outputs), {"memory": memory, "decoder": decoder}
+
+    def attention_weights(self, source_ids, target_ids):
+        """Where each step looks.
+
+        Args:
+            source_ids: (B, S) int.
+            target_ids: (B, T) int, beginning with START.
+
+        Returns:
+            (B, T, S) float32, rows that sum to 1.
+        """
+        memory_mask = padding_mask(source_ids)
+        memory, last_states = self._encode(source_ids, memory_mask)
+        _, weights = self.decoder(
+            self.target_embedding(target_ids),
+            memory,
+            memory_mask=memory_mask,
+            initial_state=last_states,
+            return_weights=True,
+        )
+        return ops.cast(weights, "float32")
+
+    def get_config(self):
+        names = (
+            "source_vocab_size",
+            "target_vocab_size",
+            "embedding_dim",
+            "units",
+            "num_encoder_layers",
+            "num_decoder_layers",
+            "bidirectional",
+            "order",
+            "input_feeding",
+            "cell",
+            "dropout",
+            "tie_embeddings",
+            "name",
+        )
+        return {
+            **{name: getattr(self, name) for name in names},
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "dtype": self.dtype_policy.name,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        attention = keras.saving.deserialize_keras_object(config["attention"])
+        return cls(**{**config, "attention": attention})

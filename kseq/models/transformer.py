@@ -1,0 +1,314 @@
+"""The Transformer: encoder and decoder made of attention alone."""
+
+import keras
+from keras import layers, ops
+
+from kseq.layers import (
+    LearnedPositionalEmbedding,
+    SinusoidalPositionalEncoding,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
+)
+from kseq.models.exact_model import ExactModel
+from kseq.ops import padding_mask
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class Transformer(ExactModel):
+    """The encoder-decoder Transformer.
+
+        encoder: x = x + SelfAttention(x); x = x + FFN(x)
+        decoder: y = y + CausalSelfAttention(y); y = y + Attention(y, x);
+                 y = y + FFN(y)
+        logits = y E^T
+
+    with layer normalization before each sublayer (`norm="pre"`, and once more
+    at the end of each stack) or after each sum (`norm="post"`).
+
+    Args:
+        source_vocab_size: int.
+        target_vocab_size: int.
+        num_encoder_layers: int.
+        num_decoder_layers: int.
+        model_dim: int, D, a multiple of `num_heads`.
+        ffn_dim: int, width of the hidden layer of the feed-forward network.
+        num_heads: int, N.
+        dropout: float, on the embeddings and on what each sublayer adds.
+        attention_dropout: float, on the attention weights.
+        norm: "pre" or "post".
+        positions: "sinusoidal" or "learned".
+        max_length: int, longest sequence that learned positions can hold.
+        share_embeddings: bool, one embedding for source and target, which
+            then have one vocabulary.
+        tie_output: bool, the target embedding is the output projection too.
+        window: int or None. Self-attention sees `window` positions each way.
+        dtype: dtype policy or its name.
+        **kwargs: `name`, `trainable`.
+
+    Call arguments:
+        inputs: dict of `source_ids` (B, S) int32, padded with PAD, and
+            `target_ids` (B, T) int32, beginning with START.
+
+    Returns:
+        logits, (B, T, V) float32: row t is for the token after target t.
+
+    Raises:
+        ValueError: for sizes that do not fit each other.
+
+    Example:
+        >>> model = Transformer(
+        ...     source_vocab_size=20, target_vocab_size=30,
+        ...     num_encoder_layers=1, num_decoder_layers=1,
+        ...     model_dim=8, ffn_dim=16, num_heads=2,
+        ... )
+        >>> source = np.array([[5, 6, 7, 3]])
+        >>> target = np.array([[2, 8, 9]])
+        >>> model({"source_ids": source, "target_ids": target}).shape
+        TensorShape([1, 3, 30])
+
+    Reference:
+        Vaswani et al. 2017, arXiv:1706.03762; pre-norm from Xiong et al.
+        2020, arXiv:2002.04745; tied embeddings from Press and Wolf 2017,
+        arXiv:1608.05859.
+    """
+
+    def __init__(
+        self,
+        source_vocab_size,
+        target_vocab_size,
+        *,
+        num_encoder_layers,
+        num_decoder_layers,
+        model_dim,
+        ffn_dim,
+        num_heads,
+        dropout=0.0,
+        attention_dropout=0.0,
+        norm="pre",
+        positions="sinusoidal",
+        max_length=1024,
+        share_embeddings=False,
+        tie_output=True,
+        window=None,
+        dtype=None,
+        name="transformer",
+        **kwargs,
+    ):
+        if model_dim % num_heads:
+            raise ValueError(
+                "model_dim must be a multiple of num_heads. "
+                f"Received: model_dim={model_dim}, num_heads={num_heads}"
+            )
+        if share_embeddings and source_vocab_size != target_vocab_size:
+            raise ValueError(
+                "share_embeddings needs one vocabulary. "
+                f"Received: source_vocab_size={source_vocab_size}, "
+                f"target_vocab_size={target_vocab_size}"
+            )
+        if positions not in ("sinusoidal", "learned"):
+            raise ValueError(
+                'positions must be "sinusoidal" or "learned". '
+                f"Received: positions={positions!r}"
+            )
+
+        # Layers
+        policy = keras.dtype_policies.get(dtype)
+
+        def embedding(vocab_size, name):
+            return layers.ReversibleEmbedding(
+                vocab_size,
+                model_dim,
+                tie_weights=tie_output or name == "source_embedding",
+                embeddings_initializer=keras.initializers.RandomNormal(
+                    stddev=model_dim**-0.5
+                ),
+                dtype=policy,
+                name=name,
+            )
+
+        def position_layer(name):
+            if positions == "learned":
+                return LearnedPositionalEmbedding(
+                    max_length, dtype=policy, name=name
+                )
+            return SinusoidalPositionalEncoding(dtype=policy, name=name)
+
+        block = {
+            "num_heads": num_heads,
+            "key_dim": model_dim // num_heads,
+            "ffn_dim": ffn_dim,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "norm": norm,
+            "window": window,
+            "dtype": policy,
+        }
+        self.target_embedding = embedding(target_vocab_size, "target_embedding")
+        self.source_embedding = (
+            self.target_embedding
+            if share_embeddings
+            else embedding(source_vocab_size, "source_embedding")
+        )
+        self.source_positions = position_layer("source_positions")
+        self.target_positions = position_layer("target_positions")
+        self.source_dropout = layers.Dropout(
+            dropout, dtype=policy, name="source_dropout"
+        )
+        self.target_dropout = layers.Dropout(
+            dropout, dtype=policy, name="target_dropout"
+        )
+        self.encoder_blocks = [
+            TransformerEncoderBlock(name=f"encoder_{i}", **block)
+            for i in range(num_encoder_layers)
+        ]
+        self.decoder_blocks = [
+            TransformerDecoderBlock(name=f"decoder_{i}", **block)
+            for i in range(num_decoder_layers)
+        ]
+        self.encoder_norm = self.decoder_norm = _identity
+        if norm == "pre":
+            self.encoder_norm = layers.LayerNormalization(
+                epsilon=1e-5, dtype=policy, name="encoder_norm"
+            )
+            self.decoder_norm = layers.LayerNormalization(
+                epsilon=1e-5, dtype=policy, name="decoder_norm"
+            )
+        self.logits = layers.Activation(
+            "linear", dtype="float32", name="logits"
+        )
+
+        # Config
+        self.source_vocab_size = source_vocab_size
+        self.target_vocab_size = target_vocab_size
+        self.num_encoder_layers = num_encoder_layers
+        self.num_decoder_layers = num_decoder_layers
+        self.model_dim = model_dim
+        self.ffn_dim = ffn_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.norm = norm
+        self.positions = positions
+        self.max_length = max_length
+        self.share_embeddings = share_embeddings
+        self.tie_output = tie_output
+        self.window = window
+
+        # Graph
+        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
+        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
+        memory_mask = padding_mask(source_ids)
+        memory = self._encode(source_ids, memory_mask)
+        x = self._embed_target(target_ids)
+        for layer in self.decoder_blocks:
+            x = layer(x, memory, memory_mask=memory_mask)
+        super().__init__(
+            inputs={"source_ids": source_ids, "target_ids": target_ids},
+            outputs=self._project(x),
+            dtype=policy,
+            name=name,
+            **kwargs,
+        )
+
+    def _encode(self, source_ids, memory_mask):
+        x = self.source_embedding(source_ids) * self.model_dim**0.5
+        x = self.source_dropout(self.source_positions(x))
+        for layer in self.encoder_blocks:
+            x = layer(x, inputs_mask=memory_mask)
+        return self.encoder_norm(x)
+
+    def _embed_target(self, target_ids, start=0):
+        x = self.target_embedding(target_ids) * self.model_dim**0.5
+        return self.target_dropout(self.target_positions(x, start=start))
+
+    def _project(self, x):
+        logits = self.target_embedding(self.decoder_norm(x), reverse=True)
+        return self.logits(logits)
+
+    def encode(self, source_ids):
+        """What decoding starts from. (B, S) int -> state."""
+        memory_mask = padding_mask(source_ids)
+        memory = self._encode(source_ids, memory_mask)
+        shape = (
+            ops.shape(source_ids)[0],
+            self.num_heads,
+            0,
+            self.model_dim // self.num_heads,
+        )
+        empty = ops.zeros(shape, dtype=self.compute_dtype)
+        return {
+            "memory": {
+                "mask": memory_mask,
+                "projected": [
+                    layer.project_memory(memory)
+                    for layer in self.decoder_blocks
+                ],
+            },
+            "caches": [
+                {"key": empty, "value": empty} for _ in self.decoder_blocks
+            ],
+        }
+
+    def decode_step(self, token_ids, state):
+        """One step. (B * K,) int, state -> (B * K, V) float32, state."""
+        memory, caches = state["memory"], state["caches"]
+        length = ops.shape(caches[0]["key"])[2]
+        x = self._embed_target(token_ids[:, None], start=length)
+
+        grown = []
+        for layer, cache, projected in zip(
+            self.decoder_blocks, caches, memory["projected"], strict=True
+        ):
+            x, cache = layer(
+                x,
+                memory_mask=memory["mask"],
+                projected_memory=projected,
+                cache=cache,
+            )
+            grown.append(cache)
+        return self._project(x)[:, 0], {"memory": memory, "caches": grown}
+
+    def attention_weights(self, source_ids, target_ids):
+        """Of the last decoder block, the mean over its heads.
+
+        Args:
+            source_ids: (B, S) int.
+            target_ids: (B, T) int, beginning with START.
+
+        Returns:
+            (B, T, S) float32, rows that sum to 1.
+        """
+        memory_mask = padding_mask(source_ids)
+        memory = self._encode(source_ids, memory_mask)
+        x = self._embed_target(target_ids)
+        for layer in self.decoder_blocks:
+            x, weights = layer(
+                x, memory, memory_mask=memory_mask, return_weights=True
+            )
+        return ops.mean(ops.cast(weights, "float32"), axis=1)
+
+    def get_config(self):
+        names = (
+            "source_vocab_size",
+            "target_vocab_size",
+            "num_encoder_layers",
+            "num_decoder_layers",
+            "model_dim",
+            "ffn_dim",
+            "num_heads",
+            "dropout",
+            "attention_dropout",
+            "norm",
+            "positions",
+            "max_length",
+            "share_embeddings",
+            "tie_output",
+            "window",
+            "name",
+        )
+        config = {name: getattr(self, name) for name in names}
+        return {**config, "dtype": self.dtype_policy.name}
+
+
+def _identity(x):
+    return x

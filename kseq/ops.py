@@ -1,0 +1,217 @@
+"""Attention and positions as pure functions of tensors.
+
+Shapes: B batch, T query time, S memory time, D features. Leading axes are
+free: what is said of (B, T, D) holds for (B, N, T, D) too.
+"""
+
+import math
+
+from keras import ops
+
+from kseq.control_tokens import PAD
+
+_MASKED = -1e30  # exp of it is zero in float32, and it is finite
+
+
+def padding_mask(ids):
+    """True at real tokens. (B, T) int -> (B, T) bool."""
+    return ops.not_equal(ids, PAD)
+
+
+def distances(query_length, memory_length):
+    """How far each memory position lies before each query, (T, S) int32.
+
+    The queries are the last T of the S positions, as they are when the
+    earlier ones are read from a cache.
+    """
+    query = ops.arange(query_length, dtype="int32")
+    query = query + (memory_length - query_length)
+    return query[:, None] - ops.arange(memory_length, dtype="int32")[None, :]
+
+
+def causal_mask(query_length, memory_length):
+    """True where the memory is not later than the query, (T, S) bool."""
+    return distances(query_length, memory_length) >= 0
+
+
+def window_mask(query_length, memory_length, window):
+    """True where memory and query are at most `window` apart, (T, S) bool."""
+    return ops.abs(distances(query_length, memory_length)) <= window
+
+
+def last_mask(mask, window):
+    """True at the last `window` real states of each row, (B, S) bool."""
+    real = ops.cast(mask, "int32")
+    after = ops.sum(real, axis=-1, keepdims=True) - ops.cumsum(real, axis=-1)
+    return ops.logical_and(mask, after < window)
+
+
+def dot_energies(query, keys):
+    """Query . key: (B, T, D), (B, S, D) -> (B, T, S)."""
+    return ops.matmul(query, ops.swapaxes(keys, -1, -2))
+
+
+def scaled_dot_energies(query, keys):
+    """Query . key / sqrt(D): (B, T, D), (B, S, D) -> (B, T, S).
+
+    The query is scaled, not the energies: it is the smaller of the two.
+    """
+    return dot_energies(query * (1 / math.sqrt(query.shape[-1])), keys)
+
+
+def additive_energies(query, keys, scale):
+    """Scale . tanh(query + key): (B, T, D), (B, S, D), (D,) -> (B, T, S)."""
+    hidden = ops.tanh(
+        ops.expand_dims(query, -2) + ops.expand_dims(keys, -3)
+    )  # (B, T, S, D)
+    return ops.squeeze(ops.matmul(hidden, ops.expand_dims(scale, -1)), -1)
+
+
+def masked_softmax(energies, mask=None):
+    """Softmax over the last axis, in float32, of the places that mask admits.
+
+    A row that admits nothing gives zeros.
+
+    Args:
+        energies: (..., S) float.
+        mask: bool, broadcast to `energies`, or None.
+
+    Returns:
+        weights, (..., S), in the dtype of `energies`.
+    """
+    energies_f32 = ops.cast(energies, "float32")
+    if mask is None:
+        return ops.cast(_softmax(energies_f32), energies.dtype)
+
+    weights = _softmax(ops.where(mask, energies_f32, _MASKED))
+    return ops.cast(ops.where(mask, weights, 0.0), energies.dtype)
+
+
+def _softmax(energies):
+    # Of one place it is 1, and Keras warns of it; a cache begins like that.
+    if energies.shape[-1] == 1:
+        return ops.ones_like(energies)
+    return ops.softmax(energies, axis=-1)
+
+
+def weighted_sum(weights, values):
+    """The context: (B, T, S), (B, S, D) -> (B, T, D)."""
+    return ops.matmul(weights, values)
+
+
+def attend(energies, values, memory_mask=None):
+    """From energies (B, T, S) and values (B, S, D) to context and weights.
+
+    Args:
+        energies: (B, T, S) float.
+        values: (B, S, D) float.
+        memory_mask: (B, S) bool, True at real positions, or None.
+
+    Returns:
+        context (B, T, D), weights (B, T, S).
+    """
+    if memory_mask is not None:
+        memory_mask = ops.expand_dims(memory_mask, 1)  # (B, 1, S)
+    weights = masked_softmax(energies, memory_mask)
+    return weighted_sum(weights, values), weights
+
+
+def fold_hypotheses(query, memory):
+    """Lays the K hypotheses of each item side by side on the time axis.
+
+    With them there, all K read the one memory of their item, and no copy of
+    it has to be made: (B * K, T, D), (B, ...) -> (B, K * T, D).
+    """
+    rows, time, depth = ops.shape(query)
+    batch = ops.shape(memory)[0]
+    at_least_one = ops.maximum if ops.is_tensor(batch) else max
+    per_item = rows // at_least_one(batch, 1)
+    return ops.reshape(query, (batch, per_item * time, depth))
+
+
+def unfold_hypotheses(folded, query):
+    """The inverse: (B, K * T, ...), (B * K, T, D) -> (B * K, T, ...)."""
+    rows, time, _ = ops.shape(query)
+    return ops.reshape(folded, (rows, time, *ops.shape(folded)[2:]))
+
+
+def lstm_step(gates, cell):
+    """One step of an LSTM cell: gates (B, 4U), cell (B, U) -> hidden, cell.
+
+    The gates come before their activation, in the order input, forget,
+    candidate, output. The forget gate is biased by one, so that an untrained
+    cell remembers (Jozefowicz et al. 2015).
+    """
+    admit, keep, candidate, emit = ops.split(gates, 4, axis=-1)
+    cell = ops.sigmoid(keep + 1) * cell
+    cell = cell + ops.sigmoid(admit) * ops.tanh(candidate)
+    return ops.sigmoid(emit) * ops.tanh(cell), cell
+
+
+def sinusoids(positions, dim):
+    """Sine and cosine of positions, always in float32.
+
+    The first half of the features are sines and the second half cosines, of
+    the same wavelengths 2 pi ... 10000 * 2 pi: a permutation of the
+    interleaved order of the paper, which no linear layer can tell apart.
+
+    Args:
+        positions: (T,) int or float.
+        dim: even int, number of features.
+
+    Returns:
+        (T, dim) float32.
+
+    Reference:
+        Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
+    """
+    if dim < 2 or dim % 2:
+        raise ValueError(f"dim must be even and positive. Received: dim={dim}")
+    half = ops.arange(dim // 2, dtype="float32")
+    rates = ops.exp(half * (-math.log(10000.0) / (dim // 2)))
+    angles = ops.cast(positions, "float32")[:, None] * rates[None, :]
+    return ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
+
+
+def cross_entropy(labels, logits, label_smoothing=0.0):
+    """Cross-entropy from integer labels, one number a place.
+
+    Args:
+        labels: (...,) int.
+        logits: (..., V) float.
+        label_smoothing: float in [0, 1), probability spread evenly over V.
+
+    Returns:
+        A tuple, each (...,): the loss, float32; the negative log-likelihood
+        of the label, which is the loss without smoothing and through which
+        no gradient flows, float32; whether the label has the highest logit,
+        bool.
+
+    Reference:
+        Szegedy et al. 2016, arXiv:1512.00567, section 7.
+    """
+    logits = ops.cast(logits, "float32")
+    classes = logits.shape[-1]
+    if label_smoothing:
+        spread = label_smoothing / classes
+        is_label = ops.equal(
+            ops.expand_dims(labels, -1), ops.arange(classes, dtype=labels.dtype)
+        )
+        targets = ops.where(is_label, 1 - label_smoothing + spread, spread)
+        loss = ops.categorical_crossentropy(targets, logits, from_logits=True)
+    else:
+        loss = ops.sparse_categorical_crossentropy(
+            labels, logits, from_logits=True
+        )
+
+    fixed = ops.stop_gradient(logits)
+    of_label = ops.squeeze(
+        ops.take_along_axis(fixed, ops.expand_dims(labels, -1), axis=-1), -1
+    )
+    right = ops.equal(of_label, ops.max(fixed, axis=-1))
+    if not label_smoothing:
+        return loss, ops.stop_gradient(loss), right
+
+    # loss = lse - (1 - e) z_label - e mean(z);  likelihood = lse - z_label
+    shift = label_smoothing * (ops.mean(fixed, axis=-1) - of_label)
+    return loss, ops.stop_gradient(loss) + shift, right

@@ -1,0 +1,98 @@
+"""Loading of exports."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import tensorflow as tf
+import tensorflow_text  # noqa: F401, has the tokenizers' ops
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+_SIGNATURES = ("serving_default", "n_best", "explain")
+# SaveV2, RestoreV2 and ShardedFilename stand in every SavedModel.
+_UNSAFE = re.compile(r"PyFunc|File(?!name)|Reader|Dataset|Print|Debug|Summary|Remap")
+
+
+class Export(NamedTuple):
+    """What `kseq.serving.Translator` is, without the model."""
+
+    path: Path
+    translate: Callable
+    n_best: Callable
+    explain: Callable
+
+
+def load_export(path):
+    """Loads a version that `export` wrote.
+
+    The graph is read before it is loaded: one that could run Python or touch
+    files is refused.
+
+    Args:
+        path: str or path, `saved_models/<name>/<version>`, or
+            `saved_models/<name>` for its newest version.
+
+    Returns:
+        An `Export`.
+
+    Raises:
+        ValueError: if there is no such export.
+    """
+    path = _version(Path(path))
+    _check(path)
+    loaded = tf.saved_model.load(str(path))
+
+    def call(name):
+        signature = loaded.signatures[name]
+        return lambda text: signature(text=tf.convert_to_tensor(text))
+
+    return Export(path, *(call(name) for name in _SIGNATURES))
+
+
+def _version(path):
+    if (path / "saved_model.pb").is_file():
+        return path
+    versions = [
+        int(found.parent.name)
+        for found in path.glob("*/saved_model.pb")
+        if found.parent.name.isdecimal()
+    ]
+    if not versions:
+        raise ValueError(
+            "path must be an export, or a directory of its versions. "
+            f"Received: path={str(path)!r}"
+        )
+    return path / str(max(versions))
+
+
+def _check(path):
+    saved = saved_model_pb2.SavedModel()
+    try:
+        saved.ParseFromString((path / "saved_model.pb").read_bytes())
+    except DecodeError as error:
+        raise ValueError(
+            f"saved_model.pb cannot be read. Received: path={str(path)!r}"
+        ) from error
+
+    signatures = {name for g in saved.meta_graphs for name in g.signature_def}
+    missing = set(_SIGNATURES) - signatures
+    if missing:
+        raise ValueError(
+            f"An export must have the signatures {list(_SIGNATURES)}. "
+            f"Received: path={str(path)!r}, without {sorted(missing)}"
+        )
+    unsafe = {op for g in saved.meta_graphs for op in _ops(g.graph_def)}
+    unsafe = sorted(filter(_UNSAFE.search, unsafe))
+    if unsafe:
+        raise ValueError(
+            "An export must not run Python or touch files. "
+            f"Received: path={str(path)!r}, with {unsafe}"
+        )
+
+
+def _ops(graph):
+    yield from (node.op for node in graph.node)
+    for function in graph.library.function:
+        yield from (node.op for node in function.node_def)

@@ -1,0 +1,119 @@
+"""Text in, text out: tokenizers, search and model as one graph."""
+
+import tensorflow as tf
+
+from kseq.control_tokens import END, PAD, START
+from kseq.decoding import beam_search, length_limits
+
+
+class Translator:
+    """Text in, text out: tokenizers, search and model as one graph.
+
+    A blank line gives a blank line with score 0. A source of more than
+    `max_length` tokens is cut, and so is an answer.
+
+    Args:
+        model: has `encode`, `decode_step` and `attention_weights`.
+        source_tokenizer: has `tokenize` and `pieces`.
+        target_tokenizer: has `detokenize` and `pieces`.
+        beam_size: int.
+        length_penalty: float, see `kseq.decoding.beam_search`.
+        max_length: int, most tokens of a source with its END, and of an
+            answer with its START and END.
+
+    Each of these takes `text`, a (B,) string tensor, and gives a dict:
+
+    - `translate`: `text` (B,) string; `score` (B,) float32, the sum of the
+      log-probabilities divided by the length penalty; `truncated` (B,) bool,
+      whether the source was cut.
+    - `n_best`: `texts` (B, N) string, the best first, and `scores` (B, N)
+      float32, where N is `beam_size`.
+    - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T), strings,
+      "" at padding, and `attention` (B, T, S) float32.
+    """
+
+    def __init__(
+        self,
+        model,
+        source_tokenizer,
+        target_tokenizer,
+        *,
+        beam_size=4,
+        length_penalty=1.0,
+        max_length=512,
+    ):
+        self.model = model
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.beam_size = beam_size
+        self.length_penalty = length_penalty
+        self.max_length = max_length
+
+        text = tf.TensorSpec((None,), tf.string, name="text")
+        self.translate, self.n_best, self.explain = (
+            tf.function(method, input_signature=[text], autograph=False)
+            for method in (self._translate, self._n_best, self._explain)
+        )
+
+    def _translate(self, text):
+        source_ids, truncated = self._source(text)
+        best = self._search(source_ids, n_best=1)
+        return {
+            "text": self.target_tokenizer.detokenize(best.ids[:, 0]),
+            "score": best.scores[:, 0],
+            "truncated": truncated,
+        }
+
+    def _n_best(self, text):
+        source_ids, _ = self._source(text)
+        best = self._search(source_ids, n_best=self.beam_size)
+        batch, answers, length = tf.unstack(tf.shape(best.ids))
+        texts = self.target_tokenizer.detokenize(
+            tf.reshape(best.ids, (batch * answers, length))
+        )
+        return {
+            "texts": tf.reshape(texts, (batch, answers)),
+            "scores": best.scores,
+        }
+
+    def _explain(self, text):
+        source_ids, _ = self._source(text)
+        ids = self._search(source_ids, n_best=1).ids[:, 0]
+        start = tf.fill((tf.shape(ids)[0], 1), START)
+        target_ids = tf.concat([start, ids], axis=1)
+        weights = self.model.attention_weights(source_ids, target_ids)
+        weights = weights[:, :-1]  # (B, T, S), nothing follows the last token
+        real = tf.cast(ids != PAD, tf.float32)
+        return {
+            "source_tokens": _pieces(self.source_tokenizer, source_ids),
+            "target_tokens": _pieces(self.target_tokenizer, ids),
+            "attention": weights * real[:, :, None],
+        }
+
+    def _source(self, text):
+        """The ids of (B,) strings, and whether they had to be cut."""
+        whole = self.source_tokenizer.tokenize(text)
+        tokens = whole[:, : self.max_length - 1]
+        ids = tf.pad(tokens.to_tensor(PAD), [[0, 0], [0, 1]])  # (B, S)
+        lengths = tf.cast(tokens.row_lengths(), tf.int32)
+        is_end = tf.range(tf.shape(ids)[1]) == lengths[:, None]
+        truncated = whole.row_lengths() > tokens.row_lengths()
+        return tf.where(is_end, END, ids), truncated
+
+    def _search(self, source_ids, n_best):
+        limits = tf.minimum(length_limits(source_ids), self.max_length - 1)
+        blank = source_ids[:, 0] == END
+        best = beam_search(
+            self.model,
+            source_ids,
+            tf.where(blank, 0, limits),
+            beam_size=self.beam_size,
+            length_penalty=self.length_penalty,
+            n_best=n_best,
+        )
+        scores = tf.where(blank[:, None], 0.0, best.scores)
+        return best._replace(scores=scores)
+
+
+def _pieces(tokenizer, ids):
+    return tf.where(ids == PAD, "", tokenizer.pieces(ids))

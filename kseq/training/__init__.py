@@ -1,0 +1,35 @@
+"""What `model.fit` needs around it."""
+
+from kseq.training.attention_picture import attention_picture
+from kseq.training.averaging import average_checkpoints, save_average
+from kseq.training.checkpoints import Checkpoints
+from kseq.training.device_strategy import device_strategy
+from kseq.training.ema import ema_weights
+from kseq.training.load_model import load_model
+from kseq.training.metrics_log import MetricsLog, verbosity
+from kseq.training.report import report
+from kseq.training.run_directory import RunDirectory, RunError
+from kseq.training.run_recipe import run_recipe
+from kseq.training.scores import translation_scores
+from kseq.training.validation import Validation
+from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt, noam
+
+__all__ = [
+    "Checkpoints",
+    "MetricsLog",
+    "RunDirectory",
+    "RunError",
+    "Validation",
+    "WarmupInverseSqrt",
+    "attention_picture",
+    "average_checkpoints",
+    "device_strategy",
+    "ema_weights",
+    "load_model",
+    "noam",
+    "report",
+    "run_recipe",
+    "save_average",
+    "translation_scores",
+    "verbosity",
+]

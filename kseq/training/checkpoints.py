@@ -1,0 +1,235 @@
+"""Checkpoints that survive anything, and go on where they stopped."""
+
+import math
+import os
+import signal
+import sys
+import threading
+import warnings
+
+import keras
+import tensorflow as tf
+
+from kseq.training.checkpoint_files import (
+    checkpoint_paths,
+    numbered,
+    read_newest,
+    step_of,
+)
+from kseq.training.ema import ema_weights
+from kseq.training.run_directory import RunError
+
+_NEEDS_ONE_ITERATOR = (
+    "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."
+)
+
+
+class Checkpoints(keras.callbacks.Callback):
+    """Saves a training so that the same command goes on with it.
+
+    `checkpoints/last` holds the newest states of all that changes: weights,
+    seeds of dropout, optimizer, position in the data. `checkpoints/best`
+    holds the weights at the best value of what is monitored, moving averages
+    where the optimizer keeps them, and that value. Both are written at the
+    end of an epoch, `best` first: killed in between, training repeats the
+    epoch and finds the same value.
+
+    On SIGTERM and Ctrl-C the step is finished, `last` saved and the process
+    ended with exit code 143 or 130; a second one stops at once. So it has to
+    stand behind all other callbacks, and `fit` needs `steps_per_epoch` and a
+    data set that repeats: Keras then keeps one iterator over all epochs.
+
+    Args:
+        run: `RunDirectory`.
+        monitor: name of the number in the logs that is to improve.
+        mode: "max" or "min".
+        keep: int, how many of the last states stay.
+        patience: int or None. Training ends after so many epochs without
+            improvement, interruptions or not.
+    """
+
+    def __init__(
+        self, run, *, monitor="val_bleu", mode="max", keep=5, patience=None
+    ):
+        super().__init__()
+        if mode not in ("max", "min"):
+            raise ValueError(
+                f'mode must be "max" or "min". Received: mode={mode!r}'
+            )
+        self.run = run
+        self.monitor = monitor
+        self.mode = mode
+        self.keep = keep
+        self.patience = patience
+
+        self._best = -math.inf if mode == "max" else math.inf
+        self._best_step = 0
+        self._step = 0
+        self._resumed = None  # the checkpoint that training goes on from
+        self._iterator = None
+        self._can_save_iterator = False
+        self._signal = None
+        self._handlers = {}
+
+    def restore(self, model, steps_per_epoch):
+        """Brings a compiled model back to where its run stopped.
+
+        Args:
+            model: `keras.Model`, compiled.
+            steps_per_epoch: int, what `fit` will be given.
+
+        Returns:
+            `initial_epoch` for `fit`. 0 in a new run; beyond any epoch in one
+            that has lost its patience.
+
+        Raises:
+            RunError: where there are checkpoints but none that is whole.
+        """
+        directory = self.run.checkpoints / "last"
+        newest = read_newest(directory)
+        if newest is None:
+            if checkpoint_paths(directory):
+                raise RunError(f"{directory}: every checkpoint is broken.")
+            return 0
+
+        path, tensors = newest
+        if not model.optimizer.built:
+            with model.distribute_strategy.scope():
+                model.optimizer.build(model.trainable_variables)
+        _assign(model.variables, numbered(tensors, "vars"))
+        _assign(model.optimizer.variables, numbered(tensors, "opt"))
+        self._resumed = path
+        self._step = step_of(path)
+
+        best = read_newest(self.run.checkpoints / "best")
+        if best is not None:
+            self._best_step = step_of(best[0])
+            self._best = float(best[1]["value"])
+        if self._is_out_of_patience(steps_per_epoch):
+            return sys.maxsize
+        return self._step // steps_per_epoch
+
+    def on_train_begin(self, logs=None):
+        if not self.params["steps"]:
+            raise ValueError(_NEEDS_ONE_ITERATOR)
+        self._catch_signals()
+        self._train = self.model.train_function
+        self.model.train_function = self._train_and_hold_iterator
+
+    def on_epoch_begin(self, epoch, logs=None):
+        # Later than the epoch's own first step, where one is finished that
+        # was stopped in the middle.
+        self._start = max(self._step, epoch * self.params["steps"])
+        self._end = (epoch + 1) * self.params["steps"]
+        self._is_short = False
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._step = self._start + batch + 1
+        if self._step < self._end:
+            if self._signal is not None:
+                self._save_last()
+                self._stop()
+        elif batch + 1 < self.params["steps"]:
+            # This ends the epoch; on_epoch_end takes it back.
+            self._is_short = self.model.stop_training = True
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self._is_short:
+            self.model.stop_training = False
+        if self.monitor in logs and self._is_better(logs[self.monitor]):
+            self._best = float(logs[self.monitor])
+            self._best_step = self._step
+            with ema_weights(self.model):
+                self._save("best", 1, value=tf.Variable(self._best))
+        self._save_last()
+        if self._signal is not None:
+            self._stop()
+        if self._is_out_of_patience(self.params["steps"]):
+            self.model.stop_training = True
+
+    def on_train_end(self, logs=None):
+        self._release_signals()
+        self.model.train_function = self._train
+        self._iterator = None
+
+    def _is_better(self, value):
+        return value > self._best if self.mode == "max" else value < self._best
+
+    def _is_out_of_patience(self, steps_per_epoch):
+        if self.patience is None:
+            return False
+        return self._step - self._best_step >= self.patience * steps_per_epoch
+
+    def _train_and_hold_iterator(self, iterator):
+        if self._iterator is None:
+            self._iterator = iterator
+            self._can_save_iterator = isinstance(iterator, tf.data.Iterator)
+            if not self._can_save_iterator:
+                self._warn_of_iterator("they are distributed over devices")
+            elif self._resumed is not None:
+                saved = tf.train.Checkpoint(iterator=iterator)
+                saved.read(self._resumed).expect_partial()
+        elif iterator is not self._iterator:
+            raise ValueError(_NEEDS_ONE_ITERATOR)
+        return self._train(iterator)
+
+    def _warn_of_iterator(self, reason):
+        warnings.warn(
+            f"The position in the data cannot be saved: {reason}. "
+            "A resumed training starts their order anew.",
+            stacklevel=2,
+        )
+
+    def _save_last(self):
+        state = {"opt": _values(self.model.optimizer.variables)}
+        if self._can_save_iterator:
+            try:
+                self._save("last", self.keep, iterator=self._iterator, **state)
+                return
+            except tf.errors.FailedPreconditionError as error:
+                self._can_save_iterator = False
+                self._warn_of_iterator(error.message)
+        self._save("last", self.keep, **state)
+
+    def _save(self, name, keep, **more):
+        checkpoint = tf.train.Checkpoint(
+            vars=_values(self.model.variables), **more
+        )
+        tf.train.CheckpointManager(
+            checkpoint, str(self.run.checkpoints / name), max_to_keep=keep
+        ).save(checkpoint_number=self._step)
+
+    def _catch_signals(self):
+        if threading.current_thread() is threading.main_thread():
+            self._handlers = {
+                number: signal.signal(number, self._ask_to_stop)
+                for number in (signal.SIGINT, signal.SIGTERM)
+            }
+
+    def _release_signals(self):
+        while self._handlers:
+            signal.signal(*self._handlers.popitem())
+
+    def _ask_to_stop(self, number, frame):
+        self._signal = number
+        self._release_signals()
+        # Not print, which must not be entered twice.
+        os.write(2, b"\nStopping after this step. Once more stops at once.\n")
+
+    def _stop(self):
+        self.on_train_end()
+        print(
+            f"Stopped after step {self._step}, which is saved in "
+            f"{self.run.path}. The same command goes on from there.",
+            file=sys.stderr,
+        )
+        raise SystemExit(128 + self._signal)
+
+
+def _values(variables):
+    return [variable.value for variable in variables]
+
+
+def _assign(variables, values):
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

@@ -1,0 +1,112 @@
+"""Training in numbers: metrics.jsonl, TensorBoard, and lines for a pipe."""
+
+import json
+import math
+import sys
+import time
+
+import keras
+import tensorflow as tf
+
+# Means over real tokens, and means over steps, as ExactModel reports them.
+_PER_TOKEN = ("loss", "perplexity", "accuracy")
+_PER_STEP = ("tokens", "padding", "gradient_norm")
+
+
+class MetricsLog(keras.callbacks.Callback):
+    """Writes what `fit` measures.
+
+    Every `every` steps: loss, perplexity, accuracy, gradient norm and padding
+    over those steps alone, the learning rate, and target tokens per second of
+    training time. At the end of an epoch: every `val_` number in the logs,
+    so put it behind the callbacks that measure them. Where standard output is
+    no terminal, and a progress bar of no use, each also becomes a line there.
+
+    Args:
+        run: `RunDirectory`; gets `metrics.jsonl` and `tensorboard/`.
+        total_steps: int, of the whole training, to print.
+        every: int, steps.
+    """
+
+    def __init__(self, run, total_steps, *, every=50):
+        super().__init__()
+        self.run = run
+        self.total_steps = total_steps
+        self.every = every
+        self._writer = None
+
+    def on_train_begin(self, logs=None):
+        self._writer = tf.summary.create_file_writer(str(self.run.tensorboard))
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._steps = 0
+        self._totals = None
+        self._start = time.perf_counter()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._steps += 1
+        if self._steps % self.every == 0:
+            self._write_window(logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        record = {k: v for k, v in logs.items() if k.startswith("val_")}
+        if record:
+            self._write(record)
+
+    def on_train_end(self, logs=None):
+        self._writer.close()
+
+    def _write_window(self, logs):
+        """Keras's means run from the epoch's start; take this part's own."""
+        now = time.perf_counter()
+        totals = _totals(logs, self._steps)
+        window = totals
+        if self._totals:
+            window = {k: v - self._totals[k] for k, v in totals.items()}
+        seconds = now - self._start
+        self._totals, self._start = totals, now
+
+        tokens = max(window["tokens"], 1)
+        steps = window["steps"]
+        self._write(
+            {
+                "loss": window["loss"] / tokens,
+                "perplexity": math.exp(min(window["perplexity"] / tokens, 80)),
+                "accuracy": window["accuracy"] / tokens,
+                "gradient_norm": window["gradient_norm"] / steps,
+                "learning_rate": float(self.model.optimizer.learning_rate),
+                "tokens_per_second": window["tokens"] / seconds,
+                "padding": window["padding"] / steps,
+            }
+        )
+
+    def _write(self, record):
+        step = int(self.model.optimizer.iterations)
+        with self.run.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"step": step, **record}) + "\n")
+        with self._writer.as_default():
+            for name, value in record.items():
+                part = "validation/" if name.startswith("val_") else "train/"
+                tf.summary.scalar(
+                    part + name.removeprefix("val_"), value, step=step
+                )
+        self._writer.flush()
+        if not verbosity():
+            numbers = "  ".join(f"{k} {v:.4g}" for k, v in record.items())
+            print(f"step {step}/{self.total_steps}  {numbers}", flush=True)
+
+
+def verbosity():
+    """`verbose` for `fit`: 1, a progress bar, on a terminal; 0 in a pipe."""
+    return int(sys.stdout.isatty())
+
+
+def _totals(logs, steps):
+    logs = {k: float(v) for k, v in logs.items()}
+    logs["perplexity"] = math.log(logs["perplexity"])
+    tokens = logs["tokens"] * steps
+    return {
+        "steps": steps,
+        **{name: logs[name] * tokens for name in _PER_TOKEN},
+        **{name: logs[name] * steps for name in _PER_STEP},
+    }

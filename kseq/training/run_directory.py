@@ -1,0 +1,240 @@
+"""The directory of a run: all that one training knows, in files."""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+import keras
+
+import kseq
+from kseq.user_error import UserError
+
+_PACKAGES = (
+    "tensorflow",
+    "tensorflow-text",
+    "keras",
+    "numpy",
+    "sentencepiece",
+    "sacrebleu",
+)
+
+
+class RunError(UserError):
+    """A run directory that cannot be used as it was asked to be."""
+
+
+class RunDirectory:
+    """The files of one run, `runs/<name>/`.
+
+    | name | what it holds |
+    |---|---|
+    | `config.json` | every number of the recipe |
+    | `environment.json` | versions, machine, seed |
+    | `model.json` | the model's Keras config |
+    | `source.model`, `target.model` | the tokenizers |
+    | `checkpoints/` | `last`, `best` and, when asked for, `average` |
+    | `metrics.jsonl` | one JSON object a line, written in training |
+    | `tensorboard/`, `samples/` | what training shows |
+
+    Files are written whole or not at all, so that a run can be killed at any
+    moment. The same config on the same directory goes on where it stopped.
+
+    Args:
+        path: the directory; nothing is made or read yet.
+
+    Example:
+        >>> run = RunDirectory("runs/dates")
+        >>> run.metrics.as_posix()
+        'runs/dates/metrics.jsonl'
+    """
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.config = self.path / "config.json"
+        self.environment = self.path / "environment.json"
+        self.model = self.path / "model.json"
+        self.source_tokenizer = self.path / "source.model"
+        self.target_tokenizer = self.path / "target.model"
+        self.checkpoints = self.path / "checkpoints"
+        self.metrics = self.path / "metrics.jsonl"
+        self.tensorboard = self.path / "tensorboard"
+        self.samples = self.path / "samples"
+
+    def start(self, config, may_change=(), overwrite=False):
+        """Makes the directory, or goes on in it.
+
+        Args:
+            config: the recipe's dataclass.
+            may_change: names of the fields that may differ from those of the
+                run that is there: number of steps, output options.
+            overwrite: whether to delete that run and start anew.
+
+        Raises:
+            RunError: where the directory holds something else than a run, or
+                a run with other numbers.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise RunError(f"{self.path} is not a directory.")
+        if not self.exists():
+            self._refuse_foreign_files()
+        elif overwrite:
+            self._delete()
+
+        # Through JSON, for what is read back is compared with it.
+        new = json.loads(_to_json(dataclasses.asdict(config)))
+        if self.exists():
+            self._refuse_other(self.config, new, may_change)
+        else:
+            self.path.mkdir(parents=True, exist_ok=True)
+            environment = _environment(seed=new.get("seed"))
+            write_whole(self.environment, _to_json(environment))
+        # Last, for a directory with both files is a run.
+        write_whole(self.config, _to_json(new))
+
+    def exists(self):
+        """Whether the directory holds a run."""
+        return self.config.is_file() and self.environment.is_file()
+
+    def save_model(self, model):
+        """Writes the model's config, or checks that it is the one there.
+
+        Raises:
+            RunError: where the run has been started with another model.
+        """
+        description = json.loads(
+            _to_json(keras.saving.serialize_keras_object(model))
+        )
+        for key in ("build_config", "compile_config"):
+            description.pop(key, None)
+        if self.model.is_file():
+            self._refuse_other(self.model, description)
+        else:
+            write_whole(self.model, _to_json(description))
+
+    def save_tokenizers(self, source, target):
+        """Writes the tokenizers, or checks that they are the ones there.
+
+        Args:
+            source: `Tokenizer`, or any object with its bytes in `model`.
+            target: the same; may be the same object.
+
+        Raises:
+            RunError: where the run has been started with others.
+        """
+        pairs = (self.source_tokenizer, source), (self.target_tokenizer, target)
+        for path, tokenizer in pairs:
+            if not path.is_file():
+                write_whole(path, tokenizer.model)
+            elif path.read_bytes() != tokenizer.model:
+                raise RunError(
+                    f"{path} is not the tokenizer that this training would "
+                    "use: its data have changed. Take another directory, or "
+                    "overwrite this one."
+                )
+
+    def _refuse_foreign_files(self):
+        ours = {self.environment.name}  # of a start that was killed
+        ours |= {_part(self.environment).name, _part(self.config).name}
+        found = {path.name for path in self.path.glob("*")} - ours
+        if found:
+            raise RunError(
+                f"{self.path} is not a run: it holds {min(found)}. "
+                "Take another directory."
+            )
+
+    def _refuse_other(self, path, new, may_change=()):
+        """Compares with what `path` holds; says what was allowed to change."""
+        changes = _changes(json.loads(path.read_text("utf-8")), new)
+        allowed = [
+            line for key, line in changes if key.split(".")[0] in may_change
+        ]
+        refused = [line for _, line in changes if line not in allowed]
+        if refused:
+            listing = "\n".join(f"  {line}" for line in refused)
+            raise RunError(
+                f"{self.path} holds a run with another {path.stem}:\n"
+                f"{listing}\n"
+                "Take another directory, or overwrite this one."
+            )
+        for line in allowed:
+            print(f"{self.path} goes on with {line}", file=sys.stderr)
+
+    def _delete(self):
+        """Deletes the run; files that are not of it stay."""
+        for path in (self.checkpoints, self.tensorboard, self.samples):
+            shutil.rmtree(path, ignore_errors=True)
+        for path in (
+            self.model,
+            self.source_tokenizer,
+            self.target_tokenizer,
+            self.metrics,
+            self.config,
+            self.environment,
+        ):
+            path.unlink(missing_ok=True)
+
+
+def write_whole(path, content):
+    """Writes a file that nobody ever sees half-written.
+
+    Args:
+        path: a `pathlib.Path`.
+        content: str or bytes.
+    """
+    if isinstance(content, str):
+        content = content.encode("utf-8")
+    with _part(path).open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    _part(path).replace(path)
+
+
+def _part(path):
+    return path.with_name(path.name + ".part")
+
+
+def _to_json(value):
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def _environment(seed):
+    versions = {
+        package: importlib.metadata.version(package) for package in _PACKAGES
+    }
+    return {
+        "kseq": kseq.__version__,
+        "python": platform.python_version(),
+        **versions,
+        "machine": platform.platform(),
+        "processor": platform.machine(),
+        "processors": os.cpu_count(),
+        "seed": seed,
+    }
+
+
+def _changes(old, new):
+    """(key, "key: old -> new") for each leaf that differs."""
+    old, new = _leaves(old), _leaves(new)
+    return [
+        (key, f"{key}: {old.get(key, 'none')} -> {new.get(key, 'none')}")
+        for key in sorted(old.keys() | new.keys())
+        if key not in old or key not in new or old[key] != new[key]
+    ]
+
+
+def _leaves(tree, prefix=""):
+    """{"a.b": value} of nested dicts and lists."""
+    leaves = {}
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in pairs:
+        if value and isinstance(value, dict | list):
+            leaves |= _leaves(value, f"{prefix}{key}.")
+        else:
+            leaves[f"{prefix}{key}"] = value
+    return leaves

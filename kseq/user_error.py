@@ -1,0 +1,5 @@
+"""The base of all errors that the user of a command can mend."""
+
+
+class UserError(ValueError):
+    """Its message is all that a command prints before it exits with 2."""

@@ -1,0 +1,130 @@
+"""Translates with the Transformer: your two files, or the built-in dates.
+
+python recipes/translate_transformer.py --train train.de train.en
+"""
+
+import dataclasses
+from pathlib import Path
+
+import keras
+
+from kseq import data, models, serving, training
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Trains a Transformer on pairs of sentences and exports it."""
+
+    train: tuple[Path, ...] = ()  # source and target, or a TSV; none: dates
+    validation: tuple[Path, ...] = ()  # none: held out of training
+    run: Path = Path("runs/transformer")
+    export_to: Path = Path("saved_models/transformer")
+    overwrite: bool = False  # delete the run and start anew
+
+    tokenizer: str = "bpe"  # or unigram, char, word
+    vocab_size: int = 8000  # of source and target together
+    max_length: int = 100  # longer pairs, in tokens, are left out
+    layers: int = 4  # of the encoder, and of the decoder
+    model_dim: int = 128
+    ffn_dim: int = 256
+    heads: int = 4
+    dropout: float = 0.3
+
+    seed: int = 1
+    steps: int = 6000
+    evaluate_every: int = 250  # steps
+    patience: int = 10  # evaluations without a better BLEU
+    batch_tokens: int = 4096
+    learning_rate: float = 0.005  # at its peak
+    warmup_steps: int = 2000
+    label_smoothing: float = 0.1
+    clip_norm: float = 1.0
+    dtype: str = "mixed_bfloat16"
+    averaged: int = 8  # last checkpoints in the final weights
+    beam_size: int = 5
+    length_penalty: float = 1.0
+
+
+def main(config):
+    """Data, model, fit, evaluation, export."""
+    run = training.RunDirectory(config.run)
+    run.start(config, ("steps", "patience", "export_to"), config.overwrite)
+    keras.utils.set_random_seed(config.seed)
+
+    # Data
+    corpus = data.read_corpus(config.train, config.validation)
+    tokenizer = data.Tokenizer.train(
+        corpus.lines(), config.vocab_size, config.tokenizer
+    )
+    tokenizers = (tokenizer, tokenizer)  # one for both languages
+    run.save_tokenizers(*tokenizers)
+    batches = data.training_batches(
+        corpus.train,
+        *tokenizers,
+        batch_tokens=config.batch_tokens,
+        max_length=config.max_length,
+        seed=config.seed,
+    )
+    validation_batches = data.evaluation_batches(
+        corpus.validation, *tokenizers, batch_tokens=config.batch_tokens
+    )
+
+    # Model
+    with training.device_strategy().scope():
+        model = models.Transformer(
+            tokenizer.vocab_size,
+            tokenizer.vocab_size,
+            num_encoder_layers=config.layers,
+            num_decoder_layers=config.layers,
+            model_dim=config.model_dim,
+            ffn_dim=config.ffn_dim,
+            num_heads=config.heads,
+            dropout=config.dropout,
+            share_embeddings=True,
+            dtype=config.dtype,
+        )
+        schedule = training.WarmupInverseSqrt(
+            config.learning_rate, config.warmup_steps
+        )
+        model.compile(
+            keras.optimizers.Adam(schedule, beta_2=0.98, epsilon=1e-9),
+            label_smoothing=config.label_smoothing,
+            clip_norm=config.clip_norm,
+        )
+    run.save_model(model)
+
+    # Fit
+    greedy = serving.Translator(model, *tokenizers, beam_size=1)
+    checkpoints = training.Checkpoints(
+        run, keep=config.averaged, patience=config.patience
+    )
+    model.fit(
+        batches,
+        steps_per_epoch=config.evaluate_every,
+        epochs=config.steps // config.evaluate_every,
+        initial_epoch=checkpoints.restore(model, config.evaluate_every),
+        callbacks=[
+            training.Validation(
+                run, greedy, corpus.validation, validation_batches
+            ),
+            training.MetricsLog(run, config.steps),
+            checkpoints,
+        ],
+        shuffle=False,
+        verbose=training.verbosity(),
+    )
+
+    # Export
+    training.save_average(run, config.averaged)
+    translator = serving.Translator(
+        training.load_model(run, weights="average"),
+        *tokenizers,
+        beam_size=config.beam_size,
+        length_penalty=config.length_penalty,
+    )
+    path = serving.export(translator, config.export_to)
+    training.report(path, serving.load_export(path), run, corpus.test)
+
+
+if __name__ == "__main__":
+    training.run_recipe(main, Config)

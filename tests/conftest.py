@@ -1,0 +1,37 @@
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import secrets
+
+import keras
+import pytest
+
+if keras.backend.backend() == "tensorflow":
+    import tensorflow as tf
+
+    # Two devices on any machine, for tests with MirroredStrategy.
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 2,
+    )
+
+
+@pytest.fixture(autouse=True)
+def fresh_keras_state():
+    """Float32, whatever the test before has set."""
+    keras.config.set_dtype_policy("float32")
+    yield
+    keras.config.set_dtype_policy("float32")
+    keras.utils.clear_session()
+
+
+@pytest.fixture
+def seed():
+    """A new seed each run; pytest prints it when the test fails."""
+    value = secrets.randbelow(2**31)
+    print(f"seed={value}")
+    keras.utils.set_random_seed(value)
+    return value

@@ -1,0 +1,63 @@
+import numpy as np
+import tensorflow as tf
+
+from kseq.control_tokens import END, PAD, START
+from kseq.decoding import greedy_search
+
+
+def test_takes_the_likeliest_token_at_every_step(
+    make_model, source_ids, in_graph
+):
+    model, limit = make_model(), 6
+
+    best = in_graph(greedy_search, model, source_ids, [limit] * 3)
+
+    for i, answer in enumerate(best.ids[:, 0].numpy()):
+        expected = [START]
+        while expected[-1] != END and len(expected) <= limit:
+            logits = model(
+                {
+                    "source_ids": source_ids[i : i + 1],
+                    "target_ids": tf.constant([expected]),
+                }
+            )[0, -1].numpy()
+            logits[[PAD, START]] = -np.inf
+            expected.append(int(logits.argmax()))
+        length = len(expected) - 1
+        assert best.lengths[i, 0] == length
+        assert answer[:length].tolist() == expected[1:]
+        assert set(answer[length:].tolist()) <= {PAD}
+
+
+def test_scores_are_those_of_the_whole_sequences(
+    make_model, source_ids, in_graph, scores_of
+):
+    model = make_model()
+
+    best = in_graph(greedy_search, model, source_ids, [6, 4, 9])
+
+    expected = scores_of(model, best.ids)
+    np.testing.assert_allclose(best.scores, expected, atol=1e-4)
+
+
+def test_same_in_and_out_of_a_graph(make_model, source_ids, in_graph):
+    model, limits = make_model(), [6, 1, 9]
+
+    inside = in_graph(greedy_search, model, source_ids, limits)
+    outside = greedy_search(model, source_ids, tf.constant(limits))
+
+    for a, b in zip(inside, outside, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_length_limits_of_nothing_and_an_empty_batch(
+    make_model, source_ids, in_graph
+):
+    model = make_model()
+
+    best = in_graph(greedy_search, model, source_ids, [0, 1, 0])
+    np.testing.assert_array_equal(best.lengths, [[0], [1], [0]])
+    np.testing.assert_array_equal(best.scores[0], [0])
+
+    none = in_graph(greedy_search, model, source_ids[:0], [])
+    assert none.ids.shape == (0, 1, 0)

@@ -1,0 +1,35 @@
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.decoding import sequence_scores
+
+
+def test_sum_of_log_probabilities_over_the_penalty():
+    logits = tf.math.log([[[0.5, 0.25, 0.25], [0.1, 0.1, 0.8], [1, 1, 1]]])
+    labels, weights = tf.constant([[1, 2, 0]]), tf.constant([[1.0, 1, 0]])
+
+    expected = math.log(0.25 * 0.8)
+    for length_penalty, penalty in ((0, 1), (1, 7 / 6), (2, 49 / 36)):
+        score = sequence_scores(
+            logits, labels, weights, length_penalty=length_penalty
+        )
+        np.testing.assert_allclose(score, [expected / penalty], rtol=1e-5)
+
+
+def test_an_answer_of_nothing():
+    zeros = tf.zeros((2, 3))
+    score = sequence_scores(zeros[..., None], tf.cast(zeros, tf.int32), zeros)
+    np.testing.assert_array_equal(score, [0, 0])
+
+
+def test_computed_in_float32():
+    logits = tf.random.normal((1, 40, 50))
+    labels = tf.ones((1, 40), tf.int32)
+    half = tf.cast(logits, tf.bfloat16)
+
+    score = sequence_scores(half, labels, tf.ones((1, 40)))
+
+    same = sequence_scores(tf.cast(half, tf.float32), labels, tf.ones((1, 40)))
+    np.testing.assert_allclose(score, same, rtol=1e-6)

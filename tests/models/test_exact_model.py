@@ -1,0 +1,206 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.models import ExactModel
+from kseq.ops import padding_mask
+
+VOCAB = 11
+
+
+def tiny_model(dtype=None):
+    ids = keras.Input((None,), dtype="int32", name="ids")
+    x = keras.layers.Embedding(VOCAB, 8, dtype=dtype, name="embedding")(ids)
+    x = keras.layers.LSTM(8, return_sequences=True, dtype=dtype, name="lstm")(
+        x, mask=padding_mask(ids)
+    )
+    logits = keras.layers.Dense(VOCAB, dtype=dtype, name="logits")(x)
+    return ExactModel(
+        inputs={"ids": ids}, outputs=logits, dtype=dtype, name="tiny"
+    )
+
+
+def batches(sizes, length=6, seed=0):
+    """Batches with very unequal numbers of real tokens in their rows."""
+    rng = np.random.default_rng(seed)
+    for size in sizes:
+        ids = rng.integers(1, VOCAB, (size, length)).astype("int32")
+        lengths = rng.integers(1, length + 1, size)
+        lengths[: size // 2] = 1
+        real = np.arange(length) < lengths[:, None]
+        yield (
+            {"ids": np.where(real, ids, 0)},
+            np.where(real, np.roll(ids, 1, axis=1), 0),
+            real.astype("float32"),
+        )
+
+
+def dataset(sizes):
+    def one(batch):
+        return tf.data.Dataset.from_tensors(batch)
+
+    first, *others = map(one, batches(sizes))
+    dataset = first
+    for other in others:
+        dataset = dataset.concatenate(other)
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.OFF
+    )
+    return dataset.with_options(options)
+
+
+def train(model, sizes, optimizer=None, **settings):
+    model.compile(
+        optimizer or keras.optimizers.SGD(0.5, name="sgd"), **settings
+    )
+    history = model.fit(dataset(sizes), verbose=0, shuffle=False).history
+    return history, model.get_weights()
+
+
+def same_start(model):
+    keras.utils.set_random_seed(1)
+    rng = np.random.default_rng(3)
+    model.set_weights(
+        [rng.normal(0, 0.5, weight.shape) for weight in model.get_weights()]
+    )
+    return model
+
+
+def assert_all_close(left, right, atol=1e-5):
+    for a, b in zip(left, right, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=atol)
+
+
+def test_loss_is_the_mean_over_real_tokens():
+    model = same_start(tiny_model())
+    model.compile(keras.optimizers.SGD(0.0))
+    [(inputs, labels, weights)] = batches([5])
+
+    reported = model.evaluate(dataset([5]), verbose=0, return_dict=True)
+
+    log_probs = np.log(keras.ops.softmax(model(inputs), axis=-1))
+    losses = -np.take_along_axis(log_probs, labels[..., None], -1)[..., 0]
+    loss = (losses * weights).sum() / weights.sum()
+    best = np.argmax(log_probs, -1)
+    accuracy = ((best == labels) * weights).sum() / weights.sum()
+    assert reported["loss"] == pytest.approx(loss, abs=1e-5)
+    assert reported["perplexity"] == pytest.approx(np.exp(loss), abs=1e-3)
+    assert reported["accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    assert reported["tokens"] == weights.sum()
+    assert reported["padding"] == pytest.approx(1 - weights.mean(), abs=1e-6)
+
+
+def test_evaluation_weighs_batches_by_their_tokens():
+    whole = same_start(tiny_model())
+    whole.compile(keras.optimizers.SGD(0.0))
+    parts = list(batches([1, 7]))
+    reported = whole.evaluate(dataset([1, 7]), verbose=0, return_dict=True)
+
+    total, count = 0.0, 0.0
+    for part in parts:
+        one = tf.data.Dataset.from_tensors(part)
+        loss = whole.evaluate(one, verbose=0, return_dict=True)["loss"]
+        total += loss * part[2].sum()
+        count += part[2].sum()
+    assert reported["loss"] == pytest.approx(total / count, abs=1e-5)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 8])
+def test_micro_batches_change_nothing(parts):
+    settings = {"clip_norm": 0.1, "label_smoothing": 0.1}
+    sizes = [6, 6, 5]
+    history, weights = train(same_start(tiny_model()), sizes, **settings)
+    cut, cut_weights = train(
+        same_start(tiny_model()), sizes, accumulation_steps=parts, **settings
+    )
+    assert_all_close(weights, cut_weights)
+    assert cut["loss"] == pytest.approx(history["loss"], abs=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [[6, 6, 6, 6, 6], [4, 6, 5], [3, 6, 1]])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_two_devices_equal_one(sizes, parts):
+    """B5: also where a batch is uneven, or leaves a device without a row."""
+
+    def settings():
+        return {
+            "clip_norm": 0.1,
+            "label_smoothing": 0.1,
+            "accumulation_steps": parts,
+            "optimizer": keras.optimizers.Adam(
+                0.05, use_ema=True, ema_momentum=0.5, name="adam"
+            ),
+        }
+
+    history, weights = train(same_start(tiny_model()), sizes, **settings())
+
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        model = same_start(tiny_model())
+        two, two_weights = train(model, sizes, **settings())
+
+    assert_all_close(weights, two_weights)
+    for name, values in history.items():
+        assert two[name] == pytest.approx(values, abs=1e-5), name
+
+
+def test_the_norm_is_clipped_and_reported_before():
+    model = same_start(tiny_model())
+    before = model.get_weights()
+    history, after = train(
+        model, [6], keras.optimizers.SGD(1.0), clip_norm=0.01
+    )
+    step = [b - a for a, b in zip(before, after, strict=True)]
+    norm = np.sqrt(sum((part**2).sum() for part in step))
+    assert norm == pytest.approx(0.01, rel=1e-4)
+    assert history["gradient_norm"][0] > 0.02
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_stays_close(policy):
+    _, exact = train(same_start(tiny_model()), [6, 6], clip_norm=0.5)
+    keras.config.set_dtype_policy(policy)
+    history, weights = train(
+        same_start(tiny_model(policy)), [6, 6], clip_norm=0.5
+    )
+    assert_all_close(exact, weights, atol=0.02)
+    assert 0 < history["gradient_norm"][0] < 100
+
+
+def test_smoothing_is_of_the_loss_and_not_of_the_perplexity():
+    plain, _ = train(same_start(tiny_model()), [6])
+    smooth, _ = train(same_start(tiny_model()), [6], label_smoothing=0.2)
+    assert smooth["loss"][0] != pytest.approx(plain["loss"][0], abs=1e-3)
+    assert smooth["perplexity"] == pytest.approx(plain["perplexity"], rel=1e-5)
+
+
+def test_saved_model_goes_on_training(tmp_path):
+    model = same_start(tiny_model())
+    train(model, [6], clip_norm=0.5, label_smoothing=0.1)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+
+    assert (loaded.clip_norm, loaded.label_smoothing) == (0.5, 0.1)
+    for one in (model, loaded):
+        one.fit(dataset([6]), verbose=0, shuffle=False)
+    assert_all_close(model.get_weights(), loaded.get_weights())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
+        ({"clip_norm": 0.0}, "clip_norm=0.0"),
+        ({"accumulation_steps": 0}, "accumulation_steps=0"),
+        (
+            {"optimizer": keras.optimizers.SGD(0.1, global_clipnorm=1.0)},
+            "global_clipnorm=1.0",
+        ),
+    ],
+)
+def test_what_could_not_be_exact_is_refused(settings, message):
+    optimizer = settings.pop("optimizer", keras.optimizers.SGD(0.1))
+    with pytest.raises(ValueError, match=message):
+        tiny_model().compile(optimizer, **settings)

@@ -1,0 +1,192 @@
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tests.training.tiny_training import STEPS, make_data, make_model, train
+
+from kseq.training import Checkpoints, RunDirectory, RunError, load_model
+from kseq.training.checkpoint_files import checkpoint_paths, step_of
+
+
+class Signal(keras.callbacks.Callback):
+    """Sends this process signals after so many steps."""
+
+    def __init__(self, after, *numbers):
+        super().__init__()
+        self.after = after
+        self.numbers = numbers
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.after -= 1
+        if self.after == 0:
+            for number in self.numbers:
+                os.kill(os.getpid(), number)
+
+
+class Report(keras.callbacks.Callback):
+    """Puts these values into the logs, one an epoch."""
+
+    def __init__(self, *values):
+        super().__init__()
+        self.values = values
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["val_bleu"] = self.values[epoch]
+
+
+def steps(path, name="last"):
+    return [step_of(p) for p in checkpoint_paths(path / "checkpoints" / name)]
+
+
+def assert_same_state(one, other):
+    variables = [*one.variables, *one.optimizer.variables]
+    others = [*other.variables, *other.optimizer.variables]
+    for a, b in zip(variables, others, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path):
+    """Weights, seeds of dropout, optimizer, order of the data."""
+    whole = train(tmp_path / "whole", epochs=4)
+    for after in (3, STEPS, STEPS - 1):
+        with pytest.raises(SystemExit):
+            train(tmp_path / "cut", 4, [Signal(after, signal.SIGTERM)])
+    assert_same_state(train(tmp_path / "cut", epochs=4), whole)
+    assert steps(tmp_path / "cut")[-1] == 4 * STEPS
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_a_signal_ends_the_step_and_saves(tmp_path, capsys, number, code):
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as stopped:
+        train(tmp_path, 4, [Signal(7, number)])
+    assert stopped.value.code == code
+    assert steps(tmp_path) == [5, 7]
+    assert "Stopped after step 7" in capsys.readouterr().err
+    assert signal.getsignal(number) == before
+
+
+def test_a_second_signal_stops_at_once(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, 4, [Signal(2, signal.SIGINT, signal.SIGINT)])
+    assert steps(tmp_path) == []
+
+
+def test_the_last_states_are_kept(tmp_path):
+    train(tmp_path, epochs=4, keep=2)
+    assert steps(tmp_path) == [15, 20]
+
+
+def test_best_has_the_averaged_weights_of_the_best_epoch(tmp_path):
+    settings = {"monitor": "val_bleu", "mode": "max"}
+    report = Report(1.0, 3.0, 2.0, float("nan"))
+    train(tmp_path, 2, [report], **settings)
+    best = load_model(tmp_path).get_weights()
+    model = train(tmp_path, 4, [report], **settings)
+
+    assert steps(tmp_path, "best") == [10]
+    for a, b in zip(load_model(tmp_path).get_weights(), best, strict=True):
+        np.testing.assert_array_equal(a, b)
+    # Keras leaves the averages in the model when it has finished.
+    last = load_model(tmp_path, weights="last").get_weights()
+    assert not np.allclose(last[0], model.get_weights()[0])
+
+
+def test_patience_outlives_an_interruption(tmp_path):
+    settings = {"monitor": "val_bleu", "mode": "max", "patience": 3}
+    report = Report(2.0, 1.0, 1.0, 1.0, 9.0)
+    train(tmp_path, 2, [report], **settings)
+    train(tmp_path, 5, [report], **settings)
+    assert steps(tmp_path)[-1] == 4 * STEPS
+    train(tmp_path, 5, [report], **settings)
+    assert steps(tmp_path)[-1] == 4 * STEPS
+
+
+def _flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+BREAKS = {
+    "truncated": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "empty": lambda path: os.truncate(path, 0),
+    "missing": Path.unlink,
+    "flipped": _flip_a_bit,
+}
+
+
+@pytest.mark.parametrize("damage", BREAKS)
+def test_a_broken_checkpoint_is_passed_over(tmp_path, damage):
+    train(tmp_path, epochs=2)
+    folder = tmp_path / "checkpoints" / "last"
+    BREAKS[damage](folder / "ckpt-10.data-00000-of-00001")
+
+    checkpoints = Checkpoints(RunDirectory(tmp_path))
+    with pytest.warns(UserWarning, match="ckpt-10 is broken"):
+        assert checkpoints.restore(make_model(), STEPS) == 1
+    os.truncate(folder / "ckpt-5.index", 20)
+    with (
+        pytest.warns(UserWarning, match="is broken"),
+        pytest.raises(RunError, match="every checkpoint is broken"),
+    ):
+        checkpoints.restore(make_model(), STEPS)
+
+
+@pytest.mark.parametrize("kind", ["distributed", "generated"])
+def test_data_without_a_position_are_saved_without(tmp_path, kind):
+    if kind == "distributed":
+        data = make_data()
+        with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+            model = make_model()
+    else:
+        spec = (tf.TensorSpec((8,)), tf.TensorSpec(()))
+        examples = make_data().unbatch().take(20)
+        data = tf.data.Dataset.from_generator(
+            examples.as_numpy_iterator, output_signature=spec
+        )
+        data = data.repeat().batch(4)
+        model = make_model()
+    with pytest.warns(UserWarning, match="position in the data") as warned:
+        train(tmp_path, 2, data=data, model=model)
+    assert len(warned) == 1
+    assert steps(tmp_path) == [5, 10]
+
+
+def test_a_run_that_was_killed_goes_on(tmp_path):
+    """C2: at any moment of a save."""
+    script = Path(__file__).with_name("killed_training.py")
+    subprocess.run([sys.executable, script, tmp_path], check=True, timeout=120)
+    assert load_model(tmp_path, weights="last").count_params() > 0
+    assert load_model(tmp_path, weights="best").count_params() > 0
+    assert not list(tmp_path.glob("*.part"))
+
+    step = steps(tmp_path)[-1]
+    assert step >= 30
+    train(tmp_path, epochs=step // STEPS + 1)
+    assert steps(tmp_path)[-1] == step + STEPS
+
+
+@pytest.mark.parametrize("batches", [-1, 2])
+def test_data_must_repeat_and_epochs_have_a_length(tmp_path, batches):
+    with pytest.raises(ValueError, match="steps_per_epoch"):
+        make_model().fit(
+            make_data().take(batches),
+            epochs=2,
+            callbacks=[Checkpoints(RunDirectory(tmp_path), monitor="loss")],
+            shuffle=False,
+            verbose=0,
+        )
+
+
+def test_an_unknown_mode_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="mode='best'"):
+        Checkpoints(RunDirectory(tmp_path), mode="best")

@@ -1,0 +1,54 @@
+"""A training of a second, with all that a checkpoint has to hold."""
+
+import dataclasses
+
+import keras
+import tensorflow as tf
+
+from kseq.training import Checkpoints, RunDirectory
+
+STEPS = 5  # an epoch
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    seed: int = 3
+
+
+def make_model(ema=True):
+    keras.utils.set_random_seed(3)
+    inputs = keras.Input((8,), name="inputs")
+    x = keras.layers.Dense(8, name="hidden")(inputs)
+    x = keras.layers.Dropout(0.5, name="dropout")(x)
+    outputs = keras.layers.Dense(1, name="outputs")(x)
+    model = keras.Model(inputs, outputs, name="tiny")
+    model.compile(keras.optimizers.Adam(0.01, use_ema=ema), "mse")
+    return model
+
+
+def make_data():
+    def example(number):
+        return tf.one_hot(number % 8, 8), tf.cast(number % 3, tf.float32)
+
+    numbers = tf.data.Dataset.range(64).shuffle(32, seed=3).repeat()
+    return numbers.map(example).batch(4).prefetch(2)
+
+
+def train(path, epochs, callbacks=(), data=None, model=None, **settings):
+    """Trains in a run directory, or goes on there."""
+    run = RunDirectory(path)
+    run.start(Config())
+    model = model or make_model()
+    run.save_model(model)
+    settings = {"monitor": "loss", "mode": "min", **settings}
+    checkpoints = Checkpoints(run, **settings)
+    model.fit(
+        data or make_data(),
+        steps_per_epoch=STEPS,
+        epochs=epochs,
+        initial_epoch=checkpoints.restore(model, STEPS),
+        callbacks=[*callbacks, checkpoints],
+        shuffle=False,
+        verbose=0,
+    )
+    return model
