@@ -83,8 +83,12 @@ def masked_softmax(energies, mask=None):
     if mask is None:
         return ops.cast(_softmax(energies_f32), energies.dtype)
 
-    weights = _softmax(ops.where(mask, energies_f32, _MASKED))
-    return ops.cast(ops.where(mask, weights, 0.0), energies.dtype)
+    # A sum and a product, since a choice between tensors that have yet to be
+    # broadcast is slow on a CPU.
+    masked = ops.cast(ops.logical_not(mask), "float32") * _MASKED
+    admitted = ops.cast(ops.any(mask, axis=-1, keepdims=True), "float32")
+    weights = _softmax(energies_f32 + masked) * admitted
+    return ops.cast(weights, energies.dtype)
 
 
 def _softmax(energies):

@@ -4,7 +4,6 @@ python recipes/translate_transformer.py --train train.de train.en
 """
 
 import dataclasses
-from pathlib import Path
 
 import keras
 
@@ -15,10 +14,10 @@ from kseq import data, models, serving, training
 class Config:
     """Trains a Transformer on pairs of sentences and exports it."""
 
-    train: tuple[Path, ...] = ()  # source and target, or a TSV; none: dates
-    validation: tuple[Path, ...] = ()  # none: held out of training
-    run: Path = Path("runs/transformer")
-    export_to: Path = Path("saved_models/transformer")
+    train: tuple[str, ...] = ()  # source and target, or a TSV; none: dates
+    validation: tuple[str, ...] = ()  # none: held out of training
+    run: str = "runs/transformer"
+    export_to: str = "saved_models/transformer"
     overwrite: bool = False  # delete the run and start anew
 
     tokenizer: str = "bpe"  # or unigram, char, word
@@ -31,9 +30,8 @@ class Config:
     dropout: float = 0.3
 
     seed: int = 1
-    steps: int = 6000
+    steps: int = 5000
     evaluate_every: int = 250  # steps
-    patience: int = 10  # evaluations without a better BLEU
     batch_tokens: int = 4096
     learning_rate: float = 0.005  # at its peak
     warmup_steps: int = 2000
@@ -42,38 +40,42 @@ class Config:
     dtype: str = "mixed_bfloat16"
     averaged: int = 8  # last checkpoints in the final weights
     beam_size: int = 5
-    length_penalty: float = 1.0
+
+
+DATES = Config(
+    run="runs/dates_transformer",
+    export_to="saved_models/dates_transformer",
+    tokenizer="char",
+    layers=2,
+    dropout=0.1,
+    steps=1000,
+    warmup_steps=400,
+)
 
 
 def main(config):
-    """Data, model, fit, evaluation, export."""
     run = training.RunDirectory(config.run)
-    run.start(config, ("steps", "patience", "export_to"), config.overwrite)
+    run.start(config, ("steps", "export_to"), config.overwrite)
     keras.utils.set_random_seed(config.seed)
 
-    # Data
     corpus = data.read_corpus(config.train, config.validation)
     tokenizer = data.Tokenizer.train(
         corpus.lines(), config.vocab_size, config.tokenizer
     )
-    tokenizers = (tokenizer, tokenizer)  # one for both languages
-    run.save_tokenizers(*tokenizers)
+    both = (tokenizer, tokenizer)  # source and target share one
+    run.save_tokenizers(*both)
     batches = data.training_batches(
         corpus.train,
-        *tokenizers,
+        *both,
         batch_tokens=config.batch_tokens,
         max_length=config.max_length,
         seed=config.seed,
     )
-    validation_batches = data.evaluation_batches(
-        corpus.validation, *tokenizers, batch_tokens=config.batch_tokens
-    )
+    held_out = data.evaluation_batches(corpus.validation, *both)
 
-    # Model
     with training.device_strategy().scope():
         model = models.Transformer(
-            tokenizer.vocab_size,
-            tokenizer.vocab_size,
+            *(tokenizer.vocab_size, tokenizer.vocab_size),
             num_encoder_layers=config.layers,
             num_decoder_layers=config.layers,
             model_dim=config.model_dim,
@@ -93,20 +95,15 @@ def main(config):
         )
     run.save_model(model)
 
-    # Fit
-    greedy = serving.Translator(model, *tokenizers, beam_size=1)
-    checkpoints = training.Checkpoints(
-        run, keep=config.averaged, patience=config.patience
-    )
+    greedy = serving.Translator(model, *both, beam_size=1)
+    checkpoints = training.Checkpoints(run, keep=config.averaged)
     model.fit(
         batches,
         steps_per_epoch=config.evaluate_every,
         epochs=config.steps // config.evaluate_every,
         initial_epoch=checkpoints.restore(model, config.evaluate_every),
         callbacks=[
-            training.Validation(
-                run, greedy, corpus.validation, validation_batches
-            ),
+            training.Validation(run, greedy, corpus.validation, held_out),
             training.MetricsLog(run, config.steps),
             checkpoints,
         ],
@@ -114,17 +111,12 @@ def main(config):
         verbose=training.verbosity(),
     )
 
-    # Export
     training.save_average(run, config.averaged)
-    translator = serving.Translator(
-        training.load_model(run, weights="average"),
-        *tokenizers,
-        beam_size=config.beam_size,
-        length_penalty=config.length_penalty,
-    )
-    path = serving.export(translator, config.export_to)
+    model = training.load_model(run, weights="average")
+    best = serving.Translator(model, *both, beam_size=config.beam_size)
+    path = serving.export(best, config.export_to)
     training.report(path, serving.load_export(path), run, corpus.test)
 
 
 if __name__ == "__main__":
-    training.run_recipe(main, Config)
+    training.run_recipe(main, Config(), without_files=DATES)

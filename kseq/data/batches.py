@@ -1,15 +1,21 @@
 """Pairs of strings to batches of ids: the one place that shifts targets."""
 
+import logging
+
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
 from kseq.data.data_error import DataError
 from kseq.data.tokenizer import LONGEST_LINE, Tokenizer
 
+_BLOCK = 64  # neighbours that are read, tokenized and shuffled as one
+_MIXED = 8192  # single pairs among which the blocks then dissolve
+_SAMPLE = 100  # blocks that show how many pairs are too long
+
 _DOUBLED_AT = 2 ** tf.range(5, 31, dtype=tf.int64)
 _KEY_BASE = 2**31
-_BLOCK = 64  # neighbours read, tokenized and shuffled as one element
-_MIXED = 8192  # single pairs among which the blocks dissolve
+
+_log = logging.getLogger(__name__)
 
 
 def training_batches(
@@ -24,8 +30,8 @@ def training_batches(
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
-    Pairs of like lengths stand in one batch, padded to a length that is a
-    multiple of 4, above 32 of 8, above 64 of 16, and so on. Its iterator can
+    Pairs of like lengths stand in one batch, padded on either side to a
+    multiple of 4, above 32 of 8, above 64 of 16, and so on. The iterator can
     be saved in a `tf.train.Checkpoint`.
 
     Args:
@@ -33,19 +39,19 @@ def training_batches(
         source_tokenizer: makes `source_ids`.
         target_tokenizer: makes `target_ids` and labels.
         batch_tokens: the most tokens on either side of a batch, padding
-            included; a single pair may be longer.
+            included, unless a single pair has more.
         max_length: pairs with more tokens on a side, END included, are left
             out, as are pairs with a blank side.
         seed: of the shuffling, which is another one in every epoch.
         shuffle_buffer: pairs held in memory, and in checkpoints, to draw
-            from; a text that is smaller is shuffled wholly.
+            from; a smaller text is shuffled as a whole.
 
     Returns:
         Data set of `({"source_ids", "target_ids"}, labels, sample_weight)`,
-        (B, S), (B, T), (B, T) int32 and (B, T) float32.
+        int32 (B, S), (B, T) and (B, T), and float32 (B, T).
 
     Raises:
-        DataError: no pair is short enough.
+        DataError: no pair can be trained on.
 
     Example:
     >>> lines = ["a rose is a rose", "is a rose"]
@@ -58,15 +64,17 @@ def training_batches(
     >>> inputs["target_ids"].shape == labels.shape
     True
     """
-    tokenize = _tokenization(source_tokenizer, target_tokenizer, max_length)
-    blocks = pairs.batch(_BLOCK)
-    if not any(True for _ in _examples(blocks, tokenize).take(1)):
-        raise DataError(
-            "There is no pair to train on: in each, a side is blank or longer "
-            f"than {max_length=}"
-        )
-    blocks = blocks.shuffle(1 + shuffle_buffer // _BLOCK, seed=seed).repeat()
-    examples = _examples(blocks, tokenize).shuffle(_MIXED, seed=seed)
+    blocks = pairs.batch(_BLOCK).map(_only_text)
+    examples = _tokenized(
+        blocks, source_tokenizer, target_tokenizer, max_length=max_length
+    )
+    _check_lengths(blocks, examples, max_length)
+    examples = (
+        examples.shuffle(1 + shuffle_buffer // _BLOCK, seed=seed)
+        .unbatch()
+        .shuffle(_MIXED, seed=seed)
+        .repeat()
+    )
     return _batched(examples, batch_tokens, max_length)
 
 
@@ -75,55 +83,67 @@ def evaluation_batches(
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     *,
-    batch_tokens: int,
+    batch_tokens: int = 4096,
 ) -> tf.data.Dataset:
     """All pairs once, whatever their length, in batches of like lengths.
 
-    Arguments and batches are those of `training_batches`; a batch is padded
-    to its own longest sequence.
+    Arguments and batches are those of `training_batches`, but for the
+    padding: a batch is as long as its longest pair.
     """
-    tokenize = _tokenization(source_tokenizer, target_tokenizer)
-    return _batched(_examples(pairs.batch(_BLOCK), tokenize), batch_tokens)
+    blocks = pairs.batch(_BLOCK)
+    examples = _tokenized(blocks, source_tokenizer, target_tokenizer)
+    batches = _batched(examples.unbatch(), batch_tokens)
+    # Counted, or Keras warns of an input that runs out.
+    count = batches.reduce(
+        tf.constant(0, tf.int64), lambda count, *_: count + 1
+    )
+    return batches.apply(tf.data.experimental.assert_cardinality(count))
 
 
-def _tokenization(source_tokenizer, target_tokenizer, max_length=None):
-    """A function from blocks of strings to blocks of ids, both with END.
-
-    With `max_length` it leaves out what is no example to train on.
-    """
-
-    def tokenize(source, target):
-        if max_length is not None:
-            good = _is_text(source) & _is_text(target)
-            source, target = source[good], target[good]
-        source = _ids(source, source_tokenizer)
-        target = _ids(target, target_tokenizer)
-        if max_length is not None:
-            good = (source.row_lengths() <= max_length) & (
-                target.row_lengths() <= max_length
-            )
-            source = tf.ragged.boolean_mask(source, good)
-            target = tf.ragged.boolean_mask(target, good)
-        return _length_keys(source, target), source, target
-
-    return tokenize
+def _only_text(source, target):
+    """Leaves out pairs with a blank side, or a line that is no sentence."""
+    sizes = tf.strings.length(tf.strings.strip([source, target]))  # (2, B)
+    good = tf.reduce_all((sizes > 0) & (sizes <= LONGEST_LINE), axis=0)
+    return source[good], target[good]
 
 
-def _is_text(lines):
-    lengths = tf.strings.length(tf.strings.strip(lines))
-    return (lengths > 0) & (lengths <= LONGEST_LINE)
+def _tokenized(blocks, *tokenizers, max_length=tf.int64.max):
+    """Blocks of strings -> (key, source (S,), target (T,)) ids, in blocks."""
 
+    def tokenize(*texts):
+        sides = [_ids(*side) for side in zip(texts, tokenizers, strict=True)]
+        lengths = tf.stack([ids.row_lengths() for ids in sides])  # (2, B)
+        fits = tf.reduce_all(lengths <= max_length, axis=0)
+        source, target = (tf.ragged.boolean_mask(ids, fits) for ids in sides)
+        return _keys(source, target), source, target
 
-def _ids(lines, tokenizer):
-    ids = tokenizer.tokenize(lines)
-    return tf.concat([ids, tf.fill([ids.nrows(), 1], END)], axis=1)
-
-
-def _examples(blocks, tokenize):
-    """Blocks of strings -> single (key, source (S,), target (T,))."""
     return blocks.map(
         tokenize, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    ).unbatch()
+    )
+
+
+def _check_lengths(blocks, examples, max_length):
+    read = _count(blocks.take(_SAMPLE))
+    kept = _count(examples.take(_SAMPLE))
+    if not kept and not _count(examples):
+        raise DataError(
+            "There is no pair to train on: in each, a side is blank or longer "
+            f"than {max_length=} tokens."
+        )
+    if kept < read:
+        _log.warning(
+            f"{read - kept} of the first {read} pairs are left out of "
+            f"training: a side has more than {max_length=} tokens."
+        )
+
+
+def _count(blocks):
+    return int(blocks.reduce(0, lambda count, rows, *_: count + tf.size(rows)))
+
+
+def _ids(text, tokenizer):
+    ids = tokenizer.tokenize(text)
+    return tf.concat([ids, tf.fill([ids.nrows(), 1], END)], axis=1)
 
 
 def _batched(examples, batch_tokens, max_length=None):
@@ -131,7 +151,7 @@ def _batched(examples, batch_tokens, max_length=None):
         return tf.maximum(batch_tokens // tf.reduce_max(_lengths(key)), 1)
 
     def batch(key, window):
-        lengths = tf.constant([-1, -1], tf.int64)  # of the longest
+        lengths = tf.constant([-1, -1], tf.int64)  # those of the longest
         if max_length is not None:
             lengths = tf.minimum(_lengths(key), max_length)
 
@@ -157,11 +177,10 @@ def _batched(examples, batch_tokens, max_length=None):
     )
 
 
-def _length_keys(source, target):
+def _keys(source, target):
     """One number for both padded lengths of each pair, (B,)."""
-    return _KEY_BASE * _padded(source.row_lengths()) + _padded(
-        target.row_lengths()
-    )
+    source_lengths = _padded(source.row_lengths())
+    return _KEY_BASE * source_lengths + _padded(target.row_lengths())
 
 
 def _lengths(key):

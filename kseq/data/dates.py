@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import itertools
 import random
 import re
 from collections import defaultdict
@@ -18,8 +19,10 @@ LANGUAGES = (
 )
 SIZES = {"train": 40_000, "validation": 1_000, "test": 1_000}
 
-_FIRST_DAY = datetime.date(1900, 1, 1).toordinal()
-_LAST_DAY = datetime.date(2099, 12, 31).toordinal()
+_DAYS = range(
+    datetime.date(1900, 1, 1).toordinal(),
+    datetime.date(2100, 1, 1).toordinal(),
+)
 _STYLES = ("full", "long", "medium")
 _SKELETONS = ("yMMMd", "yMMMEd", "yMMMMd", "yMMMMEEEEd")
 # Months as numbers are out, but for those that are marked as months.
@@ -53,48 +56,44 @@ def dates(
         Sources and targets.
 
     Example:
-
-    >>> sources, targets = dates("train", size=2)
+    >>> sources, targets = dates("train", size=3, seed=4)
     >>> sources
-    ['', '']
+    ['sunnuntai 16. syyskuuta 1984', '2008年11月3日', '9. januar 1937']
     >>> targets
-    ['', '']
+    ['1984-09-16', '2008-11-03', '1937-01-09']
     """
     if split not in SIZES:
         raise ValueError(
             f"split must be one of {', '.join(SIZES)}. Received: {split=}"
         )
-    if size is None:
-        size = SIZES[split]
-    if not 0 < size <= SIZES[split]:
-        raise ValueError(
-            f"size must be between 1 and {SIZES[split]}. Received: {size=}"
-        )
-    days = random.Random(seed).sample(
-        range(_FIRST_DAY, _LAST_DAY + 1), sum(SIZES.values())
-    )
-    for other, other_size in SIZES.items():
-        if other == split:
-            break
-        days = days[other_size:]
-    chosen = [datetime.date.fromordinal(day) for day in days[:size]]
+    most = SIZES[split]
+    size = most if size is None else size
+    if not 0 < size <= most:
+        raise ValueError(f"size must be 1 to {most}. Received: {size=}")
+
+    days = iter(random.Random(seed).sample(_DAYS, sum(SIZES.values())))
+    days_of = {
+        name: list(itertools.islice(days, count))
+        for name, count in SIZES.items()
+    }
     draw = random.Random(f"{seed} {split}")
-    sources = [_draw_writing(draw, date).write(date) for date in chosen]
-    return sources, [date.isoformat() for date in chosen]
-
-
-def _draw_writing(draw, date) -> _Writing:
-    writings = _unambiguous_writings()[date.month]
-    return draw.choice(writings[draw.choice(LANGUAGES)])
+    sources, targets = [], []
+    for day in days_of[split][:size]:
+        date = datetime.date.fromordinal(day)
+        writings = _writings_of_month()[date.month]
+        writing = draw.choice(writings[draw.choice(LANGUAGES)])
+        sources.append(writing.write(date))
+        targets.append(date.isoformat())
+    return sources, targets
 
 
 @functools.cache
-def _unambiguous_writings() -> dict[int, dict[str, list[_Writing]]]:
-    """For each month, the ways to write it in each language.
+def _writings_of_month() -> dict[int, dict[str, list[_Writing]]]:
+    """For every month, the ways to write it in each language.
 
-    Where a string stands for two dates, their year and day are the same:
-    it is a name that stands for two months. 28 years have all calendars
-    that there are, so one day of every month is enough to find them.
+    A string for two dates has one year and one day of the month in it, and
+    names that mean one month here and another there. 28 years have every
+    calendar there is, so one day of each of their months shows all of these.
     """
     probes = [
         datetime.date(year, month, 15)
@@ -102,26 +101,26 @@ def _unambiguous_writings() -> dict[int, dict[str, list[_Writing]]]:
         for month in range(1, 13)
     ]
     meanings = defaultdict(set)
-    written = {}
     for language in LANGUAGES:
         for writing in _writings(language):
-            texts = [writing.write(date) for date in probes]
-            written[language, writing] = texts
-            for text, date in zip(texts, probes, strict=True):
-                meanings[text].add(date)
-    ambiguous = {text for text, found in meanings.items() if len(found) > 1}
+            for date in probes:
+                meanings[writing.write(date)].add(date)
 
-    writings = {month: defaultdict(list) for month in range(1, 13)}
-    for (language, writing), texts in written.items():
-        months = {
-            date.month
-            for text, date in zip(texts, probes, strict=True)
-            if text in ambiguous
+    return {
+        month: {
+            language: [
+                writing
+                for writing in _writings(language)
+                if all(
+                    len(meanings[writing.write(date)]) == 1
+                    for date in probes
+                    if date.month == month
+                )
+            ]
+            for language in LANGUAGES
         }
-        for month in range(1, 13):
-            if month not in months:
-                writings[month][language].append(writing)
-    return writings
+        for month in range(1, 13)
+    }
 
 
 def _writings(language) -> list[_Writing]:

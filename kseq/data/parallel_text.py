@@ -37,9 +37,12 @@ class ParallelText:
             it, `source` is a table: source, TAB, target.
 
     Example:
-    >>> text = ParallelText("train.en", "train.de")  # doctest: +SKIP
-    >>> text.check()  # doctest: +SKIP
-    TextReport(pairs=29000, blank=0, too_long=0, invalid=0)
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name, line in (("train.de", "ein Hund"), ("train.en", "a dog")):
+    ...     _ = (folder / name).write_text(line)
+    >>> ParallelText(folder / "train.de", folder / "train.en").check()
+    TextReport(pairs=1, blank=0, too_long=0, invalid=0)
     """
 
     source: str | os.PathLike
@@ -66,14 +69,15 @@ class ParallelText:
                 raise DataError(f"{invalid[0]}: not valid UTF-8.")
             counts["pairs"] += 1
             counts["invalid"] += bool(invalid)
-            counts["blank"] += not all(line.text.strip() for line in pair)
-            counts["too_long"] += any(
-                len(line.text) > LONGEST_LINE for line in pair
-            )
+            sizes = [len(line.text.strip()) for line in pair]
+            if min(sizes) == 0:
+                counts["blank"] += 1
+            elif max(sizes) > LONGEST_LINE:
+                counts["too_long"] += 1
         report = TextReport(**counts)
         self._log(report)
-        if report.blank + report.too_long >= report.pairs:
-            raise DataError(f"{self}: no pair has text on both sides.")
+        if report.blank + report.too_long == report.pairs:
+            raise DataError(f"{self}: there is no pair to train on.")
         return report
 
     def lines(self) -> Iterator[bytes]:
@@ -121,34 +125,32 @@ class ParallelText:
             )
 
     def _log(self, report):
-        if report.blank or report.too_long:
+        if left_out := report.blank + report.too_long:
             _log.warning(
-                "%s: %d of %d pairs are left out of training: %d with a "
-                "blank side, %d with a line over %d bytes.",
-                *(self, report.blank + report.too_long, report.pairs),
-                *(report.blank, report.too_long, LONGEST_LINE),
+                f"{self}: {left_out} of {report.pairs} pairs are left out of "
+                f"training: {report.blank} with a blank side, "
+                f"{report.too_long} with a line over {LONGEST_LINE} bytes."
             )
         if report.invalid:
             _log.warning(
-                "%s: %d of %d pairs are not valid UTF-8; the wrong bytes "
-                "become U+FFFD.",
-                *(self, report.invalid, report.pairs),
+                f"{self}: {report.invalid} of {report.pairs} pairs are not "
+                "valid UTF-8; the wrong bytes become U+FFFD."
             )
 
 
 def count_overlap(train: ParallelText, held_out: ParallelText) -> int:
     """Counts, and warns of, held-out sources that also stand in `train`.
 
-    Memory is that of one number for each line of `held_out`.
+    In memory is one number for each line of `held_out`.
     """
     held = Counter(hash(line.strip()) for line in held_out.source_lines())
-    seen = {hash(line.strip()) for line in train.source_lines()} & held.keys()
+    lines = (hash(line.strip()) for line in train.source_lines())
+    seen = {line for line in lines if line in held}
     overlap = sum(held[line] for line in seen)
     if overlap:
         _log.warning(
-            "%d of %d sources of %s also stand in %s: scores on it will be "
-            "too good.",
-            *(overlap, held.total(), held_out, train),
+            f"{overlap} of {held.total()} sources of {held_out} also stand in "
+            f"{train}: scores on it will be too good."
         )
     return overlap
 

@@ -16,6 +16,7 @@ from kseq.control_tokens import END, PAD, START, UNK
 from kseq.data.data_error import DataError
 
 LONGEST_LINE = 65_536  # bytes; longer ones are no sentences
+_CONTROL_IDS = {"pad_id": PAD, "unk_id": UNK, "bos_id": START, "eos_id": END}
 _SAMPLED_LINES = 1_000_000  # of a larger text, that many train the tokenizer
 
 # SentencePiece writes a space as U+2581. So that this character of the text
@@ -56,7 +57,6 @@ class Tokenizer(tf.Module):
         super().__init__(name="tokenizer")
         self.model = model
         self.vocab_size = _checked_vocab_size(model)
-        self._sentencepiece = tensorflow_text.SentencepieceTokenizer(model)
 
     @classmethod
     def train(
@@ -108,20 +108,25 @@ class Tokenizer(tf.Module):
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
         # The line reader of tf.data leaves out each carriage return, too.
         text = tf.strings.regex_replace(text, "\r", "")
-        return self._sentencepiece.tokenize(tf.strings.strip(text))
+        return self._sentencepiece().tokenize(tf.strings.strip(text))
 
     def detokenize(self, ids) -> tf.Tensor:
         """(B, T) int -> (B,) string, of what stands before the first END."""
         ids = tf.cast(ids, tf.int32)
         ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0
         lengths = tf.math.count_nonzero(~ended, axis=1)
-        return self._sentencepiece.detokenize(
+        return self._sentencepiece().detokenize(
             tf.RaggedTensor.from_tensor(ids, lengths)
         )
 
     def pieces(self, ids) -> tf.Tensor:
         """The piece that each id stands for; int -> string, same shape."""
-        return self._sentencepiece.id_to_string(tf.cast(ids, tf.int32))
+        return self._sentencepiece().id_to_string(tf.cast(ids, tf.int32))
+
+    def _sentencepiece(self):
+        # One that was kept would not live on in a graph, or eagerly, when
+        # `keras.utils.clear_session` has been called.
+        return tensorflow_text.SentencepieceTokenizer(self.model)
 
     def check_vocab_size(self, vocab_size: int) -> None:
         """Raises DataError unless a model has this tokenizer's vocabulary."""
@@ -164,11 +169,8 @@ def _train(lines, vocab_size, model_type) -> bytes:
                 input_sentence_size=_SAMPLED_LINES,
                 shuffle_input_sentence=True,
                 max_sentence_length=LONGEST_LINE,
-                pad_id=PAD,
-                unk_id=UNK,
-                bos_id=START,
-                eos_id=END,
                 minloglevel=2,
+                **_CONTROL_IDS,
             )
         except RuntimeError as error:
             raise _explained(error, text, vocab_size) from None
@@ -221,15 +223,9 @@ def _checked_vocab_size(model) -> int:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError:
         raise DataError("Not a SentencePiece model.") from None
-    ids = (
-        processor.pad_id(),
-        processor.unk_id(),
-        processor.bos_id(),
-        processor.eos_id(),
-    )
-    if ids != (PAD, UNK, START, END):
+    ids = {name: getattr(processor, name)() for name in _CONTROL_IDS}
+    if ids != _CONTROL_IDS:
         raise DataError(
-            "The ids of padding, unknown, start and end must be "
-            f"{(PAD, UNK, START, END)}. Received: {ids}"
+            f"The control tokens must be {_CONTROL_IDS}. Received: {ids}"
         )
     return processor.vocab_size()

@@ -10,14 +10,16 @@ from kseq.decoding.growing_loop import growing_loop
 from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.next_log_probs import next_log_probs
 from kseq.decoding.penalized_scores import penalized_scores
+from kseq.decoding.top_k import top_k
 
 
 class _Search(NamedTuple):
     """B items, K live hypotheses and K places for finished ones each."""
 
-    ids: tf.Tensor  # (B, K, 1 + T), START first
-    log_probs: tf.Tensor  # (B, K), the best first
-    finished_ids: tf.Tensor  # (B, K, 1 + T)
+    tokens: tf.Tensor  # (B * K,), the last ones of the live hypotheses
+    ids: tf.Tensor  # (B, K, T), all so far
+    log_probs: tf.Tensor  # (B, K), their sums, the best first
+    finished_ids: tf.Tensor  # (B, K, T)
     finished_scores: tf.Tensor  # (B, K), the best first, -inf if empty
     done: tf.Tensor  # (B,)
     state: dict  # of tensors (B * K, ...)
@@ -71,8 +73,9 @@ def beam_search(
     memory, state = _split_memory(model.encode(source_ids))
 
     def advance(search):
-        tokens = tf.reshape(search.ids[:, :, -1], (-1,))  # (B * K,)
-        logits, state = model.decode_step(tokens, {**search.state, **memory})
+        logits, state = model.decode_step(
+            search.tokens, {**search.state, **memory}
+        )
         _, state = _split_memory(state)
         candidates = _best_candidates(search, next_log_probs(logits))
 
@@ -82,11 +85,8 @@ def beam_search(
         done = _is_done(search, max_lengths, length_penalty, n_best)
         return search._replace(done=search.done | done)
 
-    search = growing_loop(
-        lambda search: ~tf.reduce_all(search.done),
-        advance,
-        _start(state, max_lengths, beam_size),
-    )
+    start = _start(state, max_lengths, beam_size)
+    search = growing_loop(lambda x: ~tf.reduce_all(x.done), advance, start)
     return _best_hypotheses(search, length_penalty, n_best)
 
 
@@ -111,13 +111,16 @@ def _split_memory(state):
 def _start(state, max_lengths, beam_size):
     """All hypotheses of an item are alike, so that only one may count."""
     batch = tf.shape(max_lengths)[0]
-    empty = tf.fill((batch, beam_size), -math.inf)
-    first = tf.one_hot(0, beam_size, on_value=0.0, off_value=-math.inf)
+    nothing = tf.zeros((batch, beam_size, 0), tf.int32)
+    only_first = tf.one_hot(
+        tf.zeros_like(max_lengths), beam_size, on_value=0.0, off_value=-math.inf
+    )
     return _Search(
-        ids=tf.fill((batch, beam_size, 1), START),
-        log_probs=tf.tile(first[None], (batch, 1)),
-        finished_ids=tf.fill((batch, beam_size, 1), PAD),
-        finished_scores=empty,
+        tokens=tf.fill((batch * beam_size,), START),
+        ids=nothing,
+        log_probs=only_first,
+        finished_ids=nothing,
+        finished_scores=tf.fill((batch, beam_size), -math.inf),
         done=max_lengths <= 0,
         state=tf.nest.map_structure(
             lambda tensor: tf.repeat(tensor, beam_size, axis=0), state
@@ -132,7 +135,7 @@ def _best_candidates(search, log_probs):
     """
     beam_size = search.ids.shape[1]
     per_hypothesis = min(beam_size + 1, log_probs.shape[-1])
-    all_log_probs, all_tokens = tf.math.top_k(log_probs, per_hypothesis)
+    all_log_probs, all_tokens = top_k(log_probs, per_hypothesis)
     all_log_probs += tf.reshape(search.log_probs, (-1, 1))  # (B * K, K + 1)
 
     per_item = beam_size * per_hypothesis
@@ -153,7 +156,7 @@ def _with_ended(search, candidates, length_penalty):
     beam_size = search.ids.shape[1]
     best = _Candidates(*(tensor[:, :beam_size] for tensor in candidates))
     ended = (best.tokens == END) & ~search.done[:, None]
-    length = tf.shape(search.ids)[2]
+    length = tf.shape(search.ids)[2] + 1
     scores = penalized_scores(best.log_probs, length, length_penalty)
     scores = tf.where(ended, scores, -math.inf)
 
@@ -184,6 +187,7 @@ def _with_living(search, candidates, state):
     first_rows = tf.range(tf.shape(parents)[0])[:, None] * beam_size
     rows = tf.reshape(first_rows + parents, (-1,))  # (B * K,)
     return search._replace(
+        tokens=tf.reshape(tokens, (-1,)),
         ids=_extended(search, best),
         log_probs=log_probs,
         state=tf.nest.map_structure(
@@ -210,16 +214,16 @@ def _is_done(search, max_lengths, length_penalty, n_best):
         search.log_probs[:, 0], max_lengths, length_penalty
     )
     hopeless = highest <= search.finished_scores[:, n_best - 1]
-    at_limit = tf.shape(search.ids)[2] - 1 >= max_lengths
+    at_limit = tf.shape(search.ids)[2] >= max_lengths
     return full | hopeless | at_limit
 
 
 def _best_hypotheses(search, length_penalty, n_best):
     """Finished hypotheses, then live ones where there are too few."""
     live_scores = penalized_scores(
-        search.log_probs, _lengths(search.ids[:, :, 1:]), length_penalty
+        search.log_probs, _lengths(search.ids), length_penalty
     )
-    ids = tf.concat([search.finished_ids, search.ids], axis=1)[:, :, 1:]
+    ids = tf.concat([search.finished_ids, search.ids], axis=1)
     scores = tf.concat([search.finished_scores, live_scores], axis=1)
     empty = tf.concat(
         [

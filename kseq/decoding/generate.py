@@ -12,8 +12,9 @@ from kseq.decoding.penalized_scores import penalized_scores
 
 
 class _Generation(NamedTuple):
-    ids: tf.Tensor  # (B, 1 + T), START first
-    log_probs: tf.Tensor  # (B,), of the tokens so far
+    tokens: tf.Tensor  # (B,), the last ones
+    ids: tf.Tensor  # (B, T), all so far
+    log_probs: tf.Tensor  # (B,), their sum
     done: tf.Tensor  # (B,)
     state: dict
 
@@ -33,34 +34,32 @@ def generate(model, source_ids, max_lengths, choose, length_penalty):
         Hypotheses, N = 1.
     """
 
-    def advance(generation):
-        ids, state = generation.ids, generation.state
-        logits, state = model.decode_step(ids[:, -1], state)
+    def advance(last):
+        logits, state = model.decode_step(last.tokens, last.state)
         log_probs = next_log_probs(logits)
-        position = tf.shape(ids)[1] - 1
-        tokens = tf.where(generation.done, PAD, choose(log_probs, position))
+        length = tf.shape(last.ids)[1]
+        tokens = tf.where(last.done, PAD, choose(log_probs, length))
         gained = tf.gather(log_probs, tokens, batch_dims=1)
-        gained = tf.where(generation.done, 0.0, gained)
-        ended = (tokens == END) | (position + 1 >= max_lengths)
-
+        ended = (tokens == END) | (length + 1 >= max_lengths)
         return _Generation(
-            ids=tf.concat([ids, tokens[:, None]], axis=1),
-            log_probs=generation.log_probs + gained,
-            done=generation.done | ended,
+            tokens=tokens,
+            ids=tf.concat([last.ids, tokens[:, None]], axis=1),
+            log_probs=last.log_probs + tf.where(last.done, 0.0, gained),
+            done=last.done | ended,
             state=state,
         )
 
-    end = growing_loop(
-        lambda generation: ~tf.reduce_all(generation.done),
-        advance,
-        _Generation(
-            ids=tf.fill((tf.shape(source_ids)[0], 1), START),
-            log_probs=tf.zeros_like(max_lengths, tf.float32),
-            done=max_lengths <= 0,
-            state=model.encode(source_ids),
-        ),
+    batch = tf.shape(source_ids)[0]
+    start = _Generation(
+        tokens=tf.fill((batch,), START),
+        ids=tf.zeros((batch, 0), tf.int32),
+        log_probs=tf.zeros((batch,)),
+        done=max_lengths <= 0,
+        state=model.encode(source_ids),
     )
-    ids = end.ids[:, 1:]
+    end = growing_loop(lambda x: ~tf.reduce_all(x.done), advance, start)
+
+    ids = end.ids
     lengths = tf.math.count_nonzero(ids != PAD, axis=1, dtype=tf.int32)
     scores = penalized_scores(end.log_probs, lengths, length_penalty)
     return Hypotheses(ids[:, None], scores[:, None], lengths[:, None])

@@ -6,38 +6,25 @@ import tensorflow as tf
 def growing_loop(goes_on, advance, start):
     """`while goes_on(x): x = advance(x)` in the graph, for tensors that grow.
 
-    An axis that `advance` changes (the length of a cache) may have any size
-    in a later round; all others keep their static size, which layers need.
+    An axis whose size is 0 at the start, as the length of a cache, may have
+    any size later, and the batch may have any size. All other sizes that are
+    known stay known, as the layers in `advance` need it.
 
     Args:
         goes_on: callable, x -> bool scalar.
         advance: callable, x -> x.
-        start: nest of tensors, the first x.
+        start: nest of tensors, batch first, the first x.
 
     Returns:
         The last x.
     """
+
+    def shape(tensor):
+        return tf.TensorShape([None, *(n or None for n in tensor.shape[1:])])
+
     return tf.while_loop(
         goes_on,
         lambda x: [advance(x)],
         [start],
-        shape_invariants=[_shapes(advance, start)],
+        shape_invariants=[tf.nest.map_structure(shape, start)],
     )[0]
-
-
-def _shapes(advance, start):
-    """The sizes that are the same before and after a round, None for others."""
-    specs = tf.nest.map_structure(
-        lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), start
-    )
-    traced = tf.function(advance, autograph=False).get_concrete_function(specs)
-    return tf.nest.map_structure(
-        lambda before, after: tf.TensorShape(
-            [
-                size if size == then else None
-                for size, then in zip(before.shape, after.shape, strict=True)
-            ]
-        ),
-        start,
-        traced.structured_outputs,
-    )

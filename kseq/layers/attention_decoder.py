@@ -5,7 +5,8 @@ import functools
 import keras
 from keras import ops
 
-from kseq.ops import fold_hypotheses, lstm_step, unfold_hypotheses
+from kseq.layers.recurrent_stack import RecurrentStack
+from kseq.ops import fold_hypotheses, unfold_hypotheses
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -32,7 +33,8 @@ class AttentionDecoder(keras.layers.Layer):
     Args:
         units: int, U, width of every layer and of the outputs.
         num_layers: int, recurrent layers.
-        attention: an attention layer, or None.
+        attention: an attention layer, or None. The decoder makes one like it,
+            with its own dtype policy.
         order: "luong" or "bahdanau".
         input_feeding: bool, for the order of Luong.
         cell: "lstm", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b).
@@ -79,48 +81,55 @@ class AttentionDecoder(keras.layers.Layer):
         dropout=0.0,
         **kwargs,
     ):
-        _check(units, num_layers, attention, order, input_feeding, cell)
+        if order not in ("luong", "bahdanau"):
+            raise ValueError(
+                'order must be "luong" or "bahdanau". '
+                f"Received: order={order!r}"
+            )
+        if input_feeding and (attention is None or order != "luong"):
+            raise ValueError(
+                'input_feeding needs attention and order="luong". '
+                f"Received: attention={attention}, order={order!r}"
+            )
         super().__init__(**kwargs)
         self.units = units
         self.num_layers = num_layers
-        self.attention = attention
+        self.attention = attention and type(attention).from_config(
+            {**attention.get_config(), "dtype": self.dtype_policy}
+        )
         self.order = order
         self.input_feeding = input_feeding
         self.cell = cell
         self.dropout = dropout
-
-        self.input_projection = self._projection_to_gates("input_projection")
-        self.recurrences = [
-            self._projection_to_gates(f"recurrence_{i}", use_bias=True)
-            for i in range(num_layers)
-        ]
-        if attention is None:
-            self.memory_projection = self._projection_to_gates(
-                "memory_projection"
-            )
-        else:
-            self.output_projection = keras.layers.Dense(
-                units,
-                activation="tanh",
-                use_bias=False,
-                dtype=self.dtype_policy,
-                name="output_projection",
-            )
-        self.dropout_layer = keras.layers.Dropout(
-            dropout, dtype=self.dtype_policy, name="dropout"
+        self._feeds_back = attention is not None and (
+            order == "bahdanau" or input_feeding
         )
-
-    def _projection_to_gates(self, name, use_bias=False):
-        return keras.layers.Dense(
-            self.units * (4 if self.cell == "lstm" else 1),
-            use_bias=use_bias,
+        self.recurrent = RecurrentStack(
+            units,
+            num_layers=num_layers,
+            cell=cell,
+            dropout=dropout,
             dtype=self.dtype_policy,
-            name=name,
+            name="recurrent",
+        )
+        dense = functools.partial(
+            keras.layers.Dense, use_bias=False, dtype=self.dtype_policy
+        )
+        gate_units = self.recurrent.gate_units
+        self.input_projection = dense(gate_units, name="input_projection")
+        if attention is None:
+            self.memory_projection = dense(gate_units, name="memory_projection")
+        else:
+            self.output_projection = dense(
+                units, activation="tanh", name="output_projection"
+            )
+        self.output_dropout = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="output_dropout"
         )
 
     def build(self, inputs_shape, memory_shape):
-        memory_dim = memory_shape[-1]
         self.input_projection.build(inputs_shape)
+        projected_shape = (None, self.recurrent.gate_units)
         if self.attention is None:
             if memory_shape[1] != 1:
                 raise ValueError(
@@ -128,20 +137,17 @@ class AttentionDecoder(keras.layers.Layer):
                     f"Received: memory {memory_shape}"
                 )
             self.memory_projection.build(memory_shape)
-            fed = 0
-        elif self.order == "bahdanau":
-            fed = memory_dim
-            combined = self.units + memory_dim + inputs_shape[-1]
-        else:
-            fed = self.units if self.input_feeding else 0
-            combined = self.units + memory_dim
+            self.recurrent.build(projected_shape)
+            return
 
-        if self.attention is not None:
-            self.attention.build((None, None, self.units), memory_shape)
-            self.output_projection.build((None, None, combined))
-        for recurrence in self.recurrences:
-            recurrence.build((None, fed + self.units))
-            fed = self.units
+        combined = self.units + memory_shape[-1]
+        fed = self.units if self.input_feeding else 0
+        if self.order == "bahdanau":
+            combined += inputs_shape[-1]
+            fed = memory_shape[-1]
+        self.attention.build((None, None, self.units), memory_shape)
+        self.recurrent.build(projected_shape, (None, fed))
+        self.output_projection.build((None, None, combined))
 
     def call(
         self,
@@ -158,15 +164,11 @@ class AttentionDecoder(keras.layers.Layer):
                 "Received: return_weights=True"
             )
         projected_memory = self.project_memory(memory)
-        attend = functools.partial(
-            self._attend,
-            projected_memory=projected_memory,
-            memory_mask=memory_mask,
-        )
+        attend = self._attend(projected_memory, memory_mask)
         state = self.start(memory, initial_state)
         steps = {
-            "gates": self._project_inputs(inputs, projected_memory),
-            "keep": self._keep(inputs, training),
+            "projected": self._project_inputs(inputs, projected_memory),
+            "keep": self.recurrent.draw_keep(inputs, training),
         }
 
         def advance(state, step):
@@ -176,7 +178,7 @@ class AttentionDecoder(keras.layers.Layer):
         _, states = ops.scan(advance, state, _swap_batch_and_time(steps))
         states = _swap_batch_and_time(states)
         outputs, weights = self._read_out(inputs, states, attend)
-        outputs = self.dropout_layer(outputs, training=training)
+        outputs = self.output_dropout(outputs, training=training)
         return (outputs, weights) if return_weights else outputs
 
     def project_memory(self, memory):
@@ -193,21 +195,12 @@ class AttentionDecoder(keras.layers.Layer):
             initial_state: as in a call.
         """
         batch, memory_time, memory_dim = ops.shape(memory)
-
-        def zeros(*shape):
-            return ops.zeros((batch, *shape), dtype=self.compute_dtype)
-
-        if initial_state is None:
-            hidden = [zeros(self.units) for _ in range(self.num_layers)]
-            initial_state = {
-                "hidden": hidden,
-                "cell": hidden if self.cell == "lstm" else [],
-            }
-        state = dict(initial_state)
-        if self._attends_within_steps():
-            bahdanau = self.order == "bahdanau"
-            state["attended"] = zeros(memory_dim if bahdanau else self.units)
-            state["weights"] = zeros(memory_time)
+        state = dict(initial_state or self.recurrent.zeros(batch))
+        if self._feeds_back:
+            attended = self.units if self.input_feeding else memory_dim
+            dtype = self.compute_dtype
+            state["attended"] = ops.zeros((batch, attended), dtype=dtype)
+            state["weights"] = ops.zeros((batch, memory_time), dtype=dtype)
         return state
 
     def step(self, inputs, state, projected_memory, memory_mask=None):
@@ -223,83 +216,44 @@ class AttentionDecoder(keras.layers.Layer):
             outputs (B * K, U), state.
         """
         inputs = inputs[:, None]
-        attend = functools.partial(
-            self._attend,
-            projected_memory=projected_memory,
-            memory_mask=memory_mask,
-        )
-        gates = self._project_inputs(inputs, projected_memory)[:, 0]
-        state = self._advance(state, {"gates": gates, "keep": []}, attend)
+        attend = self._attend(projected_memory, memory_mask)
+        projected = self._project_inputs(inputs, projected_memory)[:, 0]
+        state = self._advance(state, {"projected": projected}, attend)
         states = keras.tree.map_structure(lambda x: x[:, None], state)
         outputs, _ = self._read_out(inputs, states, attend)
         return outputs[:, 0], state
 
-    def _attends_within_steps(self):
-        if self.attention is None:
-            return False
-        return self.order == "bahdanau" or self.input_feeding
-
-    def _attend(self, query, projected_memory, memory_mask):
-        """Context and weights, in the dtype of this layer."""
-        attended = self.attention(
-            query,
+    def _attend(self, projected_memory, memory_mask):
+        """A function from queries to contexts and weights, or None."""
+        return self.attention and functools.partial(
+            self.attention,
             projected_memory=projected_memory,
             memory_mask=memory_mask,
             return_weights=True,
         )
-        return [ops.cast(x, self.compute_dtype) for x in attended]
 
     def _project_inputs(self, inputs, projected_memory):
-        gates = self.input_projection(inputs)
+        projected = self.input_projection(inputs)
         if self.attention is not None:
-            return gates
-        folded = fold_hypotheses(gates, projected_memory)
-        return unfold_hypotheses(folded + projected_memory, gates)
-
-    def _keep(self, inputs, training):
-        """Factors (B, T, U) that drop out between layers, drawn beforehand."""
-        if not training or not self.dropout:
-            return []
-        ones = ops.ones(
-            (*ops.shape(inputs)[:2], self.units), dtype=self.compute_dtype
-        )
-        return [
-            self.dropout_layer(ones, training=True)
-            for _ in range(self.num_layers - 1)
-        ]
+            return projected
+        folded = fold_hypotheses(projected, projected_memory)
+        return unfold_hypotheses(folded + projected_memory, projected)
 
     def _advance(self, state, step, attend):
         """All of one step that the next one depends on: (B, .) tensors."""
-        if not self._attends_within_steps():
-            return self._recur(state, step, fed=[])
+        recur = functools.partial(self.recurrent, state=state, **step)
+        if not self._feeds_back:
+            return recur()
 
         if self.order == "bahdanau":
             attended, weights = _at_one_step(attend, state["hidden"][-1])
-            advanced = self._recur(state, step, fed=[attended])
+            advanced = recur(fed=attended)
         else:
-            advanced = self._recur(state, step, fed=[state["attended"]])
+            advanced = recur(fed=state["attended"])
             hidden = advanced["hidden"][-1]
             context, weights = _at_one_step(attend, hidden)
             attended = self._combine(hidden, context)
         return {**advanced, "attended": attended, "weights": weights}
-
-    def _recur(self, state, step, fed):
-        """The stack of cells, the first of which also reads `fed`."""
-        hiddens, cells = [], []
-        for i, recurrence in enumerate(self.recurrences):
-            gates = recurrence(_join(*fed, state["hidden"][i]))
-            if i == 0:
-                gates = gates + step["gates"]
-            if self.cell == "lstm":
-                hidden, cell = lstm_step(gates, state["cell"][i])
-                cells.append(cell)
-            else:
-                hidden = ops.tanh(gates)
-            hiddens.append(hidden)
-            fed = [
-                hidden * step["keep"][i] if i < len(step["keep"]) else hidden
-            ]
-        return {"hidden": hiddens, "cell": cells}
 
     def _read_out(self, inputs, states, attend):
         """What no step depends on, of all steps: outputs and weights."""
@@ -315,7 +269,7 @@ class AttentionDecoder(keras.layers.Layer):
         return self._combine(hidden, context), weights
 
     def _combine(self, *parts):
-        return self.output_projection(_join(*parts))
+        return self.output_projection(ops.concatenate(parts, axis=-1))
 
     def compute_output_shape(self, inputs_shape, memory_shape):
         return (*inputs_shape[:-1], self.units)
@@ -347,30 +301,5 @@ def _at_one_step(attend, query):
     return context[:, 0], weights[:, 0]
 
 
-def _join(*parts):
-    return ops.concatenate(parts, axis=-1)
-
-
 def _swap_batch_and_time(nest):
     return keras.tree.map_structure(lambda x: ops.swapaxes(x, 0, 1), nest)
-
-
-def _check(units, num_layers, attention, order, input_feeding, cell):
-    for name, value in (("units", units), ("num_layers", num_layers)):
-        if value < 1:
-            raise ValueError(
-                f"{name} must be positive. Received: {name}={value}"
-            )
-    for name, value, known in (
-        ("order", order, ("luong", "bahdanau")),
-        ("cell", cell, ("lstm", "tanh")),
-    ):
-        if value not in known:
-            raise ValueError(
-                f"{name} must be one of {known}. Received: {name}={value!r}"
-            )
-    if input_feeding and (attention is None or order != "luong"):
-        raise ValueError(
-            'input_feeding needs attention and order="luong". '
-            f"Received: attention={attention}, order={order!r}"
-        )

@@ -48,7 +48,8 @@ class MultiHeadAttention(keras.layers.Layer):
             (B * K, T, D), the K of an item in a row; no memory is copied.
         cache: self-attention only: a dict of "key" and "value", each
             (B, N, P, H) float, the P positions before the query's.
-        return_weights: bool, whether to return the attention weights too.
+        return_weights: bool, whether to return the attention weights too,
+            as they were before any was dropped.
         training: bool, whether to drop weights.
 
     Returns:
@@ -58,7 +59,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Raises:
         ValueError: for arguments out of range, for a memory given to
-            self-attention, for a cache given to attention over a memory.
+            self-attention or missing elsewhere, for `causal`, a cache or a
+            window in attention over a memory.
 
     Example:
         >>> query, memory = np.ones((2, 5, 16)), np.ones((2, 7, 24))
@@ -131,8 +133,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def project_memory(self, memory):
         """Keys and values of a memory: (B, S, M) -> two of (B, N, S, H)."""
-        keys, values = self._split_heads(self.key_value(memory), parts=2)
-        return keys, values
+        return self._project(self.key_value, memory, parts=2)
 
     def call(
         self,
@@ -145,15 +146,30 @@ class MultiHeadAttention(keras.layers.Layer):
         return_weights=False,
         training=None,
     ):
-        self._check_call(memory, causal, projected_memory, cache)
+        has_memory = memory is not None or projected_memory is not None
+        if self.attends_to_itself and has_memory:
+            raise ValueError(
+                f"{self.name} was built to attend to its own inputs. "
+                "Received: a memory"
+            )
+        if not self.attends_to_itself and not has_memory:
+            raise ValueError(
+                f"{self.name} was built to attend to a memory. Received: none"
+            )
+        if has_memory and (causal or cache is not None):
+            raise ValueError(
+                "Only self-attention can be causal or take a cache. "
+                f"Received: causal={causal}, cache={cache is not None}"
+            )
+
         if self.attends_to_itself:
-            queries, keys, values = self._split_heads(
-                self.query_key_value(query), parts=3
+            queries, keys, values = self._project(
+                self.query_key_value, query, parts=3
             )
         else:
             keys, values = projected_memory or self.project_memory(memory)
             folded = fold_hypotheses(query, keys)  # (B, K * T, D)
-            (queries,) = self._split_heads(self.query(folded), parts=1)
+            (queries,) = self._project(self.query, folded, parts=1)
         if cache is not None:
             keys = ops.concatenate([cache["key"], keys], axis=2)
             values = ops.concatenate([cache["value"], values], axis=2)
@@ -164,9 +180,8 @@ class MultiHeadAttention(keras.layers.Layer):
         weights = masked_softmax(energies, mask)
         dropped = self.weights_dropout(weights, training=training)
         context = weighted_sum(dropped, values)  # (B, N, K * T, H)
-        output = self.projection(self._join_heads(context, query))
 
-        outputs = [output]
+        outputs = [self._join_heads(context, query)]
         if return_weights:
             weights = unfold_hypotheses(ops.swapaxes(weights, 1, 2), query)
             outputs.append(ops.swapaxes(weights, 1, 2))  # (B * K, N, T, S)
@@ -197,18 +212,22 @@ class MultiHeadAttention(keras.layers.Layer):
             units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name
         )
 
-    def _split_heads(self, projected, parts):
-        """(B, T, parts * N * H) -> as many tensors (B, N, T, H) as parts."""
-        batch, time, _ = ops.shape(projected)
+    def _project(self, projection, inputs, parts):
+        """(B, T, D) -> as many tensors (B, N, T, H) as there are parts."""
+        batch, time, depth = ops.shape(inputs)
+        # Of a matrix, TensorFlow fuses the product and the bias.
+        rows = projection(ops.reshape(inputs, (-1, depth)))  # (B * T, ...)
         shape = (batch, time, parts, self.num_heads, self.key_dim)
-        heads = ops.transpose(ops.reshape(projected, shape), (2, 0, 3, 1, 4))
-        return ops.unstack(heads)
+        heads = ops.transpose(ops.reshape(rows, shape), (2, 0, 3, 1, 4))
+        return tuple(ops.unstack(heads))
 
     def _join_heads(self, context, query):
-        """(B, N, K * T, H) -> (B * K, T, N * H)."""
-        context = unfold_hypotheses(ops.swapaxes(context, 1, 2), query)
-        rows, time, _, _ = ops.shape(context)
-        return ops.reshape(context, (rows, time, self.num_heads * self.key_dim))
+        """(B, N, K * T, H) -> (B * K, T, output_dim)."""
+        width = self.num_heads * self.key_dim
+        rows = ops.reshape(ops.swapaxes(context, 1, 2), (-1, width))
+        batch, time, _ = ops.shape(query)
+        shape = (batch, time, self.projection.units)
+        return ops.reshape(self.projection(rows), shape)
 
     def _mask(self, energies, memory_mask, causal):
         """Where attention may go, of a shape that broadcasts to energies."""
@@ -223,23 +242,3 @@ class MultiHeadAttention(keras.layers.Layer):
                 memory_mask = ops.expand_dims(memory_mask, 1)
             masks.append(ops.expand_dims(memory_mask, 1))  # (B, 1, 1 or T, S)
         return functools.reduce(ops.logical_and, masks) if masks else None
-
-    def _check_call(self, memory, causal, projected_memory, cache):
-        if self.attends_to_itself:
-            if memory is not None or projected_memory is not None:
-                raise ValueError(
-                    f"{self.name} was built without a memory and attends to "
-                    "itself. Received: a memory"
-                )
-            return
-        if (memory is None) == (projected_memory is None):
-            raise ValueError(
-                f"{self.name} was built with a memory and needs either "
-                f"memory or projected_memory. Received: memory={memory}, "
-                f"projected_memory={projected_memory}"
-            )
-        if causal or cache is not None:
-            raise ValueError(
-                "causal and cache are for self-attention. "
-                f"Received: causal={causal}, cache={cache}, and a memory"
-            )

@@ -35,12 +35,8 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
     """
 
-    def build(self, input_shape):
-        sinusoids(ops.arange(0), input_shape[-1])
-
     def call(self, inputs, start=0):
-        positions = _positions(inputs, start)
-        table = sinusoids(positions, inputs.shape[-1])  # (T, D)
+        table = sinusoids(_positions(inputs, start), inputs.shape[-1])
         return inputs + ops.cast(table, inputs.dtype)
 
     def compute_output_shape(self, input_shape):

@@ -1,6 +1,7 @@
 """One block of a Transformer decoder."""
 
 import keras
+from keras import ops
 
 from kseq.layers.multi_head_attention import MultiHeadAttention
 
@@ -146,6 +147,14 @@ class TransformerDecoderBlock(keras.layers.Layer):
         return_weights=False,
         training=None,
     ):
+        has_memory = memory is not None or projected_memory is not None
+        if not self.reads_memory and (has_memory or return_weights):
+            raise ValueError(
+                f"{self.name} was built without a memory. "
+                f"Received: memory={has_memory}, "
+                f"return_weights={return_weights}"
+            )
+
         attended = self.self_attention(
             self._before(self.self_attention_norm, query),
             memory_mask=query_mask,
@@ -172,8 +181,9 @@ class TransformerDecoderBlock(keras.layers.Layer):
             x = x + self.residual_dropout(attended, training=training)
             x = self._after(self.cross_attention_norm, x)
 
-        hidden = self.ffn_out(self.ffn_in(self._before(self.ffn_norm, x)))
+        hidden = self._ffn(self._before(self.ffn_norm, x))
         x = x + self.residual_dropout(hidden, training=training)
+
         outputs = [self._after(self.ffn_norm, x)]
         if return_weights:
             outputs.append(weights)
@@ -205,6 +215,11 @@ class TransformerDecoderBlock(keras.layers.Layer):
         return keras.layers.LayerNormalization(
             epsilon=1e-5, dtype=self.dtype_policy, name=name
         )
+
+    def _ffn(self, x):
+        # Of a matrix, TensorFlow fuses product, bias and activation.
+        rows = ops.reshape(x, (-1, x.shape[-1]))  # (B * T, D)
+        return ops.reshape(self.ffn_out(self.ffn_in(rows)), ops.shape(x))
 
     def _before(self, norm, x):
         return norm(x) if self.norm == "pre" else x

@@ -1,6 +1,7 @@
 """One block of a Transformer encoder."""
 
 import keras
+from keras import ops
 
 from kseq.layers.multi_head_attention import MultiHeadAttention
 
@@ -90,12 +91,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="ffn_in",
         )
-        self.attention_norm = keras.layers.LayerNormalization(
-            epsilon=1e-5, dtype=self.dtype_policy, name="attention_norm"
-        )
-        self.ffn_norm = keras.layers.LayerNormalization(
-            epsilon=1e-5, dtype=self.dtype_policy, name="ffn_norm"
-        )
+        self.attention_norm = self._layer_norm("attention_norm")
+        self.ffn_norm = self._layer_norm("ffn_norm")
         self.residual_dropout = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="residual_dropout"
         )
@@ -119,7 +116,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         x = inputs + self.residual_dropout(attended, training=training)
         x = self._after(self.attention_norm, x)
 
-        hidden = self.ffn_out(self.ffn_in(self._before(self.ffn_norm, x)))
+        hidden = self._ffn(self._before(self.ffn_norm, x))
         x = x + self.residual_dropout(hidden, training=training)
         return self._after(self.ffn_norm, x)
 
@@ -138,6 +135,16 @@ class TransformerEncoderBlock(keras.layers.Layer):
             "norm": self.norm,
             "window": self.window,
         }
+
+    def _layer_norm(self, name):
+        return keras.layers.LayerNormalization(
+            epsilon=1e-5, dtype=self.dtype_policy, name=name
+        )
+
+    def _ffn(self, x):
+        # Of a matrix, TensorFlow fuses product, bias and activation.
+        rows = ops.reshape(x, (-1, x.shape[-1]))  # (B * T, D)
+        return ops.reshape(self.ffn_out(self.ffn_in(rows)), ops.shape(x))
 
     def _before(self, norm, x):
         return norm(x) if self.norm == "pre" else x

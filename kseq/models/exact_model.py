@@ -88,6 +88,8 @@ class ExactModel(keras.Model):
 
     def get_compile_config(self):
         config = super().get_compile_config()
+        if not self.compiled:
+            return config
         for name in ("label_smoothing", "clip_norm", "accumulation_steps"):
             config[name] = getattr(self, name)
         return config

@@ -161,7 +161,7 @@ class LSTMSeq2Seq(ExactModel):
         self.num_encoder_layers = num_encoder_layers
         self.num_decoder_layers = num_decoder_layers
         self.bidirectional = bidirectional
-        self.attention = attention
+        self.attention = self.decoder.attention
         self.order = order
         self.input_feeding = input_feeding
         self.cell = cell

@@ -67,10 +67,6 @@ def _save(translator, path):
     # variables that were saved as parts of Keras objects.
     module = tf.Module()
     module.weights = [v.value for v in translator.model.variables]
-    module.tokenizers = [
-        translator.source_tokenizer,
-        translator.target_tokenizer,
-    ]
     tf.saved_model.save(
         module,
         str(path),

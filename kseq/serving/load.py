@@ -12,7 +12,9 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 _SIGNATURES = ("serving_default", "n_best", "explain")
 # SaveV2, RestoreV2 and ShardedFilename stand in every SavedModel.
-_UNSAFE = re.compile(r"PyFunc|File(?!name)|Reader|Dataset|Print|Debug|Summary|Remap")
+_UNSAFE = re.compile(
+    r"PyFunc|File(?!name)|Reader|Dataset|Print|Debug|Summary|Remap"
+)
 
 
 class Export(NamedTuple):

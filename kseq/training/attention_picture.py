@@ -1,6 +1,7 @@
 """Attention weights as a picture with the tokens on its axes."""
 
 import io
+import warnings
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -26,12 +27,18 @@ def attention_picture(weights, source_tokens, target_tokens):
     )
     axes = figure.add_subplot()
     image = axes.imshow(weights, cmap="Greys", vmin=0, vmax=1, aspect="equal")
-    axes.set_xticks(range(columns), source_tokens, rotation=90)
-    axes.set_yticks(range(rows), target_tokens)
+    # A token may hold a dollar, which would begin a formula.
+    axes.set_xticks(
+        range(columns), source_tokens, rotation=90, parse_math=False
+    )
+    axes.set_yticks(range(rows), target_tokens, parse_math=False)
     axes.tick_params(length=0)
     axes.xaxis.tick_top()
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
 
     file = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(file)
+    with warnings.catch_warnings():
+        # Letters that no installed font has are drawn as boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        FigureCanvasAgg(figure).print_png(file)
     return file.getvalue()

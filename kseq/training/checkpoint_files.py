@@ -55,8 +55,9 @@ def read_checkpoint(path):
 
 
 def read_newest(directory):
-    """Reads the newest checkpoint that is whole, with a warning if not the
-    newest of all.
+    """Reads the newest checkpoint that is whole.
+
+    There is a warning for each newer one that is not.
 
     Args:
         directory: a `pathlib.Path`; need not exist.

@@ -9,7 +9,7 @@ import tyro
 from kseq.user_error import UserError
 
 
-def run_recipe(main, config_class):
+def run_recipe(main, config, without_files):
     """Reads the config from the command line and runs the recipe with it.
 
     An error that the user can mend is one message and exit code 2; with
@@ -17,10 +17,17 @@ def run_recipe(main, config_class):
 
     Args:
         main: callable, config -> None.
-        config_class: a dataclass; every field becomes an option.
+        config: a dataclass instance; every field becomes an option. These are
+            its defaults with files of the user, that is, with `--train`.
+        without_files: the same, its defaults for the built-in corpus.
     """
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    config = tyro.cli(config_class)
+    has_files = any(word.split("=")[0] == "--train" for word in sys.argv)
+    config = tyro.cli(
+        type(config),
+        default=config if has_files else without_files,
+        description=sys.modules["__main__"].__doc__,
+    )
     try:
         main(config)
     except UserError as error:

@@ -92,11 +92,11 @@ def scores_of(source_ids):
 
 
 @pytest.fixture
-def in_graph():
-    """A function: a search as the served graph has it, any batch and length."""
+def traced():
+    """A function: a search as a served graph has it, for any batch."""
 
-    def in_graph(search, model, source_ids, max_lengths, **kwargs):
-        traced = tf.function(
+    def traced(search, model, **kwargs):
+        return tf.function(
             lambda source_ids, max_lengths: search(
                 model, source_ids, max_lengths, **kwargs
             ),
@@ -106,6 +106,16 @@ def in_graph():
             ],
             autograph=False,
         )
-        return traced(source_ids, tf.constant(max_lengths, tf.int32))
+
+    return traced
+
+
+@pytest.fixture
+def in_graph(traced):
+    """A function: what a search in a graph finds."""
+
+    def in_graph(search, model, source_ids, max_lengths, **kwargs):
+        max_lengths = tf.constant(max_lengths, tf.int32)
+        return traced(search, model, **kwargs)(source_ids, max_lengths)
 
     return in_graph

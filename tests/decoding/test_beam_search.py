@@ -74,14 +74,14 @@ def test_scores_are_those_of_the_whole_sequences(
     np.testing.assert_allclose(best.scores, expected, atol=1e-4)
 
 
-def test_item_alone_and_in_a_batch(make_model, source_ids, in_graph):
-    model, limits = make_model(), [6, 1, 9]
+def test_item_alone_and_in_a_batch(make_model, source_ids, traced):
+    search = traced(beam_search, make_model(), n_best=3)
+    limits = tf.constant([6, 1, 9])
 
-    together = in_graph(beam_search, model, source_ids, limits, n_best=3)
+    together = search(source_ids, limits)
 
     for i, length in enumerate([4, 2, 5]):
-        item = source_ids[i : i + 1, :length]
-        alone = in_graph(beam_search, model, item, limits[i : i + 1], n_best=3)
+        alone = search(source_ids[i : i + 1, :length], limits[i : i + 1])
         width = alone.ids.shape[2]
         np.testing.assert_array_equal(
             together.ids[i : i + 1, :, :width], alone.ids

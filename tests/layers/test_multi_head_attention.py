@@ -14,11 +14,6 @@ def numpy_of(tensor):
     return ops.convert_to_numpy(ops.cast(tensor, "float32"))
 
 
-def randomize(layer):
-    for weight in layer.weights:
-        weight.assign(normal(*weight.shape) / 2)
-
-
 def inputs_of(kind):
     return [normal(2, 5, 8)] + [normal(2, 7, 6)] * (kind == "cross")
 
@@ -26,7 +21,7 @@ def inputs_of(kind):
 def built(inputs, **arguments):
     layer = MultiHeadAttention(num_heads=3, key_dim=4, **arguments)
     layer(*inputs)
-    randomize(layer)
+    layer.set_weights([normal(*w.shape) / 2 for w in layer.weights])
     return layer
 
 
@@ -243,7 +238,6 @@ def test_agrees_with_keras(kind):
     )
     theirs.build(inputs[0].shape, inputs[-1].shape)
     *fused, output_kernel, output_bias = layer.get_weights()
-    kernels = np.concatenate(fused[::2], axis=-1) if kind == "self" else None
     if kind == "self":
         kernels, biases = (np.split(x, 3, axis=-1) for x in fused)
     else:
@@ -270,17 +264,16 @@ def test_agrees_with_keras(kind):
     np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
 
 
-@pytest.mark.parametrize("window", [None, 2])
-@pytest.mark.parametrize("chunk", [1, 2])
+@pytest.mark.parametrize("chunk, window", [(1, None), (1, 1), (2, 1)])
 def test_cached_steps_equal_the_whole_sequence(seed, chunk, window):
-    query = normal(2, 6, 8)
-    mask = np.arange(6) >= [[0], [2]]
+    query = normal(2, 4, 8)
+    mask = np.arange(4) >= [[0], [1]]
     layer = built([query], window=window)
     whole = layer(query, memory_mask=mask, causal=True)
 
     empty = ops.zeros((2, 3, 0, 4))
     cache, steps = {"key": empty, "value": empty}, []
-    for end in range(chunk, 7, chunk):
+    for end in range(chunk, 5, chunk):
         output, weights, cache = layer(
             query[:, end - chunk : end],
             memory_mask=mask[:, :end],
@@ -380,11 +373,11 @@ def test_bad_calls():
         built([query, memory], window=3)
 
     layer = built([query])
-    with pytest.raises(ValueError, match="built without a memory"):
+    with pytest.raises(ValueError, match="its own inputs"):
         layer(query, memory)
 
     layer = built([query, memory])
-    with pytest.raises(ValueError, match="built with a memory"):
+    with pytest.raises(ValueError, match="attend to a memory"):
         layer(query)
-    with pytest.raises(ValueError, match="for self-attention"):
+    with pytest.raises(ValueError, match="causal=True"):
         layer(query, memory, causal=True)

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from tests.training.tiny_training import make_model, train
 
 from kseq.training import (
     RunDirectory,
@@ -14,6 +13,7 @@ from kseq.training.checkpoint_files import (
     numbered,
     read_checkpoint,
 )
+from tests.training.tiny_training import make_model, train
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tests.training.tiny_training import STEPS, make_data, make_model, train
 
 from kseq.training import Checkpoints, RunDirectory, RunError, load_model
 from kseq.training.checkpoint_files import checkpoint_paths, step_of
+from tests.training.tiny_training import STEPS, make_data, make_model, train
 
 
 class Signal(keras.callbacks.Callback):

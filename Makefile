@@ -1,0 +1,21 @@
+VENV = .venv
+PYTHON = $(VENV)/bin/python
+INSTALLED = $(VENV)/installed
+BASE_PYTHON ?= $(shell command -v python3.11 || command -v python3)
+
+.PHONY: demo test lint
+
+demo: $(INSTALLED)
+	$(PYTHON) recipes/translate_lstm.py
+
+test: $(INSTALLED)
+	$(PYTHON) -m pytest
+
+lint: $(INSTALLED)
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+
+$(INSTALLED): pyproject.toml
+	$(BASE_PYTHON) -m venv $(VENV)
+	$(PYTHON) -m pip install --editable '.[test]'
+	touch $@

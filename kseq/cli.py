@@ -1,0 +1,210 @@
+"""The command line.
+
+Each command is a module of `kseq.commands` with a function `run(options)`.
+None is imported before the arguments are known to be good: help and errors
+do not wait for TensorFlow.
+"""
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import kseq
+from kseq.commands.model_path import existing_file, model_path, run_path
+from kseq.user_error import UserError
+
+
+def main(arguments=None):
+    """Runs a command and gives back its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        with _quiet_stderr():
+            command = importlib.import_module(
+                f"kseq.commands.{options.command}"
+            )
+        command.run(options)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Who reads has seen enough. Python would complain of it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (UserError, OSError) as error:
+        if options.debug:
+            raise
+        print(f"kseq {options.command}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong, and nothing else."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def _parser():
+    parser = _Parser(
+        prog="kseq",
+        description="Sequence-to-sequence models in Keras: use what a recipe "
+        "has trained. PATH is a run directory (runs/NAME) or an export "
+        "(saved_models/NAME or one of its versions).",
+    )
+    parser.add_argument("--version", action="version", version=kseq.__version__)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True
+    )
+
+    predict = _command(commands, "predict", "one answer for each line of input")
+    _add_path(predict, model_path)
+    _add_search(predict)
+    predict.add_argument(
+        "--n-best",
+        type=_at_least(1),
+        default=1,
+        metavar="N",
+        help="N answers a line, separated by tabs",
+    )
+    predict.add_argument(
+        "--scores", action="store_true", help="each answer behind its score"
+    )
+    predict.add_argument(
+        "--json", action="store_true", help="one JSON object a line"
+    )
+    predict.add_argument(
+        "--attention",
+        action="store_true",
+        help="attention weights in the JSON",
+    )
+
+    score = _command(commands, "score", "the score of each given answer")
+    _add_path(score, run_path)
+    _add_two_files(score, "TARGET")
+    _add_weights(score)
+    _add_length_penalty(score)
+    _add_batch_size(score)
+
+    evaluate = _command(commands, "evaluate", "BLEU and chrF by sacreBLEU")
+    _add_path(evaluate, model_path)
+    _add_two_files(evaluate, "REFERENCE")
+    _add_search(evaluate)
+
+    export = _command(commands, "export", "write a SavedModel to be served")
+    _add_path(export, run_path)
+    export.add_argument(
+        "--to",
+        type=Path,
+        metavar="DIRECTORY",
+        help="gets one more version; default: saved_models/NAME",
+    )
+    _add_weights(export)
+    _add_beam(export)
+
+    average = _command(commands, "average", "average the last checkpoints")
+    _add_path(average, run_path)
+    average.add_argument(
+        "--last", type=_at_least(1), default=5, metavar="N", help="default: 5"
+    )
+
+    inspect = _command(commands, "inspect", "say what a run or an export is")
+    _add_path(inspect, model_path)
+
+    recipes = _command(
+        commands, "recipes", "list the recipes, or copy one to edit it"
+    )
+    actions = recipes.add_subparsers(dest="action", metavar="ACTION")
+    copy = actions.add_parser("copy", help="write NAME.py into this folder")
+    copy.add_argument("name", metavar="NAME")
+    return parser
+
+
+def _command(commands, name, help):
+    command = commands.add_parser(name, help=help, description=help)
+    command.add_argument(
+        "--debug", action="store_true", help="errors with their traceback"
+    )
+    return command
+
+
+def _add_path(command, type):
+    command.add_argument("path", type=type, metavar="PATH")
+
+
+def _add_two_files(command, second):
+    command.add_argument("source", type=existing_file, metavar="SOURCE")
+    command.add_argument(second.lower(), type=existing_file, metavar=second)
+
+
+def _add_search(command):
+    _add_weights(command)
+    _add_beam(command)
+    _add_batch_size(command)
+
+
+def _add_weights(command):
+    command.add_argument(
+        "--weights",
+        choices=("average", "best", "last"),
+        help="of a run; default: the first of these that it has",
+    )
+
+
+def _add_beam(command):
+    command.add_argument(
+        "--beam-size",
+        type=_at_least(1),
+        metavar="K",
+        help="of a run; default: its config's, or 4",
+    )
+    _add_length_penalty(command)
+
+
+def _add_length_penalty(command):
+    command.add_argument(
+        "--length-penalty",
+        type=_at_least(0.0),
+        metavar="X",
+        help="of a run; default: its config's, or 1.0",
+    )
+
+
+def _add_batch_size(command):
+    command.add_argument(
+        "--batch-size",
+        type=_at_least(1),
+        default=32,
+        metavar="B",
+        help="lines decoded at once; default: 32",
+    )
+
+
+def _at_least(least):
+    """The type of an argument that is a number like `least`, or above it."""
+
+    def number(text):
+        value = type(least)(text)
+        if not value >= least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}")
+        return value
+
+    return number
+
+
+@contextlib.contextmanager
+def _quiet_stderr():
+    """Hides what TensorFlow's C++ has to say whenever it is imported."""
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

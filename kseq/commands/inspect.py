@@ -1,0 +1,80 @@
+"""kseq inspect: what a run or an export is."""
+
+import json
+
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+from kseq.commands.model_path import is_run
+from kseq.data import Tokenizer
+from kseq.training import RunDirectory, load_model
+from kseq.training.checkpoint_files import (
+    checkpoint_paths,
+    read_newest,
+    step_of,
+)
+from kseq.user_error import UserError
+
+
+def run(options):
+    """Prints it, a fact a line."""
+    if is_run(options.path):
+        facts = _facts_of_run(RunDirectory(options.path))
+    else:
+        facts = _facts_of_export(options.path)
+    for name, fact in facts:
+        print(f"{name:<20} {fact}")
+
+
+def _facts_of_run(run):
+    yield "run", run.path
+    yield "model", json.loads(run.model.read_text("utf-8"))["class_name"]
+    for name in ("average", "best", "last"):
+        if paths := checkpoint_paths(run.checkpoints / name):
+            steps = ", ".join(str(step_of(path)) for path in paths)
+            yield f"{name} after steps", steps
+    if best := read_newest(run.checkpoints / "best"):
+        yield "best score", f"{float(best[1]['value']):.4g}"
+    if checkpoint_paths(run.checkpoints / "last"):
+        model = load_model(run, weights="last")
+        yield "parameters", f"{model.count_params():,}"
+    for name, path in (
+        ("source vocabulary", run.source_tokenizer),
+        ("target vocabulary", run.target_tokenizer),
+    ):
+        if path.is_file():
+            yield name, Tokenizer.load(path).vocab_size
+    yield from json.loads(run.config.read_text("utf-8")).items()
+    yield from json.loads(run.environment.read_text("utf-8")).items()
+
+
+def _facts_of_export(path):
+    saved = saved_model_pb2.SavedModel()
+    try:
+        saved.ParseFromString((path / "saved_model.pb").read_bytes())
+    except DecodeError:
+        raise UserError(f"{path}/saved_model.pb cannot be read.") from None
+    yield "export", path
+    description = path / "assets.extra" / "kseq.json"
+    if description.is_file():
+        yield from json.loads(description.read_text("utf-8")).items()
+    graph = saved.meta_graphs[0]
+    for name, signature in sorted(graph.signature_def.items()):
+        if not name.startswith("__"):
+            inputs, outputs = signature.inputs, signature.outputs
+            yield name, f"{_tensors(inputs)} -> {_tensors(outputs)}"
+    yield "ops", ", ".join(sorted(_ops(graph.graph_def)))
+
+
+def _tensors(tensors):
+    return ", ".join(
+        f"{name} {tf.dtypes.as_dtype(info.dtype).name}"
+        f"{tf.TensorShape(info.tensor_shape)}"
+        for name, info in sorted(tensors.items())
+    )
+
+
+def _ops(graph):
+    nodes = [graph.node, *(f.node_def for f in graph.library.function)]
+    return {node.op for part in nodes for node in part}

@@ -1,0 +1,132 @@
+"""Translates with an LSTM and attention: the built-in dates, or your files.
+
+python recipes/translate_lstm.py --train train.de train.en
+"""
+
+import dataclasses
+
+import keras
+
+from kseq import data, layers, models, serving, training
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Trains an LSTM with attention on pairs of sentences and exports it."""
+
+    train: tuple[str, ...] = ()  # source and target, or a TSV; none: dates
+    validation: tuple[str, ...] = ()  # none: held out of training
+    run: str = "runs/lstm"
+    export_to: str = "saved_models/lstm"
+    overwrite: bool = False  # delete the run and start anew
+
+    tokenizer: str = "bpe"  # or unigram, char, word
+    vocab_size: int = 8000  # of source and target together
+    max_length: int = 100  # longer pairs, in tokens, are left out
+    embedding_dim: int = 256
+    units: int = 512
+    encoder_layers: int = 1
+    decoder_layers: int = 1
+    dropout: float = 0.4
+
+    seed: int = 1
+    steps: int = 4000
+    evaluate_every: int = 250  # steps
+    patience: int = 8  # evaluations without a better BLEU
+    batch_tokens: int = 4096
+    learning_rate: float = 0.002  # at its peak
+    warmup_steps: int = 400
+    label_smoothing: float = 0.1
+    clip_norm: float = 1.0
+    dtype: str = "mixed_bfloat16"
+    averaged: int = 4  # last checkpoints in the final weights
+    beam_size: int = 5
+
+
+DATES = Config(
+    run="runs/dates",
+    export_to="saved_models/dates",
+    tokenizer="char",
+    embedding_dim=64,
+    units=192,
+    dropout=0.1,
+    steps=800,
+    evaluate_every=200,
+    learning_rate=0.005,
+    warmup_steps=200,
+    averaged=1,
+)
+
+
+def main(config):
+    run = training.RunDirectory(config.run)
+    run.start(
+        config, ("steps", "patience", "export_to"), config.overwrite
+    )
+    keras.utils.set_random_seed(config.seed)
+
+    corpus = data.read_corpus(config.train, config.validation)
+    tokenizer = data.Tokenizer.train(
+        corpus.lines(), config.vocab_size, config.tokenizer
+    )
+    both = (tokenizer, tokenizer)  # source and target share one
+    run.save_tokenizers(*both)
+    batches = data.training_batches(
+        corpus.train,
+        *both,
+        batch_tokens=config.batch_tokens,
+        max_length=config.max_length,
+        seed=config.seed,
+    )
+    held_out = data.evaluation_batches(corpus.validation, *both)
+
+    with training.device_strategy().scope():
+        model = models.LSTMSeq2Seq(
+            *(tokenizer.vocab_size, tokenizer.vocab_size),
+            embedding_dim=config.embedding_dim,
+            units=config.units,
+            num_encoder_layers=config.encoder_layers,
+            num_decoder_layers=config.decoder_layers,
+            attention=layers.LuongAttention("general", name="attention"),
+            input_feeding=True,
+            dropout=config.dropout,
+            tie_embeddings=True,
+            dtype=config.dtype,
+        )
+        schedule = training.WarmupInverseSqrt(
+            config.learning_rate, config.warmup_steps
+        )
+        model.compile(
+            keras.optimizers.Adam(schedule),
+            label_smoothing=config.label_smoothing,
+            clip_norm=config.clip_norm,
+        )
+    run.save_model(model)
+
+    greedy = serving.Translator(model, *both, beam_size=1)
+    checkpoints = training.Checkpoints(
+        run, keep=config.averaged, patience=config.patience
+    )
+    model.fit(
+        batches,
+        steps_per_epoch=config.evaluate_every,
+        epochs=config.steps // config.evaluate_every,
+        initial_epoch=checkpoints.restore(model, config.evaluate_every),
+        callbacks=[
+            training.Validation(run, greedy, corpus.validation, held_out),
+            training.MetricsLog(run, config.steps),
+            checkpoints,
+        ],
+        shuffle=False,
+        verbose=training.verbosity(),
+    )
+
+    training.save_average(run, config.averaged)
+    model = training.load_model(run, weights="average")
+    best = serving.Translator(model, *both, beam_size=config.beam_size)
+    path = serving.export(best, config.export_to)
+    training.report(path, serving.load_export(path), run, corpus.test)
+
+
+if __name__ == "__main__":
+    training.run_recipe(main, Config(), without_files=DATES)

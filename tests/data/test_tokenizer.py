@@ -1,0 +1,253 @@
+import os
+import tempfile
+import unicodedata
+
+import keras
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+import kseq.data.tokenizer
+from kseq.control_tokens import END, PAD, START, UNK
+from kseq.data import DataError, Tokenizer
+
+LINES = [
+    "the cat sat on the mat and the dog lay on the log",
+    "a cat and a dog and a bird went to the sea in a boat",
+    "über allen Gipfeln ist Ruh, in allen Wipfeln spürest du",
+]
+UNUSUAL = {
+    "double space": "two  spaces   here",
+    "no-break space": "wie\u00a0geht\u202fes ?",
+    "ideographic space": "東京\u3000タワー",
+    "composed": unicodedata.normalize("NFC", "café Å"),
+    "decomposed": unicodedata.normalize("NFD", "café Å"),
+    "joiners": "क्\u200dष \u0645\u06cc\u200c\u062e",
+    "right to left": "\u05e9\u05dc\u05d5\u05dd \u202b\u0645\u0631\u202c",
+    "emoji": "👩‍👩‍👧 🏳️‍🌈 👍🏽",
+    "separators": "a\u2028b\u0085c\u2029d\x0be",
+    "tab and NUL": "a\tb\x00c",
+    "SentencePiece's space": "a\u2581b \u2581",
+    "compatibility": "\ufb01 ① ｱ \u2163",
+}
+
+
+def tokenize(tokenizer, *texts):
+    return tokenizer.tokenize(list(texts)).to_list()
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+def test_a5_any_text_comes_back_as_it_was(model_type):
+    tokenizer = Tokenizer.train(LINES, 296, model_type)
+    texts = list(UNUSUAL.values())
+
+    ids = tokenizer.tokenize(texts).to_tensor()
+
+    returned = [text.decode() for text in tokenizer.detokenize(ids).numpy()]
+    assert returned == texts
+    assert not (ids == UNK).numpy().any()
+    for piece in tokenizer.pieces(ids).numpy().flat:
+        piece.decode()
+
+
+@pytest.mark.parametrize(
+    ("model_type", "vocab_size"), [("char", 99), ("word", 28)]
+)
+def test_seen_text_comes_back_without_bytes(model_type, vocab_size):
+    tokenizer = Tokenizer.train(LINES, vocab_size, model_type)
+
+    ids = tokenizer.tokenize(LINES).to_tensor()
+
+    returned = [text.decode() for text in tokenizer.detokenize(ids).numpy()]
+    assert returned == LINES
+    assert UNK in tokenize(tokenizer, "駅")[0]
+
+
+@pytest.mark.parametrize("text", ["</s>", "<s> <pad> <unk>", "<0x41>", "<s>a"])
+def test_a11_text_that_spells_a_control_token_is_text(tokenizer, text):
+    ids = tokenizer.tokenize([text])
+
+    assert not {PAD, UNK, START, END} & set(ids.to_list()[0])
+    assert tokenizer.detokenize(ids.to_tensor()).numpy()[0].decode() == text
+
+
+def test_a4_ids_do_not_depend_on_line_ends_or_outer_spaces(tokenizer):
+    texts = [b"a dog", b"a dog\r", b"a dog\n", b"a dog\r\r\n", b" \t a dog\x0b"]
+
+    ids = tokenize(tokenizer, *texts)
+
+    assert ids == [ids[0]] * len(texts)
+
+
+def test_a3_invalid_utf8_is_the_replacement_character(tokenizer):
+    broken = [b"a\xffb", b"a\xc3", b"\xed\xa0\x80", b"\xf0\x9f\x91 a"]
+    replaced = [text.decode(errors="replace") for text in broken]
+
+    assert tokenize(tokenizer, *broken) == tokenize(tokenizer, *replaced)
+
+
+def test_ids_are_the_same_alone_in_a_batch_and_in_a_graph(tokenizer):
+    texts = ["A dog runs.", "", "Die Frau im roten Mantel liest", "駅"]
+    alone = [tokenize(tokenizer, text)[0] for text in texts]
+
+    assert tokenize(tokenizer, *texts) == alone
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(3)
+    in_graph = [
+        row for batch in dataset.map(tokenizer.tokenize) for row in batch
+    ]
+    assert [row.numpy().tolist() for row in in_graph] == alone
+
+
+def test_training_is_deterministic(monkeypatch):
+    monkeypatch.setattr(kseq.data.tokenizer, "_SAMPLED_LINES", 101)
+    lines = [f"{line} {number}" for number in range(99) for line in LINES]
+
+    first = Tokenizer.train(lines, 300)
+    sentencepiece.set_random_generator_seed(12345)
+
+    assert Tokenizer.train(iter(lines), 300).model == first.model
+    assert tempfile.gettempdir().encode() not in first.model
+
+
+def test_bytes_and_strings_train_the_same_tokenizer():
+    encoded = [line.encode() + b"\r\n" for line in LINES]
+
+    assert (
+        Tokenizer.train(encoded, 290).model == Tokenizer.train(LINES, 290).model
+    )
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram", "word"])
+def test_a10_too_large_a_vocabulary_names_the_largest(model_type):
+    with pytest.raises(DataError, match="at most") as error:
+        Tokenizer.train(LINES, 5000, model_type)
+
+    assert "vocab_size=5000" in str(error.value)
+    most = int(str(error.value).split("at most ")[1].split()[0])
+    assert Tokenizer.train(LINES, most, model_type).vocab_size == most
+
+
+@pytest.mark.parametrize("vocab_size", [3, 260, 262])
+def test_a10_too_small_a_vocabulary_names_the_smallest(vocab_size):
+    with pytest.raises(DataError, match="at least") as error:
+        Tokenizer.train(LINES, vocab_size)
+
+    assert "INTERNAL" not in str(error.value)
+
+
+def test_a_vocabulary_of_characters_has_no_more_than_there_are():
+    assert Tokenizer.train(["aab"], 8000, "char").vocab_size == 4 + 3
+
+
+@pytest.mark.parametrize("lines", [[], ["", " \r\n"], ["x" * 100_000]])
+def test_a10_an_empty_corpus_is_named(lines):
+    with pytest.raises(DataError, match="no text to train"):
+        Tokenizer.train(lines, 300)
+
+
+def test_model_type_is_checked():
+    with pytest.raises(ValueError, match="Received: model_type=words"):
+        Tokenizer.train(LINES, 300, "words")
+
+
+def test_detokenize_stops_at_end_and_leaves_out_padding(tokenizer):
+    dog, cat = tokenize(tokenizer, "a dog", "The woman")
+    rows = [[START, *dog, END, *cat], [*cat, PAD, PAD], [END], []]
+    ids = tf.ragged.constant(rows, dtype=tf.int64).to_tensor(PAD)
+
+    text = tokenizer.detokenize(ids).numpy().tolist()
+
+    assert text == [b"a dog", b"The woman", b"", b""]
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0)])
+def test_empty_batches_have_texts_too(tokenizer, shape):
+    ids = tf.zeros(shape, tf.int32)
+
+    assert tokenizer.detokenize(ids).shape == shape[:1]
+    assert tokenizer.pieces(ids).shape == shape
+    assert tokenizer.tokenize(tf.zeros((0,), tf.string)).shape[0] == 0
+
+
+def test_pieces_have_the_shape_of_the_ids(tokenizer):
+    ids = tokenizer.tokenize(["A dog", "The woman"]).to_tensor()
+
+    pieces = tokenizer.pieces(ids)
+
+    assert pieces.shape == ids.shape
+    text = b"".join(pieces[0].numpy()).replace(b"<pad>", b"")
+    assert text.decode() == "\u2581A\u2581dog"
+
+
+def test_saved_and_loaded_it_is_the_same(tokenizer, tmp_path):
+    tokenizer.save(tmp_path / "tokenizer.model")
+
+    loaded = Tokenizer.load(tmp_path / "tokenizer.model")
+
+    assert loaded.model == tokenizer.model
+    assert os.listdir(tmp_path) == ["tokenizer.model"]
+
+
+def test_a_save_that_fails_leaves_the_old_file(
+    tokenizer, tmp_path, monkeypatch
+):
+    def full_disk(_):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "tokenizer.model"
+    tokenizer.save(path)
+    monkeypatch.setattr(os, "fsync", full_disk)
+
+    with pytest.raises(OSError, match="No space left"):
+        Tokenizer.train(LINES, 290).save(path)
+
+    assert Tokenizer.load(path).model == tokenizer.model
+
+
+def test_load_says_what_is_wrong(tmp_path, write):
+    with pytest.raises(DataError, match=r"Cannot read .*missing: No such file"):
+        Tokenizer.load(tmp_path / "missing")
+    with pytest.raises(DataError, match=r"text: Not a SentencePiece model"):
+        Tokenizer.load(write("text", b"these are words"))
+    with pytest.raises(DataError, match="control tokens must be"):
+        Tokenizer.load(write("empty", b""))
+
+
+def test_b6_another_vocabulary_is_refused_with_both_sizes(tokenizer):
+    tokenizer.check_vocab_size(320)
+    with pytest.raises(DataError, match=r"below 320.*vocab_size=300"):
+        tokenizer.check_vocab_size(300)
+
+
+def test_it_lives_in_a_saved_model(tokenizer, tmp_path):
+    class There(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokenizer = tokenizer
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def and_back(self, text):
+            return tokenizer.detokenize(tokenizer.tokenize(text).to_tensor())
+
+    tf.saved_model.save(There(), str(tmp_path))
+
+    text = np.array(["A dog", "", "駅"], object)
+    returned = tf.saved_model.load(str(tmp_path)).and_back(text)
+    assert [line.decode() for line in returned.numpy()] == text.tolist()
+
+
+def test_it_outlives_a_keras_session(tokenizer):
+    dataset = tf.data.Dataset.from_tensors(["A dog"]).map(tokenizer.tokenize)
+    expected = tokenize(tokenizer, "A dog")
+
+    keras.utils.clear_session()
+
+    assert tokenize(tokenizer, "A dog") == expected
+    assert next(iter(dataset)).to_list() == expected
+
+
+def test_it_is_quiet(capfd):
+    Tokenizer(Tokenizer.train(LINES, 290).model).tokenize(["a"])
+
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,79 @@
+"""The searches over the models that people train."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.decoding import beam_search, greedy_search
+from kseq.layers import BahdanauAttention, LuongAttention
+from kseq.models import LSTMSeq2Seq, Transformer
+
+LIMITS = tf.constant([6, 4, 9])
+
+
+def transformer(**kwargs):
+    return Transformer(
+        source_vocab_size=20,
+        target_vocab_size=200,
+        num_encoder_layers=1,
+        num_decoder_layers=2,
+        model_dim=8,
+        ffn_dim=16,
+        num_heads=2,
+        **kwargs,
+    )
+
+
+def lstm(**kwargs):
+    return LSTMSeq2Seq(
+        source_vocab_size=20,
+        target_vocab_size=200,
+        embedding_dim=8,
+        units=8,
+        **kwargs,
+    )
+
+
+@pytest.fixture(
+    params=[
+        lambda: transformer(norm="pre"),
+        lambda: transformer(norm="post", window=2, positions="learned"),
+        lambda: lstm(attention=LuongAttention("dot"), input_feeding=True),
+        lambda: lstm(attention=BahdanauAttention(8), order="bahdanau"),
+        lambda: lstm(attention=None),
+    ],
+    ids=["transformer", "windowed", "luong", "bahdanau", "plain"],
+)
+def model(request, seed):
+    """Untrained, but with logits far enough apart that none are tied."""
+    model = request.param()
+    for weight in model.trainable_variables:
+        weight.assign(weight + tf.random.normal(weight.shape, stddev=0.5))
+    return model
+
+
+def test_searches_of_a_model(model, source_ids, traced, scores_of):
+    def searches(*args):
+        return {
+            "greedy": greedy_search(*args),
+            "one": beam_search(*args, beam_size=1),
+            "four": beam_search(*args, n_best=3),
+        }
+
+    search = traced(searches, model)
+    found = search(source_ids, LIMITS)
+
+    one, greedy = found["one"], found["greedy"]
+    np.testing.assert_array_equal(one.ids, greedy.ids)
+    np.testing.assert_allclose(one.scores, greedy.scores, atol=1e-4)
+    for best in found.values():
+        expected = scores_of(model, best.ids)
+        np.testing.assert_allclose(best.scores, expected, atol=1e-4)
+
+    alone = search(source_ids[1:2, :2], LIMITS[1:2])["four"]
+    width = alone.ids.shape[2]
+    np.testing.assert_array_equal(found["four"].ids[1:2, :, :width], alone.ids)
+    np.testing.assert_allclose(
+        found["four"].scores[1:2], alone.scores, atol=1e-4
+    )
+    assert search(source_ids[:0], LIMITS[:0])["four"].ids.shape == (0, 3, 0)

@@ -1,0 +1,84 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from kseq.control_tokens import END, PAD, START
+from kseq.layers import BahdanauAttention, LuongAttention
+from kseq.models import LSTMSeq2Seq
+
+
+def batch_of(task, size, length, vocab_size=14):
+    """Strings of random length, and what `task` makes of each."""
+    source = np.full((size, length + 1), PAD)
+    target = np.full((size, length + 2), PAD)
+    for i, count in enumerate(np.random.randint(1, length + 1, size=size)):
+        string = np.random.randint(4, vocab_size, size=count)
+        source[i, : count + 1] = [*string, END]
+        target[i, : count + 2] = [START, *task(string), END]
+    inputs = {"source_ids": source, "target_ids": target[:, :-1]}
+    return inputs, target[:, 1:], (target[:, 1:] != PAD).astype("float32")
+
+
+def learner(attention, units=32, **wiring):
+    model = LSTMSeq2Seq(
+        source_vocab_size=14,
+        target_vocab_size=14,
+        embedding_dim=16,
+        units=units,
+        attention=attention,
+        **wiring,
+    )
+    model.compile(keras.optimizers.Adam(0.01), clip_norm=1.0)
+    return model
+
+
+def right_answers(model, task, length, size=200):
+    """The fraction of new strings that greedy decoding gets wholly right."""
+    inputs, labels, weights = batch_of(task, size=size, length=length)
+    tokens, state = ops.full((size,), START), model.encode(inputs["source_ids"])
+    answers = []
+    for _ in labels.T:
+        logits, state = model.decode_step(tokens, state)
+        tokens = ops.argmax(logits, axis=-1)
+        answers.append(ops.convert_to_numpy(tokens))
+    right = (np.stack(answers, axis=1) == labels) | (weights == 0)
+    return right.all(axis=1).mean()
+
+
+@pytest.mark.parametrize(
+    "wiring", [{"order": "bahdanau"}, {"input_feeding": True}]
+)
+def test_overfits_one_batch(seed, wiring):
+    model = learner(BahdanauAttention(units=16), **wiring)
+    batch = batch_of(np.sort, size=8, length=4)
+    for _ in range(80):
+        report = model.train_on_batch(*batch, return_dict=True)
+
+    assert report["loss"] < 0.1
+
+
+def test_learns_to_reverse(seed):
+    model = learner(LuongAttention("general"), input_feeding=True)
+    for _ in range(400):
+        model.train_on_batch(*batch_of(np.flip, size=64, length=5))
+
+    assert right_answers(model, np.flip, length=5) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [np.copy, np.flip, np.sort])
+@pytest.mark.parametrize(
+    "attention, wiring",
+    [
+        (BahdanauAttention(units=32), {"order": "bahdanau"}),
+        (LuongAttention("general"), {}),
+        (LuongAttention("scaled_dot"), {"input_feeding": True}),
+    ],
+)
+def test_learns(seed, attention, wiring, task):
+    model = learner(attention, units=64, **wiring)
+    for _ in range(800):
+        model.train_on_batch(*batch_of(task, size=64, length=8))
+
+    assert right_answers(model, task, length=8) > 0.9

@@ -1,0 +1,212 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from kseq.control_tokens import END, PAD, START
+from kseq.models import Transformer
+
+VOCAB = 13
+VARIANTS = {
+    "pre-norm": {},
+    "post-norm": {"norm": "post"},
+    "learned positions": {"positions": "learned", "max_length": 16},
+    "shared embeddings": {"share_embeddings": True},
+    "untied output": {"tie_output": False},
+    "window": {"window": 2},
+}
+
+
+def build(**settings):
+    sizes = {
+        "source_vocab_size": VOCAB,
+        "target_vocab_size": VOCAB,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "model_dim": 16,
+        "ffn_dim": 32,
+        "num_heads": 4,
+    }
+    return Transformer(**{**sizes, **settings})
+
+
+@pytest.fixture(params=VARIANTS.values(), ids=VARIANTS)
+def model(request, seed):
+    model = build(**request.param)
+    for weight in model.weights:
+        if "float" in weight.dtype:
+            noise = np.random.normal(size=weight.shape) / 5
+            weight.assign(weight + noise)
+    return model
+
+
+def random_ids(*shape):
+    return np.random.randint(END + 1, VOCAB, shape).astype("int32")
+
+
+def sentences(batch=3, length=7):
+    """Sources of unequal lengths, targets that begin with START."""
+    source = random_ids(batch, length)
+    source[0, 4:] = PAD
+    source[1, 2:] = PAD
+    target = random_ids(batch, length + 1)
+    target[:, 0] = START
+    return source, target
+
+
+def logits(model, source, target):
+    inputs = {"source_ids": source, "target_ids": target}
+    return ops.convert_to_numpy(model(inputs))
+
+
+def test_more_padding_changes_nothing(model):
+    source, target = sentences()
+    wide = np.pad(source, ((0, 0), (0, 7)))
+    long = np.pad(target, ((0, 0), (0, 7)))
+    padded = logits(model, wide, long)[:, : target.shape[1]]
+    np.testing.assert_allclose(
+        logits(model, source, target), padded, atol=1e-5
+    )
+
+
+def test_what_stands_under_padding_is_not_read(model):
+    """The memory of a padded place has no influence on any logit."""
+    source, target = sentences()
+    state = model.encode(source)
+    poisoned = keras.tree.map_structure(
+        lambda x: (
+            ops.where(ops.equal(source, PAD)[:, None, :, None], 1e3, x)
+            if len(x.shape) == 4
+            else x
+        ),
+        state["memory"],
+    )
+    clean, _ = model.decode_step(target[:, 0], state)
+    other, _ = model.decode_step(target[:, 0], {**state, "memory": poisoned})
+    np.testing.assert_array_equal(clean, other)
+
+
+def test_the_future_is_not_read(model):
+    """To the bit: B3."""
+    source, target = sentences()
+    before = logits(model, source, target)
+    for t in range(2, target.shape[1]):
+        changed = target.copy()
+        changed[:, t:] = random_ids(*changed[:, t:].shape)
+        after = logits(model, source, changed)
+        np.testing.assert_array_equal(before[:, :t], after[:, :t])
+
+
+def test_the_past_and_the_source_are_read(model):
+    source, target = sentences()
+    before = logits(model, source, target)
+    changed = target.copy()
+    changed[:, 0] = END + 1
+    assert abs(before - logits(model, source, changed))[:, 0].min() > 0
+    source[:, 0] = (source[:, 0] - END) % (VOCAB - END - 1) + END + 1
+    assert abs(before - logits(model, source, target)).max(axis=-1).min() > 0
+
+
+def test_step_by_step_equals_the_whole_sequence(model):
+    source, target = sentences()
+    state = model.encode(source)
+    for t in range(target.shape[1]):
+        step, state = model.decode_step(target[:, t], state)
+        np.testing.assert_allclose(
+            step, logits(model, source, target)[:, t], atol=1e-5
+        )
+
+
+def test_hypotheses_share_one_memory(model):
+    """K rows an item beside a memory of one row an item."""
+    source, target = sentences()
+    state = model.encode(source)
+    many = {
+        "memory": state["memory"],
+        "caches": keras.tree.map_structure(
+            lambda x: ops.repeat(x, 2, axis=0), state["caches"]
+        ),
+    }
+    for t in range(3):
+        one, state = model.decode_step(target[:, t], state)
+        two, many = model.decode_step(np.repeat(target[:, t], 2), many)
+        np.testing.assert_allclose(np.repeat(one, 2, axis=0), two, atol=1e-5)
+
+
+def test_attention_is_a_distribution_over_real_tokens(model):
+    source, target = sentences()
+    weights = ops.convert_to_numpy(model.attention_weights(source, target))
+    assert weights.shape == (3, 8, 7)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+    assert not weights[:, 0][source == PAD].any()
+
+
+def test_save_and_load(model, tmp_path):
+    source, target = sentences()
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.get_config() == model.get_config()
+    np.testing.assert_array_equal(
+        logits(model, source, target), logits(loaded, source, target)
+    )
+
+
+def test_embeddings_are_shared_and_tied_as_asked():
+    alone = build(share_embeddings=False, tie_output=False).count_params()
+    tied = build(share_embeddings=False, tie_output=True).count_params()
+    shared = build(share_embeddings=True, tie_output=True).count_params()
+    assert alone - tied == tied - shared == VOCAB * 16
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision(policy, seed):
+    source, target = sentences()
+    exact = build()
+    half = build(dtype=policy)
+    half.set_weights(exact.get_weights())
+    got = logits(half, source, target)
+    assert got.dtype == "float32"
+    np.testing.assert_allclose(got, logits(exact, source, target), atol=0.15)
+
+
+def test_an_empty_source_is_finite():
+    source, target = sentences()
+    source[1] = PAD
+    assert np.isfinite(logits(build(), source, target)).all()
+
+
+def learn(model, batches, steps):
+    model.compile(keras.optimizers.Adam(0.003), clip_norm=1.0)
+    model.fit(
+        batches, steps_per_epoch=steps, epochs=1, verbose=0, shuffle=False
+    )
+
+
+def test_overfits_one_batch(seed):
+    import tensorflow as tf
+
+    source, target = sentences(batch=8)
+    labels = np.roll(target, -1, axis=1)
+    labels[:, -1] = END
+    inputs = {"source_ids": source, "target_ids": target}
+    batch = (inputs, labels, np.ones(labels.shape, "float32"))
+    model = build()
+    learn(model, tf.data.Dataset.from_tensors(batch).repeat(), 150)
+    assert (logits(model, *inputs.values()).argmax(-1) == labels).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_heads": 3}, "model_dim=16, num_heads=3"),
+        ({"positions": "none"}, "positions='none'"),
+        ({"norm": "middle"}, "norm='middle'"),
+        (
+            {"share_embeddings": True, "target_vocab_size": 14},
+            "target_vocab_size=14",
+        ),
+    ],
+)
+def test_sizes_that_do_not_fit(settings, message):
+    with pytest.raises(ValueError, match=message):
+        build(**settings)

@@ -1,0 +1,84 @@
+import pytest
+import tensorflow as tf
+
+from kseq.data import Tokenizer
+from kseq.layers import LuongAttention
+from kseq.models import LSTMSeq2Seq, Transformer
+from kseq.serving import Translator, export
+
+LINES = [
+    "the cat sat on the mat and the dog sat on the cat",
+    "a dog ate 12 bones, a cat ate 3 fish",
+    "Straße über Äpfel",
+    "日本語 テスト",
+    "good 😀 smile",
+]
+
+
+@pytest.fixture(scope="session")
+def tokenizers():
+    """Of source and target, unlike each other."""
+    source = Tokenizer.train(LINES, 300, "bpe")
+    return source, Tokenizer.train(LINES[::-1], 60, "char")
+
+
+@pytest.fixture(scope="session")
+def translators(tokenizers):
+    """Untrained ones of two kinds, whose answers are no near ties."""
+    source, target = tokenizers
+    sizes = {
+        "source_vocab_size": source.vocab_size,
+        "target_vocab_size": target.vocab_size,
+    }
+    models = {
+        "transformer": Transformer(
+            **sizes,
+            num_encoder_layers=1,
+            num_decoder_layers=1,
+            model_dim=8,
+            ffn_dim=16,
+            num_heads=2,
+            dropout=0.1,
+        ),
+        "lstm": LSTMSeq2Seq(
+            **sizes, embedding_dim=8, units=8, attention=LuongAttention("dot")
+        ),
+    }
+    for model in models.values():
+        for weight in model.trainable_variables:
+            weight.assign(weight + tf.random.normal(weight.shape, stddev=0.5))
+    return {
+        kind: Translator(model, source, target, max_length=32)
+        for kind, model in models.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def exports(translators, tmp_path_factory):
+    """The first versions of the translators."""
+    directory = tmp_path_factory.mktemp("saved_models")
+    return {
+        kind: export(translator, directory / kind)
+        for kind, translator in translators.items()
+    }
+
+
+@pytest.fixture(params=["transformer", "lstm"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def translator(translators, kind):
+    return translators[kind]
+
+
+@pytest.fixture
+def exported(exports, kind):
+    return exports[kind]
+
+
+@pytest.fixture
+def text():
+    """Lines of several lengths, with a blank and an over-long one."""
+    return tf.constant(["the cat", "", "日本 a dog " * 40, "12 bones", " \t "])

@@ -1,0 +1,232 @@
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+import kseq
+from kseq.serving import export, load_export
+
+ROOT = Path(kseq.__file__).parents[1]
+TEXTS = [
+    "the cat sat",
+    "",
+    " ",
+    "\t",
+    "a\u00a0b\u3000c",  # spaces that are not ASCII
+    "é e\u0301",  # composed and not
+    "line\u2028separator\u0085next\x0bline",
+    "nul\x00inside",
+    "cr\rlf\nend",
+    "\ufeffbom",
+    "👩‍👩‍👧‍👦 🏳️‍🌈 🇮🇸",
+    "שלום עולם مرحبا",
+    "日本語とテスト",
+    "</s> <pad> <s> <unk> <0x0A>",
+    "▁under▁",
+    "\ufdd0 \uffff \U0010ffff",
+    "z" * 300,
+]
+
+# What a client has: TensorFlow, tensorflow_text and the exported folders.
+CLIENTS = {
+    "loaded": """
+        import tensorflow as tf
+        import tensorflow_text
+
+        def answer(path, lines):
+            signature = tf.saved_model.load(path).signatures["serving_default"]
+            answer = signature(text=tf.constant(lines))
+            return answer["text"].numpy(), answer["score"].numpy()
+        """,
+    "loaded as TensorFlow Serving does": """
+        import tensorflow.compat.v1 as tf
+        import tensorflow_text
+
+        def answer(path, lines):
+            with tf.Graph().as_default(), tf.Session() as session:
+                model = tf.saved_model.loader.load(session, ["serve"], path)
+                signature = model.signature_def["serving_default"]
+                inputs, outputs = signature.inputs, signature.outputs
+                return session.run(
+                    [outputs["text"].name, outputs["score"].name],
+                    {inputs["text"].name: lines},
+                )
+        """,
+}
+CLIENT = """
+import json, sys
+sys.modules["kseq"] = None
+{}
+lines = json.load(sys.stdin)
+answers = []
+for path in sys.argv[1:]:
+    texts, scores = answer(path, lines)
+    answers.append([[text.decode() for text in texts], scores.tolist()])
+print(json.dumps(answers))
+"""
+
+EXPORTER = """
+    import sys
+    import tensorflow as tf
+    from kseq.data import Tokenizer
+    from kseq.models import LSTMSeq2Seq
+    from kseq.serving import Translator, export
+
+    tokenizer = Tokenizer.train(["the cat sat on the mat"] * 3, 20, "char")
+    model = LSTMSeq2Seq(
+        source_vocab_size=tokenizer.vocab_size,
+        target_vocab_size=tokenizer.vocab_size,
+        embedding_dim=4,
+        units=4,
+    )
+    model.attention_weights = lambda source_ids, target_ids: tf.zeros(
+        (tf.shape(target_ids)[0], tf.shape(target_ids)[1], 1)
+    )
+    translator = Translator(model, tokenizer, tokenizer, beam_size=1)
+    while True:
+        export(translator, sys.argv[1])
+    """
+
+
+def random_texts(count):
+    """Strings of any code points, those that Unicode leaves free too."""
+    ranges = [(0x20, 0x7F), (0, 0x250), (0x250, 0xD800), (0xE000, 0x110000)]
+    return [
+        "".join(
+            chr(random.randrange(*random.choice(ranges)))
+            for _ in range(random.randrange(12))
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_client_without_kseq_has_the_same_answers(
+    translators, exports, tmp_path, seed, client
+):
+    random.seed(seed)
+    texts = TEXTS + random_texts(50)
+    moved = [
+        shutil.copytree(path, tmp_path / kind) for kind, path in exports.items()
+    ]
+    code = CLIENT.format(textwrap.dedent(CLIENTS[client]))
+
+    client = subprocess.run(
+        [sys.executable, "-I", "-c", code, *moved],
+        input=json.dumps(texts),
+        capture_output=True,
+        cwd=tmp_path,
+        text=True,
+    )
+
+    assert client.returncode == 0, client.stderr
+    answers = json.loads(client.stdout)
+    for translator, answer in zip(translators.values(), answers, strict=True):
+        expected = translator.translate(tf.constant(texts))
+        lines, scores = answer
+        assert lines == [line.decode() for line in expected["text"].numpy()]
+        np.testing.assert_allclose(scores, expected["score"], atol=1e-4)
+
+
+def test_graph_has_no_python_and_no_files(exported):
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString((exported / "saved_model.pb").read_bytes())
+    graph = saved.meta_graphs[0].graph_def
+    nodes = [
+        *graph.node,
+        *(node for f in graph.library.function for node in f.node_def),
+    ]
+    forbidden = re.compile("PyFunc|ReadFile|WriteFile")
+    assert not [node.op for node in nodes if forbidden.search(node.op)]
+
+
+def test_describes_itself(translator, exported):
+    description = exported / "assets.extra" / "kseq.json"
+    assert json.loads(description.read_text()) == {
+        "versions": {
+            "kseq": kseq.__version__,
+            "keras": "3.15.1",
+            "tensorflow": tf.__version__,
+            "tensorflow_text": "2.21.1",
+        },
+        "beam_size": 4,
+        "length_penalty": 1.0,
+        "max_length": 32,
+        "source_vocab_size": 300,
+        "target_vocab_size": translator.target_tokenizer.vocab_size,
+        "parameters": translator.model.count_params(),
+    }
+
+
+def test_killed_while_exporting(tmp_path, seed):
+    exporter = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(EXPORTER), tmp_path],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.DEVNULL,
+    )
+    while not (tmp_path / "1").exists():
+        assert exporter.poll() is None
+        time.sleep(0.01)
+    time.sleep(random.random())
+    exporter.send_signal(signal.SIGKILL)
+    exporter.wait()
+
+    def content(version):
+        files = version.rglob("*")
+        return {(file.relative_to(version), file.is_dir()) for file in files}
+
+    versions = [path for path in tmp_path.iterdir() if path.name.isdecimal()]
+    for version in versions:
+        assert content(version) == content(tmp_path / "1")
+    newest = load_export(tmp_path)
+    assert newest.path.name == str(len(versions))
+    assert newest.translate(["a cat"])["text"].shape == (1,)
+
+
+@pytest.fixture
+def quick_save(monkeypatch):
+    """Makes an export a matter of milliseconds."""
+
+    def save(module, path, signatures):
+        Path(path).mkdir()
+        Path(path, "saved_model.pb").write_text("saved")
+
+    monkeypatch.setattr(tf.saved_model, "save", save)
+
+
+def test_versions_are_never_reused(translator, tmp_path, quick_save):
+    (tmp_path / "7").mkdir()
+    assert export(translator, tmp_path) == tmp_path / "8"
+    shutil.rmtree(tmp_path / "8")
+    assert export(translator, tmp_path) == tmp_path / "9"
+
+
+def test_exports_at_once(translator, tmp_path, quick_save):
+    with ThreadPoolExecutor(8) as pool:
+        paths = pool.map(lambda _: export(translator, tmp_path), range(24))
+        assert {path.name for path in paths} == {str(n) for n in range(1, 25)}
+
+
+def test_failed_export_leaves_nothing(
+    translator, tmp_path, quick_save, monkeypatch
+):
+    def no_space(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        export(translator, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".versions"]

@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.control_tokens import END, START
+
+ANSWERS = ("translate", "n_best", "explain")
+
+
+def test_translate(translator, text):
+    answer = translator.translate(text)
+
+    assert answer["text"].shape == answer["score"].shape == (5,)
+    assert all(line.decode() for line in answer["text"].numpy()[[0, 2, 3]])
+    assert (answer["score"].numpy()[[0, 2, 3]] < 0).all()
+
+
+def test_blank_line_gives_a_blank_line(translator, text):
+    answer, n_best = translator.translate(text), translator.n_best(text)
+
+    for blank in (1, 4):
+        assert answer["text"][blank] == b""
+        assert answer["score"][blank] == 0
+        assert n_best["texts"][blank].numpy().tolist() == [b""] * 4
+        assert n_best["scores"][blank].numpy().tolist() == [0] * 4
+
+
+def test_long_line_is_cut_and_said_to_be(translator, text):
+    answer = translator.translate(text)
+
+    assert answer["truncated"].numpy().tolist() == [0, 0, 1, 0, 0]
+    assert translator.explain(text)["source_tokens"].shape == (5, 32)
+
+
+def test_n_best_begins_with_the_best(translator, text):
+    best, n_best = translator.translate(text), translator.n_best(text)
+
+    assert n_best["texts"].shape == n_best["scores"].shape == (5, 4)
+    assert (
+        n_best["texts"][:, 0].numpy().tolist() == best["text"].numpy().tolist()
+    )
+    np.testing.assert_allclose(n_best["scores"][:, 0], best["score"], atol=1e-4)
+
+
+def test_explain(translator, text):
+    answer = translator.explain(text)
+
+    sources, targets = (
+        np.char.decode(answer[name].numpy().astype(bytes))
+        for name in ("source_tokens", "target_tokens")
+    )
+    assert "".join(sources[0]).replace("▁", " ").strip() == "the cat</s>"
+    attention = answer["attention"].numpy()
+    assert attention.shape == (*targets.shape, sources.shape[1])
+    np.testing.assert_allclose(attention.sum(-1), targets != "", atol=1e-5)
+    beyond = (targets == "")[:, :, None] | (sources == "")[:, None, :]
+    assert (attention[beyond] == 0).all()
+
+    line = translator.translate(text)["text"].numpy()[0].decode()
+    spelled = "".join(targets[0]).removesuffix("</s>")
+    assert spelled.replace("▁", " ").strip() == line.strip()
+
+
+def test_attention_is_that_of_each_token(translator):
+    answer = translator.explain(tf.constant(["the cat"]))
+    source = translator.source_tokenizer.tokenize(["the cat"]).to_tensor()
+    source_ids = tf.concat([source, [[END]]], axis=1)
+    spelled = {
+        piece: i
+        for i, piece in enumerate(
+            translator.target_tokenizer.pieces(
+                tf.range(translator.target_tokenizer.vocab_size)
+            ).numpy()
+        )
+    }
+    ids = [spelled[piece] for piece in answer["target_tokens"].numpy()[0]]
+
+    weights = translator.model.attention_weights(
+        source_ids, tf.constant([[START, *ids[:-1]]])
+    )
+
+    np.testing.assert_allclose(answer["attention"], weights, atol=1e-5)
+
+
+def test_line_alone_and_in_a_batch(translator, text):
+    together = translator.translate(text)
+
+    for i, line in enumerate(text):
+        alone = translator.translate(line[None])
+        assert alone["text"][0] == together["text"][i]
+        np.testing.assert_allclose(
+            alone["score"][0], together["score"][i], atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("lines", [[], [""]], ids=["no line", "a blank line"])
+def test_nothing_to_say(translator, lines):
+    for name in ANSWERS:
+        answer = getattr(translator, name)(tf.constant(lines, tf.string))
+        assert {value.shape[0] for value in answer.values()} == {len(lines)}
+
+
+def test_one_graph_for_all_sizes(translator, text):
+    functions = [getattr(translator, name) for name in ANSWERS]
+    for function in functions:
+        function(text)
+    traced = [f.experimental_get_tracing_count() for f in functions]
+
+    for function in functions:
+        for lines in (["a"], ["the cat", "a dog"], ["", "b", "c d e f g"]):
+            function(tf.constant(lines))
+
+    again = [f.experimental_get_tracing_count() for f in functions]
+    assert again == traced

@@ -1,0 +1,218 @@
+import keras
+import numpy as np
+import pytest
+
+from kseq import ops
+
+
+def normal(*shape):
+    return np.random.normal(size=shape).astype("float32")
+
+
+def numpy_of(tensor):
+    return keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32"))
+
+
+# Masks.
+
+
+def test_padding_mask():
+    np.testing.assert_array_equal(
+        ops.padding_mask(np.array([[5, 3, 0], [0, 0, 0]])),
+        [[True, True, False], [False, False, False]],
+    )
+
+
+def test_causal_mask_of_a_whole_sequence_and_of_its_last_two_queries():
+    whole = [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
+
+    np.testing.assert_array_equal(ops.causal_mask(4, 4), whole)
+    np.testing.assert_array_equal(ops.causal_mask(2, 4), whole[2:])
+
+
+def test_window_mask_of_a_whole_sequence_and_of_its_last_two_queries():
+    whole = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+
+    np.testing.assert_array_equal(ops.window_mask(4, 4, 1), whole)
+    np.testing.assert_array_equal(ops.window_mask(2, 4, 1), whole[2:])
+
+
+def test_last_mask_counts_real_states_only():
+    mask = np.array([[1, 1, 1, 0], [0, 1, 0, 0], [1, 0, 1, 1], [0] * 4], bool)
+
+    np.testing.assert_array_equal(
+        ops.last_mask(mask, 2),
+        [[0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 1, 1], [0] * 4],
+    )
+
+
+# Energies, weights, context.
+
+
+def test_worked_example_of_dot_attention():
+    memory = np.array(
+        [
+            [0.7, -0.6, 0.2, -0.8],
+            [0.3, 0.5, -0.7, -0.5],
+            [-0.6, 0.1, 0.6, 0.4],
+        ],
+        "float32",
+    ).T[None]  # its columns are time
+    query = np.array([[[0.4, 0.1, -0.3]]], "float32")
+    energies = ops.dot_energies(query, memory)
+    context, weights = ops.attend(energies, memory)
+
+    np.testing.assert_allclose(
+        energies[0, 0], [0.49, -0.22, -0.17, -0.49], atol=5e-3
+    )
+    np.testing.assert_allclose(
+        weights[0, 0], [0.420, 0.206, 0.217, 0.157], atol=1e-3
+    )
+    np.testing.assert_allclose(
+        context[0, 0], [0.087, -0.002, -0.038], atol=5e-4
+    )
+
+
+def test_worked_example_of_scaled_self_attention():
+    p = np.array([[1, 0], [0, 2], [1, 0]], "float32")  # columns are time
+    query = np.array([[1, 1, 0], [0, 0, 1]], "float32") @ p
+    key = np.array([[0, 1, 0], [1, 0, 1]], "float32") @ p
+    value = np.array([[0, 1, 1], [1, 0, 1]], "float32") @ p
+    energies = ops.scaled_dot_energies(query.T[None], key.T[None])
+    context, weights = ops.attend(energies, value.T[None])
+
+    np.testing.assert_allclose(
+        numpy_of(weights)[0].T, [[0.5, 0.06], [0.5, 0.94]], atol=5e-3
+    )
+    np.testing.assert_allclose(
+        numpy_of(context)[0].T, [[1.5, 1.94], [1, 0.11]], atol=5e-3
+    )
+
+
+def test_additive_energies(seed):
+    query, keys, scale = normal(2, 3, 4), normal(2, 5, 4), normal(4)
+    expected = np.tanh(query[:, :, None] + keys[:, None]) @ scale
+
+    energies = ops.additive_energies(query, keys, scale)
+    np.testing.assert_allclose(energies, expected, atol=1e-5)
+
+
+def test_masked_softmax(seed):
+    energies = normal(2, 3, 4, 5)
+    mask = np.arange(5) < np.array([2, 5]).reshape(2, 1, 1, 1)
+    powers = np.exp(energies) * mask
+
+    np.testing.assert_allclose(
+        ops.masked_softmax(energies, mask),
+        powers / powers.sum(axis=-1, keepdims=True),
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        ops.masked_softmax(energies),
+        ops.masked_softmax(energies, np.ones(5, bool)),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_nothing_admitted_gives_zeros(dtype):
+    energies = keras.ops.cast(normal(2, 3, 5), dtype)
+    mask = np.array([[[False] * 5], [[True] + [False] * 4]])
+    weights = ops.masked_softmax(energies, mask)
+
+    assert weights.dtype == energies.dtype
+    np.testing.assert_array_equal(
+        numpy_of(weights), np.broadcast_to(mask * 1.0, (2, 3, 5))
+    )
+
+
+@pytest.mark.parametrize("admitted", [True, False])
+def test_softmax_of_one_place(admitted):
+    weights = ops.masked_softmax(normal(2, 3, 1), np.full((2, 3, 1), admitted))
+
+    np.testing.assert_array_equal(weights, np.full((2, 3, 1), admitted))
+
+
+def test_masked_energies_have_no_influence_however_large():
+    mask = np.array([True, True, False])
+    small = ops.masked_softmax(np.array([[1, 2, 0]], "float32"), mask)
+    large = ops.masked_softmax(np.array([[1, 2, 1e9]], "float32"), mask)
+
+    np.testing.assert_array_equal(small, large)
+
+
+# Hypotheses.
+
+
+def test_fold_and_unfold(seed):
+    query, memory = normal(2 * 3, 4, 5), normal(2, 7, 5)
+    folded = ops.fold_hypotheses(query, memory)
+
+    assert folded.shape == (2, 12, 5)
+    np.testing.assert_array_equal(folded[1, :4], query[3])
+    np.testing.assert_array_equal(ops.unfold_hypotheses(folded, query), query)
+
+
+def test_fold_and_unfold_nothing():
+    query, memory = np.zeros((0, 4, 5)), np.zeros((0, 7, 5))
+    folded = ops.fold_hypotheses(query, memory)
+
+    assert ops.unfold_hypotheses(folded, query).shape == (0, 4, 5)
+
+
+# Recurrence.
+
+
+def test_lstm_step(seed):
+    gates, cell = normal(2, 12), normal(2, 3)
+    admit, keep, candidate, emit = np.split(gates, 4, axis=-1)
+
+    def sigmoid(x):
+        return 1 / (1 + np.exp(-x))
+
+    expected = sigmoid(keep + 1) * cell + sigmoid(admit) * np.tanh(candidate)
+    hidden, cell = ops.lstm_step(gates, cell)
+    np.testing.assert_allclose(cell, expected, atol=1e-6)
+    np.testing.assert_allclose(
+        hidden, sigmoid(emit) * np.tanh(expected), atol=1e-6
+    )
+
+
+# Positions.
+
+
+def test_sinusoids():
+    positions, half = np.arange(600)[:, None], np.arange(8)
+    angles = positions / 10000 ** (half / 8)
+    table = ops.sinusoids(np.arange(600), 16)
+
+    assert keras.backend.standardize_dtype(table.dtype) == "float32"
+    np.testing.assert_allclose(table[:, :8], np.sin(angles), atol=1e-4)
+    np.testing.assert_allclose(table[:, 8:], np.cos(angles), atol=1e-4)
+
+
+@pytest.mark.parametrize("dim", [-2, 0, 7])
+def test_sinusoids_come_in_pairs(dim):
+    with pytest.raises(ValueError, match=f"dim={dim}"):
+        ops.sinusoids(np.arange(3), dim)
+
+
+# Loss.
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy(seed, smoothing):
+    logits, labels = normal(2, 3, 5), np.array([[0, 1, 2], [3, 4, 0]], "int32")
+    logits[0, 0] = [9, 1, 2, 3, 4]
+    logits[1, 1] = [9, 1, 2, 3, 4]
+    log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    targets = (1 - smoothing) * np.eye(5)[labels] + smoothing / 5
+    loss, likelihood, right = ops.cross_entropy(labels, logits, smoothing)
+
+    np.testing.assert_allclose(
+        loss, -(targets * log_probs).sum(axis=-1), atol=1e-5
+    )
+    np.testing.assert_allclose(
+        likelihood, -(np.eye(5)[labels] * log_probs).sum(axis=-1), atol=1e-5
+    )
+    assert right[0, 0] and not right[1, 1]
