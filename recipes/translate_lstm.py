@@ -17,16 +17,11 @@ class Config:
     train: tuple[str, ...] = ()  # source and target, or a TSV; none: dates
     validation: tuple[str, ...] = ()  # none: held out of training
     run: str = "runs/lstm"
-    export_to: str = "saved_models/lstm"
     overwrite: bool = False  # delete the run and start anew
-
-    tokenizer: str = "bpe"  # or unigram, char, word
     vocab_size: int = 8000  # of source and target together
     max_length: int = 100  # longer pairs, in tokens, are left out
     embedding_dim: int = 256
     units: int = 512
-    encoder_layers: int = 1
-    decoder_layers: int = 1
     dropout: float = 0.4
 
     seed: int = 1
@@ -39,36 +34,32 @@ class Config:
     label_smoothing: float = 0.1
     clip_norm: float = 1.0
     dtype: str = "mixed_bfloat16"
-    averaged: int = 4  # last checkpoints in the final weights
+    ema: float = 0.998  # momentum of the moving averages of the weights
     beam_size: int = 5
 
 
 DATES = Config(
     run="runs/dates",
-    export_to="saved_models/dates",
-    tokenizer="char",
+    vocab_size=1500,
     embedding_dim=64,
     units=192,
     dropout=0.1,
-    steps=800,
-    evaluate_every=200,
+    steps=600,
+    evaluate_every=150,
+    batch_tokens=2048,
     learning_rate=0.005,
-    warmup_steps=200,
-    averaged=1,
+    warmup_steps=100,
+    ema=0.99,
 )
 
 
 def main(config):
     run = training.RunDirectory(config.run)
-    run.start(
-        config, ("steps", "patience", "export_to"), config.overwrite
-    )
+    run.start(config, ("steps", "patience"), config.overwrite)
     keras.utils.set_random_seed(config.seed)
 
     corpus = data.read_corpus(config.train, config.validation)
-    tokenizer = data.Tokenizer.train(
-        corpus.lines(), config.vocab_size, config.tokenizer
-    )
+    tokenizer = data.Tokenizer.train(corpus.lines(), config.vocab_size)
     both = (tokenizer, tokenizer)  # source and target share one
     run.save_tokenizers(*both)
     batches = data.training_batches(
@@ -85,8 +76,6 @@ def main(config):
             *(tokenizer.vocab_size, tokenizer.vocab_size),
             embedding_dim=config.embedding_dim,
             units=config.units,
-            num_encoder_layers=config.encoder_layers,
-            num_decoder_layers=config.decoder_layers,
             attention=layers.LuongAttention("general", name="attention"),
             input_feeding=True,
             dropout=config.dropout,
@@ -97,16 +86,16 @@ def main(config):
             config.learning_rate, config.warmup_steps
         )
         model.compile(
-            keras.optimizers.Adam(schedule),
+            keras.optimizers.Adam(
+                schedule, use_ema=True, ema_momentum=config.ema
+            ),
             label_smoothing=config.label_smoothing,
             clip_norm=config.clip_norm,
         )
     run.save_model(model)
 
     greedy = serving.Translator(model, *both, beam_size=1)
-    checkpoints = training.Checkpoints(
-        run, keep=config.averaged, patience=config.patience
-    )
+    checkpoints = training.Checkpoints(run, patience=config.patience)
     model.fit(
         batches,
         steps_per_epoch=config.evaluate_every,
@@ -121,10 +110,9 @@ def main(config):
         verbose=training.verbosity(),
     )
 
-    training.save_average(run, config.averaged)
-    model = training.load_model(run, weights="average")
+    model = training.load_model(run, weights="best")
     best = serving.Translator(model, *both, beam_size=config.beam_size)
-    path = serving.export(best, config.export_to)
+    path = serving.export(best, f"saved_models/{run.path.name}")
     training.report(path, serving.load_export(path), run, corpus.test)
 
 

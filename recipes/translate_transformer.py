@@ -17,10 +17,7 @@ class Config:
     train: tuple[str, ...] = ()  # source and target, or a TSV; none: dates
     validation: tuple[str, ...] = ()  # none: held out of training
     run: str = "runs/transformer"
-    export_to: str = "saved_models/transformer"
     overwrite: bool = False  # delete the run and start anew
-
-    tokenizer: str = "bpe"  # or unigram, char, word
     vocab_size: int = 8000  # of source and target together
     max_length: int = 100  # longer pairs, in tokens, are left out
     layers: int = 4  # of the encoder, and of the decoder
@@ -44,9 +41,7 @@ class Config:
 
 DATES = Config(
     run="runs/dates_transformer",
-    export_to="saved_models/dates_transformer",
-    tokenizer="char",
-    layers=2,
+    vocab_size=1500,
     dropout=0.1,
     steps=1000,
     warmup_steps=400,
@@ -55,13 +50,11 @@ DATES = Config(
 
 def main(config):
     run = training.RunDirectory(config.run)
-    run.start(config, ("steps", "export_to"), config.overwrite)
+    run.start(config, ("steps",), config.overwrite)
     keras.utils.set_random_seed(config.seed)
 
     corpus = data.read_corpus(config.train, config.validation)
-    tokenizer = data.Tokenizer.train(
-        corpus.lines(), config.vocab_size, config.tokenizer
-    )
+    tokenizer = data.Tokenizer.train(corpus.lines(), config.vocab_size)
     both = (tokenizer, tokenizer)  # source and target share one
     run.save_tokenizers(*both)
     batches = data.training_batches(
@@ -114,7 +107,7 @@ def main(config):
     training.save_average(run, config.averaged)
     model = training.load_model(run, weights="average")
     best = serving.Translator(model, *both, beam_size=config.beam_size)
-    path = serving.export(best, config.export_to)
+    path = serving.export(best, f"saved_models/{run.path.name}")
     training.report(path, serving.load_export(path), run, corpus.test)
 
 

@@ -32,16 +32,16 @@ def recipe(request):
 
 
 @pytest.fixture
-def config(recipe, tmp_path):
-    """A training of seconds on a table of dates."""
+def config(recipe, tmp_path, monkeypatch):
+    """A training of seconds on a table of dates, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
     table = tmp_path / "dates.tsv"
     pairs = zip(*dates("train", size=200), strict=True)
     table.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
     return dataclasses.replace(
         recipe.DATES,
         train=(str(table),),
-        run=str(tmp_path / "run"),
-        export_to=str(tmp_path / "export"),
+        run="runs/small",
         steps=4,
         evaluate_every=2,
         **SMALL[recipe.__name__],
@@ -51,7 +51,7 @@ def config(recipe, tmp_path):
 def test_trains_shows_and_exports(recipe, config, capsys):
     recipe.main(config)
 
-    run, export = Path(config.run), Path(config.export_to)
+    run, export = Path(config.run), Path("saved_models/small")
     lines = (run / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [2, 4]
     assert {"val_bleu", "val_chrf", "val_loss"} <= json.loads(lines[-1]).keys()

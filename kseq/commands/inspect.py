@@ -1,7 +1,5 @@
 """kseq inspect: what a run or an export is."""
 
-import json
-
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
@@ -14,6 +12,7 @@ from kseq.training.checkpoint_files import (
     read_newest,
     step_of,
 )
+from kseq.training.run_directory import read_json
 from kseq.user_error import UserError
 
 
@@ -29,7 +28,7 @@ def run(options):
 
 def _facts_of_run(run):
     yield "run", run.path
-    yield "model", json.loads(run.model.read_text("utf-8"))["class_name"]
+    yield "model", read_json(run.model)["class_name"]
     for name in ("average", "best", "last"):
         if paths := checkpoint_paths(run.checkpoints / name):
             steps = ", ".join(str(step_of(path)) for path in paths)
@@ -45,8 +44,8 @@ def _facts_of_run(run):
     ):
         if path.is_file():
             yield name, Tokenizer.load(path).vocab_size
-    yield from json.loads(run.config.read_text("utf-8")).items()
-    yield from json.loads(run.environment.read_text("utf-8")).items()
+    yield from read_json(run.config).items()
+    yield from read_json(run.environment).items()
 
 
 def _facts_of_export(path):
@@ -58,7 +57,7 @@ def _facts_of_export(path):
     yield "export", path
     description = path / "assets.extra" / "kseq.json"
     if description.is_file():
-        yield from json.loads(description.read_text("utf-8")).items()
+        yield from read_json(description).items()
     graph = saved.meta_graphs[0]
     for name, signature in sorted(graph.signature_def.items()):
         if not name.startswith("__"):

@@ -1,12 +1,11 @@
 """What a path on the command line holds, ready to translate."""
 
-import json
-
 from kseq.commands.model_path import is_run
 from kseq.data import Tokenizer
 from kseq.serving import Translator, load_export
 from kseq.training import RunDirectory, load_model
 from kseq.training.checkpoint_files import checkpoint_paths
+from kseq.training.run_directory import read_json
 from kseq.user_error import UserError
 
 
@@ -53,7 +52,7 @@ def _chosen(options, run, name, default):
     chosen = getattr(options, name, None)
     if chosen is not None:
         return chosen
-    return json.loads(run.config.read_text("utf-8")).get(name, default)
+    return read_json(run.config).get(name, default)
 
 
 def _best_weights(run):

@@ -64,18 +64,12 @@ def training_batches(
     >>> inputs["target_ids"].shape == labels.shape
     True
     """
+    tokenize = _tokenization(source_tokenizer, target_tokenizer, max_length)
     blocks = pairs.batch(_BLOCK).map(_only_text)
-    examples = _tokenized(
-        blocks, source_tokenizer, target_tokenizer, max_length=max_length
-    )
-    _check_lengths(blocks, examples, max_length)
-    examples = (
-        examples.shuffle(1 + shuffle_buffer // _BLOCK, seed=seed)
-        .unbatch()
-        .shuffle(_MIXED, seed=seed)
-        .repeat()
-    )
-    return _batched(examples, batch_tokens, max_length)
+    _check_lengths(blocks, tokenize, max_length)
+    blocks = blocks.shuffle(1 + shuffle_buffer // _BLOCK, seed=seed)
+    examples = _examples(blocks, tokenize).shuffle(_MIXED, seed=seed)
+    return _batched(examples.repeat(), batch_tokens, max_length)
 
 
 def evaluation_batches(
@@ -90,12 +84,11 @@ def evaluation_batches(
     Arguments and batches are those of `training_batches`, but for the
     padding: a batch is as long as its longest pair.
     """
-    blocks = pairs.batch(_BLOCK)
-    examples = _tokenized(blocks, source_tokenizer, target_tokenizer)
-    batches = _batched(examples.unbatch(), batch_tokens)
+    tokenize = _tokenization(source_tokenizer, target_tokenizer)
+    batches = _batched(_examples(pairs.batch(_BLOCK), tokenize), batch_tokens)
     # Counted, or Keras warns of an input that runs out.
     count = batches.reduce(
-        tf.constant(0, tf.int64), lambda count, *_: count + 1
+        tf.constant(0, tf.int64), lambda count, batch: count + 1
     )
     return batches.apply(tf.data.experimental.assert_cardinality(count))
 
@@ -107,25 +100,25 @@ def _only_text(source, target):
     return source[good], target[good]
 
 
-def _tokenized(blocks, *tokenizers, max_length=tf.int64.max):
-    """Blocks of strings -> (key, source (S,), target (T,)) ids, in blocks."""
+def _tokenization(source_tokenizer, target_tokenizer, max_length=None):
+    """A function from blocks of strings to blocks of keys and ids."""
 
-    def tokenize(*texts):
-        sides = [_ids(*side) for side in zip(texts, tokenizers, strict=True)]
-        lengths = tf.stack([ids.row_lengths() for ids in sides])  # (2, B)
-        fits = tf.reduce_all(lengths <= max_length, axis=0)
-        source, target = (tf.ragged.boolean_mask(ids, fits) for ids in sides)
+    def tokenize(source, target):
+        source = _ids(source, source_tokenizer)
+        target = _ids(target, target_tokenizer)
+        if max_length is not None:
+            lengths = tf.maximum(source.row_lengths(), target.row_lengths())
+            good = tf.where(lengths <= max_length)[:, 0]
+            source, target = tf.gather(source, good), tf.gather(target, good)
         return _keys(source, target), source, target
 
-    return blocks.map(
-        tokenize, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    )
+    return tokenize
 
 
-def _check_lengths(blocks, examples, max_length):
-    read = _count(blocks.take(_SAMPLE))
-    kept = _count(examples.take(_SAMPLE))
-    if not kept and not _count(examples):
+def _check_lengths(blocks, tokenize, max_length):
+    sample = blocks.take(_SAMPLE)
+    read, kept = _count(sample), _count(sample.map(tokenize))
+    if not kept and not _count(blocks.map(tokenize)):
         raise DataError(
             "There is no pair to train on: in each, a side is blank or longer "
             f"than {max_length=} tokens."
@@ -137,8 +130,15 @@ def _check_lengths(blocks, examples, max_length):
         )
 
 
+def _examples(blocks, tokenize):
+    """Blocks of strings -> single (key, source (S,), target (T,)) ids."""
+    return blocks.map(
+        tokenize, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+    ).unbatch()
+
+
 def _count(blocks):
-    return int(blocks.reduce(0, lambda count, rows, *_: count + tf.size(rows)))
+    return int(blocks.reduce(0, lambda count, block: count + tf.size(block[0])))
 
 
 def _ids(text, tokenizer):

@@ -162,6 +162,8 @@ def _train(lines, vocab_size, model_type) -> bytes:
                 hard_vocab_limit=model_type != "char",
                 character_coverage=0.9995 if has_bytes else 1.0,
                 byte_fallback=has_bytes,
+                # Numbers that were never seen are made of digits that were.
+                split_digits=True,
                 normalization_rule_tsv=str(encoding_rules),
                 denormalization_rule_tsv=str(decoding_rules),
                 # To words, two spaces are no more than one.

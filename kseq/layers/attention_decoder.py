@@ -57,7 +57,7 @@ class AttentionDecoder(keras.layers.Layer):
         ValueError: if an argument does not fit the others.
 
     Example:
-        >>> decoder = kseq.layers.AttentionDecoder(
+        >>> decoder = AttentionDecoder(
         ...     units=8, attention=kseq.layers.LuongAttention("dot")
         ... )
         >>> inputs, memory = np.ones((2, 5, 4)), np.ones((2, 7, 8))

@@ -39,7 +39,7 @@ class BahdanauAttention(keras.layers.Layer):
 
     Example:
         >>> query, memory = np.ones((2, 5, 8)), np.ones((2, 7, 16))
-        >>> attention = kseq.layers.BahdanauAttention(units=32)
+        >>> attention = BahdanauAttention(units=32)
         >>> attention(query, memory).shape
         TensorShape([2, 5, 16])
 

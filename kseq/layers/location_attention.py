@@ -39,7 +39,7 @@ class LocationAttention(keras.layers.Layer):
 
     Example:
         >>> query, memory = np.ones((2, 5, 8)), np.ones((2, 7, 16))
-        >>> attention = kseq.layers.LocationAttention(max_length=50)
+        >>> attention = LocationAttention(max_length=50)
         >>> attention(query, memory).shape
         TensorShape([2, 5, 16])
 

@@ -54,7 +54,7 @@ class LuongAttention(keras.layers.Layer):
 
     Example:
         >>> query, memory = np.ones((2, 5, 8)), np.ones((2, 7, 8))
-        >>> context, weights = kseq.layers.LuongAttention(score="dot")(
+        >>> context, weights = LuongAttention(score="dot")(
         ...     query, memory, return_weights=True
         ... )
         >>> context.shape, weights.shape

@@ -52,7 +52,7 @@ class LSTMSeq2Seq(ExactModel):
         ValueError: if an argument does not fit the others.
 
     Example:
-        >>> model = kseq.models.LSTMSeq2Seq(
+        >>> model = LSTMSeq2Seq(
         ...     source_vocab_size=20, target_vocab_size=30,
         ...     embedding_dim=8, units=16,
         ...     attention=kseq.layers.LuongAttention("dot"),
@@ -114,15 +114,20 @@ class LSTMSeq2Seq(ExactModel):
                 return layer
             return layers.Bidirectional(layer, dtype=policy, name=name)
 
+        # Inputs of unit variance: from states near zero, attention, whose
+        # energies are products of states, takes epochs to wake up.
+        unit = keras.initializers.RandomNormal(stddev=embedding_dim**-0.5)
         self.source_embedding = layers.Embedding(
             source_vocab_size,
             embedding_dim,
+            embeddings_initializer=unit,
             dtype=policy,
             name="source_embedding",
         )
         self.target_embedding = layers.ReversibleEmbedding(
             target_vocab_size,
             embedding_dim,
+            embeddings_initializer=unit.clone(),
             dtype=policy,
             name="target_embedding",
         )
@@ -174,7 +179,7 @@ class LSTMSeq2Seq(ExactModel):
         memory_mask = padding_mask(source_ids)
         memory, last_states = self._encode(source_ids, memory_mask)
         outputs = self.decoder(
-            self.dropout_layer(self.target_embedding(target_ids)),
+            self.dropout_layer(self._embed_target(target_ids)),
             memory,
             memory_mask=memory_mask,
             initial_state=last_states,
@@ -189,7 +194,7 @@ class LSTMSeq2Seq(ExactModel):
 
     def _encode(self, source_ids, memory_mask):
         """What the decoder reads, and the states that it starts from."""
-        x = self.source_embedding(source_ids)
+        x = self.source_embedding(source_ids) * self.embedding_dim**0.5
         last_states = []
         for layer in self.encoder:
             x, *states = layer(self.dropout_layer(x), mask=memory_mask)
@@ -209,6 +214,9 @@ class LSTMSeq2Seq(ExactModel):
         cell = [states[1] for states in starts if self.cell == "lstm"]
         memory = x if self.attention else last_states[-1][0][:, None]
         return memory, {"hidden": hidden, "cell": cell}
+
+    def _embed_target(self, ids):
+        return self.target_embedding(ids) * self.embedding_dim**0.5
 
     def _project(self, outputs):
         logits = self.projection(outputs)
@@ -232,7 +240,7 @@ class LSTMSeq2Seq(ExactModel):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
         memory = state["memory"]
         outputs, decoder = self.decoder.step(
-            self.target_embedding(token_ids),
+            self._embed_target(token_ids),
             state["decoder"],
             memory["projected"],
             memory_mask=memory["mask"],
@@ -252,7 +260,7 @@ class LSTMSeq2Seq(ExactModel):
         memory_mask = padding_mask(source_ids)
         memory, last_states = self._encode(source_ids, memory_mask)
         _, weights = self.decoder(
-            self.target_embedding(target_ids),
+            self._embed_target(target_ids),
             memory,
             memory_mask=memory_mask,
             initial_state=last_states,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401, has the tokenizers' ops
+import tensorflow_text  # noqa: F401, it has the operations of tokenizers
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
@@ -48,7 +48,7 @@ def load_export(path):
 
     def call(name):
         signature = loaded.signatures[name]
-        return lambda text: signature(text=tf.convert_to_tensor(text))
+        return lambda text: signature(text=tf.constant(text, tf.string))
 
     return Export(path, *(call(name) for name in _SIGNATURES))
 

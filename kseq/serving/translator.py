@@ -5,6 +5,10 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding import beam_search, length_limits
 
+# Whoever loads the graph gives operations of one name one resource, whatever
+# they hold: without names of their own, the tokenizers would be mixed up.
+_SOURCE, _TARGET = "source_tokenizer", "target_tokenizer"
+
 
 class Translator:
     """Text in, text out: tokenizers, search and model as one graph.
@@ -59,7 +63,7 @@ class Translator:
         source_ids, truncated = self._source(text)
         best = self._search(source_ids, n_best=1)
         return {
-            "text": self.target_tokenizer.detokenize(best.ids[:, 0]),
+            "text": self._target(best.ids[:, 0]),
             "score": best.scores[:, 0],
             "truncated": truncated,
         }
@@ -68,9 +72,7 @@ class Translator:
         source_ids, _ = self._source(text)
         best = self._search(source_ids, n_best=self.beam_size)
         batch, answers, length = tf.unstack(tf.shape(best.ids))
-        texts = self.target_tokenizer.detokenize(
-            tf.reshape(best.ids, (batch * answers, length))
-        )
+        texts = self._target(tf.reshape(best.ids, (batch * answers, length)))
         return {
             "texts": tf.reshape(texts, (batch, answers)),
             "scores": best.scores,
@@ -84,21 +86,30 @@ class Translator:
         weights = self.model.attention_weights(source_ids, target_ids)
         weights = weights[:, :-1]  # (B, T, S), nothing follows the last token
         real = tf.cast(ids != PAD, tf.float32)
+        with tf.name_scope(_SOURCE):
+            source_tokens = self.source_tokenizer.pieces(source_ids)
+        with tf.name_scope(_TARGET):
+            target_tokens = self.target_tokenizer.pieces(ids)
         return {
-            "source_tokens": _pieces(self.source_tokenizer, source_ids),
-            "target_tokens": _pieces(self.target_tokenizer, ids),
+            "source_tokens": tf.where(source_ids == PAD, "", source_tokens),
+            "target_tokens": tf.where(ids == PAD, "", target_tokens),
             "attention": weights * real[:, :, None],
         }
 
     def _source(self, text):
         """The ids of (B,) strings, and whether they had to be cut."""
-        whole = self.source_tokenizer.tokenize(text)
+        with tf.name_scope(_SOURCE):
+            whole = self.source_tokenizer.tokenize(text)
         tokens = whole[:, : self.max_length - 1]
         ids = tf.pad(tokens.to_tensor(PAD), [[0, 0], [0, 1]])  # (B, S)
         lengths = tf.cast(tokens.row_lengths(), tf.int32)
         is_end = tf.range(tf.shape(ids)[1]) == lengths[:, None]
         truncated = whole.row_lengths() > tokens.row_lengths()
         return tf.where(is_end, END, ids), truncated
+
+    def _target(self, ids):
+        with tf.name_scope(_TARGET):
+            return self.target_tokenizer.detokenize(ids)
 
     def _search(self, source_ids, n_best):
         limits = tf.minimum(length_limits(source_ids), self.max_length - 1)
@@ -113,7 +124,3 @@ class Translator:
         )
         scores = tf.where(blank[:, None], 0.0, best.scores)
         return best._replace(scores=scores)
-
-
-def _pieces(tokenizer, ids):
-    return tf.where(ids == PAD, "", tokenizer.pieces(ids))

@@ -214,7 +214,9 @@ class Checkpoints(keras.callbacks.Callback):
         self._signal = number
         self._release_signals()
         # Not print, which must not be entered twice.
-        os.write(2, b"\nStopping after this step. Once more stops at once.\n")
+        os.write(
+            2, b"\nStopping as soon as all is saved. Once more: at once.\n"
+        )
 
     def _stop(self):
         self.on_train_end()

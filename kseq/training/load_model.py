@@ -1,12 +1,10 @@
 """The model of a run, made again."""
 
-import json
-
 import keras
 
 import kseq.models  # noqa: F401, registers the classes that model.json names
 from kseq.training.checkpoint_files import numbered, read_newest
-from kseq.training.run_directory import RunDirectory, RunError
+from kseq.training.run_directory import RunDirectory, RunError, read_json
 
 
 def load_model(run, dtype="float32", weights="best"):
@@ -31,7 +29,8 @@ def load_model(run, dtype="float32", weights="best"):
     if newest is None:
         raise RunError(f"{run.path} has no whole checkpoint {weights!r}.")
 
-    description = json.loads(run.model.read_text("utf-8"))
+    description = read_json(run.model)
+    description.pop("compile_config", None)
     if "dtype" in description["config"]:
         description["config"]["dtype"] = dtype
     model = keras.saving.deserialize_keras_object(description, safe_mode=True)

@@ -35,7 +35,7 @@ class RunDirectory:
     |---|---|
     | `config.json` | every number of the recipe |
     | `environment.json` | versions, machine, seed |
-    | `model.json` | the model's Keras config |
+    | `model.json` | Keras's config of the model and its optimizer |
     | `source.model`, `target.model` | the tokenizers |
     | `checkpoints/` | `last`, `best` and, when asked for, `average` |
     | `metrics.jsonl` | one JSON object a line, written in training |
@@ -69,7 +69,8 @@ class RunDirectory:
         """Makes the directory, or goes on in it.
 
         Args:
-            config: the recipe's dataclass.
+            config: the recipe's dataclass. Its fields `run` and `overwrite`,
+                if any, are left out: they are of the command.
             may_change: names of the fields that may differ from those of the
                 run that is there: number of steps, output options.
             overwrite: whether to delete that run and start anew.
@@ -78,23 +79,16 @@ class RunDirectory:
             RunError: where the directory holds something else than a run, or
                 a run with other numbers.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise RunError(f"{self.path} is not a directory.")
-        if not self.exists():
-            self._refuse_foreign_files()
-        elif overwrite:
-            self._delete()
-
         # Through JSON, for what is read back is compared with it.
         new = json.loads(_to_json(dataclasses.asdict(config)))
-        if self.exists():
-            self._refuse_other(self.config, new, may_change)
-        else:
-            self.path.mkdir(parents=True, exist_ok=True)
-            environment = _environment(seed=new.get("seed"))
-            write_whole(self.environment, _to_json(environment))
-        # Last, for a directory with both files is a run.
-        write_whole(self.config, _to_json(new))
+        for name in ("run", "overwrite"):
+            new.pop(name, None)
+        try:
+            self._start(new, may_change, overwrite)
+        except OSError as error:
+            raise RunError(
+                f"{self.path} cannot be used: {error.strerror}."
+            ) from error
 
     def exists(self):
         """Whether the directory holds a run."""
@@ -103,14 +97,15 @@ class RunDirectory:
     def save_model(self, model):
         """Writes the model's config, or checks that it is the one there.
 
+        Args:
+            model: `keras.Model`; if compiled, the optimizer counts as well.
+
         Raises:
             RunError: where the run has been started with another model.
         """
         description = json.loads(
             _to_json(keras.saving.serialize_keras_object(model))
         )
-        for key in ("build_config", "compile_config"):
-            description.pop(key, None)
         if self.model.is_file():
             self._refuse_other(self.model, description)
         else:
@@ -137,6 +132,21 @@ class RunDirectory:
                     "overwrite this one."
                 )
 
+    def _start(self, new, may_change, overwrite):
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not self.exists():
+            self._refuse_foreign_files()
+        elif overwrite:
+            self._delete()
+
+        if self.exists():
+            self._refuse_other(self.config, new, may_change)
+        else:
+            environment = _environment(seed=new.get("seed"))
+            write_whole(self.environment, _to_json(environment))
+        # Last, for a directory with both files is a run.
+        write_whole(self.config, _to_json(new))
+
     def _refuse_foreign_files(self):
         ours = {self.environment.name}  # of a start that was killed
         ours |= {_part(self.environment).name, _part(self.config).name}
@@ -149,7 +159,7 @@ class RunDirectory:
 
     def _refuse_other(self, path, new, may_change=()):
         """Compares with what `path` holds; says what was allowed to change."""
-        changes = _changes(json.loads(path.read_text("utf-8")), new)
+        changes = _changes(read_json(path), new)
         allowed = [
             line for key, line in changes if key.split(".")[0] in may_change
         ]
@@ -167,7 +177,8 @@ class RunDirectory:
     def _delete(self):
         """Deletes the run; files that are not of it stay."""
         for path in (self.checkpoints, self.tensorboard, self.samples):
-            shutil.rmtree(path, ignore_errors=True)
+            if path.exists():
+                shutil.rmtree(path)
         for path in (
             self.model,
             self.source_tokenizer,
@@ -177,6 +188,14 @@ class RunDirectory:
             self.environment,
         ):
             path.unlink(missing_ok=True)
+
+
+def read_json(path):
+    """What a JSON file of a run holds; RunError where it is broken."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise RunError(f"{path} is broken: {error}") from error
 
 
 def write_whole(path, content):

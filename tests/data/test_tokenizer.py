@@ -136,6 +136,15 @@ def test_a10_too_small_a_vocabulary_names_the_smallest(vocab_size):
     assert "INTERNAL" not in str(error.value)
 
 
+def test_numbers_are_made_of_digits():
+    tokenizer = Tokenizer.train(["in 2024 and 2025 and 2026"] * 9, 290)
+
+    ids = tokenizer.tokenize(["2042"])
+
+    pieces = [piece.decode() for piece in tokenizer.pieces(ids[0]).numpy()]
+    assert "".join(pieces[-4:]) == "2042"
+
+
 def test_a_vocabulary_of_characters_has_no_more_than_there_are():
     assert Tokenizer.train(["aab"], 8000, "char").vocab_size == 4 + 3
 

@@ -60,7 +60,7 @@ def test_overfits_one_batch(seed, wiring):
 
 def test_learns_to_reverse(seed):
     model = learner(LuongAttention("general"), input_feeding=True)
-    for _ in range(400):
+    for _ in range(200):
         model.train_on_batch(*batch_of(np.flip, size=64, length=5))
 
     assert right_answers(model, np.flip, length=5) > 0.9

@@ -24,9 +24,9 @@ def main(path):
         child = os.fork()
         if child == 0:
             train(path, epochs=100_000)
-        while newest(path) < before + 10:
+        while newest(path) == before:
             time.sleep(0.01)
-        time.sleep(random.uniform(0, 0.3))
+        time.sleep(random.uniform(0, 0.5))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 

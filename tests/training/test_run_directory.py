@@ -14,6 +14,7 @@ class Config:
     units: int = 8
     steps: int = 100
     seed: int = 1
+    overwrite: bool = False
 
 
 @dataclasses.dataclass
@@ -21,10 +22,12 @@ class Tokenizer:
     model: bytes
 
 
-def model(units=8):
+def model(units=8, optimizer="adam"):
     inputs = keras.Input((4,), name="inputs")
     outputs = keras.layers.Dense(units, name="dense")(inputs)
-    return keras.Model(inputs, outputs, name="tiny")
+    model = keras.Model(inputs, outputs, name="tiny")
+    model.compile(optimizer)
+    return model
 
 
 @pytest.fixture
@@ -49,6 +52,11 @@ def test_the_same_config_goes_on(run):
     run.metrics.write_text("{}\n")
     run.start(Config())
     assert run.metrics.read_text() == "{}\n"
+
+
+def test_a_run_that_overwrote_another_goes_on(run):
+    run.start(Config(overwrite=True), overwrite=True)
+    run.start(Config())
 
 
 def test_another_config_is_refused_with_what_differs(run):
@@ -88,7 +96,7 @@ def test_a_directory_that_is_no_run_is_refused(tmp_path, overwrite):
 
 def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path):
     (tmp_path / "run").write_text("")
-    with pytest.raises(RunError, match="is not a directory"):
+    with pytest.raises(RunError, match="run cannot be used: File exists"):
         RunDirectory(tmp_path / "run").start(Config())
 
 
@@ -98,11 +106,23 @@ def test_a_start_that_was_killed_can_be_repeated(run):
     assert run.exists()
 
 
+def test_a_broken_config_is_one_message(run):
+    run.config.write_text("{")
+    with pytest.raises(RunError, match=r"config\.json is broken"):
+        run.start(Config())
+
+
 def test_another_model_is_refused(run):
     run.save_model(model())
     run.save_model(model())
     with pytest.raises(RunError, match=r"config\.units: 8 -> 16"):
         run.save_model(model(units=16))
+
+
+def test_another_optimizer_is_refused(run):
+    run.save_model(model())
+    with pytest.raises(RunError, match="optimizer.class_name: Adam -> SGD"):
+        run.save_model(model(optimizer="sgd"))
 
 
 def test_other_tokenizers_are_refused(run):

@@ -1,0 +1,362 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from kseq.layers import (
+    AttentionDecoder,
+    BahdanauAttention,
+    LocationAttention,
+    LuongAttention,
+)
+
+WIRINGS = {
+    "luong": {"order": "luong"},
+    "feeding": {"order": "luong", "input_feeding": True},
+    "bahdanau": {"order": "bahdanau"},
+    "none": {"attention": None},
+}
+MASK = np.arange(7) < [[7], [4]]
+
+
+def normal(*shape):
+    return np.random.normal(size=shape).astype("float32")
+
+
+def numpy_of(tensor):
+    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
+
+
+def make(wiring, **arguments):
+    defaults = {"units": 6, "attention": LuongAttention("dot")}
+    return AttentionDecoder(**defaults | WIRINGS[wiring] | arguments)
+
+
+def inputs_of(wiring):
+    return normal(2, 5, 4), normal(2, 1 if wiring == "none" else 7, 6)
+
+
+def mask_of(wiring):
+    return MASK[:, : 1 if wiring == "none" else 7]
+
+
+def built(wiring, **arguments):
+    layer = make(wiring, **arguments)
+    layer(*inputs_of(wiring))
+    for weight in layer.trainable_weights:
+        weight.assign(normal(*weight.shape) / 2)
+    return layer
+
+
+def state_of(layer, batch=2):
+    return keras.tree.map_structure(
+        lambda x: normal(*x.shape), layer.recurrent.zeros(batch)
+    )
+
+
+def step_by_step(layer, inputs, memory, memory_mask, initial_state=None):
+    projected_memory = layer.project_memory(memory)
+    state, outputs = layer.start(memory, initial_state), []
+    for x in inputs.swapaxes(0, 1):
+        output, state = layer.step(
+            x, state, projected_memory, memory_mask=memory_mask
+        )
+        outputs.append(numpy_of(output))
+    return np.stack(outputs, axis=1)
+
+
+def reference(layer, inputs, memory, mask, state):
+    """The equations of the two papers, for cells of tanh and dot attention."""
+    input_kernel, kernel, bias, output_kernel = (
+        weight.numpy() for weight in layer.trainable_weights
+    )
+
+    def attention(hidden):
+        energies = np.einsum("bd,bsd->bs", hidden, memory)
+        powers = np.where(mask, np.exp(energies), 0)
+        weights = powers / powers.sum(axis=-1, keepdims=True)
+        return np.einsum("bs,bsd->bd", weights, memory), weights
+
+    def cell(x, *read):
+        read = np.concatenate(read, axis=-1)
+        return np.tanh(x @ input_kernel + read @ kernel + bias)
+
+    def output_of(*parts):
+        return np.tanh(np.concatenate(parts, axis=-1) @ output_kernel)
+
+    (h,), y = state["hidden"], np.zeros_like(state["hidden"][0])
+    outputs = []
+    for x in inputs.swapaxes(0, 1):
+        if layer.order == "bahdanau":
+            c, a = attention(h)
+            h = cell(x, c, h)
+            y = output_of(h, c, x)
+        else:
+            h = cell(x, y, h) if layer.input_feeding else cell(x, h)
+            c, a = attention(h)
+            y = output_of(h, c)
+        outputs.append((y, a))
+    return [np.stack(steps, axis=1) for steps in zip(*outputs, strict=True)]
+
+
+@pytest.fixture(params=WIRINGS)
+def wiring(request, seed):
+    return request.param
+
+
+# The contract.
+
+
+def test_shapes_and_weights(wiring):
+    layer = make(wiring, num_layers=2)
+    inputs, memory = inputs_of(wiring)
+    shapes = {
+        weight.path.split("/", 1)[1]: weight.shape
+        for weight in (layer(inputs, memory), layer)[1].trainable_weights
+    }
+    fed = {"luong": 0, "feeding": 6, "bahdanau": 6, "none": 0}[wiring]
+    last = {
+        "luong": {"output_projection/kernel": (12, 6)},
+        "feeding": {"output_projection/kernel": (12, 6)},
+        "bahdanau": {"output_projection/kernel": (16, 6)},
+        "none": {"memory_projection/kernel": (6, 24)},
+    }[wiring]
+
+    assert shapes == last | {
+        "input_projection/kernel": (4, 24),
+        "recurrent/recurrence_0/kernel": (fed + 6, 24),
+        "recurrent/recurrence_0/bias": (24,),
+        "recurrent/recurrence_1/kernel": (12, 24),
+        "recurrent/recurrence_1/bias": (24,),
+    }
+    assert layer(inputs, memory).shape == (2, 5, 6)
+    assert layer.compute_output_shape((2, 5, 4), (2, 7, 6)) == (2, 5, 6)
+
+
+@pytest.mark.parametrize("wiring", ["luong", "feeding", "bahdanau"])
+def test_symbolic_shapes(wiring):
+    inputs, memory = keras.Input((None, 4)), keras.Input((7, 6))
+    outputs, weights = make(wiring)(inputs, memory, return_weights=True)
+
+    assert outputs.shape == (None, None, 6)
+    assert weights.shape == (None, None, 7)
+    assert make(wiring)(inputs, memory).shape == (None, None, 6)
+
+
+def test_round_trip_through_a_file(wiring, tmp_path):
+    inputs, memory = keras.Input((None, 4)), keras.Input((1, 6))
+    mask = keras.Input((1,), dtype="bool")
+    layer = make(wiring, num_layers=2, cell="tanh", dropout=0.1)
+    outputs = layer(inputs, memory, memory_mask=mask)
+    model = keras.Model([inputs, memory, mask], outputs)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    values = [*inputs_of("none"), mask_of("none")]
+
+    np.testing.assert_array_equal(model(values), loaded(values))
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision(wiring, dtype):
+    layer, half = built(wiring), built(wiring, dtype=dtype)
+    half.set_weights(layer.get_weights())
+    inputs, memory = inputs_of(wiring)
+    outputs = half(inputs, memory, memory_mask=mask_of(wiring))
+
+    assert ops.dtype(outputs) == dtype.removeprefix("mixed_")
+    assert half.attention is None or half.attention.dtype_policy.name == dtype
+    np.testing.assert_allclose(
+        numpy_of(outputs),
+        numpy_of(layer(inputs, memory, memory_mask=mask_of(wiring))),
+        atol=0.1,
+    )
+
+
+# Values.
+
+
+def test_worked_example():
+    layer = AttentionDecoder(units=2, cell="tanh")
+    inputs = np.array([[[0.5, 0.5], [0.5, -0.5], [-0.5, 0.5]]])
+    memory = np.zeros((1, 1, 2))
+    layer(inputs, memory)
+    layer.input_projection.set_weights([0.3 * np.eye(2)])
+    layer.recurrent.set_weights([np.full((2, 2), 0.1), np.array([0.2, 0.8])])
+
+    np.testing.assert_allclose(
+        layer(inputs, memory),
+        [[[0.3364, 0.7398], [0.4281, 0.6397], [0.1555, 0.7844]]],
+        atol=5e-5,
+    )
+
+
+@pytest.mark.parametrize("wiring", ["luong", "feeding", "bahdanau"])
+def test_agrees_with_the_papers(seed, wiring):
+    layer = built(wiring, cell="tanh")
+    inputs, memory = inputs_of(wiring)
+    state = state_of(layer)
+    found = layer(
+        inputs,
+        memory,
+        memory_mask=MASK,
+        initial_state=state,
+        return_weights=True,
+    )
+
+    expected = reference(layer, inputs, memory, MASK, state)
+    for output, value in zip(found, expected, strict=True):
+        np.testing.assert_allclose(output, value, atol=1e-5)
+
+
+def test_without_attention_is_the_lstm_of_keras(seed):
+    layer, lstm = built("none"), keras.layers.LSTM(6, return_sequences=True)
+    inputs, memory = inputs_of("none")
+    lstm.build((2, 5, 4 + 6))
+    input_kernel, kernel, bias, memory_kernel = (
+        weight.numpy() for weight in layer.trainable_weights
+    )
+    lstm.set_weights(
+        [
+            np.vstack([input_kernel, memory_kernel]),
+            kernel,
+            bias + np.repeat([0.0, 1.0, 0.0, 0.0], 6),
+        ]
+    )
+    constant = np.repeat(memory, 5, axis=1)
+
+    np.testing.assert_allclose(
+        layer(inputs, memory),
+        lstm(np.concatenate([inputs, constant], axis=-1)),
+        atol=1e-6,
+    )
+
+
+# Two ways to one answer.
+
+
+@pytest.mark.parametrize("cell", ["lstm", "tanh"])
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_step_by_step(wiring, num_layers, cell):
+    layer = built(wiring, num_layers=num_layers, cell=cell)
+    inputs, memory = inputs_of(wiring)
+    mask, state = mask_of(wiring), state_of(layer)
+    outputs = layer(inputs, memory, memory_mask=mask, initial_state=state)
+
+    np.testing.assert_allclose(
+        step_by_step(layer, inputs, memory, mask, state), outputs, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "attention, wiring",
+    itertools.product(
+        [
+            BahdanauAttention(units=3),
+            LuongAttention("general"),
+            LuongAttention("concat", units=3),
+            LuongAttention("scaled_dot", window=2),
+            LocationAttention(max_length=5),
+        ],
+        ["luong", "feeding", "bahdanau"],
+    ),
+)
+def test_hypotheses_step_by_step(seed, attention, wiring):
+    layer = built(wiring, attention=attention)
+    inputs, memory = normal(6, 5, 4), normal(2, 7, 6)
+    state, outputs = layer.start(np.repeat(memory, 3, axis=0)), []
+    for x in inputs.swapaxes(0, 1):
+        output, state = layer.step(
+            x, state, layer.project_memory(memory), memory_mask=MASK
+        )
+        outputs.append(numpy_of(output))
+    repeated = layer(
+        inputs,
+        np.repeat(memory, 3, axis=0),
+        memory_mask=np.repeat(MASK, 3, axis=0),
+    )
+
+    np.testing.assert_allclose(np.stack(outputs, axis=1), repeated, atol=1e-5)
+
+
+# Influence.
+
+
+def test_later_inputs_change_nothing(wiring):
+    layer = built(wiring, num_layers=2)
+    inputs, memory = inputs_of(wiring)
+    outputs = numpy_of(layer(inputs, memory, memory_mask=mask_of(wiring)))
+    inputs[:, 3] += 1
+    changed = numpy_of(layer(inputs, memory, memory_mask=mask_of(wiring)))
+
+    np.testing.assert_array_equal(changed[:, :3], outputs[:, :3])
+    assert (changed[:, 3:] != outputs[:, 3:]).any(axis=-1).all()
+
+
+@pytest.mark.parametrize("wiring", ["luong", "feeding", "bahdanau"])
+def test_padding_of_the_memory_changes_nothing(seed, wiring):
+    layer = built(wiring)
+    inputs, memory = inputs_of(wiring)
+    mask = np.arange(10) < np.full((2, 1), 7)
+    padded = np.concatenate([memory, normal(2, 3, 6)], axis=1)
+
+    np.testing.assert_allclose(
+        layer(inputs, padded, memory_mask=mask),
+        layer(inputs, memory),
+        atol=1e-5,
+    )
+
+
+def test_everything_has_a_gradient(wiring):
+    tf = pytest.importorskip("tensorflow")
+    layer = built(wiring, num_layers=2, dropout=0.1)
+    inputs, memory = (tf.constant(x) for x in inputs_of(wiring))
+    with tf.GradientTape() as tape:
+        tape.watch([inputs, memory])
+        loss = tf.reduce_sum(layer(inputs, memory, training=True) ** 2)
+    gradients = tape.gradient(loss, [inputs, memory, *layer.trainable_weights])
+
+    assert all(np.abs(gradient).max() > 0 for gradient in gradients)
+
+
+def test_dropout_only_in_training(wiring):
+    layer = built(wiring, num_layers=2, dropout=0.5)
+    inputs, memory = inputs_of(wiring)
+    outputs = numpy_of(layer(inputs, memory))
+
+    np.testing.assert_array_equal(layer(inputs, memory), outputs)
+    dropped = numpy_of(layer(inputs, memory, training=True))
+    assert (dropped == 0).any() and not (outputs == 0).any()
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"units": 0}, "Received: units=0"),
+        ({"num_layers": 0}, "Received: num_layers=0"),
+        ({"cell": "gru"}, "Received: cell='gru'"),
+        ({"order": "chan"}, "Received: order='chan'"),
+        ({"attention": None, "input_feeding": True}, "needs attention"),
+        ({"order": "bahdanau", "input_feeding": True}, 'order="luong"'),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, message):
+    defaults = {"units": 6, "attention": LuongAttention("dot")}
+    with pytest.raises(ValueError, match=message):
+        AttentionDecoder(**defaults | arguments)
+
+
+def test_without_attention_the_memory_is_one_vector():
+    with pytest.raises(ValueError, match="one vector"):
+        make("none")(np.ones((2, 5, 4)), np.ones((2, 7, 6)))
+
+
+def test_without_attention_there_are_no_weights():
+    with pytest.raises(ValueError, match="no attention"):
+        make("none")(
+            np.ones((2, 5, 4)), np.ones((2, 1, 6)), return_weights=True
+        )
