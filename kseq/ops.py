@@ -152,6 +152,24 @@ def lstm_step(gates, cell):
     return ops.sigmoid(emit) * ops.tanh(cell), cell
 
 
+def layer_norm(inputs, gamma, beta):
+    """Mean 0 and variance 1 over the last axis, in float32, then an affinity.
+
+    Args:
+        inputs: (..., D) float.
+        gamma: (D,) float32.
+        beta: (D,) float32.
+
+    Returns:
+        (..., D), in the dtype of `inputs`.
+    """
+    inputs_f32 = ops.cast(inputs, "float32")
+    centered = inputs_f32 - ops.mean(inputs_f32, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
+    normal = centered * ops.rsqrt(variance + 1e-5)
+    return ops.cast(normal * gamma + beta, inputs.dtype)
+
+
 def sinusoids(positions, dim):
     """Sine and cosine of positions, always in float32.
 

@@ -67,7 +67,7 @@ def beam_search(
             `length_penalty` is negative.
 
     Reference:
-        Kasai et al. 2022, arXiv:2204.05424, algorithm 1 with patience 1.
+        Kasai et al. 2022, arXiv:2204.05424, "first come, first served".
     """
     _check_arguments(beam_size, length_penalty, n_best)
     memory, state = _split_memory(model.encode(source_ids))

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.multi_head_attention import MultiHeadAttention
 
 
@@ -110,9 +111,15 @@ class TransformerDecoderBlock(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="ffn_in",
         )
-        self.self_attention_norm = self._layer_norm("self_attention_norm")
-        self.cross_attention_norm = self._layer_norm("cross_attention_norm")
-        self.ffn_norm = self._layer_norm("ffn_norm")
+        self.self_attention_norm = LayerNormalization(
+            dtype=self.dtype_policy, name="self_attention_norm"
+        )
+        self.cross_attention_norm = LayerNormalization(
+            dtype=self.dtype_policy, name="cross_attention_norm"
+        )
+        self.ffn_norm = LayerNormalization(
+            dtype=self.dtype_policy, name="ffn_norm"
+        )
         self.residual_dropout = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="residual_dropout"
         )
@@ -210,11 +217,6 @@ class TransformerDecoderBlock(keras.layers.Layer):
             "norm": self.norm,
             "window": self.window,
         }
-
-    def _layer_norm(self, name):
-        return keras.layers.LayerNormalization(
-            epsilon=1e-5, dtype=self.dtype_policy, name=name
-        )
 
     def _ffn(self, x):
         # Of a matrix, TensorFlow fuses product, bias and activation.

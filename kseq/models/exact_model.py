@@ -1,5 +1,7 @@
 """A keras.Model whose training step is exact on any number of devices."""
 
+import itertools
+
 import keras
 from keras import ops
 
@@ -238,5 +240,5 @@ def _micro_batches(data, count):
     edges = [batch * part // count for part in range(count + 1)]
     return [
         keras.tree.map_structure(lambda x: x[start:stop], data)  # noqa: B023
-        for start, stop in zip(edges, edges[1:], strict=False)
+        for start, stop in itertools.pairwise(edges)
     ]

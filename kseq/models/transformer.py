@@ -133,6 +133,13 @@ class Transformer(ExactModel):
                 )
             return SinusoidalPositionalEncoding(dtype=policy, name=name)
 
+        def last_norm(name):
+            if norm == "post":
+                return layers.Identity(dtype=policy, name=name)
+            return layers.LayerNormalization(
+                epsilon=1e-5, dtype=policy, name=name
+            )
+
         block = {
             "num_heads": num_heads,
             "key_dim": model_dim // num_heads,
@@ -151,11 +158,8 @@ class Transformer(ExactModel):
         )
         self.source_positions = position_layer("source_positions")
         self.target_positions = position_layer("target_positions")
-        self.source_dropout = layers.Dropout(
-            dropout, dtype=policy, name="source_dropout"
-        )
-        self.target_dropout = layers.Dropout(
-            dropout, dtype=policy, name="target_dropout"
+        self.embedding_dropout = layers.Dropout(
+            dropout, dtype=policy, name="embedding_dropout"
         )
         self.encoder_blocks = [
             TransformerEncoderBlock(name=f"encoder_{i}", **block)
@@ -165,17 +169,9 @@ class Transformer(ExactModel):
             TransformerDecoderBlock(name=f"decoder_{i}", **block)
             for i in range(num_decoder_layers)
         ]
-        self.encoder_norm = self.decoder_norm = _identity
-        if norm == "pre":
-            self.encoder_norm = layers.LayerNormalization(
-                epsilon=1e-5, dtype=policy, name="encoder_norm"
-            )
-            self.decoder_norm = layers.LayerNormalization(
-                epsilon=1e-5, dtype=policy, name="decoder_norm"
-            )
-        self.logits = layers.Activation(
-            "linear", dtype="float32", name="logits"
-        )
+        self.encoder_norm = last_norm("encoder_norm")
+        self.decoder_norm = last_norm("decoder_norm")
+        self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Config
         self.source_vocab_size = source_vocab_size
@@ -212,14 +208,14 @@ class Transformer(ExactModel):
 
     def _encode(self, source_ids, memory_mask):
         x = self.source_embedding(source_ids) * self.model_dim**0.5
-        x = self.source_dropout(self.source_positions(x))
+        x = self.embedding_dropout(self.source_positions(x))
         for layer in self.encoder_blocks:
             x = layer(x, inputs_mask=memory_mask)
         return self.encoder_norm(x)
 
     def _embed_target(self, target_ids, start=0):
         x = self.target_embedding(target_ids) * self.model_dim**0.5
-        return self.target_dropout(self.target_positions(x, start=start))
+        return self.embedding_dropout(self.target_positions(x, start=start))
 
     def _project(self, x):
         logits = self.target_embedding(self.decoder_norm(x), reverse=True)
@@ -308,7 +304,3 @@ class Transformer(ExactModel):
         )
         config = {name: getattr(self, name) for name in names}
         return {**config, "dtype": self.dtype_policy.name}
-
-
-def _identity(x):
-    return x

@@ -34,6 +34,21 @@ class Translator:
       float32, where N is `beam_size`.
     - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T), strings,
       "" at padding, and `attention` (B, T, S) float32.
+
+    Raises:
+        ValueError: if `max_length` is less than 2.
+
+    Example:
+        >>> lines = ["a rose is a rose", "is a rose"]
+        >>> tokenizer = kseq.data.Tokenizer.train(lines, 270, "bpe")
+        >>> model = kseq.models.LSTMSeq2Seq(
+        ...     source_vocab_size=270, target_vocab_size=270,
+        ...     embedding_dim=8, units=16,
+        ...     attention=kseq.layers.LuongAttention("dot"),
+        ... )
+        >>> translator = Translator(model, tokenizer, tokenizer)
+        >>> translator.translate(tf.constant(["a rose", ""]))["text"].shape
+        TensorShape([2])
     """
 
     def __init__(
@@ -46,6 +61,11 @@ class Translator:
         length_penalty=1.0,
         max_length=512,
     ):
+        if max_length < 2:
+            raise ValueError(
+                "max_length must be at least 2. "
+                f"Received: max_length={max_length}"
+            )
         self.model = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer

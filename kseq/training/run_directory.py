@@ -244,6 +244,8 @@ def _changes(old, new):
         (key, f"{key}: {old.get(key, 'none')} -> {new.get(key, 'none')}")
         for key in sorted(old.keys() | new.keys())
         if key not in old or key not in new or old[key] != new[key]
+        # Keras numbers the optimizers of a process: adam, adam_1.
+        if not key.endswith("optimizer.config.name")
     ]
 
 

@@ -154,10 +154,7 @@ def test_half_precision(seed, wiring, dtype):
 # Two ways to one answer.
 
 
-@every_wiring
-def test_step_by_step(seed, attention, wiring):
-    model = make(attention, wiring)
-
+def assert_steps_equal_the_whole(model):
     np.testing.assert_allclose(
         logits_step_by_step(model, SOURCE, TARGET),
         logits_of(model, SOURCE, TARGET),
@@ -165,14 +162,15 @@ def test_step_by_step(seed, attention, wiring):
     )
 
 
+@every_wiring
+def test_step_by_step(seed, attention, wiring):
+    assert_steps_equal_the_whole(make(attention, wiring))
+
+
 @typical_wirings
 def test_step_by_step_with_two_layers_of_tanh_cells(seed, attention, wiring):
-    model = make(attention, wiring, cell="tanh", num_decoder_layers=2)
-
-    np.testing.assert_allclose(
-        logits_step_by_step(model, SOURCE, TARGET),
-        logits_of(model, SOURCE, TARGET),
-        atol=1e-5,
+    assert_steps_equal_the_whole(
+        make(attention, wiring, cell="tanh", num_decoder_layers=2)
     )
 
 

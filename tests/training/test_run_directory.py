@@ -121,7 +121,7 @@ def test_another_model_is_refused(run):
 
 def test_another_optimizer_is_refused(run):
     run.save_model(model())
-    with pytest.raises(RunError, match="optimizer.class_name: Adam -> SGD"):
+    with pytest.raises(RunError, match=r"optimizer\.class_name: Adam -> SGD"):
         run.save_model(model(optimizer="sgd"))
 
 
