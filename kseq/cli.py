@@ -26,6 +26,7 @@ def main(arguments=None):
                 f"kseq.commands.{options.command}"
             )
         command.run(options)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -57,68 +58,83 @@ def _parser():
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True
     )
+    _add_predict(commands)
+    _add_score(commands)
+    _add_evaluate(commands)
+    _add_export(commands)
+    _add_average(commands)
+    _add_inspect(commands)
+    _add_recipes(commands)
+    return parser
 
-    predict = _command(commands, "predict", "one answer for each line of input")
-    _add_path(predict, model_path)
-    _add_search(predict)
-    predict.add_argument(
+
+def _add_predict(commands):
+    command = _command(commands, "predict", "one answer for each line of input")
+    _add_path(command, model_path)
+    _add_search(command)
+    command.add_argument(
         "--n-best",
         type=_at_least(1),
         default=1,
         metavar="N",
         help="N answers a line, separated by tabs",
     )
-    predict.add_argument(
-        "--scores", action="store_true", help="each answer behind its score"
-    )
-    predict.add_argument(
-        "--json", action="store_true", help="one JSON object a line"
-    )
-    predict.add_argument(
-        "--attention",
-        action="store_true",
-        help="attention weights in the JSON",
-    )
+    for flag, help in (
+        ("--scores", "each answer behind its score"),
+        ("--json", "one JSON object a line"),
+        ("--attention", "attention weights in the JSON"),
+    ):
+        command.add_argument(flag, action="store_true", help=help)
 
-    score = _command(commands, "score", "the score of each given answer")
-    _add_path(score, run_path)
-    _add_two_files(score, "TARGET")
-    _add_weights(score)
-    _add_length_penalty(score)
-    _add_batch_size(score)
 
-    evaluate = _command(commands, "evaluate", "BLEU and chrF by sacreBLEU")
-    _add_path(evaluate, model_path)
-    _add_two_files(evaluate, "REFERENCE")
-    _add_search(evaluate)
+def _add_score(commands):
+    command = _command(commands, "score", "the score of each given answer")
+    _add_path(command, run_path)
+    _add_two_files(command, "TARGET")
+    _add_weights(command)
+    _add_length_penalty(command)
+    _add_batch_size(command)
 
-    export = _command(commands, "export", "write a SavedModel to be served")
-    _add_path(export, run_path)
-    export.add_argument(
+
+def _add_evaluate(commands):
+    command = _command(commands, "evaluate", "BLEU and chrF by sacreBLEU")
+    _add_path(command, model_path)
+    _add_two_files(command, "REFERENCE")
+    _add_search(command)
+
+
+def _add_export(commands):
+    command = _command(commands, "export", "write a SavedModel to be served")
+    _add_path(command, run_path)
+    _add_weights(command)
+    _add_beam_size(command)
+    _add_length_penalty(command)
+    command.add_argument(
         "--to",
         type=Path,
         metavar="DIRECTORY",
         help="gets one more version; default: saved_models/NAME",
     )
-    _add_weights(export)
-    _add_beam(export)
 
-    average = _command(commands, "average", "average the last checkpoints")
-    _add_path(average, run_path)
-    average.add_argument(
+
+def _add_average(commands):
+    command = _command(commands, "average", "average the last checkpoints")
+    _add_path(command, run_path)
+    command.add_argument(
         "--last", type=_at_least(1), default=5, metavar="N", help="default: 5"
     )
 
-    inspect = _command(commands, "inspect", "say what a run or an export is")
-    _add_path(inspect, model_path)
 
-    recipes = _command(
-        commands, "recipes", "list the recipes, or copy one to edit it"
-    )
-    actions = recipes.add_subparsers(dest="action", metavar="ACTION")
+def _add_inspect(commands):
+    command = _command(commands, "inspect", "say what a run or an export is")
+    _add_path(command, model_path)
+
+
+def _add_recipes(commands):
+    command = _command(commands, "recipes", "list the recipes, or copy one")
+    actions = command.add_subparsers(dest="action", metavar="ACTION")
     copy = actions.add_parser("copy", help="write NAME.py into this folder")
     copy.add_argument("name", metavar="NAME")
-    return parser
 
 
 def _command(commands, name, help):
@@ -140,7 +156,8 @@ def _add_two_files(command, second):
 
 def _add_search(command):
     _add_weights(command)
-    _add_beam(command)
+    _add_beam_size(command)
+    _add_length_penalty(command)
     _add_batch_size(command)
 
 
@@ -152,14 +169,13 @@ def _add_weights(command):
     )
 
 
-def _add_beam(command):
+def _add_beam_size(command):
     command.add_argument(
         "--beam-size",
         type=_at_least(1),
         metavar="K",
         help="of a run; default: its config's, or 4",
     )
-    _add_length_penalty(command)
 
 
 def _add_length_penalty(command):

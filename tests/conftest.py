@@ -25,7 +25,6 @@ def fresh_keras_state():
     keras.config.set_dtype_policy("float32")
     yield
     keras.config.set_dtype_policy("float32")
-    keras.utils.clear_session()
 
 
 @pytest.fixture

@@ -25,10 +25,8 @@ class AttentionDecoder(keras.layers.Layer):
     With input feeding, Luong's cell reads [x_t; y_{t-1}]. Without attention
     the memory is one vector c, h_t = cell([x_t; c], h_{t-1}) and y_t = h_t.
 
-    What does not depend on the step before is computed for all steps at once:
-    projections of the inputs and of the memory, and all the attention where
-    nothing of it feeds back. Causal by construction, so that padding at the
-    end of the inputs needs no mask.
+    What no step depends on is computed for all steps at once. Padding at the
+    end of the inputs needs no mask, since nothing looks ahead.
 
     Args:
         units: int, U, width of every layer and of the outputs.
@@ -36,7 +34,7 @@ class AttentionDecoder(keras.layers.Layer):
         attention: an attention layer, or None. The decoder makes one like it,
             with its own dtype policy.
         order: "luong" or "bahdanau".
-        input_feeding: bool, for the order of Luong.
+        input_feeding: bool, in the order of Luong.
         cell: "lstm", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b).
         dropout: float, on what goes from layer to layer and on the outputs.
         **kwargs: see `keras.layers.Layer`.
@@ -101,9 +99,7 @@ class AttentionDecoder(keras.layers.Layer):
         self.input_feeding = input_feeding
         self.cell = cell
         self.dropout = dropout
-        self._feeds_back = attention is not None and (
-            order == "bahdanau" or input_feeding
-        )
+        self._feeds_back = input_feeding or (attention and order == "bahdanau")
         self.recurrent = RecurrentStack(
             units,
             num_layers=num_layers,
@@ -129,15 +125,14 @@ class AttentionDecoder(keras.layers.Layer):
 
     def build(self, inputs_shape, memory_shape):
         self.input_projection.build(inputs_shape)
-        projected_shape = (None, self.recurrent.gate_units)
         if self.attention is None:
             if memory_shape[1] != 1:
                 raise ValueError(
                     "Without attention the memory is one vector, (B, 1, M). "
-                    f"Received: memory {memory_shape}"
+                    f"Received: {memory_shape}"
                 )
             self.memory_projection.build(memory_shape)
-            self.recurrent.build(projected_shape)
+            self.recurrent.build((None, self.recurrent.gate_units))
             return
 
         combined = self.units + memory_shape[-1]
@@ -145,8 +140,8 @@ class AttentionDecoder(keras.layers.Layer):
         if self.order == "bahdanau":
             combined += inputs_shape[-1]
             fed = memory_shape[-1]
+        self.recurrent.build((None, self.recurrent.gate_units), (None, fed))
         self.attention.build((None, None, self.units), memory_shape)
-        self.recurrent.build(projected_shape, (None, fed))
         self.output_projection.build((None, None, combined))
 
     def call(
@@ -160,8 +155,7 @@ class AttentionDecoder(keras.layers.Layer):
     ):
         if return_weights and self.attention is None:
             raise ValueError(
-                f"{self.name} has no attention whose weights it could return. "
-                "Received: return_weights=True"
+                "There are no attention weights. Received: return_weights=True"
             )
         projected_memory = self.project_memory(memory)
         attend = self._attend(projected_memory, memory_mask)

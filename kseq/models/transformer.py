@@ -4,6 +4,7 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import (
+    LayerNormalization,
     LearnedPositionalEmbedding,
     SinusoidalPositionalEncoding,
     TransformerDecoderBlock,
@@ -114,18 +115,6 @@ class Transformer(ExactModel):
         # Layers
         policy = keras.dtype_policies.get(dtype)
 
-        def embedding(vocab_size, name):
-            return layers.ReversibleEmbedding(
-                vocab_size,
-                model_dim,
-                tie_weights=tie_output or name == "source_embedding",
-                embeddings_initializer=keras.initializers.RandomNormal(
-                    stddev=model_dim**-0.5
-                ),
-                dtype=policy,
-                name=name,
-            )
-
         def position_layer(name):
             if positions == "learned":
                 return LearnedPositionalEmbedding(
@@ -136,9 +125,7 @@ class Transformer(ExactModel):
         def last_norm(name):
             if norm == "post":
                 return layers.Identity(dtype=policy, name=name)
-            return layers.LayerNormalization(
-                epsilon=1e-5, dtype=policy, name=name
-            )
+            return LayerNormalization(dtype=policy, name=name)
 
         block = {
             "num_heads": num_heads,
@@ -150,12 +137,25 @@ class Transformer(ExactModel):
             "window": window,
             "dtype": policy,
         }
-        self.target_embedding = embedding(target_vocab_size, "target_embedding")
-        self.source_embedding = (
-            self.target_embedding
-            if share_embeddings
-            else embedding(source_vocab_size, "source_embedding")
+        unit = keras.initializers.RandomNormal(stddev=model_dim**-0.5)
+        self.target_embedding = self.source_embedding = (
+            layers.ReversibleEmbedding(
+                target_vocab_size,
+                model_dim,
+                tie_weights=tie_output,
+                embeddings_initializer=unit,
+                dtype=policy,
+                name="target_embedding",
+            )
         )
+        if not share_embeddings:
+            self.source_embedding = layers.Embedding(
+                source_vocab_size,
+                model_dim,
+                embeddings_initializer=unit.clone(),
+                dtype=policy,
+                name="source_embedding",
+            )
         self.source_positions = position_layer("source_positions")
         self.target_positions = position_layer("target_positions")
         self.embedding_dropout = layers.Dropout(

@@ -87,13 +87,6 @@ def test_names_shapes_and_dtypes(seed):
     assert model.output_names == ["logits"]
 
 
-def test_sizes_of_encoder_and_decoder_agree(seed):
-    both_ways, one_way = make(), make(bidirectional=False)
-
-    assert both_ways.encoder[0].forward_layer.units == 4
-    assert one_way.encoder[0].units == 8
-
-
 @pytest.mark.parametrize("tie_embeddings", [False, True])
 def test_round_trip_through_a_file(seed, tmp_path, tie_embeddings):
     model = make(
@@ -124,11 +117,9 @@ def test_config_can_be_read_in_another_dtype(seed):
 
 
 def test_tied_embeddings_have_one_matrix(seed):
-    paths = [weight.path for weight in make(tie_embeddings=True).weights]
-    shapes = [weight.shape for weight in make(tie_embeddings=True).weights]
+    weights = make(tie_embeddings=True).weights
 
-    assert len(paths) == len(set(paths))
-    assert sum(14 in shape for shape in shapes) == 1
+    assert sum(14 in weight.shape for weight in weights) == 1
 
 
 @pytest.mark.parametrize(
@@ -165,6 +156,10 @@ def assert_steps_equal_the_whole(model):
 @every_wiring
 def test_step_by_step(seed, attention, wiring):
     assert_steps_equal_the_whole(make(attention, wiring))
+
+
+def test_step_by_step_in_one_direction(seed):
+    assert_steps_equal_the_whole(make(bidirectional=False))
 
 
 @typical_wirings
@@ -274,7 +269,7 @@ def test_source_of_padding_alone(seed, attention, wiring):
 def test_attention_weights(seed, attention, wiring):
     model = make(attention, wiring)
     if attention is None:
-        with pytest.raises(ValueError, match="no attention"):
+        with pytest.raises(ValueError, match="no attention weights"):
             model.attention_weights(SOURCE, TARGET)
         return
 

@@ -64,9 +64,7 @@ def test_more_padding_changes_nothing(model):
     wide = np.pad(source, ((0, 0), (0, 7)))
     long = np.pad(target, ((0, 0), (0, 7)))
     padded = logits(model, wide, long)[:, : target.shape[1]]
-    np.testing.assert_allclose(
-        logits(model, source, target), padded, atol=1e-5
-    )
+    np.testing.assert_allclose(logits(model, source, target), padded, atol=1e-5)
 
 
 def test_what_stands_under_padding_is_not_read(model):

@@ -1,0 +1,39 @@
+import os
+
+import tensorflow as tf
+
+from kseq.commands.line_batches import LONGEST_LINE, map_lines, read_chunks
+
+
+def test_chunks_come_as_soon_as_they_are_there():
+    read, write = os.pipe()
+    os.write(write, b"one\ntwo\nthr")
+    chunks = read_chunks(read, size=10)
+    assert next(chunks) == [b"one", b"two"]
+    os.write(write, b"ee\n\n" + b"x" * (LONGEST_LINE - 9))
+    assert next(chunks) == [b"three", b""]
+    os.write(write, b"y" * 50 + b"\nend")
+    os.close(write)
+    (last,) = chunks
+    assert [len(line) for line in last] == [LONGEST_LINE + 1, 3]
+    os.close(read)
+
+
+def test_chunks_are_bounded(tmp_path):
+    (tmp_path / "input").write_bytes(b"a\n" * 25)
+    with open(tmp_path / "input") as file:
+        sizes = [len(chunk) for chunk in read_chunks(file.fileno(), size=10)]
+    assert sizes == [10, 10, 5]
+
+
+def test_lines_are_answered_in_their_order():
+    lines = [b"x" * n for n in (3, 1, 4, 1, 5, 9, 2, 6)]
+    batches = []
+
+    def length(texts):
+        batches.append(texts.numpy().tolist())
+        return {"length": tf.strings.length(texts)}
+
+    results = map_lines(length, lines, batch_size=3)
+    assert [r["length"] for r in results] == [len(line) for line in lines]
+    assert batches[0] == [lines[5], lines[7], lines[4]]

@@ -1,0 +1,104 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+
+from kseq import cli
+from tests.commands.some_lines import SOURCES, lines_of
+
+
+def test_one_line_for_one_line(run, predict):
+    answers, notes = predict(run, lines_of(SOURCES))
+    assert len(answers) == len(SOURCES)
+    assert answers[1] == ""
+    assert notes == ""
+    for source, answer in zip(SOURCES, answers, strict=True):
+        assert predict(run, source.encode() + b"\n")[0] == [answer]
+
+
+def test_lines_end_at_newlines_only(run, predict):
+    text = "a\u2028b\r\nb\x85\x0b\x00c\n\ufeff\n\xa0".encode() + b"\xff\xfe"
+    answers, _ = predict(run, text)
+    assert len(answers) == 4
+    assert predict(run, text.replace(b"\r", b""))[0] == answers
+    assert predict(run, b"\xef\xbb\xbf" + text)[0] == answers
+
+
+def test_scores_and_n_best_stand_in_columns(run, predict):
+    plain, _ = predict(run, lines_of(SOURCES))
+    answers, _ = predict(run, lines_of(SOURCES), "--n-best", "2", "--scores")
+    rows = [answer.split("\t") for answer in answers]
+    assert [row[1] for row in rows] == plain
+    for score, _, next_score, _ in (row for row in rows if len(row) == 4):
+        assert float(score) >= float(next_score)
+    assert rows[1][0] == "0.0000"
+
+    _, message = predict(run, b"a\n", "--n-best", "9", code=2)
+    assert "needs as wide a beam" in message
+
+
+def test_json_of_a_run_and_of_its_export(run, export, predict):
+    options = ("--n-best", "3", "--json", "--attention")
+    answers, _ = predict(run, lines_of(SOURCES), *options)
+    exported, _ = predict(export, lines_of(SOURCES), *options)
+    assert [json.loads(answer)["text"] for answer in answers] == [
+        json.loads(answer)["text"] for answer in exported
+    ]
+
+    record = json.loads(answers[0])
+    assert record["hypotheses"][0] == {
+        "text": record["text"],
+        "score": record["score"],
+    }
+    attention = record["attention"]
+    weights = np.array(attention["weights"])
+    assert weights.shape == (
+        len(attention["target_tokens"]),
+        len(attention["source_tokens"]),
+    )
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-4)
+
+    (only,), _ = predict(run, b"a\n", "--json")
+    assert json.loads(only).keys() == {"text", "score"}
+
+
+def test_a_line_of_two_megabytes_is_cut_and_told(run, predict):
+    """A7."""
+    text = b"a b\n" + b"a b c " * 350_000 + b"\nc\n"
+    answers, notes = predict(run, text, "--beam-size", "1")
+    assert len(answers) == 3
+    assert notes == "line 2 is too long; its end was left out.\n"
+    assert predict(run, b"c\n", "--beam-size", "1")[0] == answers[2:]
+
+
+def test_answers_do_not_wait_for_the_end_and_a_reader_may_leave(run):
+    """D6, and what `kseq predict` is to a conversation."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "kseq.cli", "predict", run, "--beam-size=1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdin.write(b"a b c\n")
+        process.stdin.flush()
+        assert process.stdout.readline().endswith(b"\n")
+        process.stdout.close()
+        process.stdin.write(b"a\n")
+        process.stdin.close()
+        notes = process.stderr.read()
+    assert process.returncode == 0
+    assert b"Broken" not in notes
+    assert b"Traceback" not in notes
+
+
+def test_control_c_is_130(run, monkeypatch):
+    read, write = os.pipe()
+    with open(read) as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        assert cli.main(["predict", str(run)]) == 130
+    os.close(write)
