@@ -34,7 +34,7 @@ class Transformer(ExactModel):
         model_dim: int, D, a multiple of `num_heads`.
         ffn_dim: int, width of the hidden layer of the feed-forward network.
         num_heads: int, N.
-        dropout: float, on the embeddings and on what each sublayer adds.
+        dropout: float, on embeddings and on what each sublayer adds.
         attention_dropout: float, on the attention weights.
         norm: "pre" or "post".
         positions: "sinusoidal" or "learned".
@@ -54,12 +54,11 @@ class Transformer(ExactModel):
         logits, (B, T, V) float32: row t is for the token after target t.
 
     Raises:
-        ValueError: for sizes that do not fit each other.
+        ValueError: if an argument does not fit the others.
 
     Example:
         >>> model = Transformer(
-        ...     source_vocab_size=20, target_vocab_size=30,
-        ...     num_encoder_layers=1, num_decoder_layers=1,
+        ...     20, 30, num_encoder_layers=1, num_decoder_layers=1,
         ...     model_dim=8, ffn_dim=16, num_heads=2,
         ... )
         >>> source = np.array([[5, 6, 7, 3]])
@@ -225,12 +224,8 @@ class Transformer(ExactModel):
         """What decoding starts from. (B, S) int -> state."""
         memory_mask = padding_mask(source_ids)
         memory = self._encode(source_ids, memory_mask)
-        shape = (
-            ops.shape(source_ids)[0],
-            self.num_heads,
-            0,
-            self.model_dim // self.num_heads,
-        )
+        heads, key_dim = self.num_heads, self.model_dim // self.num_heads
+        shape = (ops.shape(source_ids)[0], heads, 0, key_dim)
         empty = ops.zeros(shape, dtype=self.compute_dtype)
         return {
             "memory": {
@@ -250,7 +245,6 @@ class Transformer(ExactModel):
         memory, caches = state["memory"], state["caches"]
         length = ops.shape(caches[0]["key"])[2]
         x = self._embed_target(token_ids[:, None], start=length)
-
         grown = []
         for layer, cache, projected in zip(
             self.decoder_blocks, caches, memory["projected"], strict=True
