@@ -34,3 +34,10 @@ def seed():
     print(f"seed={value}")
     keras.utils.set_random_seed(value)
     return value
+
+
+@pytest.fixture(scope="session")
+def two_devices():
+    # One for all tests. Strategies of one process number their collective
+    # operations alike, and the second would find the shapes of the first.
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])

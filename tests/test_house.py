@@ -26,7 +26,10 @@ ARROWS = {
         ("decoding", "ops"),
         ("tensorflow", "tensorflow_text", "keras", "google"),
     ),
-    "recipes": (("models", "data", "training", "serving"), ("keras",)),
+    "recipes": (
+        ("layers", "models", "data", "training", "serving"),
+        ("keras",),
+    ),
 }
 EVERYWHERE = ("kseq", "control_tokens", "user_error")
 EXCEPTIONS = {

@@ -5,8 +5,7 @@ import tensorflow as tf
 from kseq.commands.line_batches import map_lines
 from kseq.commands.open_translator import open_run
 from kseq.control_tokens import END, PAD
-from kseq.data import ParallelText
-from kseq.data.batches import _shifted
+from kseq.data import ParallelText, shifted
 from kseq.decoding import sequence_scores
 
 
@@ -34,7 +33,7 @@ def _scoring_function(translator):
     @tf.function(input_signature=[text, text], autograph=False)
     def score(source, target):
         source_ids = ids(translator.source_tokenizer, source)
-        inputs, labels, sample_weight = _shifted(
+        inputs, labels, sample_weight = shifted(
             source_ids, ids(translator.target_tokenizer, target)
         )
         scores = sequence_scores(

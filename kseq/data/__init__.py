@@ -1,4 +1,8 @@
-from kseq.data.batches import evaluation_batches, training_batches
+from kseq.data.batches import (
+    evaluation_batches,
+    shifted,
+    training_batches,
+)
 from kseq.data.corpus import Corpus, read_corpus
 from kseq.data.data_error import DataError
 from kseq.data.parallel_text import ParallelText, TextReport, count_overlap
@@ -13,5 +17,6 @@ __all__ = [
     "count_overlap",
     "evaluation_batches",
     "read_corpus",
+    "shifted",
     "training_batches",
 ]

@@ -171,7 +171,7 @@ def _batched(examples, batch_tokens, max_length=None):
         examples.group_by_window(
             lambda key, *_: key, batch, window_size_func=rows
         )
-        .map(_shifted)
+        .map(shifted)
         .prefetch(2)
         .with_options(options)
     )
@@ -195,8 +195,8 @@ def _padded(lengths):
     return (lengths + steps - 1) // steps * steps
 
 
-def _shifted(source_ids, labels):
-    """(B, S) and (B, T), both with END -> what `model.fit` takes."""
+def shifted(source_ids, labels):
+    """Teacher forcing: (B, S) and (B, T), both with END, to a batch."""
     starts = tf.fill([tf.shape(labels)[0], 1], START)
     target_ids = tf.concat([starts, labels[:, :-1]], axis=1)
     target_ids = tf.where(target_ids == END, PAD, target_ids)

@@ -121,7 +121,7 @@ def test_micro_batches_change_nothing(parts):
 
 @pytest.mark.parametrize("sizes", [[6, 6, 6, 6, 6], [4, 6, 5], [3, 6, 1]])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_two_devices_equal_one(sizes, parts):
+def test_two_devices_equal_one(sizes, parts, two_devices):
     """B5: also where a batch is uneven, or leaves a device without a row."""
 
     def settings():
@@ -136,8 +136,7 @@ def test_two_devices_equal_one(sizes, parts):
 
     history, weights = train(same_start(tiny_model()), sizes, **settings())
 
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    with strategy.scope():
+    with two_devices.scope():
         model = same_start(tiny_model())
         two, two_weights = train(model, sizes, **settings())
 

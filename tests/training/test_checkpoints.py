@@ -142,10 +142,10 @@ def test_a_broken_checkpoint_is_passed_over(tmp_path, damage):
 
 
 @pytest.mark.parametrize("kind", ["distributed", "generated"])
-def test_data_without_a_position_are_saved_without(tmp_path, kind):
+def test_data_without_a_position_are_saved_without(tmp_path, kind, two_devices):
     if kind == "distributed":
         data = make_data()
-        with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+        with two_devices.scope():
             model = make_model()
     else:
         spec = (tf.TensorSpec((8,)), tf.TensorSpec(()))
