@@ -9,7 +9,7 @@ demo: $(INSTALLED)
 	$(PYTHON) recipes/translate_lstm.py
 
 test: $(INSTALLED)
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(INSTALLED)
 	$(PYTHON) -m ruff check

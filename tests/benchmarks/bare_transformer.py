@@ -54,9 +54,10 @@ class BareTransformer:
         return loss
 
     def logits(self, source, target):
-        source_mask = (source != 0)[:, None, None, :]
+        source_mask = tf.cast(source == 0, tf.float32)[:, None, None] * -1e30
         length = tf.shape(target)[1]
-        causal = tf.linalg.band_part(tf.ones((length, length), tf.bool), -1, 0)
+        past = tf.linalg.band_part(tf.ones((length, length)), -1, 0)
+        causal = (1 - past) * -1e30
         x = self._embed(source)
         for attention, ffn in self.encoder:
             x += self._attend(attention, x, None, source_mask)
@@ -69,7 +70,10 @@ class BareTransformer:
             y += self._feed(ffn, y)
         y = self._normalize(self.norms[1], y)
         embedding = tf.cast(self.embedding, self.dtype)
-        return tf.cast(tf.matmul(y, embedding, transpose_b=True), tf.float32)
+        rows = tf.reshape(y, (-1, self.dim))
+        logits = tf.matmul(rows, embedding, transpose_b=True)
+        shape = (*tf.unstack(tf.shape(target)), self.vocab_size)
+        return tf.reshape(tf.cast(logits, tf.float32), shape)
 
     def _weight(self, *shape):
         scale = shape[-1] ** -0.5
@@ -112,10 +116,13 @@ class BareTransformer:
     def _drop(self, x):
         return tf.nn.dropout(x, self.dropout)
 
-    def _apply(self, dense, x):
-        kernel, bias = dense
-        return tf.matmul(x, tf.cast(kernel, self.dtype)) + tf.cast(
-            bias, self.dtype
+    def _apply(self, dense, x, activation=tf.identity):
+        """On rows: so TensorFlow fuses product, bias and activation."""
+        kernel, bias = (tf.cast(part, self.dtype) for part in dense)
+        rows = tf.reshape(x, (-1, kernel.shape[0]))
+        rows = activation(tf.nn.bias_add(tf.matmul(rows, kernel), bias))
+        return tf.reshape(
+            rows, (*tf.unstack(tf.shape(x))[:-1], kernel.shape[1])
         )
 
     def _normalize(self, norm, x):
@@ -127,7 +134,7 @@ class BareTransformer:
 
     def _feed(self, ffn, x):
         norm, first, second = ffn
-        hidden = tf.nn.relu(self._apply(first, self._normalize(norm, x)))
+        hidden = self._apply(first, self._normalize(norm, x), tf.nn.relu)
         return self._drop(self._apply(second, hidden))
 
     def _attend(self, attention, x, memory, mask):
@@ -138,9 +145,9 @@ class BareTransformer:
         else:
             (q,) = self._heads(self._apply(projections[0], x), 1)
             k, v = self._heads(self._apply(projections[1], memory), 2)
+        q *= tf.cast(q.shape[-1] ** -0.5, self.dtype)
         energies = tf.matmul(q, k, transpose_b=True)
-        energies = tf.cast(energies, tf.float32) * (q.shape[-1] ** -0.5)
-        weights = tf.nn.softmax(tf.where(mask, energies, -1e30))
+        weights = tf.nn.softmax(tf.cast(energies, tf.float32) + mask)
         context = tf.matmul(tf.cast(weights, self.dtype), v)
         context = tf.reshape(tf.transpose(context, (0, 2, 1, 3)), tf.shape(x))
         return self._drop(self._apply(output, context))

@@ -173,26 +173,6 @@ def test_an_empty_source_is_finite():
     assert np.isfinite(logits(build(), source, target)).all()
 
 
-def learn(model, batches, steps):
-    model.compile(keras.optimizers.Adam(0.003), clip_norm=1.0)
-    model.fit(
-        batches, steps_per_epoch=steps, epochs=1, verbose=0, shuffle=False
-    )
-
-
-def test_overfits_one_batch(seed):
-    import tensorflow as tf
-
-    source, target = sentences(batch=8)
-    labels = np.roll(target, -1, axis=1)
-    labels[:, -1] = END
-    inputs = {"source_ids": source, "target_ids": target}
-    batch = (inputs, labels, np.ones(labels.shape, "float32"))
-    model = build()
-    learn(model, tf.data.Dataset.from_tensors(batch).repeat(), 150)
-    assert (logits(model, *inputs.values()).argmax(-1) == labels).all()
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.control_tokens import END, PAD, START
 from kseq.layers import BahdanauAttention, LuongAttention
-from kseq.models import LSTMSeq2Seq
+from kseq.models import LSTMSeq2Seq, Transformer
 
 
 def batch_of(task, size, length, vocab_size=14):
@@ -20,7 +20,12 @@ def batch_of(task, size, length, vocab_size=14):
     return inputs, target[:, 1:], (target[:, 1:] != PAD).astype("float32")
 
 
-def learner(attention, units=32, **wiring):
+def compiled(model, rate):
+    model.compile(keras.optimizers.Adam(rate), clip_norm=1.0)
+    return model
+
+
+def lstm(attention, units=32, **wiring):
     model = LSTMSeq2Seq(
         source_vocab_size=14,
         target_vocab_size=14,
@@ -29,8 +34,37 @@ def learner(attention, units=32, **wiring):
         attention=attention,
         **wiring,
     )
-    model.compile(keras.optimizers.Adam(0.01), clip_norm=1.0)
-    return model
+    return compiled(model, rate=0.01)
+
+
+def transformer(**settings):
+    model = Transformer(
+        source_vocab_size=14,
+        target_vocab_size=14,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        model_dim=32,
+        ffn_dim=64,
+        num_heads=4,
+        **settings,
+    )
+    return compiled(model, rate=0.003)
+
+
+MODELS = {
+    "Bahdanau": lambda: lstm(
+        BahdanauAttention(units=32), units=64, order="bahdanau"
+    ),
+    "Luong": lambda: lstm(LuongAttention("general"), units=64),
+    "input feeding": lambda: lstm(
+        LuongAttention("scaled_dot"), units=64, input_feeding=True
+    ),
+    "pre-norm": transformer,
+    "post-norm": lambda: transformer(norm="post"),
+    "learned positions": lambda: transformer(
+        positions="learned", max_length=16
+    ),
+}
 
 
 def right_answers(model, task, length, size=200):
@@ -47,19 +81,25 @@ def right_answers(model, task, length, size=200):
 
 
 @pytest.mark.parametrize(
-    "wiring", [{"order": "bahdanau"}, {"input_feeding": True}]
+    "make_model",
+    [
+        lambda: lstm(BahdanauAttention(units=16), order="bahdanau"),
+        lambda: lstm(BahdanauAttention(units=16), input_feeding=True),
+        transformer,
+    ],
+    ids=["Bahdanau", "input feeding", "Transformer"],
 )
-def test_overfits_one_batch(seed, wiring):
-    model = learner(BahdanauAttention(units=16), **wiring)
+def test_overfits_one_batch(seed, make_model):
+    model = make_model()
     batch = batch_of(np.sort, size=8, length=4)
-    for _ in range(80):
+    for _ in range(100):
         report = model.train_on_batch(*batch, return_dict=True)
 
     assert report["loss"] < 0.1
 
 
 def test_learns_to_reverse(seed):
-    model = learner(LuongAttention("general"), input_feeding=True)
+    model = lstm(LuongAttention("general"), input_feeding=True)
     for _ in range(200):
         model.train_on_batch(*batch_of(np.flip, size=64, length=5))
 
@@ -68,17 +108,10 @@ def test_learns_to_reverse(seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [np.copy, np.flip, np.sort])
-@pytest.mark.parametrize(
-    "attention, wiring",
-    [
-        (BahdanauAttention(units=32), {"order": "bahdanau"}),
-        (LuongAttention("general"), {}),
-        (LuongAttention("scaled_dot"), {"input_feeding": True}),
-    ],
-)
-def test_learns(seed, attention, wiring, task):
-    model = learner(attention, units=64, **wiring)
-    for _ in range(800):
+@pytest.mark.parametrize("make_model", MODELS.values(), ids=MODELS)
+def test_learns(seed, make_model, task):
+    model = make_model()
+    for _ in range(1000):
         model.train_on_batch(*batch_of(task, size=64, length=8))
 
     assert right_answers(model, task, length=8) > 0.9

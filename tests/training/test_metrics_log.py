@@ -1,0 +1,95 @@
+import json
+import math
+
+import keras
+import pytest
+
+from kseq.training import MetricsLog, RunDirectory
+
+
+class Model:
+    """What the callback reads of a model: its optimizer."""
+
+    def __init__(self):
+        self.optimizer = keras.optimizers.SGD(0.25)
+
+
+def running_means(steps):
+    """What Keras reports after each of (loss, tokens, padding, norm)."""
+    for count in range(1, len(steps) + 1):
+        seen = steps[:count]
+        tokens = sum(t for _, t, _, _ in seen)
+        loss = sum(part * t for part, t, _, _ in seen) / tokens
+        yield {
+            "loss": loss,
+            "perplexity": math.exp(loss),
+            "accuracy": 1 / loss,
+            "tokens": tokens / count,
+            "padding": sum(p for _, _, p, _ in seen) / count,
+            "gradient_norm": sum(n for _, _, _, n in seen) / count,
+        }
+
+
+def record(tmp_path, steps, every, epoch_logs=None):
+    run = RunDirectory(tmp_path)
+    log = MetricsLog(run, total_steps=len(steps), every=every)
+    log.set_model(Model())
+    log.on_train_begin()
+    log.on_epoch_begin(0)
+    for batch, logs in enumerate(running_means(steps)):
+        log.model.optimizer.iterations.assign(batch + 1)
+        log.on_train_batch_end(batch, logs)
+    log.on_epoch_end(0, epoch_logs or {})
+    log.on_train_end()
+    return [json.loads(line) for line in run.metrics.read_text().splitlines()]
+
+
+STEPS = [
+    (4.0, 10, 0.5, 1.0),
+    (2.0, 30, 0.1, 3.0),
+    (1.0, 20, 0.2, 5.0),
+    (3.0, 60, 0.4, 9.0),
+]
+
+
+def test_each_line_is_about_its_own_steps(tmp_path):
+    first, second = record(tmp_path, STEPS, every=2)
+    assert first["step"] == 2
+    assert first["loss"] == pytest.approx((40 + 60) / 40)
+    assert first["gradient_norm"] == pytest.approx(2)
+    assert first["padding"] == pytest.approx(0.3)
+    assert second["step"] == 4
+    assert second["loss"] == pytest.approx((20 + 180) / 80)
+    assert second["perplexity"] == pytest.approx(math.exp(2.5))
+    assert second["gradient_norm"] == pytest.approx(7)
+    assert second["padding"] == pytest.approx(0.3)
+    assert second["learning_rate"] == 0.25
+    assert second["tokens_per_second"] > 0
+
+
+def test_validation_has_a_line_of_its_own(tmp_path):
+    *_, last = record(tmp_path, STEPS, 2, {"loss": 1.0, "val_bleu": 12.5})
+    assert last == {"step": 4, "val_bleu": 12.5}
+
+
+def test_lines_for_a_pipe(tmp_path, capsys):
+    record(tmp_path, STEPS, 2, {"val_bleu": 12.5})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines] == ["2/4", "4/4", "4/4"]
+    assert "loss 2.5 " in lines[0]
+    assert lines[-1].endswith("val_bleu 12.5")
+
+
+def test_a_resumed_run_adds_to_what_is_there(tmp_path):
+    assert len(record(tmp_path, STEPS, every=2)) == 2
+    assert len(record(tmp_path, STEPS, every=2)) == 4
+
+
+def test_tensorboard_has_the_same_numbers(tmp_path):
+    from tensorboard.backend.event_processing import event_accumulator
+
+    [line] = record(tmp_path, STEPS, every=4)
+    events = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    names = {f"train/{name}" for name in line} - {"train/step"}
+    assert names == set(events.Tags()["tensors"])
