@@ -6,7 +6,6 @@ do not wait for TensorFlow.
 """
 
 import argparse
-import contextlib
 import importlib
 import os
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import kseq
 from kseq.commands.model_path import existing_file, model_path, run_path
+from kseq.quiet_stderr import quiet_stderr
 from kseq.user_error import UserError
 
 
@@ -21,7 +21,7 @@ def main(arguments=None):
     """Runs a command and gives back its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        with _quiet_stderr():
+        with quiet_stderr():
             command = importlib.import_module(
                 f"kseq.commands.{options.command}"
             )
@@ -207,19 +207,6 @@ def _at_least(least):
         return value
 
     return number
-
-
-@contextlib.contextmanager
-def _quiet_stderr():
-    """Hides what TensorFlow's C++ has to say whenever it is imported."""
-    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nothing)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,22 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import secrets
 
-import keras
 import pytest
 
-if keras.backend.backend() == "tensorflow":
-    import tensorflow as tf
+from kseq.quiet_stderr import quiet_stderr
 
-    # Two devices on any machine, for tests with MirroredStrategy.
-    tf.config.set_logical_device_configuration(
-        tf.config.list_physical_devices("CPU")[0],
-        [tf.config.LogicalDeviceConfiguration()] * 2,
-    )
+with quiet_stderr():
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        # Two devices on any machine, for tests with MirroredStrategy.
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0],
+            [tf.config.LogicalDeviceConfiguration()] * 2,
+        )
+        tf.config.list_logical_devices()
 
 
 @pytest.fixture(autouse=True)

@@ -96,9 +96,13 @@ def test_answers_do_not_wait_for_the_end_and_a_reader_may_leave(run):
 
 
 def test_control_c_is_130(run, monkeypatch):
+    # A process of pytest-xdist ignores Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     read, write = os.pipe()
     with open(read) as file:
         monkeypatch.setattr(sys, "stdin", file)
-        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        press = (threading.main_thread().ident, signal.SIGINT)
+        threading.Timer(1, signal.pthread_kill, press).start()
         assert cli.main(["predict", str(run)]) == 130
     os.close(write)
+    signal.signal(signal.SIGINT, before)
