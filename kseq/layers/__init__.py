@@ -1,5 +1,6 @@
 from kseq.layers.attention_decoder import AttentionDecoder
 from kseq.layers.bahdanau_attention import BahdanauAttention
+from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.location_attention import LocationAttention
 from kseq.layers.luong_attention import LuongAttention
@@ -14,6 +15,7 @@ from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
 __all__ = [
     "AttentionDecoder",
     "BahdanauAttention",
+    "Dropout",
     "LayerNormalization",
     "LearnedPositionalEmbedding",
     "LocationAttention",

@@ -5,6 +5,7 @@ import functools
 import keras
 from keras import ops
 
+from kseq.layers.dropout import Dropout
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import fold_hypotheses, unfold_hypotheses
 
@@ -119,7 +120,7 @@ class AttentionDecoder(keras.layers.Layer):
             self.output_projection = dense(
                 units, activation="tanh", name="output_projection"
             )
-        self.output_dropout = keras.layers.Dropout(
+        self.output_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="output_dropout"
         )
 

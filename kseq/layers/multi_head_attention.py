@@ -5,6 +5,7 @@ import functools
 import keras
 from keras import ops
 
+from kseq.layers.dropout import Dropout
 from kseq.ops import (
     causal_mask,
     fold_hypotheses,
@@ -106,7 +107,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.use_bias = use_bias
         self.window = window
 
-        self.weights_dropout = keras.layers.Dropout(
+        self.weights_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="weights_dropout"
         )
 

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.dropout import Dropout
 from kseq.ops import lstm_step
 
 
@@ -72,7 +73,7 @@ class RecurrentStack(keras.layers.Layer):
             )
             for i in range(num_layers)
         ]
-        self.dropout_layer = keras.layers.Dropout(
+        self.dropout_layer = Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 

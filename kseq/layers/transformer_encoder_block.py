@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.multi_head_attention import MultiHeadAttention
 
@@ -98,7 +99,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.ffn_norm = LayerNormalization(
             dtype=self.dtype_policy, name="ffn_norm"
         )
-        self.residual_dropout = keras.layers.Dropout(
+        self.residual_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="residual_dropout"
         )
 

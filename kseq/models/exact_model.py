@@ -5,7 +5,7 @@ import itertools
 import keras
 from keras import ops
 
-from kseq.ops import cross_entropy
+from kseq.models.cross_entropy import cross_entropy
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -137,16 +137,17 @@ class ExactModel(keras.Model):
 
         replica = tf.distribute.get_replica_context()
         sums, gradients = replica.all_reduce("SUM", totals)
-        gradients = [g / tf.maximum(sums["weight"], 1.0) for g in gradients]
-        norm = tf.linalg.global_norm(gradients)
+        factor = 1 / tf.maximum(sums["weight"], 1.0)
+        norm = tf.linalg.global_norm(gradients) * factor
         if self.clip_norm is not None:
-            gradients, _ = tf.clip_by_global_norm(
-                gradients, self.clip_norm * scale, use_norm=norm
-            )
+            limit = self.clip_norm * scale
+            factor *= tf.where(tf.math.is_finite(norm), limit, norm)
+            factor /= tf.maximum(norm, limit)
 
         # Keras will add the gradients of the replicas once more.
+        factor /= replica.num_replicas_in_sync
         self.optimizer.apply(
-            [g / replica.num_replicas_in_sync for g in gradients],
+            [gradient * factor for gradient in gradients],
             self.trainable_variables,
         )
         self._gradient_norm.update_state(norm / scale)

@@ -3,7 +3,7 @@
 import keras
 from keras import layers, ops
 
-from kseq.layers import AttentionDecoder
+from kseq.layers import AttentionDecoder, Dropout
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
 
@@ -145,9 +145,7 @@ class LSTMSeq2Seq(ExactModel):
             dtype=policy,
             name="decoder",
         )
-        self.dropout_layer = layers.Dropout(
-            dropout, dtype=policy, name="dropout"
-        )
+        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.projection = layers.Dense(
             embedding_dim if tie_embeddings else target_vocab_size,
             use_bias=not tie_embeddings,

@@ -4,6 +4,7 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import (
+    Dropout,
     LayerNormalization,
     LearnedPositionalEmbedding,
     SinusoidalPositionalEncoding,
@@ -39,8 +40,7 @@ class Transformer(ExactModel):
         norm: "pre" or "post".
         positions: "sinusoidal" or "learned".
         max_length: int, longest sequence that learned positions can hold.
-        share_embeddings: bool, one embedding for source and target, which
-            then have one vocabulary.
+        share_embeddings: bool, one embedding for both vocabularies, then one.
         tie_output: bool, the target embedding is the output projection too.
         window: int or None. Self-attention sees `window` positions each way.
         dtype: dtype policy or its name.
@@ -157,7 +157,7 @@ class Transformer(ExactModel):
             )
         self.source_positions = position_layer("source_positions")
         self.target_positions = position_layer("target_positions")
-        self.embedding_dropout = layers.Dropout(
+        self.embedding_dropout = Dropout(
             dropout, dtype=policy, name="embedding_dropout"
         )
         self.encoder_blocks = [

@@ -100,11 +100,14 @@ def with_keras_attention(dtype):
 
 
 def text(folder):
-    """Sentences of 14 or 15 words, of 7,000 words: 16 tokens with END."""
+    """Sentences of 14 or 15 words, of 3,000 words: up to 16 tokens."""
     draw = random.Random(0)
-    words = ["".join(draw.choices("abcdefghijklm", k=5)) for _ in range(7000)]
+    words = ["".join(draw.choices("abcdefghijklm", k=5)) for _ in range(3000)]
     for name in ("source", "target"):
-        lines = [" ".join(draw.choices(words, k=3)) for _ in range(20_000)]
+        lines = [
+            " ".join(draw.choices(words, k=draw.choice((14, 15))))
+            for _ in range(20_000)
+        ]
         (folder / name).write_text("\n".join(lines) + "\n")
     return ParallelText(folder / "source", folder / "target")
 
