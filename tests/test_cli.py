@@ -1,6 +1,5 @@
 import subprocess
 import sys
-import time
 
 from kseq import cli
 
@@ -8,8 +7,9 @@ from kseq import cli
 def test_help_and_errors_do_without_tensorflow(tmp_path):
     program = (
         "import sys; from kseq import cli\n"
+        "heavy = {'tensorflow', 'keras', 'numpy', 'matplotlib'}\n"
         "try: cli.main(sys.argv[1:])\n"
-        "finally: assert not {'tensorflow', 'keras'} & sys.modules.keys()"
+        "finally: assert not heavy & sys.modules.keys()"
     )
     for arguments, code in [
         (["--help"], 0),
@@ -17,14 +17,12 @@ def test_help_and_errors_do_without_tensorflow(tmp_path):
         (["predict", tmp_path], 2),
         (["recipes"], None),
     ]:
-        start = time.perf_counter()
         done = subprocess.run(
             [sys.executable, "-c", program, *arguments],
             capture_output=True,
             text=True,
         )
         assert done.returncode == (code or 0), done.stderr
-        assert time.perf_counter() - start < 3  # 0.1 where nothing else runs
 
 
 def test_recipes_are_listed_and_copied(tmp_path, monkeypatch, capfd):

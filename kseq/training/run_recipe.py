@@ -35,3 +35,5 @@ def run_recipe(main, config, without_files):
             raise
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:  # outside `fit`, where Checkpoints catches it
+        sys.exit(130)

@@ -1,0 +1,66 @@
+import dataclasses
+import sys
+
+import pytest
+
+from kseq.training import run_recipe
+from kseq.user_error import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Does nothing."""
+
+    train: tuple[str, ...] = ()
+    steps: int = 10
+
+
+@pytest.fixture
+def run(monkeypatch):
+    def run(main, *words):
+        monkeypatch.setattr(sys, "argv", ["recipe", *words])
+        monkeypatch.setattr(sys.modules["__main__"], "__doc__", "A recipe.")
+        run_recipe(main, Config(), without_files=Config(steps=3))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words, config",
+    [
+        ((), Config(steps=3)),
+        (("--steps", "5"), Config(steps=5)),
+        (("--train", "a", "b"), Config(train=("a", "b"), steps=10)),
+        (("--train=a", "--steps=5"), Config(train=("a",), steps=5)),
+    ],
+)
+def test_files_decide_on_the_defaults(run, words, config):
+    configs = []
+    run(configs.append, *words)
+    assert configs == [config]
+
+
+@pytest.mark.parametrize(
+    "error, code, message",
+    [
+        (UserError("No such file."), 2, "error: No such file.\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_exit_codes(run, capsys, error, code, message):
+    def main(config):
+        raise error
+
+    with pytest.raises(SystemExit) as stop:
+        run(main)
+    assert stop.value.code == code
+    assert capsys.readouterr().err == message
+
+
+def test_debug_keeps_the_traceback(run, monkeypatch):
+    def main(config):
+        raise UserError("No such file.")
+
+    monkeypatch.setenv("KSEQ_DEBUG", "1")
+    with pytest.raises(UserError):
+        run(main)
