@@ -82,12 +82,6 @@ def read_corpus(train=(), validation=()):
     return Corpus(rest, held_out, test=held_out)
 
 
-def dates_corpus():
-    """The built-in corpus: dates in many languages, to ISO 8601."""
-    splits = (dates(split) for split in ("train", "validation", "test"))
-    return Corpus(*map(tf.data.Dataset.from_tensor_slices, splits))
-
-
 def _parallel_text(option, paths):
     if len(paths) > 2:
         raise DataError(

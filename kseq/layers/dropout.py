@@ -61,5 +61,4 @@ class Dropout(keras.layers.Dropout):
         kept = ops.concatenate(
             [low >= dropped, high >= dropped * _DRAWS], axis=-1
         )[..., :size]
-        scale = 1 / (1 - dropped / _DRAWS)
-        return inputs * (ops.cast(kept, inputs.dtype) * scale)
+        return inputs * (ops.cast(kept, inputs.dtype) / (1 - self.rate))
