@@ -25,7 +25,7 @@ class Config:
     dropout: float = 0.4
 
     seed: int = 1
-    steps: int = 4000
+    steps: int = 3000
     evaluate_every: int = 250  # steps
     patience: int = 8  # evaluations without a better BLEU
     batch_tokens: int = 4096

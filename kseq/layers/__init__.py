@@ -1,4 +1,5 @@
 from kseq.layers.attention_decoder import AttentionDecoder
+from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.bahdanau_attention import BahdanauAttention
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
@@ -14,6 +15,7 @@ from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
 
 __all__ = [
     "AttentionDecoder",
+    "AttentionPooling",
     "BahdanauAttention",
     "Dropout",
     "LayerNormalization",
