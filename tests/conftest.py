@@ -5,6 +5,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import secrets
+import signal
 
 import pytest
 
@@ -39,6 +40,14 @@ def seed():
     print(f"seed={value}")
     keras.utils.set_random_seed(value)
     return value
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C as in a terminal: a process in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -95,9 +95,7 @@ def test_answers_do_not_wait_for_the_end_and_a_reader_may_leave(run):
     assert b"Traceback" not in notes
 
 
-def test_control_c_is_130(run, monkeypatch):
-    # A process of pytest-xdist ignores Ctrl-C.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def test_control_c_is_130(run, monkeypatch, ctrl_c):
     read, write = os.pipe()
     with open(read) as file:
         monkeypatch.setattr(sys, "stdin", file)
@@ -105,4 +103,3 @@ def test_control_c_is_130(run, monkeypatch):
         threading.Timer(1, signal.pthread_kill, press).start()
         assert cli.main(["predict", str(run)]) == 130
     os.close(write)
-    signal.signal(signal.SIGINT, before)

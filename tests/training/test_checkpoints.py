@@ -74,7 +74,7 @@ def test_a_signal_ends_the_step_and_saves(tmp_path, capsys, number, code):
     assert signal.getsignal(number) == before
 
 
-def test_a_second_signal_stops_at_once(tmp_path):
+def test_a_second_signal_stops_at_once(tmp_path, ctrl_c):
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, 4, [Signal(2, signal.SIGINT, signal.SIGINT)])
     assert steps(tmp_path) == []
