@@ -67,11 +67,10 @@ def main():
                 batches, 10 * options.steps, lambda batch: None
             )
             alone.append(speed)
-            training.append(
-                consume(ready, options.steps, lambda b: float(step(b)["loss"]))[
-                    0
-                ]
+            speed, _ = consume(
+                ready, options.steps, lambda batch: float(step(batch)["loss"])
             )
+            training.append(speed)
 
     alone, training = statistics.median(alone), statistics.median(training)
     print("target tokens per second, median")
