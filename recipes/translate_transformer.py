@@ -28,7 +28,7 @@ class Config:
     dropout: float = 0.3
 
     seed: int = 1
-    steps: int = 5000
+    steps: int = 6500
     evaluate_every: int = 250  # steps
     batch_tokens: int = 4096
     learning_rate: float = 0.005  # at its peak
