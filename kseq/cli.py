@@ -50,9 +50,9 @@ class _Parser(argparse.ArgumentParser):
 def _parser():
     parser = _Parser(
         prog="kseq",
-        description="Sequence-to-sequence models in Keras: use what a recipe "
-        "has trained. PATH is a run directory (runs/NAME) or an export "
-        "(saved_models/NAME or one of its versions).",
+        description="Sequence-to-sequence and attention models in Keras: use "
+        "what a recipe has trained. PATH is a run directory (runs/NAME) or an "
+        "export (saved_models/NAME or one of its versions).",
     )
     parser.add_argument("--version", action="version", version=kseq.__version__)
     commands = parser.add_subparsers(
@@ -61,6 +61,7 @@ def _parser():
     _add_predict(commands)
     _add_score(commands)
     _add_evaluate(commands)
+    _add_explain(commands)
     _add_export(commands)
     _add_average(commands)
     _add_inspect(commands)
@@ -97,9 +98,26 @@ def _add_score(commands):
 
 
 def _add_evaluate(commands):
-    command = _command(commands, "evaluate", "BLEU and chrF by sacreBLEU")
+    command = _command(
+        commands, "evaluate", "BLEU and chrF, or accuracy and F1, on a file"
+    )
     _add_path(command, model_path)
-    _add_two_files(command, "REFERENCE")
+    _add_two_files(command, "REFERENCE", nargs="?")
+    command.add_argument(
+        "--columns",
+        nargs=2,
+        default=("label", "text"),
+        metavar=("LABEL", "TEXT"),
+        help="names of both in the SOURCE of a classifier",
+    )
+    _add_search(command)
+
+
+def _add_explain(commands):
+    command = _command(
+        commands, "explain", "a page of what decided on each line of input"
+    )
+    _add_path(command, model_path)
     _add_search(command)
 
 
@@ -149,9 +167,11 @@ def _add_path(command, type):
     command.add_argument("path", type=type, metavar="PATH")
 
 
-def _add_two_files(command, second):
+def _add_two_files(command, second, nargs=None):
     command.add_argument("source", type=existing_file, metavar="SOURCE")
-    command.add_argument(second.lower(), type=existing_file, metavar=second)
+    command.add_argument(
+        second.lower(), type=existing_file, metavar=second, nargs=nargs
+    )
 
 
 def _add_search(command):

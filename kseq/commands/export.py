@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kseq.commands.open_translator import open_run
+from kseq.commands.open_model import open_run
 from kseq.serving import export
 
 

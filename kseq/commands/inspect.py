@@ -44,6 +44,8 @@ def _facts_of_run(run):
     ):
         if path.is_file():
             yield name, Tokenizer.load(path).vocab_size
+    if run.documents.is_file():
+        yield from read_json(run.documents).items()
     yield from read_json(run.config).items()
     yield from read_json(run.environment).items()
 

@@ -1,11 +1,11 @@
 """kseq predict: standard input to standard output, a line for a line."""
 
-import json
-import math
 import sys
 
-from kseq.commands.line_batches import LONGEST_LINE, map_lines, read_chunks
-from kseq.commands.open_translator import open_translator
+from kseq.commands.label_lines import label_lines
+from kseq.commands.open_model import is_classifier, open_model
+from kseq.commands.read_chunks import LONGEST_LINE, read_chunks
+from kseq.commands.translate_lines import translate_lines
 from kseq.user_error import UserError
 
 _CHUNK = 16  # batches, among which lines are sorted by length
@@ -15,87 +15,19 @@ def run(options):
     """Answers until the input ends."""
     if options.attention and not options.json:
         raise UserError("--attention needs --json.")
-    translator = open_translator(options)
+    model = open_model(options)
+    answer = label_lines if is_classifier(model) else translate_lines
     number = 0
     for lines in read_chunks(
         sys.stdin.fileno(), size=_CHUNK * options.batch_size
     ):
-        answers = _answer(translator, lines, options)
-        for line, answer in zip(lines, answers, strict=True):
+        answers = answer(model, lines, options)
+        for line, (text, is_cut) in zip(lines, answers, strict=True):
             number += 1
-            if answer["truncated"] or len(line) > LONGEST_LINE:
+            if is_cut or len(line) > LONGEST_LINE:
                 print(
                     f"line {number} is too long; its end was left out.",
                     file=sys.stderr,
                 )
-            sys.stdout.buffer.write(_formatted(answer, options) + b"\n")
+            sys.stdout.buffer.write(text + b"\n")
         sys.stdout.buffer.flush()
-
-
-def _answer(translator, lines, options):
-    """A dict of arrays for each line."""
-    functions = [translator.translate]
-    if options.n_best > 1:
-        functions.append(translator.n_best)
-    if options.attention:
-        functions.append(translator.explain)
-
-    def answer(text):
-        return {k: v for f in functions for k, v in f(text).items()}
-
-    answers = map_lines(answer, lines, batch_size=options.batch_size)
-    if options.n_best > 1 and len(answers[0]["texts"]) < options.n_best:
-        raise UserError(
-            f"--n-best {options.n_best} needs as wide a beam; this one is "
-            f"{len(answers[0]['texts'])}."
-        )
-    return answers
-
-
-def _formatted(answer, options):
-    hypotheses = _hypotheses(answer, options.n_best)
-    if options.json:
-        return _as_json(answer, hypotheses, options)
-    has_columns = options.scores or options.n_best > 1
-    columns = []
-    for text, score in hypotheses:
-        if options.scores:
-            columns.append(b"%.4f" % score)
-        columns.append(text.replace(b"\t", b" ") if has_columns else text)
-    return b"\t".join(columns)
-
-
-def _hypotheses(answer, count):
-    """(text, score) of the best `count`; a text never ends its line."""
-    pairs = [(answer["text"], answer["score"])]
-    if count > 1:
-        pairs = zip(answer["texts"], answer["scores"], strict=True)
-    real = [pair for pair in pairs if math.isfinite(pair[1])][:count]
-    return [(text.replace(b"\n", b" "), float(score)) for text, score in real]
-
-
-def _as_json(answer, hypotheses, options):
-    parts = [
-        {"text": text.decode("utf-8", "replace"), "score": round(score, 6)}
-        for text, score in hypotheses
-    ]
-    record = dict(parts[0])
-    if options.n_best > 1:
-        record["hypotheses"] = parts
-    if options.attention:
-        record["attention"] = _attention(answer)
-    return json.dumps(record, ensure_ascii=False).encode("utf-8")
-
-
-def _attention(answer):
-    """The tokens on both sides and a row of weights for each target token."""
-    source, target = (
-        [token.decode("utf-8", "replace") for token in answer[name] if token]
-        for name in ("source_tokens", "target_tokens")
-    )
-    weights = answer["attention"][: len(target), : len(source)]
-    return {
-        "source_tokens": source,
-        "target_tokens": target,
-        "weights": [[round(float(w), 6) for w in row] for row in weights],
-    }

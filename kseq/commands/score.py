@@ -2,18 +2,22 @@
 
 import tensorflow as tf
 
-from kseq.commands.line_batches import map_lines
-from kseq.commands.open_translator import open_run
+from kseq.commands.open_model import is_classifier, open_run
 from kseq.control_tokens import END, PAD
 from kseq.data import ParallelText, shifted
 from kseq.decoding import sequence_scores
+from kseq.training import map_lines
+from kseq.user_error import UserError
 
 
 def run(options):
     """Prints one score a line: what `predict --scores` would give it."""
     text = ParallelText(options.source, options.target)
     sources, targets = list(text.source_lines()), list(text.target_lines())
-    function = _scoring_function(open_run(options))
+    translator = open_run(options)
+    if is_classifier(translator):
+        raise UserError(f"{options.path} is a classifier; predict --scores.")
+    function = _scoring_function(translator)
     for result in map_lines(
         function, sources, targets, batch_size=options.batch_size
     ):

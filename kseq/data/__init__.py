@@ -5,18 +5,28 @@ from kseq.data.batches import (
 )
 from kseq.data.corpus import Corpus, read_corpus
 from kseq.data.data_error import DataError
+from kseq.data.document_batches import document_batches
+from kseq.data.document_corpus import DocumentCorpus, read_document_corpus
+from kseq.data.document_tokenizer import DocumentTokenizer
+from kseq.data.documents import Documents, read_documents
 from kseq.data.parallel_text import ParallelText, TextReport, count_overlap
 from kseq.data.tokenizer import Tokenizer
 
 __all__ = [
     "Corpus",
     "DataError",
+    "DocumentCorpus",
+    "DocumentTokenizer",
+    "Documents",
     "ParallelText",
     "TextReport",
     "Tokenizer",
     "count_overlap",
+    "document_batches",
     "evaluation_batches",
     "read_corpus",
+    "read_document_corpus",
+    "read_documents",
     "shifted",
     "training_batches",
 ]

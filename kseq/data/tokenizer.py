@@ -123,6 +123,11 @@ class Tokenizer(tf.Module):
         """The piece that each id stands for; int -> string, same shape."""
         return self._sentencepiece().id_to_string(tf.cast(ids, tf.int32))
 
+    def surfaces(self) -> list[bytes]:
+        """What each id adds to a text; nothing, for control tokens."""
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        return [_surface(processor, i) for i in range(self.vocab_size)]
+
     def _sentencepiece(self):
         # One that was kept would not live on in a graph, or eagerly, when
         # `keras.utils.clear_session` has been called.
@@ -210,6 +215,15 @@ def _explained(error, text, vocab_size) -> Exception:
             f"{least[1]} pieces. Received: {vocab_size=}"
         )
     return error
+
+
+def _surface(processor, token_id) -> bytes:
+    if processor.is_control(token_id) or processor.is_unknown(token_id):
+        return b""
+    piece = processor.id_to_piece(token_id)
+    if processor.is_byte(token_id):  # <0x0A>
+        return bytes([int(piece[1:-1], 16)])
+    return piece.replace("\u2581", " ").replace("\ufdd0", "\u2581").encode()
 
 
 def _without_paths(model) -> bytes:

@@ -2,6 +2,7 @@ from kseq.layers.attention_decoder import AttentionDecoder
 from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.bahdanau_attention import BahdanauAttention
 from kseq.layers.dropout import Dropout
+from kseq.layers.join_sentences import JoinSentences
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.location_attention import LocationAttention
 from kseq.layers.luong_attention import LuongAttention
@@ -10,6 +11,8 @@ from kseq.layers.positional_encoding import (
     LearnedPositionalEmbedding,
     SinusoidalPositionalEncoding,
 )
+from kseq.layers.recurrent_pooling import RecurrentPooling
+from kseq.layers.sentence_encoder import SentenceEncoder
 from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
 from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
 
@@ -18,11 +21,14 @@ __all__ = [
     "AttentionPooling",
     "BahdanauAttention",
     "Dropout",
+    "JoinSentences",
     "LayerNormalization",
     "LearnedPositionalEmbedding",
     "LocationAttention",
     "LuongAttention",
     "MultiHeadAttention",
+    "RecurrentPooling",
+    "SentenceEncoder",
     "SinusoidalPositionalEncoding",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",

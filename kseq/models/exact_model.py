@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from kseq.models.cross_entropy import cross_entropy
+from kseq.ops import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -28,8 +29,9 @@ class ExactModel(keras.Model):
     Training and `evaluate` report means over real tokens: `loss`,
     `perplexity` (of the labels, without smoothing) and `accuracy`; and
     means over steps: `tokens` and `padding`, the fraction of places that hold
-    none. Training adds `gradient_norm`, before clipping. `evaluate` leaves
-    label smoothing out of its loss.
+    none, of the labels or, where a row has but one label, of the
+    `source_ids` that it is for. Training adds `gradient_norm`, before
+    clipping. `evaluate` leaves label smoothing out of its loss.
 
     Args:
         *args: see `keras.Model`, as all other arguments.
@@ -118,8 +120,8 @@ class ExactModel(keras.Model):
                 with tf.GradientTape() as tape:
                     sums = self._sums(batch, self.label_smoothing, True)
                     # A mean while it flows back, or float16 overflows.
-                    places = tf.maximum(sums["places"], 1.0)
-                    loss = sums["loss"] / places * scale
+                    count = tf.maximum(sums["labels"], 1.0)
+                    loss = sums["loss"] / count * scale
                 gradients = tape.gradient(
                     loss,
                     self.trainable_variables,
@@ -127,7 +129,7 @@ class ExactModel(keras.Model):
                 )
                 part = (
                     sums,
-                    [tf.convert_to_tensor(g) * places for g in gradients],
+                    [tf.convert_to_tensor(g) * count for g in gradients],
                 )
                 totals = (
                     tf.nest.map_structure(tf.add, totals, part)
@@ -170,13 +172,18 @@ class ExactModel(keras.Model):
         )
         if weights is None:
             weights = ops.ones_like(losses)
+        weights = ops.cast(weights, "float32")
+        real = weights > 0
+        if len(real.shape) == 1 and isinstance(inputs, dict):
+            real = padding_mask(inputs["source_ids"])
         return {
             "loss": ops.sum(losses * weights),
             "likelihood": ops.sum(likelihoods * weights),
             "right": ops.sum(ops.cast(right, "float32") * weights),
             "weight": ops.sum(weights),
-            "real": ops.sum(ops.cast(weights > 0, "float32")),
-            "places": ops.cast(ops.size(weights), "float32"),
+            "real": ops.sum(ops.cast(real, "float32")),
+            "places": ops.cast(ops.size(real), "float32"),
+            "labels": ops.cast(ops.size(weights), "float32"),
         }
 
     def _report(self, sums):

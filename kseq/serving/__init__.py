@@ -1,7 +1,13 @@
-"""A model with its tokenizers and its search: text in, text out."""
+"""A model with what makes it of use: text in, text or label out."""
 
+from kseq.serving.classifier import Classifier
 from kseq.serving.export import export
 from kseq.serving.load import load_export
 from kseq.serving.translator import Translator
 
-__all__ = ["Translator", "export", "load_export"]
+__all__ = [
+    "Classifier",
+    "Translator",
+    "export",
+    "load_export",
+]

@@ -9,6 +9,8 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 import tensorflow_text
+from tensorflow.compat.v1.saved_model import signature_def_utils
+from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
 
@@ -16,20 +18,22 @@ _VERSIONS = ".versions"  # every number that was ever given, one a line
 _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 
 
-def export(translator, directory):
-    """Writes a translator as the next version under a directory.
+def export(served, directory):
+    """Writes a translator or classifier as the next version in a directory.
 
     The version appears whole or not at all: it is written under a hidden
     name, flushed to the disk and renamed. No version number is given twice,
     also when a version was deleted, or two exports run at once.
 
-    It is a SavedModel with the signatures `serving_default` (`translate`),
-    `n_best` and `explain` of `kseq.serving.Translator`, and needs nothing but
-    `tensorflow` and `tensorflow_text` to load.
-    `assets.extra/kseq.json` describes it.
+    It is a SavedModel that needs nothing but `tensorflow` and
+    `tensorflow_text` to load. `assets.extra/kseq.json` describes it. Its
+    signatures are, of a `kseq.serving.Translator`: `serving_default`
+    (`translate`), `n_best` and `explain`; of a `kseq.serving.Classifier`:
+    `serving_default` (`classify`), `classify` (`classify_examples`, in
+    TensorFlow Serving's convention) and `explain`.
 
     Args:
-        translator: a `kseq.serving.Translator`.
+        served: a `kseq.serving.Translator` or `kseq.serving.Classifier`.
         directory: str or path, `saved_models/<name>`.
 
     Returns:
@@ -40,8 +44,8 @@ def export(translator, directory):
     version = _next_version(directory)
     hidden = directory / f".{version}.partial"
     try:
-        _save(translator, hidden)
-        _describe(translator, hidden)
+        _save(served, hidden)
+        _describe(served, hidden)
         _flush(hidden)
         os.rename(hidden, directory / version)
     except BaseException:
@@ -62,37 +66,29 @@ def _next_version(directory):
     return str(version)
 
 
-def _save(translator, path):
+def _save(served, path):
     # The variables alone, and not the model: TensorFlow Serving does not find
     # variables that were saved as parts of Keras objects.
     module = tf.Module()
-    module.weights = [v.value for v in translator.model.variables]
-    tf.saved_model.save(
-        module,
-        str(path),
-        signatures={
-            "serving_default": translator.translate,
-            "n_best": translator.n_best,
-            "explain": translator.explain,
-        },
-    )
+    module.weights = [v.value for v in served.model.variables]
+    tf.saved_model.save(module, str(path), signatures=served.signatures)
+    if "classify" in served.signatures:
+        names = signature_def_utils.MethodNameUpdater(str(path))
+        names.replace_method_name("classify", CLASSIFY_METHOD_NAME)
+        names.save()
 
 
-def _describe(translator, path):
+def _describe(served, path):
     description = {
         "versions": {
             library.__name__: library.__version__ for library in _LIBRARIES
         },
-        "beam_size": translator.beam_size,
-        "length_penalty": translator.length_penalty,
-        "max_length": translator.max_length,
-        "source_vocab_size": translator.source_tokenizer.vocab_size,
-        "target_vocab_size": translator.target_tokenizer.vocab_size,
-        "parameters": translator.model.count_params(),
+        **served.describe(),
+        "parameters": served.model.count_params(),
     }
     (path / "assets.extra").mkdir()
-    text = json.dumps(description, indent=2) + "\n"
-    (path / "assets.extra" / "kseq.json").write_text(text)
+    text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
+    (path / "assets.extra" / "kseq.json").write_text(text, "utf-8")
 
 
 def _flush(path):

@@ -10,20 +10,33 @@ import tensorflow_text  # noqa: F401, it has the operations of tokenizers
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-_SIGNATURES = ("serving_default", "n_best", "explain")
 # SaveV2, RestoreV2 and ShardedFilename stand in every SavedModel.
 _UNSAFE = re.compile(
     r"PyFunc|File(?!name)|Reader|Dataset|Print|Debug|Summary|Remap"
 )
 
 
-class Export(NamedTuple):
+class TranslatorExport(NamedTuple):
     """What `kseq.serving.Translator` is, without the model."""
 
     path: Path
     translate: Callable
     n_best: Callable
     explain: Callable
+
+
+class ClassifierExport(NamedTuple):
+    """What `kseq.serving.Classifier` is, without the model."""
+
+    path: Path
+    classify: Callable
+    explain: Callable
+
+
+_SIGNATURES = {
+    TranslatorExport: ("serving_default", "n_best", "explain"),
+    ClassifierExport: ("serving_default", "explain"),
+}
 
 
 def load_export(path):
@@ -37,20 +50,20 @@ def load_export(path):
             `saved_models/<name>` for its newest version.
 
     Returns:
-        An `Export`.
+        A `TranslatorExport` or a `ClassifierExport`.
 
     Raises:
         ValueError: if there is no such export.
     """
     path = _version(Path(path))
-    _check(path)
+    kind = _checked_kind(path)
     loaded = tf.saved_model.load(str(path))
 
     def call(name):
         signature = loaded.signatures[name]
         return lambda text: signature(text=tf.constant(text, tf.string))
 
-    return Export(path, *(call(name) for name in _SIGNATURES))
+    return kind(path, *(call(name) for name in _SIGNATURES[kind]))
 
 
 def _version(path):
@@ -69,7 +82,8 @@ def _version(path):
     return path / str(max(versions))
 
 
-def _check(path):
+def _checked_kind(path):
+    """What is exported, a class; ValueError unless it is safe to load."""
     saved = saved_model_pb2.SavedModel()
     try:
         saved.ParseFromString((path / "saved_model.pb").read_bytes())
@@ -79,10 +93,12 @@ def _check(path):
         ) from error
 
     signatures = {name for g in saved.meta_graphs for name in g.signature_def}
-    missing = set(_SIGNATURES) - signatures
+    kind = ClassifierExport if "classify" in signatures else TranslatorExport
+    missing = set(_SIGNATURES[kind]) - signatures
     if missing:
         raise ValueError(
-            f"An export must have the signatures {list(_SIGNATURES)}. "
+            "An export must have the signatures "
+            f"{list(_SIGNATURES[kind])}. "
             f"Received: path={str(path)!r}, without {sorted(missing)}"
         )
     unsafe = {op for g in saved.meta_graphs for op in _ops(g.graph_def)}
@@ -92,6 +108,7 @@ def _check(path):
             "An export must not run Python or touch files. "
             f"Received: path={str(path)!r}, with {unsafe}"
         )
+    return kind
 
 
 def _ops(graph):

@@ -78,6 +78,21 @@ class Translator:
             tf.function(method, input_signature=[text], autograph=False)
             for method in (self._translate, self._n_best, self._explain)
         )
+        self.signatures = {
+            "serving_default": self.translate,
+            "n_best": self.n_best,
+            "explain": self.explain,
+        }
+
+    def describe(self):
+        """What an export says of itself, a dict."""
+        return {
+            "beam_size": self.beam_size,
+            "length_penalty": self.length_penalty,
+            "max_length": self.max_length,
+            "source_vocab_size": self.source_tokenizer.vocab_size,
+            "target_vocab_size": self.target_tokenizer.vocab_size,
+        }
 
     def _translate(self, text):
         source_ids, truncated = self._source(text)

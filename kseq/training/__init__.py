@@ -3,9 +3,17 @@
 from kseq.training.attention_picture import attention_picture
 from kseq.training.averaging import average_checkpoints, save_average
 from kseq.training.checkpoints import Checkpoints
+from kseq.training.classification_scores import classification_scores
 from kseq.training.device_strategy import device_strategy
 from kseq.training.ema import ema_weights
+from kseq.training.explained_document import (
+    ExplainedDocument,
+    explained_documents,
+)
+from kseq.training.label_report import label_report
+from kseq.training.label_validation import LabelValidation
 from kseq.training.load_model import load_model
+from kseq.training.map_lines import map_lines
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.report import report
 from kseq.training.run_directory import RunDirectory, RunError
@@ -16,6 +24,8 @@ from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt, noam
 
 __all__ = [
     "Checkpoints",
+    "ExplainedDocument",
+    "LabelValidation",
     "MetricsLog",
     "RunDirectory",
     "RunError",
@@ -23,9 +33,13 @@ __all__ = [
     "WarmupInverseSqrt",
     "attention_picture",
     "average_checkpoints",
+    "classification_scores",
     "device_strategy",
     "ema_weights",
+    "explained_documents",
+    "label_report",
     "load_model",
+    "map_lines",
     "noam",
     "report",
     "run_recipe",

@@ -8,19 +8,16 @@ import time
 import keras
 import tensorflow as tf
 
-# Means over real tokens, and means over steps, as ExactModel reports them.
-_PER_TOKEN = ("loss", "perplexity", "accuracy")
-_PER_STEP = ("tokens", "padding", "gradient_norm")
-
 
 class MetricsLog(keras.callbacks.Callback):
     """Writes what `fit` measures.
 
     Every `every` steps: loss, perplexity, accuracy, gradient norm and padding
-    over those steps alone, the learning rate, and target tokens per second of
-    training time. At the end of an epoch: every `val_` number in the logs,
-    so put it behind the callbacks that measure them. Where standard output is
-    no terminal, and a progress bar of no use, each also becomes a line there.
+    over those steps alone, the learning rate, and tokens per second of
+    training time, which are those that `ExactModel` counts. At the end of an
+    epoch: every `val_` number in the logs, so put it behind the callbacks
+    that measure them. Where standard output is no terminal, and a progress
+    bar of no use, each also becomes a line there.
 
     Args:
         run: `RunDirectory`; gets `metrics.jsonl` and `tensorboard/`.
@@ -40,13 +37,13 @@ class MetricsLog(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self._steps = 0
-        self._totals = None
+        self._before = {}
         self._start = time.perf_counter()
 
     def on_train_batch_end(self, batch, logs=None):
         self._steps += 1
         if self._steps % self.every == 0:
-            self._write_window(logs)
+            self._write_window()
 
     def on_epoch_end(self, epoch, logs=None):
         record = {k: v for k, v in logs.items() if k.startswith("val_")}
@@ -56,29 +53,32 @@ class MetricsLog(keras.callbacks.Callback):
     def on_train_end(self, logs=None):
         self._writer.close()
 
-    def _write_window(self, logs):
-        """Keras's means run from the epoch's start; take this part's own."""
+    def _write_window(self):
         now = time.perf_counter()
-        totals = _totals(logs, self._steps)
-        window = totals
-        if self._totals:
-            window = {k: v - self._totals[k] for k, v in totals.items()}
-        seconds = now - self._start
-        self._totals, self._start = totals, now
-
-        tokens = max(window["tokens"], 1)
-        steps = window["steps"]
+        means = self._window_means()
+        tokens = means.pop("tokens") * self.every
         self._write(
             {
-                "loss": window["loss"] / tokens,
-                "perplexity": math.exp(min(window["perplexity"] / tokens, 80)),
-                "accuracy": window["accuracy"] / tokens,
-                "gradient_norm": window["gradient_norm"] / steps,
+                **means,
+                "perplexity": math.exp(min(means["perplexity"], 80)),
                 "learning_rate": float(self.model.optimizer.learning_rate),
-                "tokens_per_second": window["tokens"] / seconds,
-                "padding": window["padding"] / steps,
+                "tokens_per_second": tokens / (now - self._start),
             }
         )
+        self._start = now
+
+    def _window_means(self):
+        """Of what the metrics have seen since this was last asked.
+
+        Keras itself reports means that run from the start of the epoch.
+        """
+        means = {}
+        for metric in self.model.metrics:
+            now = float(metric.total), float(metric.count)
+            total, count = self._before.get(metric.name, (0.0, 0.0))
+            means[metric.name] = (now[0] - total) / max(now[1] - count, 1e-9)
+            self._before[metric.name] = now
+        return means
 
     def _write(self, record):
         step = int(self.model.optimizer.iterations)
@@ -99,14 +99,3 @@ class MetricsLog(keras.callbacks.Callback):
 def verbosity():
     """`verbose` for `fit`: 1, a progress bar, on a terminal; 0 in a pipe."""
     return int(sys.stdout.isatty())
-
-
-def _totals(logs, steps):
-    logs = {k: float(v) for k, v in logs.items()}
-    logs["perplexity"] = math.log(logs["perplexity"])
-    tokens = logs["tokens"] * steps
-    return {
-        "steps": steps,
-        **{name: logs[name] * tokens for name in _PER_TOKEN},
-        **{name: logs[name] * steps for name in _PER_STEP},
-    }

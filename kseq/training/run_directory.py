@@ -36,7 +36,8 @@ class RunDirectory:
     | `config.json` | every number of the recipe |
     | `environment.json` | versions, machine, seed |
     | `model.json` | Keras's config of the model and its optimizer |
-    | `source.model`, `target.model` | the tokenizers |
+    | `source.model`, `target.model` | the tokenizers; `target` of text alone |
+    | `documents.json` | of a classifier: labels, and how texts are cut |
     | `checkpoints/` | `last`, `best` and, when asked for, `average` |
     | `metrics.jsonl` | one JSON object a line, written in training |
     | `tensorboard/`, `samples/` | what training shows |
@@ -60,6 +61,7 @@ class RunDirectory:
         self.model = self.path / "model.json"
         self.source_tokenizer = self.path / "source.model"
         self.target_tokenizer = self.path / "target.model"
+        self.documents = self.path / "documents.json"
         self.checkpoints = self.path / "checkpoints"
         self.metrics = self.path / "metrics.jsonl"
         self.tensorboard = self.path / "tensorboard"
@@ -106,10 +108,7 @@ class RunDirectory:
         description = json.loads(
             _to_json(keras.saving.serialize_keras_object(model))
         )
-        if self.model.is_file():
-            self._refuse_other(self.model, description)
-        else:
-            write_whole(self.model, _to_json(description))
+        self._save_or_compare(self.model, description)
 
     def save_tokenizers(self, source, target):
         """Writes the tokenizers, or checks that they are the ones there.
@@ -121,16 +120,38 @@ class RunDirectory:
         Raises:
             RunError: where the run has been started with others.
         """
-        pairs = (self.source_tokenizer, source), (self.target_tokenizer, target)
-        for path, tokenizer in pairs:
-            if not path.is_file():
-                write_whole(path, tokenizer.model)
-            elif path.read_bytes() != tokenizer.model:
-                raise RunError(
-                    f"{path} is not the tokenizer that this training would "
-                    "use: its data have changed. Take another directory, or "
-                    "overwrite this one."
-                )
+        self._save_tokenizer(self.source_tokenizer, source)
+        self._save_tokenizer(self.target_tokenizer, target)
+
+    def save_document_tokenizer(self, tokenizer, labels):
+        """Writes how texts become ids, and what their labels are.
+
+        Args:
+            tokenizer: `DocumentTokenizer`.
+            labels: all labels, in the order of the classes.
+
+        Raises:
+            RunError: where the run has been started with others.
+        """
+        self._save_tokenizer(self.source_tokenizer, tokenizer.tokenizer)
+        description = {"labels": list(labels), **tokenizer.get_config()}
+        self._save_or_compare(self.documents, description)
+
+    def _save_tokenizer(self, path, tokenizer):
+        if not path.is_file():
+            write_whole(path, tokenizer.model)
+        elif path.read_bytes() != tokenizer.model:
+            raise RunError(
+                f"{path} is not the tokenizer that this training would "
+                "use: its data have changed. Take another directory, or "
+                "overwrite this one."
+            )
+
+    def _save_or_compare(self, path, description):
+        if path.is_file():
+            self._refuse_other(path, description)
+        else:
+            write_whole(path, _to_json(description))
 
     def _start(self, new, may_change, overwrite):
         self.path.mkdir(parents=True, exist_ok=True)
@@ -183,6 +204,7 @@ class RunDirectory:
             self.model,
             self.source_tokenizer,
             self.target_tokenizer,
+            self.documents,
             self.metrics,
             self.config,
             self.environment,

@@ -1,6 +1,6 @@
 """Many translations in plain Python values."""
 
-import tensorflow as tf
+from kseq.training.map_lines import map_lines
 
 
 def strings(pairs):
@@ -17,7 +17,7 @@ def strings(pairs):
 
 
 def translate_all(translate, sources, batch_size=128):
-    """Translates a list, long sentences beside long ones.
+    """Translates a list.
 
     Args:
         translate: (B,) string tensor -> dict with `text` (B,).
@@ -27,14 +27,8 @@ def translate_all(translate, sources, batch_size=128):
     Returns:
         list of str, in the order of `sources`.
     """
-    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    outputs = [""] * len(sources)
-    for start in range(0, len(order), batch_size):
-        part = order[start : start + batch_size]
-        texts = translate(tf.constant([sources[i] for i in part]))["text"]
-        for i, text in zip(part, texts.numpy(), strict=True):
-            outputs[i] = text.decode("utf-8")
-    return outputs
+    answers = map_lines(translate, sources, batch_size=batch_size)
+    return [answer["text"].decode("utf-8") for answer in answers]
 
 
 def real_parts(explained):

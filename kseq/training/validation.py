@@ -1,6 +1,5 @@
 """Validation by real decoding, inside `fit`."""
 
-import html
 import itertools
 
 import keras
@@ -9,6 +8,7 @@ import tensorflow as tf
 from kseq.training.attention_picture import attention_picture
 from kseq.training.ema import ema_weights
 from kseq.training.scores import translation_scores
+from kseq.training.show_samples import show_samples
 from kseq.training.translate_all import real_parts, strings, translate_all
 
 
@@ -56,38 +56,23 @@ class Validation(keras.callbacks.Callback):
             logs[f"val_{name}"] = losses[name]
         for name in ("bleu", "chrf", "exact_match"):
             logs[f"val_{name}"] = scores[name]
-        self._show(outputs, pictures)
+        rows = zip(self.sources, self.references, outputs, strict=True)
+        show_samples(
+            self.run,
+            step=int(self.model.optimizer.iterations),
+            columns=("source", "reference", "output"),
+            rows=itertools.islice(rows, self.samples),
+            pictures=pictures,
+        )
 
     def _draw(self):
-        """The attention maps of the first sentences, PNG images."""
+        """The attention maps of the first sentences, PNG by name."""
         explained = self.translator.explain(
             tf.constant(self.sources[: self.pictures])
         )
-        return [
-            attention_picture(weights, source, target)
-            for source, target, weights in real_parts(explained)
-        ]
-
-    def _show(self, outputs, pictures):
-        step = int(self.model.optimizer.iterations)
-        rows = zip(self.sources, self.references, outputs, strict=True)
-        table = ["| source | reference | output |", "|---|---|---|"]
-        table += [
-            f"| {' | '.join(map(_cell, row))} |"
-            for row in itertools.islice(rows, self.samples)
-        ]
-        text = "\n".join(table) + "\n"
-        self.run.samples.mkdir(exist_ok=True)
-        path = self.run.samples / f"{step:08d}.md"
-        path.write_text(text, encoding="utf-8")
-        writer = tf.summary.create_file_writer(str(self.run.tensorboard))
-        with writer.as_default(step=step):
-            tf.summary.text("samples", text)
-            for number, png in enumerate(pictures):
-                image = tf.io.decode_png(png, channels=3)
-                tf.summary.image(f"attention/{number}", image[None])
-        writer.close()
-
-
-def _cell(text):
-    return html.escape(text).replace("|", "&#124;")
+        return {
+            f"attention/{number}": attention_picture(weights, source, target)
+            for number, (source, target, weights) in enumerate(
+                real_parts(explained)
+            )
+        }

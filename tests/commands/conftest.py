@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from kseq import cli, data, models, training
 from kseq.commands import predict as predict_command
-from kseq.commands.open_translator import open_translator
+from kseq.commands.open_model import open_model
 from tests.commands.some_lines import LEARNT
 
 
@@ -72,7 +72,7 @@ def predict(tmp_path, monkeypatch, capfd):
         names = ("path", "weights", "beam_size", "length_penalty")
         key = tuple(getattr(options, name) for name in names)
         if key not in translators:
-            translators[key] = open_translator(options)
+            translators[key] = open_model(options)
         return translators[key]
 
     def call(path, text, *options, code=0):
@@ -85,7 +85,7 @@ def predict(tmp_path, monkeypatch, capfd):
         answers, notes = capfd.readouterr()
         return answers.removesuffix("\n").split("\n"), notes
 
-    monkeypatch.setattr(predict_command, "open_translator", open_once)
+    monkeypatch.setattr(predict_command, "open_model", open_once)
     return call
 
 

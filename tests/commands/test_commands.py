@@ -81,6 +81,8 @@ def test_bad_commands_are_refused(run, export, refused, tmp_path):
     assert "is an export" in refused("average", export)
     assert "has 1" in refused("evaluate", run, short, long)
     assert "needs --json" in refused("predict", run, "--attention")
+    assert "SOURCE and REFERENCE" in refused("evaluate", run, short)
+    assert "is a translator" in refused("explain", run)
     assert "there is no recipe" in refused("recipes", "copy", "nothing")
 
 

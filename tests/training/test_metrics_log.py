@@ -8,26 +8,27 @@ from kseq.training import MetricsLog, RunDirectory
 
 
 class Model:
-    """What the callback reads of a model: its optimizer."""
+    """What the callback reads of a model: optimizer and metrics."""
 
     def __init__(self):
         self.optimizer = keras.optimizers.SGD(0.25)
+        self.metrics = [
+            keras.metrics.Mean(name=name)
+            for name in (
+                *("loss", "perplexity", "accuracy"),
+                *("tokens", "padding", "gradient_norm"),
+            )
+        ]
 
-
-def running_means(steps):
-    """What Keras reports after each of (loss, tokens, padding, norm)."""
-    for count in range(1, len(steps) + 1):
-        seen = steps[:count]
-        tokens = sum(t for _, t, _, _ in seen)
-        loss = sum(part * t for part, t, _, _ in seen) / tokens
-        yield {
-            "loss": loss,
-            "perplexity": math.exp(loss),
-            "accuracy": 1 / loss,
-            "tokens": tokens / count,
-            "padding": sum(p for _, _, p, _ in seen) / count,
-            "gradient_norm": sum(n for _, _, _, n in seen) / count,
-        }
+    def train(self, loss, tokens, padding, norm):
+        """One step, as `ExactModel` reports it."""
+        self.optimizer.iterations.assign_add(1)
+        values = (loss, loss, 1 / loss, tokens, padding, norm)
+        weights = (tokens, tokens, tokens, 1, 1, 1)
+        for metric, value, weight in zip(
+            self.metrics, values, weights, strict=True
+        ):
+            metric.update_state(value, weight)
 
 
 def record(tmp_path, steps, every, epoch_logs=None):
@@ -36,9 +37,9 @@ def record(tmp_path, steps, every, epoch_logs=None):
     log.set_model(Model())
     log.on_train_begin()
     log.on_epoch_begin(0)
-    for batch, logs in enumerate(running_means(steps)):
-        log.model.optimizer.iterations.assign(batch + 1)
-        log.on_train_batch_end(batch, logs)
+    for batch, step in enumerate(steps):
+        log.model.train(*step)
+        log.on_train_batch_end(batch, {})
     log.on_epoch_end(0, epoch_logs or {})
     log.on_train_end()
     return [json.loads(line) for line in run.metrics.read_text().splitlines()]

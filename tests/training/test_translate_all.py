@@ -18,17 +18,6 @@ def test_nothing_to_translate():
     assert translate_all(shout, []) == []
 
 
-def test_long_sentences_stand_beside_long_ones():
-    widths = []
-
-    def watched(text):
-        widths.append({len(one) for one in text.numpy()})
-        return {"text": text}
-
-    translate_all(watched, ["a" * n for n in (9, 1, 8, 2)], batch_size=2)
-    assert widths == [{1, 2}, {8, 9}]
-
-
 def test_strings_replace_what_is_no_utf8():
     pairs = tf.data.Dataset.from_tensors((b"\xff", "é"))
     assert strings(pairs) == (["\ufffd"], ["é"])

@@ -1,8 +1,6 @@
 import os
 
-import tensorflow as tf
-
-from kseq.commands.line_batches import LONGEST_LINE, map_lines, read_chunks
+from kseq.commands.read_chunks import LONGEST_LINE, read_chunks
 
 
 def test_chunks_come_as_soon_as_they_are_there():
@@ -24,16 +22,3 @@ def test_chunks_are_bounded(tmp_path):
     with open(tmp_path / "input") as file:
         sizes = [len(chunk) for chunk in read_chunks(file.fileno(), size=10)]
     assert sizes == [10, 10, 5]
-
-
-def test_lines_are_answered_in_their_order():
-    lines = [b"x" * n for n in (3, 1, 4, 1, 5, 9, 2, 6)]
-    batches = []
-
-    def length(texts):
-        batches.append(texts.numpy().tolist())
-        return {"length": tf.strings.length(texts)}
-
-    results = map_lines(length, lines, batch_size=3)
-    assert [r["length"] for r in results] == [len(line) for line in lines]
-    assert batches[0] == [lines[5], lines[7], lines[4]]

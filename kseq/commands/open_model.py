@@ -1,15 +1,15 @@
-"""What a path on the command line holds, ready to translate."""
+"""What a path on the command line holds, ready to answer."""
 
 from kseq.commands.model_path import is_run
-from kseq.data import Tokenizer
-from kseq.serving import Translator, load_export
+from kseq.data import DocumentTokenizer, Tokenizer
+from kseq.serving import Classifier, Translator, load_export
 from kseq.training import RunDirectory, load_model
 from kseq.training.checkpoint_files import checkpoint_paths
 from kseq.training.run_directory import read_json
 from kseq.user_error import UserError
 
 
-def open_translator(options):
+def open_model(options):
     """Opens the run or the export at `options.path`.
 
     Args:
@@ -17,7 +17,8 @@ def open_translator(options):
             None where the user gave none.
 
     Returns:
-        `kseq.serving.Translator`, or what `kseq.serving.load_export` returns.
+        `kseq.serving.Translator`, `kseq.serving.Classifier`, or what
+        `kseq.serving.load_export` returns.
     """
     if is_run(options.path):
         return open_run(options)
@@ -36,16 +37,35 @@ def open_translator(options):
 def open_run(options):
     """The same, of a run directory alone."""
     run = RunDirectory(options.path)
-    search = {
-        name: _chosen(options, run, name, default)
-        for name, default in (("beam_size", 4), ("length_penalty", 1.0))
-    }
+    model = load_model(run, weights=options.weights or _best_weights(run))
+    tokenizer = Tokenizer.load(run.source_tokenizer)
+    if run.documents.is_file():
+        _refuse(options, "beam_size", "length_penalty")
+        documents = read_json(run.documents)
+        labels = documents.pop("labels")
+        documents = DocumentTokenizer(tokenizer, **documents)
+        return Classifier(model, documents, labels)
     return Translator(
-        load_model(run, weights=options.weights or _best_weights(run)),
-        Tokenizer.load(run.source_tokenizer),
+        model,
+        tokenizer,
         Tokenizer.load(run.target_tokenizer),
-        **search,
+        beam_size=_chosen(options, run, "beam_size", 4),
+        length_penalty=_chosen(options, run, "length_penalty", 1.0),
     )
+
+
+def is_classifier(model):
+    """Whether it labels documents, and does not translate."""
+    return hasattr(model, "classify")
+
+
+def _refuse(options, *names):
+    for name in names:
+        if getattr(options, name, None) is not None:
+            raise UserError(
+                f"--{name.replace('_', '-')} is for translators; "
+                f"{options.path} is a classifier."
+            )
 
 
 def _chosen(options, run, name, default):

@@ -1,0 +1,132 @@
+"""Labelled documents to batches of ids."""
+
+from collections import Counter
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.control_tokens import PAD
+from kseq.data.document_tokenizer import DocumentTokenizer
+from kseq.data.documents import Documents
+
+_BLOCK = 256  # documents that are tokenized as one
+_RATIO = 1.25  # of the longest document in a bucket to the shortest
+_BATCHES = 4  # of a bucket in an epoch, at least
+
+
+def document_batches(
+    documents: Documents,
+    tokenizer: DocumentTokenizer,
+    labels: tuple[str, ...],
+    *,
+    batch_words: int,
+    seed: int,
+    balanced: bool = False,
+) -> tf.data.Dataset:
+    """An endless stream of shuffled batches for `model.fit`.
+
+    All documents are tokenized now, and kept in memory as ids. Those with
+    like numbers of words and of sentences stand in one batch.
+    The iterator can be saved in a `tf.train.Checkpoint`.
+
+    Args:
+        documents: `Documents`.
+        tokenizer: `DocumentTokenizer`.
+        labels: all labels; the place of one is its class.
+        batch_words: the most words of a batch, unless a single document has
+            more. Padding does not count.
+        seed: of the shuffling, which is another one in every epoch.
+        balanced: whether every label has the same weight in sum, so that rare
+            ones are learned too.
+
+    Returns:
+        Data set of `({"source_ids"}, labels, sample_weight)`, int32
+        (B, L, W) and (B,), and float32 (B,).
+
+    Example:
+    >>> documents = Documents(["A rose is a rose. Is it?"] * 2, ["yes", "no"])
+    >>> tokenizer = DocumentTokenizer.train(documents, vocab_size=290)
+    >>> batches = document_batches(
+    ...     documents, tokenizer, ("no", "yes"), batch_words=64, seed=1
+    ... )
+    >>> inputs, labels, weights = next(iter(batches))
+    >>> inputs["source_ids"].shape
+    TensorShape([2, 2, 6])
+    """
+    ids = _tokenized(documents.texts, tokenizer)
+    classes = tf.constant([labels.index(label) for label in documents.labels])
+    weights = tf.constant(_weights(documents.labels, balanced), tf.float32)
+    keys, rows = _buckets(ids, batch_words)
+
+    def batch(chosen):
+        source_ids = tf.gather(ids, chosen).to_tensor(PAD)
+        inputs = {"source_ids": source_ids}
+        return inputs, tf.gather(classes, chosen), tf.gather(weights, chosen)
+
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.OFF
+    )
+    has_words = tf.where(ids.row_lengths() > 0)[:, 0]
+    return (
+        tf.data.Dataset.from_tensor_slices(has_words)
+        .shuffle(len(has_words), seed=seed)
+        .repeat()
+        .group_by_window(
+            lambda number: keys[number],
+            lambda key, window: window.batch(rows[key]),
+            window_size_func=lambda key: rows[key],
+        )
+        .map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        .prefetch(2)
+        .with_options(options)
+    )
+
+
+def _tokenized(texts, tokenizer) -> tf.RaggedTensor:
+    """(N, L, W) int32, ragged."""
+    blocks = tf.data.Dataset.from_tensor_slices(texts).batch(_BLOCK)
+    return tf.concat(
+        list(blocks.map(tokenizer.tokenize, tf.data.AUTOTUNE)), axis=0
+    )
+
+
+def _weights(labels, balanced) -> list[float]:
+    if not balanced:
+        return [1.0] * len(labels)
+    counts = Counter(labels)
+    return [len(labels) / (len(counts) * counts[label]) for label in labels]
+
+
+def _buckets(ids, batch_words):
+    """A bucket for each document, and for each the documents of a batch.
+
+    Documents in the order of their words are cut where they become longer by
+    a ratio, and each of these parts again in the order of its sentences. A
+    bucket fills some batches in every epoch, or a rare document would meet
+    nobody but itself.
+    """
+    sentences = ids.row_lengths().numpy()
+    words = tf.reduce_sum(ids.row_lengths(axis=2), axis=1).numpy()
+    order = np.argsort(words, kind="stable")
+    keys, rows = np.zeros(len(words), np.int64), []
+    start = 0
+    while start < len(order):
+        longest = max(words[order[start]], 1) * _RATIO
+        end = np.searchsorted(words[order], longest, side="right")
+        fewest = _BATCHES * _rows(words[order[end - 1]], batch_words)
+        end = max(end, start + fewest)
+        if len(order) - end < fewest:
+            end = len(order)
+        chosen = order[start:end]
+        chosen = chosen[np.argsort(sentences[chosen], kind="stable")]
+        for part in np.array_split(chosen, max(len(chosen) // fewest, 1)):
+            keys[part] = len(rows)
+            most = _rows(words[part].max(), batch_words)
+            rows.append(min(most, len(part)))
+        start = end
+    return tf.constant(keys), tf.constant(rows, tf.int64)
+
+
+def _rows(words, batch_words):
+    return max(batch_words // max(words, 1), 1)

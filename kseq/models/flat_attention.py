@@ -1,0 +1,138 @@
+"""Flat attention: a document as one long sentence."""
+
+import keras
+from keras import layers, ops
+
+from kseq.layers import Dropout, JoinSentences, RecurrentPooling
+from kseq.models.exact_model import ExactModel
+from kseq.ops import padding_mask
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class FlatAttention(ExactModel):
+    """A classifier of documents that knows nothing of sentences.
+
+        document = attention over the words of [forward RNN; backward RNN]
+        logits = W document + b
+
+    What hierarchical attention has to beat. The weight of a sentence is the
+    sum over its words.
+
+    Args:
+        vocab_size: int.
+        num_classes: int, C.
+        embedding_dim: int.
+        units: int, of each direction.
+        attention_units: int, size of the learned query.
+        cell: "gru" or "lstm".
+        dropout: float, on embeddings and documents.
+        dtype: dtype policy or its name.
+        **kwargs: `name`, `trainable`.
+
+    Call arguments:
+        inputs: dict of `source_ids` (B, L, W) int32, as
+            `HierarchicalAttention` takes them.
+
+    Returns:
+        logits, (B, C) float32.
+
+    Raises:
+        ValueError: if an argument is out of range.
+
+    Example:
+        >>> model = FlatAttention(
+        ...     30, 2, embedding_dim=8, units=5, attention_units=5
+        ... )
+        >>> ids = np.array([[[4, 5, 6], [7, 0, 0]], [[8, 9, 0], [0, 0, 0]]])
+        >>> model({"source_ids": ids}).shape
+        TensorShape([2, 2])
+
+    Reference:
+        Yang et al. 2016, aclanthology.org/N16-1174, equations 1 to 7, over
+        the whole document.
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        num_classes,
+        *,
+        embedding_dim,
+        units,
+        attention_units,
+        cell="gru",
+        dropout=0.0,
+        dtype=None,
+        name="flat_attention",
+        **kwargs,
+    ):
+        # Layers
+        policy = keras.dtype_policies.get(dtype)
+        self.join = JoinSentences(dtype=policy, name="join")
+        self.embedding = layers.Embedding(
+            vocab_size, embedding_dim, dtype=policy, name="embedding"
+        )
+        self.document_encoder = RecurrentPooling(
+            units,
+            attention_units,
+            cell=cell,
+            dtype=policy,
+            name="document_encoder",
+        )
+        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
+        self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
+        self.logits = layers.Identity(dtype="float32", name="logits")
+
+        # Config
+        self.vocab_size = vocab_size
+        self.num_classes = num_classes
+        self.embedding_dim = embedding_dim
+        self.units = units
+        self.attention_units = attention_units
+        self.cell = cell
+        self.dropout = dropout
+
+        # Graph
+        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
+        logits, _ = self._classify(source_ids)
+        super().__init__(
+            inputs={"source_ids": source_ids},
+            outputs=logits,
+            dtype=policy,
+            name=name,
+            **kwargs,
+        )
+
+    def _classify(self, source_ids):
+        ids = self.join(source_ids)  # (B, T)
+        document, weights = self.document_encoder(
+            self.dropout_layer(self.embedding(ids)),
+            padding_mask(ids),
+            return_weights=True,
+        )
+        logits = self.classes(self.dropout_layer(document))
+        return self.logits(logits), ops.cast(weights, "float32")
+
+    def explain(self, source_ids):
+        """The logits and the weights, see `HierarchicalAttention.explain`."""
+        logits, weights = self._classify(source_ids)
+        of_sentences, of_words = self.join.share_weights(weights, source_ids)
+        return {
+            "logits": logits,
+            "sentence_weights": of_sentences,
+            "word_weights": of_words,
+        }
+
+    def get_config(self):
+        names = (
+            "vocab_size",
+            "num_classes",
+            "embedding_dim",
+            "units",
+            "attention_units",
+            "cell",
+            "dropout",
+            "name",
+        )
+        config = {name: getattr(self, name) for name in names}
+        return {**config, "dtype": self.dtype_policy.name}

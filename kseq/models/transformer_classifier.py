@@ -1,0 +1,171 @@
+"""A Transformer encoder that classifies documents."""
+
+import keras
+from keras import layers, ops
+
+from kseq.layers import (
+    AttentionPooling,
+    Dropout,
+    JoinSentences,
+    LayerNormalization,
+    SinusoidalPositionalEncoding,
+    TransformerEncoderBlock,
+)
+from kseq.models.exact_model import ExactModel
+from kseq.ops import padding_mask
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class TransformerClassifier(ExactModel):
+    """A classifier of documents: pre-norm encoder blocks, pooled.
+
+        x = x + SelfAttention(norm(x)); x = x + FFN(norm(x))
+        document = attention over the words of norm(x)
+        logits = W document + b
+
+    The weights that it explains itself with are those of the pooling. What
+    a word holds there, the blocks have gathered from all others.
+
+    Args:
+        vocab_size: int.
+        num_classes: int, C.
+        num_layers: int.
+        model_dim: int, D, even, a multiple of `num_heads`.
+        ffn_dim: int, width of the hidden layer of the feed-forward network.
+        num_heads: int, N.
+        dropout: float, on embeddings, on what each sublayer adds, and on
+            documents.
+        dtype: dtype policy or its name.
+        **kwargs: `name`, `trainable`.
+
+    Call arguments:
+        inputs: dict of `source_ids` (B, L, W) int32, as
+            `HierarchicalAttention` takes them.
+
+    Returns:
+        logits, (B, C) float32.
+
+    Raises:
+        ValueError: if an argument does not fit the others.
+
+    Example:
+        >>> model = TransformerClassifier(
+        ...     30, 2, num_layers=1, model_dim=8, ffn_dim=16, num_heads=2
+        ... )
+        >>> ids = np.array([[[4, 5, 6], [7, 0, 0]], [[8, 9, 0], [0, 0, 0]]])
+        >>> model({"source_ids": ids}).shape
+        TensorShape([2, 2])
+
+    Reference:
+        Vaswani et al. 2017, arXiv:1706.03762, the encoder; pooled as in Yang
+        et al. 2016, aclanthology.org/N16-1174.
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        num_classes,
+        *,
+        num_layers,
+        model_dim,
+        ffn_dim,
+        num_heads,
+        dropout=0.0,
+        dtype=None,
+        name="transformer_classifier",
+        **kwargs,
+    ):
+        if model_dim % num_heads:
+            raise ValueError(
+                "model_dim must be a multiple of num_heads. "
+                f"Received: model_dim={model_dim}, num_heads={num_heads}"
+            )
+
+        # Layers
+        policy = keras.dtype_policies.get(dtype)
+        self.join = JoinSentences(dtype=policy, name="join")
+        self.embedding = layers.Embedding(
+            vocab_size,
+            model_dim,
+            embeddings_initializer=keras.initializers.RandomNormal(
+                stddev=model_dim**-0.5
+            ),
+            dtype=policy,
+            name="embedding",
+        )
+        self.position_layer = SinusoidalPositionalEncoding(
+            dtype=policy, name="positions"
+        )
+        self.blocks = [
+            TransformerEncoderBlock(
+                num_heads=num_heads,
+                key_dim=model_dim // num_heads,
+                ffn_dim=ffn_dim,
+                dropout=dropout,
+                dtype=policy,
+                name=f"encoder_{i}",
+            )
+            for i in range(num_layers)
+        ]
+        self.last_norm = LayerNormalization(dtype=policy, name="encoder_norm")
+        self.pooling = AttentionPooling(model_dim, dtype=policy, name="pooling")
+        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
+        self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
+        self.logits = layers.Identity(dtype="float32", name="logits")
+
+        # Config
+        self.vocab_size = vocab_size
+        self.num_classes = num_classes
+        self.num_layers = num_layers
+        self.model_dim = model_dim
+        self.ffn_dim = ffn_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+
+        # Graph
+        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
+        logits, _ = self._classify(source_ids)
+        super().__init__(
+            inputs={"source_ids": source_ids},
+            outputs=logits,
+            dtype=policy,
+            name=name,
+            **kwargs,
+        )
+
+    def _classify(self, source_ids):
+        ids = self.join(source_ids)  # (B, T)
+        mask = padding_mask(ids)
+        x = self.embedding(ids) * self.model_dim**0.5
+        x = self.dropout_layer(self.position_layer(x))
+        for block in self.blocks:
+            x = block(x, inputs_mask=mask)
+        document, weights = self.pooling(
+            self.last_norm(x), mask, return_weights=True
+        )
+        logits = self.classes(self.dropout_layer(document))
+        return self.logits(logits), ops.cast(weights, "float32")
+
+    def explain(self, source_ids):
+        """The logits and the weights, see `HierarchicalAttention.explain`."""
+        logits, weights = self._classify(source_ids)
+        of_sentences, of_words = self.join.share_weights(weights, source_ids)
+        return {
+            "logits": logits,
+            "sentence_weights": of_sentences,
+            "word_weights": of_words,
+        }
+
+    def get_config(self):
+        names = (
+            "vocab_size",
+            "num_classes",
+            "num_layers",
+            "model_dim",
+            "ffn_dim",
+            "num_heads",
+            "dropout",
+            "name",
+        )
+        config = {name: getattr(self, name) for name in names}
+        return {**config, "dtype": self.dtype_policy.name}

@@ -1,0 +1,85 @@
+"""A document, its label, and where a classifier looked."""
+
+from typing import NamedTuple
+
+
+class ExplainedDocument(NamedTuple):
+    """What `Classifier.explain` says of one document, without padding.
+
+    Args:
+        sentences: L strings.
+        sentence_weights: L floats that sum to 1; all 0 for no words at all.
+        words: L lists. Joined and stripped, the words of a sentence are the
+            sentence: one begins with the space before it, and may be a part
+            of a written word.
+        word_weights: L lists as long, each of which sums to 1.
+        label: the likeliest one.
+        probability: of the label.
+    """
+
+    sentences: list[str]
+    sentence_weights: list[float]
+    words: list[list[str]]
+    word_weights: list[list[float]]
+    label: str
+    probability: float
+
+
+def explained_documents(explained):
+    """What `Classifier.explain` gives, document by document, unpadded.
+
+    Args:
+        explained: dict of tensors, see `kseq.serving.Classifier`.
+
+    Returns:
+        A list of B `ExplainedDocument`s.
+    """
+    arrays = {name: tensor.numpy() for name, tensor in explained.items()}
+    return [
+        _document({name: array[row] for name, array in arrays.items()})
+        for row in range(len(arrays["label"]))
+    ]
+
+
+def _document(explained):
+    rows = [
+        _whole_characters(*row)
+        for row in zip(
+            explained["words"], explained["word_weights"], strict=True
+        )
+    ]
+    rows = [row for row in rows if row[0]]
+    weights = explained["sentence_weights"][: len(rows)]
+    return ExplainedDocument(
+        sentences=["".join(words).strip() for words, _ in rows],
+        sentence_weights=[float(weight) for weight in weights],
+        words=[words for words, _ in rows],
+        word_weights=[weights for _, weights in rows],
+        label=explained["label"].decode(),
+        probability=float(explained["probability"]),
+    )
+
+
+def _whole_characters(words, weights):
+    """Strings, and their weights, of words that may be bytes of characters."""
+    characters = [[b"", 0.0]]
+    for word, weight in zip(words, weights, strict=True):
+        goes_on = len(word) == 1 and b"\x80" <= word < b"\xc0"
+        if not (goes_on and _is_unfinished(characters[-1][0])):
+            characters.append([b"", 0.0])
+        characters[-1][0] += word
+        characters[-1][1] += float(weight)
+    real = [(text, weight) for text, weight in characters if text]
+    return (
+        [text.decode("utf-8", "replace") for text, _ in real],
+        [weight for _, weight in real],
+    )
+
+
+def _is_unfinished(text):
+    """Whether bytes are the beginning of a character."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False

@@ -1,0 +1,118 @@
+"""Labels documents, and shows the sentences and words that decided.
+
+python recipes/classify_documents.py --train reviews.tsv
+"""
+
+import dataclasses
+from typing import Literal
+
+import keras
+
+from kseq import data, models, serving, training
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Trains a classifier on labelled documents and exports it."""
+
+    train: str = ""  # TSV or JSONL of labels and texts; none: reports
+    validation: str = ""  # none: held out of training
+    columns: tuple[str, str] = ("label", "text")  # their names in the files
+    run: str = "runs/classifier"
+    overwrite: bool = False  # delete the run and start anew
+    model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
+    vocab_size: int = 16_000
+    balanced: bool = False  # rare labels weigh as much as common ones
+    dim: int = 128  # of embeddings, and of states in both directions
+    dropout: float = 0.5
+
+    seed: int = 1
+    steps: int = 2000
+    evaluate_every: int = 250  # steps
+    batch_words: int = 16_384
+    learning_rate: float = 0.002  # at its peak
+    warmup_steps: int = 200
+    label_smoothing: float = 0.1
+    clip_norm: float = 1.0
+    ema: float = 0.99  # of the moving averages of the weights
+    dtype: str = "mixed_bfloat16"
+
+
+REPORTS = Config(
+    run="runs/reports",
+    vocab_size=1000,
+    dim=64,
+    dropout=0.2,
+    steps=600,
+    evaluate_every=200,
+    batch_words=4096,
+    learning_rate=0.005,
+)
+
+
+def make_model(config, *sizes):
+    dim, units = config.dim, config.dim // 2
+    rest = {"dropout": config.dropout, "dtype": config.dtype}
+    if config.model == "transformer":
+        rest |= {"num_layers": 2, "num_heads": 4, "ffn_dim": 2 * dim}
+        return models.TransformerClassifier(*sizes, model_dim=dim, **rest)
+    flat = config.model == "flat"
+    family = models.FlatAttention if flat else models.HierarchicalAttention
+    rest |= {"units": units, "attention_units": units}
+    return family(*sizes, embedding_dim=dim, **rest)
+
+
+def main(config):
+    run = training.RunDirectory(config.run)
+    run.start(config, ("steps",), config.overwrite)
+    keras.utils.set_random_seed(config.seed)
+
+    corpus = data.read_document_corpus(
+        config.train, config.validation, config.columns, seed=config.seed
+    )
+    tokenizer = data.DocumentTokenizer.train(corpus.train, config.vocab_size)
+    run.save_document_tokenizer(tokenizer, corpus.labels)
+    batches = data.document_batches(
+        *(corpus.train, tokenizer, corpus.labels),
+        batch_words=config.batch_words,
+        balanced=config.balanced,
+        seed=config.seed,
+    )
+
+    with training.device_strategy().scope():
+        model = make_model(config, tokenizer.vocab_size, len(corpus.labels))
+        schedule = training.WarmupInverseSqrt(
+            config.learning_rate, config.warmup_steps
+        )
+        ema = {"use_ema": True, "ema_momentum": config.ema}
+        model.compile(
+            keras.optimizers.Adam(schedule, **ema),
+            label_smoothing=config.label_smoothing,
+            clip_norm=config.clip_norm,
+        )
+    run.save_model(model)
+
+    classifier = serving.Classifier(model, tokenizer, corpus.labels)
+    checkpoints = training.Checkpoints(run, monitor="val_loss", mode="min")
+    model.fit(
+        batches,
+        steps_per_epoch=config.evaluate_every,
+        epochs=config.steps // config.evaluate_every,
+        initial_epoch=checkpoints.restore(model, config.evaluate_every),
+        callbacks=[
+            training.LabelValidation(run, classifier, corpus.validation),
+            training.MetricsLog(run, config.steps),
+            checkpoints,
+        ],
+        shuffle=False,
+        verbose=training.verbosity(),
+    )
+
+    model = training.load_model(run, weights="best")
+    best = serving.Classifier(model, tokenizer, corpus.labels)
+    path = serving.export(best, f"saved_models/{run.path.name}")
+    training.label_report(path, serving.load_export(path), run, corpus.test)
+
+
+if __name__ == "__main__":
+    training.run_recipe(main, Config(), without_files=REPORTS)

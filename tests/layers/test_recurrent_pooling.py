@@ -1,0 +1,116 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from kseq.layers import RecurrentPooling
+from tests.layers.numpy_recurrence import gru, lstm, recurrent_pooling
+
+
+def normal(*shape):
+    return np.random.normal(size=shape).astype("float32")
+
+
+def numpy_of(tensor):
+    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
+
+
+def built(cell="gru", **arguments):
+    layer = RecurrentPooling(3, 5, cell=cell, **arguments)
+    layer.build((None, None, 8))
+    layer.set_weights([normal(*weight.shape) for weight in layer.weights])
+    return layer
+
+
+# The contract.
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_shapes_and_weights(cell):
+    layer = RecurrentPooling(3, attention_units=5, cell=cell)
+    inputs, mask = np.ones((2, 7, 8)), np.ones((2, 7), bool)
+    output, weights = layer(inputs, mask, return_weights=True)
+
+    assert output.shape == layer(inputs, mask).shape == (2, 6)
+    assert weights.shape == (2, 7)
+    assert layer.compute_output_shape((2, 7, 8)) == (2, 6)
+    assert len(layer.weights) == 9
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_round_trip_through_a_file(seed, tmp_path, cell):
+    inputs = keras.Input((None, 8))
+    mask = keras.Input((None,), dtype="bool")
+    outputs = RecurrentPooling(3, 5, cell)(inputs, mask, return_weights=True)
+    model = keras.Model([inputs, mask], outputs)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    data = [normal(2, 7, 8), np.arange(7) < [[3], [5]]]
+
+    for output, again in zip(model(data), loaded(data), strict=True):
+        np.testing.assert_array_equal(output, again)
+
+
+# Values.
+
+
+@pytest.mark.parametrize(("cell", "step"), [("gru", gru), ("lstm", lstm)])
+def test_agrees_with_the_paper(seed, cell, step):
+    layer, inputs = built(cell), normal(1, 7, 8)
+    output, weights = layer(inputs, np.ones((1, 7), bool), return_weights=True)
+    expected, shares = recurrent_pooling(inputs[0], layer.get_weights(), step)
+    np.testing.assert_allclose(weights[0], shares, atol=1e-5)
+    np.testing.assert_allclose(output[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_begins_with_a_short_memory(cell):
+    layer = RecurrentPooling(3, 5, cell)
+    layer.build((None, None, 8))
+    bias = layer.get_weights()[2]
+    if cell == "gru":
+        kept, *others = np.split(bias.sum(axis=0), 3)
+    else:
+        admitted, kept, *others = np.split(bias, 4)
+        others.append(admitted)
+
+    np.testing.assert_allclose(kept, -2)
+    assert not np.any(others)
+
+
+# Influence.
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_padding_changes_nothing(seed, cell):
+    layer, inputs = built(cell), normal(2, 7, 8)
+    padded = np.concatenate([inputs, normal(2, 3, 8)], axis=1)
+    mask = np.arange(10) < np.full((2, 1), 7)
+    output, weights = layer(padded, mask, return_weights=True)
+
+    assert not numpy_of(weights)[:, 7:].any()
+    np.testing.assert_allclose(output, layer(inputs, mask[:, :7]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "mixed_bfloat16", "mixed_float16"]
+)
+def test_nothing_to_read(seed, dtype):
+    mask = np.array([[False] * 7, [True] * 7])
+    output, weights = built(dtype=dtype)(
+        normal(2, 7, 8), mask, return_weights=True
+    )
+
+    assert not numpy_of(output)[0].any()
+    assert not numpy_of(weights)[0].any()
+    np.testing.assert_allclose(numpy_of(weights)[1].sum(-1), 1, atol=0.02)
+
+
+# Errors.
+
+
+def test_arguments_out_of_range():
+    with pytest.raises(ValueError, match="Received: units=0"):
+        RecurrentPooling(0, 5)
+    with pytest.raises(ValueError, match="Received: cell='rnn'"):
+        RecurrentPooling(3, 5, cell="rnn")

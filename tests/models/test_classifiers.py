@@ -1,0 +1,185 @@
+"""What holds for every classifier of documents."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from kseq.models import (
+    FlatAttention,
+    HierarchicalAttention,
+    TransformerClassifier,
+)
+from tests.layers.numpy_recurrence import recurrent_pooling
+
+RECURRENT = {"embedding_dim": 6, "units": 4, "attention_units": 3}
+MODELS = {
+    "hierarchical": (HierarchicalAttention, {**RECURRENT, "groups": 2}),
+    "flat": (FlatAttention, RECURRENT),
+    "transformer": (
+        TransformerClassifier,
+        {"num_layers": 1, "model_dim": 8, "ffn_dim": 8, "num_heads": 2},
+    ),
+}
+DTYPES = ["float32", "mixed_bfloat16", "mixed_float16"]
+TOLERANCE = {"float32": 1e-5, "mixed_bfloat16": 0.05, "mixed_float16": 5e-3}
+
+
+@pytest.fixture(params=MODELS)
+def make(request):
+    family, sizes = MODELS[request.param]
+    return lambda **more: family(30, 3, **sizes, **more)
+
+
+def documents():
+    """Sentences of any length; one document has an empty one, one is empty."""
+    ids = np.random.randint(4, 30, size=(4, 3, 6))
+    lengths = np.random.randint(1, 7, size=(4, 3, 1))
+    ids = np.where(np.arange(6) < lengths, ids, 0)
+    ids[1, 1] = 0
+    ids[2] = 0
+    return ids.astype("int32")
+
+
+def numbers(explained):
+    return {k: ops.convert_to_numpy(v) for k, v in explained.items()}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_padding_changes_nothing(seed, make, dtype):
+    """B1, B2."""
+    model, ids = make(dtype=dtype), documents()
+    padded = np.pad(ids, ((0, 0), (0, 7), (0, 7)))
+    found = numbers(model.explain(padded))
+    expected = numbers(model.explain(ids))
+    tolerance = {"atol": TOLERANCE[dtype]}
+
+    np.testing.assert_allclose(found["logits"], expected["logits"], **tolerance)
+    for name, inside in (
+        ("sentence_weights", np.s_[:, :3]),
+        ("word_weights", np.s_[:, :3, :6]),
+    ):
+        weights = found[name]
+        np.testing.assert_allclose(weights[inside], expected[name], **tolerance)
+        outside = np.ones(weights.shape, bool)
+        outside[inside] = False
+        assert not weights[outside].any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_weights_sum_to_one_over_what_is_real(seed, make, dtype):
+    model, ids = make(dtype=dtype), documents()
+    explained = numbers(model.explain(ids))
+    real = ids != 0
+    for weights, mask in (
+        (explained["sentence_weights"], real.any(-1)),
+        (explained["word_weights"], real),
+    ):
+        assert not weights[~mask].any()
+        np.testing.assert_allclose(weights.sum(-1), mask.any(-1), atol=0.02)
+
+
+def test_an_empty_sentence_is_as_if_it_were_not_there(seed, make):
+    model, ids = make(), documents()
+    without = ids[1:2, [0, 2]]
+    np.testing.assert_allclose(
+        model({"source_ids": ids})[1:2],
+        model({"source_ids": without}),
+        atol=1e-5,
+    )
+
+
+def test_explains_what_it_answers(seed, make):
+    model, ids = make(), documents()
+    np.testing.assert_array_equal(
+        model({"source_ids": ids}), model.explain(ids)["logits"]
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_training_stays_finite_with_empty_documents(seed, make, dtype):
+    """B1."""
+    model = make(dtype=dtype, dropout=0.3)
+    model.compile(keras.optimizers.Adam(0.01), clip_norm=1.0)
+    batch = {"source_ids": documents()}, np.arange(4) % 3
+    logs = model.train_on_batch(*batch, np.ones(4), return_dict=True)
+
+    assert all(np.isfinite(value) for value in logs.values()), logs
+    assert all(np.isfinite(w).all() for w in model.get_weights())
+    assert np.isfinite(model({"source_ids": batch[0]["source_ids"]})).all()
+
+
+def test_counts_words(make):
+    model = make()
+    model.compile(keras.optimizers.SGD())
+    ids = documents()
+    logs = model.test_on_batch(
+        {"source_ids": ids}, np.zeros(4, int), np.ones(4), return_dict=True
+    )
+    assert logs["tokens"] == (ids != 0).sum()
+    assert logs["padding"] == pytest.approx((ids == 0).mean())
+
+
+def test_weights_of_documents_count(seed, make):
+    model, ids = make(), documents()
+    model.compile(keras.optimizers.SGD())
+    labels, weights = np.array([0, 1, 2, 0]), np.array([1.0, 0, 2.0, 1.0])
+    logs = model.test_on_batch(
+        {"source_ids": ids}, labels, weights, return_dict=True
+    )
+    log_probs = ops.log_softmax(model({"source_ids": ids}))
+    losses = -ops.convert_to_numpy(log_probs)[np.arange(4), labels]
+    assert logs["loss"] == pytest.approx(losses @ weights / 4, rel=1e-5)
+
+
+def test_round_trip_through_a_file(seed, make, tmp_path):
+    model, ids = make(dropout=0.1), {"source_ids": documents()}
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(model(ids), again(ids))
+    assert again.get_config() == model.get_config()
+
+
+def test_learns_one_batch_by_heart(seed, make):
+    model = make()
+    model.compile(keras.optimizers.Adam(0.02))
+    batch = {"source_ids": documents()[[0, 1, 3]]}, np.array([0, 1, 2])
+    for _ in range(60):
+        loss = model.train_on_batch(*batch, return_dict=True)["loss"]
+    assert loss < 3.0
+    assert model.test_on_batch(*batch, return_dict=True)["accuracy"] == 1
+
+
+def test_hierarchical_attention_agrees_with_the_paper(seed):
+    model, ids = MODELS["hierarchical"][0](30, 3, **RECURRENT), documents()
+    table, *of_words = model.sentence_encoder.get_weights()
+    of_sentences = model.document_encoder.get_weights()
+    kernel, bias = model.classes.get_weights()
+    explained = numbers(model.explain(ids))
+
+    for place in (0, 3):
+        read = [
+            recurrent_pooling(table[words[words != 0]], of_words)
+            for words in ids[place]
+        ]
+        sentences = np.stack([sentence for sentence, _ in read])
+        document, shares = recurrent_pooling(sentences, of_sentences)
+        np.testing.assert_allclose(
+            explained["logits"][place], document @ kernel + bias, atol=1e-5
+        )
+        np.testing.assert_allclose(
+            explained["sentence_weights"][place], shares, atol=1e-5
+        )
+        for found, (_, expected) in zip(
+            explained["word_weights"][place], read, strict=True
+        ):
+            np.testing.assert_allclose(
+                found[: len(expected)], expected, atol=1e-5
+            )
+
+
+def test_heads_must_divide_the_width():
+    with pytest.raises(ValueError, match="Received: model_dim=10, num_heads=4"):
+        TransformerClassifier(
+            30, 2, num_layers=1, model_dim=10, ffn_dim=8, num_heads=4
+        )

@@ -1,0 +1,221 @@
+import json
+import subprocess
+import sys
+import textwrap
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from kseq.data import DocumentTokenizer
+from kseq.data.planted import planted
+from kseq.models import FlatAttention, HierarchicalAttention
+from kseq.serving import Classifier, export, load_export
+from kseq.serving.load import ClassifierExport
+
+LABELS = ("fire", "flood", "größer")
+TEXTS = [
+    *planted("test", size=4).texts,
+    "",
+    " <br>\n",
+    "nul \0 and 😀. 日本語です。",
+    "e. " * 150,
+]
+
+
+@pytest.fixture(scope="module")
+def classifiers():
+    """Of two kinds, untrained, but with answers that are no near ties."""
+    documents = planted("train", size=50)
+    tokenizer = DocumentTokenizer.train(documents, 400)
+    sizes = {"embedding_dim": 6, "units": 4, "attention_units": 3}
+    models = {
+        "hierarchical": HierarchicalAttention(400, 3, **sizes, groups=2),
+        "flat": FlatAttention(400, 3, **sizes),
+    }
+    keras.utils.set_random_seed(1)
+    for model in models.values():
+        for weight in model.trainable_variables:
+            weight.assign(keras.random.normal(weight.shape))
+    return {
+        kind: Classifier(model, tokenizer, LABELS)
+        for kind, model in models.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def exports(classifiers, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("saved_models")
+    return {
+        kind: export(classifier, directory / kind)
+        for kind, classifier in classifiers.items()
+    }
+
+
+@pytest.fixture(params=["hierarchical", "flat"])
+def kind(request):
+    return request.param
+
+
+def test_labels_and_probabilities(classifiers, kind):
+    answer = classifiers[kind].classify(tf.constant(TEXTS))
+    probabilities = answer["probabilities"].numpy()
+
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(answer["probability"], probabilities.max(1))
+    assert [label.decode() for label in answer["label"].numpy()] == [
+        LABELS[place] for place in probabilities.argmax(axis=1)
+    ]
+    for row in answer["labels"].numpy():
+        assert [label.decode() for label in row] == list(LABELS)
+    assert answer["truncated"].numpy().tolist() == [False] * 7 + [True]
+
+
+def test_a_text_alone_and_in_a_batch(classifiers, kind):
+    """D3."""
+    classify = classifiers[kind].classify
+    together = classify(tf.constant(TEXTS))["probabilities"]
+    for text, expected in zip(TEXTS, together, strict=True):
+        alone = classify(tf.constant([text]))["probabilities"][0]
+        np.testing.assert_allclose(alone, expected, atol=1e-5)
+
+
+def test_no_texts(classifiers, kind):
+    none = tf.constant([], tf.string)
+    assert classifiers[kind].classify(none)["label"].shape == (0,)
+    assert classifiers[kind].explain(none)["words"].shape[0] == 0
+
+
+def test_explains_its_answer(classifiers, kind):
+    explained = classifiers[kind].explain(tf.constant(TEXTS))
+    answer = classifiers[kind].classify(tf.constant(TEXTS))
+    for name in ("label", "probability"):
+        np.testing.assert_array_equal(explained[name], answer[name])
+
+    sentences = explained["sentences"].numpy()
+    assert [s.decode() for s in sentences[0] if s] == [
+        f"{sentence}." for sentence in TEXTS[0].removesuffix(".").split(". ")
+    ]
+    joined = tf.strings.reduce_join(explained["words"], axis=-1)
+    np.testing.assert_array_equal(tf.strings.strip(joined), sentences)
+    assert not explained["sentence_weights"].numpy()[sentences == b""].any()
+    assert (
+        not explained["word_weights"]
+        .numpy()[explained["words"].numpy() == b""]
+        .any()
+    )
+
+
+def test_examples_of_tensorflow_serving(classifiers, kind):
+    examples = [
+        tf.train.Example(
+            features=tf.train.Features(
+                feature={
+                    "text": tf.train.Feature(
+                        bytes_list=tf.train.BytesList(value=[text.encode()])
+                    )
+                }
+            )
+        ).SerializeToString()
+        for text in TEXTS
+    ]
+    answer = classifiers[kind].classify_examples(tf.constant(examples))
+    expected = classifiers[kind].classify(tf.constant(TEXTS))
+    np.testing.assert_array_equal(answer["classes"], expected["labels"])
+    np.testing.assert_array_equal(answer["scores"], expected["probabilities"])
+
+
+def test_labels_must_be_as_many_as_classes(classifiers):
+    known = classifiers["flat"]
+    with pytest.raises(ValueError, match="the 3 classes"):
+        Classifier(known.model, known.tokenizer, ("yes", "no"))
+
+
+# The export.
+
+
+def test_same_answers_after_loading(classifiers, exports, kind):
+    loaded = load_export(exports[kind])
+    assert isinstance(loaded, ClassifierExport)
+    for name in ("classify", "explain"):
+        expected = getattr(classifiers[kind], name)(tf.constant(TEXTS))
+        answer = getattr(loaded, name)(TEXTS)
+        assert answer.keys() == expected.keys()
+        for key, value in expected.items():
+            if value.dtype == tf.float32:
+                np.testing.assert_allclose(answer[key], value, atol=1e-5)
+            else:
+                np.testing.assert_array_equal(answer[key], value)
+
+
+CLIENT = """
+    import json, sys
+    sys.modules["kseq"] = None
+    import tensorflow as tf, tensorflow_text
+
+    lines, path = json.load(sys.stdin), sys.argv[1]
+    example = tf.train.Example()
+    example.features.feature["text"].bytes_list.value.append(
+        lines[0].encode()
+    )
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        model = tf.compat.v1.saved_model.loader.load(session, ["serve"], path)
+        default = model.signature_def["serving_default"]
+        labels, probabilities = session.run(
+            [default.outputs[name].name for name in ("label", "probabilities")],
+            {default.inputs["text"].name: lines},
+        )
+        classify = model.signature_def["classify"]
+        scores = session.run(
+            classify.outputs["scores"].name,
+            {classify.inputs["inputs"].name: [example.SerializeToString()]},
+        )
+    again = tf.saved_model.load(path).signatures["serving_default"]
+    print(json.dumps([
+        [label.decode() for label in labels], probabilities.tolist(),
+        scores.tolist(), classify.method_name,
+        again(text=tf.constant(lines))["probabilities"].numpy().tolist(),
+    ]))
+    """
+
+
+def test_client_without_kseq_has_the_same_answers(classifiers, exports):
+    """E2, and TensorFlow Serving's way to load."""
+    client = subprocess.run(
+        [
+            *(sys.executable, "-I", "-c", textwrap.dedent(CLIENT)),
+            exports["hierarchical"],
+        ],
+        input=json.dumps(TEXTS),
+        capture_output=True,
+        text=True,
+    )
+    assert client.returncode == 0, client.stderr
+    labels, probabilities, scores, method, again = json.loads(client.stdout)
+    expected = classifiers["hierarchical"].classify(tf.constant(TEXTS))
+    assert labels == [label.decode() for label in expected["label"].numpy()]
+    for found in (probabilities, again):
+        np.testing.assert_allclose(found, expected["probabilities"], atol=1e-5)
+    np.testing.assert_allclose(scores[0], probabilities[0], atol=1e-5)
+    assert method == "tensorflow/serving/classify"
+
+
+def test_graph_has_no_python_and_no_files(exports, kind):
+    """E3."""
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString((exports[kind] / "saved_model.pb").read_bytes())
+    graph = saved.meta_graphs[0].graph_def
+    ops = {node.op for node in graph.node}
+    ops |= {n.op for f in graph.library.function for n in f.node_def}
+    assert "SentenceFragmentsV2" in ops
+    assert not ops & {"PyFunc", "EagerPyFunc", "ReadFile", "WriteFile"}
+
+
+def test_describes_itself(exports):
+    path = exports["flat"] / "assets.extra" / "kseq.json"
+    description = json.loads(path.read_text("utf-8"))
+    assert description["labels"] == list(LABELS)
+    assert description["max_words"] == 60
+    assert description["vocab_size"] == 400
