@@ -9,7 +9,7 @@ demo: $(INSTALLED)
 	$(PYTHON) recipes/translate_lstm.py
 
 test: $(INSTALLED)
-	$(PYTHON) -m pytest --numprocesses 2 --dist loadfile
+	$(PYTHON) -m pytest --numprocesses 2 --dist worksteal
 
 lint: $(INSTALLED)
 	$(PYTHON) -m ruff check

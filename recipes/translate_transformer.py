@@ -1,7 +1,7 @@
 """Translates with the Transformer: your two files, or the built-in dates.
 
 python recipes/translate_transformer.py --train train.de train.en
-Multi30k German to English, two CPU cores, seed 1: 46 minutes, BLEU 41.1.
+Multi30k German to English, two CPU cores, seed 1: 60 minutes, BLEU 42.6.
 """
 
 import dataclasses

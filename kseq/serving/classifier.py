@@ -36,7 +36,7 @@ class Classifier:
     Example:
         >>> documents = kseq.data.Documents(["A rose. A rose?"], ["yes"])
         >>> tokenizer = kseq.data.DocumentTokenizer.train(documents, 270)
-        >>> model = kseq.models.HierarchicalAttention(
+        >>> model = kseq.models.FlatAttention(
         ...     270, 2, embedding_dim=8, units=5, attention_units=5
         ... )
         >>> classifier = Classifier(model, tokenizer, ("no", "yes"))
