@@ -25,7 +25,7 @@ class Config:
     balanced: bool = False  # rare labels weigh as much as common ones
     dim: int = 128  # of embeddings, and of states in both directions
     dropout: float = 0.5
-
+    word_dropout: float = 0.3
     seed: int = 1
     steps: int = 2000
     evaluate_every: int = 250  # steps
@@ -43,6 +43,7 @@ REPORTS = Config(
     vocab_size=1000,
     dim=64,
     dropout=0.2,
+    word_dropout=0.0,
     steps=600,
     evaluate_every=200,
     batch_words=4096,
@@ -52,7 +53,7 @@ REPORTS = Config(
 
 def make_model(config, *sizes):
     dim, units = config.dim, config.dim // 2
-    rest = {"dropout": config.dropout, "dtype": config.dtype}
+    rest = {n: getattr(config, n) for n in ("dropout", "word_dropout", "dtype")}
     if config.model == "transformer":
         rest |= {"num_layers": 2, "num_heads": 4, "ffn_dim": 2 * dim}
         return models.TransformerClassifier(*sizes, model_dim=dim, **rest)

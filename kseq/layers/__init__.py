@@ -15,6 +15,7 @@ from kseq.layers.recurrent_pooling import RecurrentPooling
 from kseq.layers.sentence_encoder import SentenceEncoder
 from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
 from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
+from kseq.layers.word_embedding import WordEmbedding
 
 __all__ = [
     "AttentionDecoder",
@@ -32,4 +33,5 @@ __all__ = [
     "SinusoidalPositionalEncoding",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
+    "WordEmbedding",
 ]

@@ -47,6 +47,9 @@ class AttentionPooling(keras.layers.Layer):
         if units < 1:
             raise ValueError(f"units must be positive. Received: units={units}")
         super().__init__(**kwargs)
+        self.supports_masking = (
+            True  # or Keras warns where a layer hands one on
+        )
         self.units = units
         self.hidden = keras.layers.Dense(
             units, activation="tanh", dtype=self.dtype_policy, name="hidden"
@@ -65,6 +68,9 @@ class AttentionPooling(keras.layers.Layer):
         output = weighted_sum(ops.expand_dims(weights, -2), inputs)
         output = ops.squeeze(output, -2)
         return (output, weights) if return_weights else output
+
+    def compute_mask(self, inputs, previous_mask):
+        return None  # the axis that it was of is gone
 
     def compute_output_shape(self, inputs_shape):
         return (*inputs_shape[:-2], inputs_shape[-1])

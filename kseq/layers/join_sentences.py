@@ -62,6 +62,10 @@ class JoinSentences(keras.layers.Layer):
     def compute_output_shape(self, ids_shape):
         return (ids_shape[0], None)
 
+    def compute_output_spec(self, ids):
+        shape = self.compute_output_shape(ids.shape)
+        return keras.KerasTensor(shape, dtype=ids.dtype)
+
 
 def _real_first(real):
     """The order that moves padding behind what is real. (B, T) bool -> int."""

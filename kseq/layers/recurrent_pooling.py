@@ -84,9 +84,6 @@ class RecurrentPooling(keras.layers.Layer):
         # one is read as if it were real, and then has no weight.
         first = ops.equal(ops.arange(ops.shape(inputs)[1]), 0)
         hidden = self.recurrent(inputs, mask=ops.logical_or(inputs_mask, first))
-        # Keras has put that mask on its output, and the next layer would
-        # complain; nothing of it is on a new tensor.
-        hidden = ops.reshape(hidden, ops.shape(hidden))
         return self.pooling(hidden, inputs_mask, return_weights=return_weights)
 
     def compute_output_shape(self, inputs_shape):

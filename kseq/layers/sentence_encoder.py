@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from kseq.layers.dropout import Dropout
 from kseq.layers.recurrent_pooling import RecurrentPooling
+from kseq.layers.word_embedding import WordEmbedding
 from kseq.ops import padding_mask
 
 
@@ -12,7 +12,7 @@ from kseq.ops import padding_mask
 class SentenceEncoder(keras.layers.Layer):
     """Words of the sentences of documents, each sentence to one vector.
 
-    An embedding, and `RecurrentPooling` over the words of each sentence.
+    `WordEmbedding`, and `RecurrentPooling` over the words of each sentence.
 
     In a batch of documents most places are padding, for sentences differ in
     length and documents in their number of sentences. So the sentences of all
@@ -25,8 +25,10 @@ class SentenceEncoder(keras.layers.Layer):
         units: int, U, of each direction.
         attention_units: int, see `AttentionPooling`.
         cell: "gru" or "lstm".
-        dropout: float, on the embeddings.
-        groups: int; 1 for the large grid.
+        dropout: float, on the features of the embeddings.
+        word_dropout: float, on whole words.
+        groups: int; 1 for the large grid, and where a compiler wants shapes
+            that do not depend on values, as that of JAX does.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -61,6 +63,7 @@ class SentenceEncoder(keras.layers.Layer):
         attention_units,
         cell="gru",
         dropout=0.0,
+        word_dropout=0.0,
         groups=8,
         **kwargs,
     ):
@@ -75,12 +78,15 @@ class SentenceEncoder(keras.layers.Layer):
         self.attention_units = attention_units
         self.cell = cell
         self.dropout = dropout
+        self.word_dropout = word_dropout
         self.groups = groups
-        self.embedding = keras.layers.Embedding(
-            vocab_size, embedding_dim, dtype=self.dtype_policy, name="embedding"
-        )
-        self.dropout_layer = Dropout(
-            dropout, dtype=self.dtype_policy, name="dropout"
+        self.embedding = WordEmbedding(
+            vocab_size,
+            embedding_dim,
+            dropout=dropout,
+            word_dropout=word_dropout,
+            dtype=self.dtype_policy,
+            name="embedding",
         )
         self.pooling = RecurrentPooling(
             units,
@@ -125,15 +131,18 @@ class SentenceEncoder(keras.layers.Layer):
         return output, ops.reshape(weight, (batch, sentences, words))
 
     def _encode(self, ids, training):
-        x = self.dropout_layer(self.embedding(ids), training=training)
+        x = self.embedding(ids, training=training)
         return self.pooling(x, padding_mask(ids), return_weights=True)
 
     def compute_output_shape(self, ids_shape):
         return (*ids_shape[:2], 2 * self.units)
 
-    def compute_output_spec(self, *args, **kwargs):
-        # How many outputs there are depends on the arguments: trace `call`.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    def compute_output_spec(self, ids, training=None, return_weights=False):
+        shape = self.compute_output_shape(ids.shape)
+        output = keras.KerasTensor(shape, dtype=self.compute_dtype)
+        if not return_weights:
+            return output
+        return output, keras.KerasTensor(ids.shape, dtype=self.compute_dtype)
 
     def get_config(self):
         return {
@@ -144,5 +153,6 @@ class SentenceEncoder(keras.layers.Layer):
             "attention_units": self.attention_units,
             "cell": self.cell,
             "dropout": self.dropout,
+            "word_dropout": self.word_dropout,
             "groups": self.groups,
         }

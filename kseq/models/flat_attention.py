@@ -3,7 +3,12 @@
 import keras
 from keras import layers, ops
 
-from kseq.layers import Dropout, JoinSentences, RecurrentPooling
+from kseq.layers import (
+    Dropout,
+    JoinSentences,
+    RecurrentPooling,
+    WordEmbedding,
+)
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
 
@@ -26,6 +31,7 @@ class FlatAttention(ExactModel):
         attention_units: int, size of the learned query.
         cell: "gru" or "lstm".
         dropout: float, on embeddings and documents.
+        word_dropout: float, on whole words.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -62,6 +68,7 @@ class FlatAttention(ExactModel):
         attention_units,
         cell="gru",
         dropout=0.0,
+        word_dropout=0.0,
         dtype=None,
         name="flat_attention",
         **kwargs,
@@ -69,8 +76,13 @@ class FlatAttention(ExactModel):
         # Layers
         policy = keras.dtype_policies.get(dtype)
         self.join = JoinSentences(dtype=policy, name="join")
-        self.embedding = layers.Embedding(
-            vocab_size, embedding_dim, dtype=policy, name="embedding"
+        self.embedding = WordEmbedding(
+            vocab_size,
+            embedding_dim,
+            dropout=dropout,
+            word_dropout=word_dropout,
+            dtype=policy,
+            name="embedding",
         )
         self.document_encoder = RecurrentPooling(
             units,
@@ -91,6 +103,7 @@ class FlatAttention(ExactModel):
         self.attention_units = attention_units
         self.cell = cell
         self.dropout = dropout
+        self.word_dropout = word_dropout
 
         # Graph
         source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
@@ -106,7 +119,7 @@ class FlatAttention(ExactModel):
     def _classify(self, source_ids):
         ids = self.join(source_ids)  # (B, T)
         document, weights = self.document_encoder(
-            self.dropout_layer(self.embedding(ids)),
+            self.embedding(ids),
             padding_mask(ids),
             return_weights=True,
         )
@@ -132,6 +145,7 @@ class FlatAttention(ExactModel):
             "attention_units",
             "cell",
             "dropout",
+            "word_dropout",
             "name",
         )
         config = {name: getattr(self, name) for name in names}

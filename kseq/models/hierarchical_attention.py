@@ -24,6 +24,7 @@ class HierarchicalAttention(ExactModel):
         attention_units: int, size of the learned queries.
         cell: "gru" or "lstm".
         dropout: float, on embeddings, sentences and documents.
+        word_dropout: float, on whole words.
         groups: int, see `SentenceEncoder`.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
@@ -60,6 +61,7 @@ class HierarchicalAttention(ExactModel):
         attention_units,
         cell="gru",
         dropout=0.0,
+        word_dropout=0.0,
         groups=8,
         dtype=None,
         name="hierarchical_attention",
@@ -74,6 +76,7 @@ class HierarchicalAttention(ExactModel):
             attention_units,
             cell=cell,
             dropout=dropout,
+            word_dropout=word_dropout,
             groups=groups,
             dtype=policy,
             name="sentence_encoder",
@@ -97,6 +100,7 @@ class HierarchicalAttention(ExactModel):
         self.attention_units = attention_units
         self.cell = cell
         self.dropout = dropout
+        self.word_dropout = word_dropout
         self.groups = groups
 
         # Graph
@@ -143,6 +147,7 @@ class HierarchicalAttention(ExactModel):
             "attention_units",
             "cell",
             "dropout",
+            "word_dropout",
             "groups",
             "name",
         )

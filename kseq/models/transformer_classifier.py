@@ -10,6 +10,7 @@ from kseq.layers import (
     LayerNormalization,
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
+    WordEmbedding,
 )
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
@@ -35,6 +36,7 @@ class TransformerClassifier(ExactModel):
         num_heads: int, N.
         dropout: float, on embeddings, on what each sublayer adds, and on
             documents.
+        word_dropout: float, on whole words.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -71,6 +73,7 @@ class TransformerClassifier(ExactModel):
         ffn_dim,
         num_heads,
         dropout=0.0,
+        word_dropout=0.0,
         dtype=None,
         name="transformer_classifier",
         **kwargs,
@@ -84,12 +87,10 @@ class TransformerClassifier(ExactModel):
         # Layers
         policy = keras.dtype_policies.get(dtype)
         self.join = JoinSentences(dtype=policy, name="join")
-        self.embedding = layers.Embedding(
+        self.embedding = WordEmbedding(
             vocab_size,
             model_dim,
-            embeddings_initializer=keras.initializers.RandomNormal(
-                stddev=model_dim**-0.5
-            ),
+            word_dropout=word_dropout,
             dtype=policy,
             name="embedding",
         )
@@ -121,6 +122,7 @@ class TransformerClassifier(ExactModel):
         self.ffn_dim = ffn_dim
         self.num_heads = num_heads
         self.dropout = dropout
+        self.word_dropout = word_dropout
 
         # Graph
         source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
@@ -165,6 +167,7 @@ class TransformerClassifier(ExactModel):
             "ffn_dim",
             "num_heads",
             "dropout",
+            "word_dropout",
             "name",
         )
         config = {name: getattr(self, name) for name in names}
