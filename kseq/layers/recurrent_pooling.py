@@ -14,9 +14,7 @@ class RecurrentPooling(keras.layers.Layer):
         output = sum of weights_t * h_t
 
     One level of hierarchical attention: words to a sentence, or sentences to
-    a document. The recurrence begins with a short memory, its gate biased by
-    -2. What it remembered from the start it would carry to all positions, and
-    attention would never have to learn which one it came from.
+    a document.
 
     Args:
         units: int, U, of each direction.
@@ -44,8 +42,7 @@ class RecurrentPooling(keras.layers.Layer):
         TensorShape([3, 10])
 
     Reference:
-        Yang et al. 2016, aclanthology.org/N16-1174, section 2.2. The bias is
-        ours.
+        Yang et al. 2016, aclanthology.org/N16-1174, section 2.2.
     """
 
     def __init__(self, units, attention_units, cell="gru", **kwargs):
@@ -61,13 +58,7 @@ class RecurrentPooling(keras.layers.Layer):
         self.cell = cell
         recurrent = keras.layers.GRU if cell == "gru" else keras.layers.LSTM
         self.recurrent = keras.layers.Bidirectional(
-            recurrent(
-                units,
-                return_sequences=True,
-                bias_initializer=_ShortMemory(cell),
-                dtype=self.dtype_policy,
-                **({} if cell == "gru" else {"unit_forget_bias": False}),
-            ),
+            recurrent(units, return_sequences=True, dtype=self.dtype_policy),
             dtype=self.dtype_policy,
             name="recurrent",
         )
@@ -100,22 +91,3 @@ class RecurrentPooling(keras.layers.Layer):
             "attention_units": self.attention_units,
             "cell": self.cell,
         }
-
-
-@keras.saving.register_keras_serializable(package="kseq")
-class _ShortMemory(keras.initializers.Initializer):
-    """Biases: -2 at the gate that keeps the old state, and else 0."""
-
-    def __init__(self, cell):
-        self.cell = cell
-
-    def __call__(self, shape, dtype=None):
-        gates = {"gru": 3, "lstm": 4}[self.cell]
-        kept = {"gru": 0, "lstm": 1}[self.cell]
-        gate = ops.arange(shape[-1]) // (shape[-1] // gates)
-        bias = -2.0 * ops.cast(ops.equal(gate, kept), dtype)
-        # A GRU has one row for the input and one for the state: halve it.
-        return ops.broadcast_to(bias / len(shape), shape)
-
-    def get_config(self):
-        return {"cell": self.cell}

@@ -63,21 +63,6 @@ def test_agrees_with_the_paper(seed, cell, step):
     np.testing.assert_allclose(output[0], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_begins_with_a_short_memory(cell):
-    layer = RecurrentPooling(3, 5, cell)
-    layer.build((None, None, 8))
-    bias = layer.get_weights()[2]
-    if cell == "gru":
-        kept, *others = np.split(bias.sum(axis=0), 3)
-    else:
-        admitted, kept, *others = np.split(bias, 4)
-        others.append(admitted)
-
-    np.testing.assert_allclose(kept, -2)
-    assert not np.any(others)
-
-
 # Influence.
 
 
