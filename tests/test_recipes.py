@@ -79,10 +79,18 @@ def test_trains_shows_and_exports(recipe, config, capsys):
     [first] = {"text", "label"} & answer.keys()
     assert answer[first].shape == (2,)
 
-    # The same command again: nothing to train, one more version.
+
+@pytest.mark.parametrize(
+    "recipe", RECIPES[1:2], indirect=True, ids=lambda path: path.stem
+)
+def test_the_same_command_again(recipe, config):
+    """Nothing to train, one more version; another model is refused."""
     recipe.main(config)
-    assert (run / "metrics.jsonl").read_text().splitlines() == lines
-    assert sorted(path.name for path in export.glob("[0-9]*")) == ["1", "2"]
+    metrics = (Path(config.run) / "metrics.jsonl").read_text()
+    recipe.main(config)
+    assert (Path(config.run) / "metrics.jsonl").read_text() == metrics
+    versions = Path("saved_models/small").glob("[0-9]*")
+    assert sorted(path.name for path in versions) == ["1", "2"]
 
     other = dataclasses.replace(config, vocab_size=config.vocab_size + 1)
     with pytest.raises(ValueError, match="vocab_size"):

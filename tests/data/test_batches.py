@@ -269,6 +269,7 @@ def test_memory_does_not_grow_with_the_text(tokenizer, tmp_path):
     assert many - few < 20
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not MULTI30K.exists(), reason="Multi30k is not beside this repository"
 )

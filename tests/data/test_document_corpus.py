@@ -253,6 +253,7 @@ print(corpus.labels, corpus.validation)
 """
 
 
+@pytest.mark.slow
 def test_the_seed_decides_in_any_process(write):
     pairs = [(str(n % 7), f"text {n // 14} {n % 7}") for n in range(500)]
     path = write("a.tsv", table([*pairs, ("01", "0")]))

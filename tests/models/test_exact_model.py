@@ -119,8 +119,10 @@ def test_micro_batches_change_nothing(parts):
     assert cut["loss"] == pytest.approx(history["loss"], abs=1e-5)
 
 
-@pytest.mark.parametrize("sizes", [[6, 6, 6, 6, 6], [4, 6, 5], [3, 6, 1]])
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize(
+    ("sizes", "parts"),
+    [([6, 6, 6, 6, 6], 1), ([4, 6, 5], 2), ([3, 6, 1], 1), ([3, 6, 1], 2)],
+)
 def test_two_devices_equal_one(sizes, parts, two_devices):
     """B5: also where a batch is uneven, or leaves a device without a row."""
 
