@@ -73,12 +73,12 @@ def drawn(count):
 def one_grid(documents, tokenizer, labels, rows):
     """Batches as wide and as long as the largest document."""
     ids = tokenizer.tokenize(documents.texts)
-    shape = ids.bounding_shape()
+    shape = ids.bounding_shape().numpy().tolist()
     classes = tf.constant([labels.index(label) for label in documents.labels])
 
     def batch(chosen):
         grid = tf.gather(ids, chosen).to_tensor(
-            shape=(tf.size(chosen), shape[1], shape[2])
+            shape=(None, shape[1], shape[2])
         )
         weights = tf.ones(tf.shape(chosen))
         return {"source_ids": grid}, tf.gather(classes, chosen), weights
