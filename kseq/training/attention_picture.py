@@ -1,12 +1,11 @@
 """Attention weights as a picture with the tokens on its axes."""
 
-import io
-import warnings
-
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from kseq.training.png import as_png, boxes_for_missing_letters
 
+
+@boxes_for_missing_letters()
 def attention_picture(weights, source_tokens, target_tokens):
     """Draws one alignment matrix.
 
@@ -35,10 +34,4 @@ def attention_picture(weights, source_tokens, target_tokens):
     axes.tick_params(length=0)
     axes.xaxis.tick_top()
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
-
-    file = io.BytesIO()
-    with warnings.catch_warnings():
-        # Letters that no installed font has are drawn as boxes.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        FigureCanvasAgg(figure).print_png(file)
-    return file.getvalue()
+    return as_png(figure)

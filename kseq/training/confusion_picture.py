@@ -1,32 +1,14 @@
 """A confusion matrix as a picture with the classes on its axes."""
 
-import contextlib
-import io
-import warnings
-
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from kseq.training.png import as_png, boxes_for_missing_letters
 
 _SIDE = 14  # inches, at most, of the matrix
 _MOST_COUNTED = 50  # classes
 _LONGEST_NAME = 24  # characters
 _POINTS = 72  # an inch
-
-
-def as_png(figure):
-    """Draws a figure; gives its PNG image, bytes."""
-    file = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(file)
-    return file.getvalue()
-
-
-@contextlib.contextmanager
-def boxes_for_missing_letters():
-    """Letters that no installed font has are boxes, without a warning."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?s)Glyph .* missing from font")
-        yield
 
 
 @boxes_for_missing_letters()
