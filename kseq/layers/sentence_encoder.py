@@ -64,7 +64,7 @@ class SentenceEncoder(keras.layers.Layer):
         cell="gru",
         dropout=0.0,
         word_dropout=0.0,
-        groups=8,
+        groups=4,
         **kwargs,
     ):
         if groups < 1:

@@ -1,27 +1,19 @@
 """Flat attention: a document as one long sentence."""
 
 import keras
-from keras import layers, ops
 
-from kseq.layers import (
-    Dropout,
-    JoinSentences,
-    RecurrentPooling,
-    WordEmbedding,
-)
-from kseq.models.exact_model import ExactModel
-from kseq.ops import padding_mask
+from kseq.layers import RecurrentPooling, WordEmbedding
+from kseq.models.flat_classifier import FlatClassifier
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class FlatAttention(ExactModel):
+class FlatAttention(FlatClassifier):
     """A classifier of documents that knows nothing of sentences.
 
         document = attention over the words of [forward RNN; backward RNN]
         logits = W document + b
 
-    What hierarchical attention has to beat. The weight of a sentence is the
-    sum over its words.
+    What hierarchical attention has to beat.
 
     Args:
         vocab_size: int.
@@ -73,9 +65,7 @@ class FlatAttention(ExactModel):
         name="flat_attention",
         **kwargs,
     ):
-        # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.join = JoinSentences(dtype=policy, name="join")
         self.embedding = WordEmbedding(
             vocab_size,
             embedding_dim,
@@ -91,50 +81,20 @@ class FlatAttention(ExactModel):
             dtype=policy,
             name="document_encoder",
         )
-        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
-        self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
-        self.logits = layers.Identity(dtype="float32", name="logits")
-
-        # Config
         self.vocab_size = vocab_size
-        self.num_classes = num_classes
         self.embedding_dim = embedding_dim
         self.units = units
         self.attention_units = attention_units
         self.cell = cell
-        self.dropout = dropout
         self.word_dropout = word_dropout
-
-        # Graph
-        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
-        logits, _ = self._classify(source_ids)
         super().__init__(
-            inputs={"source_ids": source_ids},
-            outputs=logits,
-            dtype=policy,
-            name=name,
-            **kwargs,
+            num_classes, dropout=dropout, dtype=policy, name=name, **kwargs
         )
 
-    def _classify(self, source_ids):
-        ids = self.join(source_ids)  # (B, T)
-        document, weights = self.document_encoder(
-            self.embedding(ids),
-            padding_mask(ids),
-            return_weights=True,
+    def _read(self, ids, mask):
+        return self.document_encoder(
+            self.embedding(ids), mask, return_weights=True
         )
-        logits = self.classes(self.dropout_layer(document))
-        return self.logits(logits), ops.cast(weights, "float32")
-
-    def explain(self, source_ids):
-        """The logits and the weights, see `HierarchicalAttention.explain`."""
-        logits, weights = self._classify(source_ids)
-        of_sentences, of_words = self.join.share_weights(weights, source_ids)
-        return {
-            "logits": logits,
-            "sentence_weights": of_sentences,
-            "word_weights": of_words,
-        }
 
     def get_config(self):
         names = (

@@ -62,7 +62,7 @@ class HierarchicalAttention(ExactModel):
         cell="gru",
         dropout=0.0,
         word_dropout=0.0,
-        groups=8,
+        groups=4,
         dtype=None,
         name="hierarchical_attention",
         **kwargs,

@@ -1,23 +1,19 @@
 """A Transformer encoder that classifies documents."""
 
 import keras
-from keras import layers, ops
 
 from kseq.layers import (
     AttentionPooling,
-    Dropout,
-    JoinSentences,
     LayerNormalization,
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
     WordEmbedding,
 )
-from kseq.models.exact_model import ExactModel
-from kseq.ops import padding_mask
+from kseq.models.flat_classifier import FlatClassifier
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class TransformerClassifier(ExactModel):
+class TransformerClassifier(FlatClassifier):
     """A classifier of documents: pre-norm encoder blocks, pooled.
 
         x = x + SelfAttention(norm(x)); x = x + FFN(norm(x))
@@ -84,9 +80,7 @@ class TransformerClassifier(ExactModel):
                 f"Received: model_dim={model_dim}, num_heads={num_heads}"
             )
 
-        # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.join = JoinSentences(dtype=policy, name="join")
         self.embedding = WordEmbedding(
             vocab_size,
             model_dim,
@@ -110,53 +104,22 @@ class TransformerClassifier(ExactModel):
         ]
         self.last_norm = LayerNormalization(dtype=policy, name="encoder_norm")
         self.pooling = AttentionPooling(model_dim, dtype=policy, name="pooling")
-        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
-        self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
-        self.logits = layers.Identity(dtype="float32", name="logits")
-
-        # Config
         self.vocab_size = vocab_size
-        self.num_classes = num_classes
         self.num_layers = num_layers
         self.model_dim = model_dim
         self.ffn_dim = ffn_dim
         self.num_heads = num_heads
-        self.dropout = dropout
         self.word_dropout = word_dropout
-
-        # Graph
-        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
-        logits, _ = self._classify(source_ids)
         super().__init__(
-            inputs={"source_ids": source_ids},
-            outputs=logits,
-            dtype=policy,
-            name=name,
-            **kwargs,
+            num_classes, dropout=dropout, dtype=policy, name=name, **kwargs
         )
 
-    def _classify(self, source_ids):
-        ids = self.join(source_ids)  # (B, T)
-        mask = padding_mask(ids)
+    def _read(self, ids, mask):
         x = self.embedding(ids) * self.model_dim**0.5
         x = self.dropout_layer(self.position_layer(x))
         for block in self.blocks:
             x = block(x, inputs_mask=mask)
-        document, weights = self.pooling(
-            self.last_norm(x), mask, return_weights=True
-        )
-        logits = self.classes(self.dropout_layer(document))
-        return self.logits(logits), ops.cast(weights, "float32")
-
-    def explain(self, source_ids):
-        """The logits and the weights, see `HierarchicalAttention.explain`."""
-        logits, weights = self._classify(source_ids)
-        of_sentences, of_words = self.join.share_weights(weights, source_ids)
-        return {
-            "logits": logits,
-            "sentence_weights": of_sentences,
-            "word_weights": of_words,
-        }
+        return self.pooling(self.last_norm(x), mask, return_weights=True)
 
     def get_config(self):
         names = (

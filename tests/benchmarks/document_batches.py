@@ -6,7 +6,7 @@ The same network, of the sizes of recipes/classify_documents.py, on the same
 documents, computed in turn in three ways:
 
 - as kseq does: batches of documents of like sizes, their sentences sorted by
-  length and read in eight groups;
+  length and read in four groups;
 - without the groups: the same batches, each a (documents, sentences, words)
   grid;
 - on one grid for all: documents in any order, as many sentences and words as
@@ -35,7 +35,7 @@ from kseq.data import (
 )
 from kseq.models import HierarchicalAttention
 
-VOCAB, CLASSES, GROUPS = 4000, 2, 8
+VOCAB, CLASSES, GROUPS = 4000, 2, 4
 
 
 def build(groups, vocab_size, num_classes):

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from kseq.models import (
@@ -138,6 +139,69 @@ def test_round_trip_through_a_file(seed, make, tmp_path):
     again = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(model(ids), again(ids))
     assert again.get_config() == model.get_config()
+
+
+def batches(sizes):
+    """Documents of unequal lengths, which weigh unequally."""
+    draw = np.random.default_rng(0)
+    for size in sizes:
+        ids = draw.integers(4, 30, (size, 3, 5), "int32")
+        lengths = draw.integers(0, 6, (size, 3, 1))
+        yield (
+            {"source_ids": np.where(np.arange(5) < lengths, ids, 0)},
+            draw.integers(0, 3, size, "int32"),
+            draw.integers(1, 4, size).astype("float32"),
+        )
+
+
+def trained(make, sizes):
+    """Metrics, and weights, after a step for each size."""
+    model = make(name="model")
+    draw = np.random.default_rng(1)
+    model.set_weights(
+        [draw.normal(0, 0.5, weight.shape) for weight in model.get_weights()]
+    )
+    model.compile(
+        keras.optimizers.Adam(0.05, use_ema=True, name="adam"),
+        label_smoothing=0.1,
+        clip_norm=0.1,
+    )
+    logs = model.fit(one_by_one(batches(sizes)), verbose=0, shuffle=False)
+    return logs.history, model.get_weights()
+
+
+def one_by_one(batches):
+    first, *others = map(tf.data.Dataset.from_tensors, batches)
+    for other in others:
+        first = first.concatenate(other)
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.OFF
+    )
+    return first.with_options(options)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        # To be traced for two devices takes recurrences half a minute.
+        pytest.param("hierarchical", marks=pytest.mark.slow),
+        pytest.param("flat", marks=pytest.mark.slow),
+        "transformer",
+    ],
+    indirect=True,
+)
+def test_two_devices_equal_one(make, two_devices):
+    """B5: also where a device gets fewer documents, or none."""
+    sizes = (4, 3, 5, 1, 2)
+    history, weights = trained(make, sizes)
+    with two_devices.scope():
+        two, two_weights = trained(make, sizes)
+
+    for one, other in zip(weights, two_weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+    for name, values in history.items():
+        assert two[name] == pytest.approx(values, abs=1e-5), name
 
 
 def test_learns_one_batch_by_heart(seed):
