@@ -27,15 +27,15 @@ class Config:
     dim: int = 128  # of embeddings, and of states in both directions
     dropout: float = 0.5
     word_dropout: float = 0.3
+    sentence_dropout: float = 0.3
     seed: int = 1
-    steps: int = 2000
+    steps: int = 3000
     evaluate_every: int = 250  # steps
     batch_words: int = 16_384
     learning_rate: float = 0.002  # at its peak
     warmup_steps: int = 200
     label_smoothing: float = 0.1
-    clip_norm: float = 1.0
-    ema: float = 0.99  # of the moving averages of the weights
+    ema: float = 0.995  # of the moving averages of the weights
     dtype: str = "mixed_bfloat16"
 
 
@@ -45,6 +45,7 @@ REPORTS = Config(
     dim=64,
     dropout=0.2,
     word_dropout=0.2,
+    sentence_dropout=0.0,  # one sentence decides
     steps=600,
     evaluate_every=200,
     batch_words=4096,
@@ -54,7 +55,8 @@ REPORTS = Config(
 
 def make_model(config, *sizes):
     dim, units = config.dim, config.dim // 2
-    rest = {n: getattr(config, n) for n in ("dropout", "word_dropout", "dtype")}
+    names = "dropout", "word_dropout", "sentence_dropout", "dtype"
+    rest = {name: getattr(config, name) for name in names}
     if config.model == "transformer":
         rest |= {"num_layers": 2, "num_heads": 4, "ffn_dim": 2 * dim}
         return models.TransformerClassifier(*sizes, model_dim=dim, **rest)
@@ -68,7 +70,6 @@ def main(config):
     run = training.RunDirectory(config.run)
     run.start(config, ("steps",), config.overwrite)
     keras.utils.set_random_seed(config.seed)
-
     corpus = data.read_document_corpus(
         config.train, config.validation, config.columns, seed=config.seed
     )
@@ -81,19 +82,18 @@ def main(config):
         seed=config.seed,
     )
 
+    vectors = data.word_vectors(corpus.train, tokenizer, config.dim)
+
     with training.device_strategy().scope():
         model = make_model(config, tokenizer.vocab_size, len(corpus.labels))
-        schedule = training.WarmupInverseSqrt(
-            config.learning_rate, config.warmup_steps
-        )
+        model.embedding.vectors.assign(vectors)
+        rate, warmup = config.learning_rate, config.warmup_steps
+        schedule = training.WarmupInverseSqrt(rate, warmup)
         ema = {"use_ema": True, "ema_momentum": config.ema}
-        model.compile(
-            keras.optimizers.Adam(schedule, **ema),
-            label_smoothing=config.label_smoothing,
-            clip_norm=config.clip_norm,
-        )
+        adam = keras.optimizers.Adam(schedule, **ema)
+        smoothing = config.label_smoothing
+        model.compile(adam, label_smoothing=smoothing, clip_norm=1.0)
     run.save_model(model)
-
     classifier = serving.Classifier(model, tokenizer, corpus.labels)
     checkpoints = training.Checkpoints(run, monitor="val_loss", mode="min")
     model.fit(

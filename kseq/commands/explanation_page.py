@@ -10,9 +10,7 @@ from kseq.training.document_picture import (
     INK,
     MUTED,
     SHADES,
-    is_empty,
     shade_levels,
-    word_shares,
 )
 
 _NAMED = 3  # sentences and words that are named above a document
@@ -119,10 +117,7 @@ def explanation_page(documents):
     their weight within the sentence times the weight of the sentence.
 
     Args:
-        documents: iterable of values with `sentence_weights`, L floats,
-            `words`, L lists of str, `word_weights`, L lists of floats,
-            `label`, str, and `probability`, float. A word may start with its
-            space, and may be a part of a written word.
+        documents: iterable of `ExplainedDocument`.
 
     Returns:
         HTML, str. Nothing in it is a script or refers to another file.
@@ -198,7 +193,7 @@ def _article(document, number):
 
 
 def _content(document, name):
-    if is_empty(document):
+    if document.is_empty:
         return "<p>The document is empty: no word speaks for this label.</p>"
     most = max(document.sentence_weights) or 1
     columns = zip(
@@ -237,7 +232,7 @@ def _strongest_sentences(document, name):
 
 
 def _strongest_words(document, name):
-    sentences = zip(word_shares(document), document.words, strict=True)
+    sentences = zip(document.word_shares, document.words, strict=True)
     shares = (
         (share, word.strip(), number)
         for number, (shares, words) in enumerate(sentences, start=1)

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from kseq.training import explained_documents, map_lines
+from kseq.training import explained_document, map_lines
 
 
 def label_lines(classifier, lines, options):
@@ -19,16 +19,18 @@ def label_lines(classifier, lines, options):
         For each line a pair: what is printed, bytes, and whether the line
         had to be cut.
     """
-    answers = map_lines(
-        classifier.classify, lines, batch_size=options.batch_size
-    )
-    return [
-        (_formatted(classifier, line, answer, options), answer["truncated"])
-        for line, answer in zip(lines, answers, strict=True)
-    ]
+    functions = [classifier.classify]
+    if options.attention:
+        functions.append(classifier.explain)
+
+    def answer(text):
+        return {k: v for f in functions for k, v in f(text).items()}
+
+    answers = map_lines(answer, lines, batch_size=options.batch_size)
+    return [(_formatted(a, options), bool(a["truncated"])) for a in answers]
 
 
-def _formatted(classifier, line, answer, options):
+def _formatted(answer, options):
     labels = [label.decode() for label in answer["labels"]]
     probabilities = [round(float(p), 6) for p in answer["probabilities"]]
     if options.json:
@@ -38,7 +40,7 @@ def _formatted(classifier, line, answer, options):
             "probabilities": dict(zip(labels, probabilities, strict=True)),
         }
         if options.attention:
-            record["attention"] = _attention(classifier, line)
+            record["attention"] = _attention(answer)
         return json.dumps(record, ensure_ascii=False).encode()
 
     columns = []
@@ -49,9 +51,9 @@ def _formatted(classifier, line, answer, options):
     return "\t".join(columns).encode()
 
 
-def _attention(classifier, line):
+def _attention(answer):
     """Sentences and words with their weights."""
-    [document] = explained_documents(classifier.explain([line]))
+    document = explained_document(answer)
     return {
         "sentences": document.sentences,
         "sentence_weights": _rounded(document.sentence_weights),

@@ -11,6 +11,7 @@ from kseq.data.document_tokenizer import DocumentTokenizer
 from kseq.data.documents import Documents, read_documents
 from kseq.data.parallel_text import ParallelText, TextReport, count_overlap
 from kseq.data.tokenizer import Tokenizer
+from kseq.data.word_vectors import word_vectors
 
 __all__ = [
     "Corpus",
@@ -29,4 +30,5 @@ __all__ = [
     "read_documents",
     "shifted",
     "training_batches",
+    "word_vectors",
 ]

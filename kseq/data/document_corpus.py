@@ -84,6 +84,7 @@ def read_document_corpus(
         )
     places = _places(documents)
     _warn_of_repeats(train, documents, places)
+    _warn_of_single_labels(train, documents)
     if not validation:
         documents, held_out = _split(train, documents, places, seed)
         return DocumentCorpus(documents, held_out, held_out, labels)
@@ -131,6 +132,17 @@ def _warn_of_repeats(train, documents, places):
             f"{train}: {len(repeats)} of {len(documents.texts)} documents "
             f"repeat another one, {repeats.count(False)} of them with another "
             "label than it."
+        )
+
+
+def _warn_of_single_labels(train, documents):
+    counts = Counter(documents.labels)
+    single = [label for label in _labels(documents) if counts[label] == 1]
+    if single:
+        names = ", ".join(map(repr, single[:5])) + ", ..." * (len(single) > 5)
+        _log.warning(
+            f"{train}: labels of one document only: {names}. If that is a "
+            "column's name, columns must name both."
         )
 
 

@@ -12,6 +12,7 @@ from kseq.layers.positional_encoding import (
     SinusoidalPositionalEncoding,
 )
 from kseq.layers.recurrent_pooling import RecurrentPooling
+from kseq.layers.sentence_dropout import SentenceDropout
 from kseq.layers.sentence_encoder import SentenceEncoder
 from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
 from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
@@ -29,6 +30,7 @@ __all__ = [
     "LuongAttention",
     "MultiHeadAttention",
     "RecurrentPooling",
+    "SentenceDropout",
     "SentenceEncoder",
     "SinusoidalPositionalEncoding",
     "TransformerDecoderBlock",

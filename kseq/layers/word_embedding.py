@@ -71,6 +71,11 @@ class WordEmbedding(keras.layers.Layer):
         kept = self.word_dropout_layer(words, training=True)
         return x * kept[..., None]
 
+    @property
+    def vectors(self):
+        """The variable (V, E), to be read or assigned."""
+        return self.embedding.embeddings
+
     def compute_output_shape(self, ids_shape):
         return (*ids_shape, self.dim)
 

@@ -24,6 +24,7 @@ class FlatAttention(FlatClassifier):
         cell: "gru" or "lstm".
         dropout: float, on embeddings and documents.
         word_dropout: float, on whole words.
+        sentence_dropout: float, on whole sentences.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -61,6 +62,7 @@ class FlatAttention(FlatClassifier):
         cell="gru",
         dropout=0.0,
         word_dropout=0.0,
+        sentence_dropout=0.0,
         dtype=None,
         name="flat_attention",
         **kwargs,
@@ -88,7 +90,12 @@ class FlatAttention(FlatClassifier):
         self.cell = cell
         self.word_dropout = word_dropout
         super().__init__(
-            num_classes, dropout=dropout, dtype=policy, name=name, **kwargs
+            num_classes,
+            dropout=dropout,
+            sentence_dropout=sentence_dropout,
+            dtype=policy,
+            name=name,
+            **kwargs,
         )
 
     def _read(self, ids, mask):
@@ -106,6 +113,7 @@ class FlatAttention(FlatClassifier):
             "cell",
             "dropout",
             "word_dropout",
+            "sentence_dropout",
             "name",
         )
         config = {name: getattr(self, name) for name in names}

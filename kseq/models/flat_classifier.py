@@ -3,7 +3,7 @@
 import keras
 from keras import layers, ops
 
-from kseq.layers import Dropout, JoinSentences
+from kseq.layers import Dropout, JoinSentences, SentenceDropout
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
 
@@ -18,13 +18,20 @@ class FlatClassifier(ExactModel):
     Args:
         num_classes: int, C.
         dropout: float, on the vector.
+        sentence_dropout: float, on whole sentences.
         dtype: dtype policy.
         **kwargs: see `keras.Model`.
     """
 
-    def __init__(self, num_classes, *, dropout, dtype, **kwargs):
+    def __init__(
+        self, num_classes, *, dropout, sentence_dropout, dtype, **kwargs
+    ):
         self.num_classes = num_classes
         self.dropout = dropout
+        self.sentence_dropout = sentence_dropout
+        self.sentence_dropout_layer = SentenceDropout(
+            sentence_dropout, dtype=dtype, name="sentence_dropout"
+        )
         self.join = JoinSentences(dtype=dtype, name="join")
         self.dropout_layer = Dropout(dropout, dtype=dtype, name="dropout")
         self.classes = layers.Dense(num_classes, dtype=dtype, name="classes")
@@ -40,7 +47,7 @@ class FlatClassifier(ExactModel):
         )
 
     def _classify(self, source_ids):
-        ids = self.join(source_ids)  # (B, T)
+        ids = self.join(self.sentence_dropout_layer(source_ids))  # (B, T)
         document, weights = self._read(ids, padding_mask(ids))
         logits = self.classes(self.dropout_layer(document))
         return self.logits(logits), ops.cast(weights, "float32")

@@ -3,7 +3,12 @@
 import keras
 from keras import layers, ops
 
-from kseq.layers import Dropout, RecurrentPooling, SentenceEncoder
+from kseq.layers import (
+    Dropout,
+    RecurrentPooling,
+    SentenceDropout,
+    SentenceEncoder,
+)
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
 
@@ -25,6 +30,7 @@ class HierarchicalAttention(ExactModel):
         cell: "gru" or "lstm".
         dropout: float, on embeddings, sentences and documents.
         word_dropout: float, on whole words.
+        sentence_dropout: float, on whole sentences.
         groups: int, see `SentenceEncoder`.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
@@ -62,6 +68,7 @@ class HierarchicalAttention(ExactModel):
         cell="gru",
         dropout=0.0,
         word_dropout=0.0,
+        sentence_dropout=0.0,
         groups=4,
         dtype=None,
         name="hierarchical_attention",
@@ -69,6 +76,9 @@ class HierarchicalAttention(ExactModel):
     ):
         # Layers
         policy = keras.dtype_policies.get(dtype)
+        self.sentence_dropout_layer = SentenceDropout(
+            sentence_dropout, dtype=policy, name="sentence_dropout"
+        )
         self.sentence_encoder = SentenceEncoder(
             vocab_size,
             embedding_dim,
@@ -101,6 +111,7 @@ class HierarchicalAttention(ExactModel):
         self.cell = cell
         self.dropout = dropout
         self.word_dropout = word_dropout
+        self.sentence_dropout = sentence_dropout
         self.groups = groups
 
         # Graph
@@ -113,6 +124,11 @@ class HierarchicalAttention(ExactModel):
             **kwargs,
         )
 
+    @property
+    def embedding(self):
+        """The `WordEmbedding`, as the other classifiers name theirs."""
+        return self.sentence_encoder.embedding
+
     def explain(self, source_ids):
         """The logits, and what they rest on.
 
@@ -124,6 +140,7 @@ class HierarchicalAttention(ExactModel):
             `word_weights` (B, L, W) float32, which sum to 1 over the
             sentences of a document and over the words of a sentence.
         """
+        source_ids = self.sentence_dropout_layer(source_ids)
         sentence_mask = ops.any(padding_mask(source_ids), axis=-1)
         sentences, word_weights = self.sentence_encoder(
             source_ids, return_weights=True
@@ -148,6 +165,7 @@ class HierarchicalAttention(ExactModel):
             "cell",
             "dropout",
             "word_dropout",
+            "sentence_dropout",
             "groups",
             "name",
         )

@@ -33,6 +33,7 @@ class TransformerClassifier(FlatClassifier):
         dropout: float, on embeddings, on what each sublayer adds, and on
             documents.
         word_dropout: float, on whole words.
+        sentence_dropout: float, on whole sentences.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -70,6 +71,7 @@ class TransformerClassifier(FlatClassifier):
         num_heads,
         dropout=0.0,
         word_dropout=0.0,
+        sentence_dropout=0.0,
         dtype=None,
         name="transformer_classifier",
         **kwargs,
@@ -111,7 +113,12 @@ class TransformerClassifier(FlatClassifier):
         self.num_heads = num_heads
         self.word_dropout = word_dropout
         super().__init__(
-            num_classes, dropout=dropout, dtype=policy, name=name, **kwargs
+            num_classes,
+            dropout=dropout,
+            sentence_dropout=sentence_dropout,
+            dtype=policy,
+            name=name,
+            **kwargs,
         )
 
     def _read(self, ids, mask):
@@ -131,6 +138,7 @@ class TransformerClassifier(FlatClassifier):
             "num_heads",
             "dropout",
             "word_dropout",
+            "sentence_dropout",
             "name",
         )
         config = {name: getattr(self, name) for name in names}

@@ -8,6 +8,7 @@ from kseq.training.device_strategy import device_strategy
 from kseq.training.ema import ema_weights
 from kseq.training.explained_document import (
     ExplainedDocument,
+    explained_document,
     explained_documents,
 )
 from kseq.training.label_report import label_report
@@ -36,6 +37,7 @@ __all__ = [
     "classification_scores",
     "device_strategy",
     "ema_weights",
+    "explained_document",
     "explained_documents",
     "label_report",
     "load_model",

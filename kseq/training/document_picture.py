@@ -42,37 +42,14 @@ class _Piece(NamedTuple):
     width: float
 
 
-def word_shares(document):
-    """Each word's share of a document's attention.
-
-    It is the weight of the word within its sentence times the weight of that
-    sentence. So the words of a sentence sum to the weight of the sentence, and
-    all words to 1.
-
-    Args:
-        document: has `sentence_weights`, L floats, and `word_weights`, L
-            lists of floats.
-
-    Returns:
-        L lists of floats.
-    """
-    rows = zip(document.sentence_weights, document.word_weights, strict=True)
-    return [[outer * inner for inner in weights] for outer, weights in rows]
-
-
 def shade_levels(document):
     """Each word's shade: 0 for none, n for the n-th of `SHADES`."""
-    shares = word_shares(document)
+    shares = document.word_shares
     most = max((share for row in shares for share in row), default=0) or 1
     bounds = list(SHADES)
     return [
         [bisect.bisect(bounds, share / most) for share in row] for row in shares
     ]
-
-
-def is_empty(document):
-    """Whether no word has any letter."""
-    return not any(word.strip() for words in document.words for word in words)
 
 
 @boxes_for_missing_letters()
@@ -83,9 +60,7 @@ def document_picture(document, title):
     a note says so; of a very long sentence, the beginning.
 
     Args:
-        document: has `sentence_weights`, L floats, `words`, L lists of str,
-            and `word_weights`, L lists of floats. A word may start with its
-            space, and may be a part of a written word.
+        document: `ExplainedDocument`.
         title: str.
 
     Returns:
@@ -110,7 +85,7 @@ def document_picture(document, title):
         y = _draw(axes, lines, _TEXT, y, _PLAIN) + _GAP
 
     note = "The darker a word, the larger its share of the attention."
-    if is_empty(document):
+    if document.is_empty:
         note = "The document is empty."
     elif len(numbers) < len(weights):
         note += (

@@ -24,6 +24,22 @@ class ExplainedDocument(NamedTuple):
     label: str
     probability: float
 
+    @property
+    def is_empty(self):
+        """Whether no word has any letter."""
+        return not any(word.strip() for words in self.words for word in words)
+
+    @property
+    def word_shares(self):
+        """Each word's share of the attention, as `words`.
+
+        It is the weight of the word within its sentence times the weight of
+        that sentence. So the words of a sentence sum to the weight of the
+        sentence, and all words to 1.
+        """
+        rows = zip(self.sentence_weights, self.word_weights, strict=True)
+        return [[outer * inner for inner in weights] for outer, weights in rows]
+
 
 def explained_documents(explained):
     """What `Classifier.explain` gives, document by document, unpadded.
@@ -36,12 +52,13 @@ def explained_documents(explained):
     """
     arrays = {name: tensor.numpy() for name, tensor in explained.items()}
     return [
-        _document({name: array[row] for name, array in arrays.items()})
+        explained_document({name: array[row] for name, array in arrays.items()})
         for row in range(len(arrays["label"]))
     ]
 
 
-def _document(explained):
+def explained_document(explained):
+    """One of them, from its row of each array."""
     rows = [
         _whole_characters(*row)
         for row in zip(

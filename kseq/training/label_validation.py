@@ -64,7 +64,10 @@ class LabelValidation(keras.callbacks.Callback):
             )
         }
         for number, document in enumerate(explained_documents(drawn)):
-            title = f"true label: {self.documents.labels[number]}"
+            title = (
+                f"{document.label} ({document.probability:.0%}); true label: "
+                f"{self.documents.labels[number]}"
+            )
             pictures[f"documents/{number}"] = document_picture(document, title)
         rows = zip(
             self.documents.texts, self.documents.labels, predicted, strict=True

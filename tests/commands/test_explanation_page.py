@@ -1,11 +1,11 @@
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
-from typing import NamedTuple
 
 import pytest
 
 from kseq.commands.explanation_page import explanation_page
+from kseq.training import ExplainedDocument
 
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "section"),
@@ -19,17 +19,17 @@ ATTRIBUTES = {
 }
 
 
-class Document(NamedTuple):
-    """The part of an explained document that is on the page."""
+def explained(
+    sentence_weights, words, word_weights, label="fire", probability=0.987
+):
+    return ExplainedDocument(
+        *(["".join(row).strip() for row in words], sentence_weights),
+        *(words, word_weights),
+        *(label, probability),
+    )
 
-    sentence_weights: list[float]
-    words: list[list[str]]
-    word_weights: list[list[float]]
-    label: str = "fire"
-    probability: float = 0.987
 
-
-DOCUMENT = Document(
+DOCUMENT = explained(
     sentence_weights=[0.2, 0.79, 0.01],
     words=[
         ["All", " is", " well."],
@@ -38,12 +38,12 @@ DOCUMENT = Document(
     ],
     word_weights=[[0.2, 0.2, 0.6], [0.0, 0.1, 0.8, 0.1, 0.0], [1.0]],
 )
-EMPTY = Document([], [], [], label="none", probability=0.4)
+EMPTY = explained([], [], [], label="none", probability=0.4)
 
 
 def document_of(word, **fields):
     """The word stands there twice, shaded and unshaded."""
-    return Document([1.0], [[word, f" {word}"]], [[1.0, 0.0]], **fields)
+    return explained([1.0], [[word, f" {word}"]], [[1.0, 0.0]], **fields)
 
 
 class Page(HTMLParser):
@@ -249,7 +249,7 @@ def test_long_words_wrap():
 
 @pytest.mark.parametrize(
     "document",
-    [EMPTY, Document([0.0], [[]], [[]]), Document([0], [[" "]], [[0]])],
+    [EMPTY, explained([0.0], [[]], [[]]), explained([0], [[" "]], [[0]])],
 )
 def test_an_empty_document_says_so(document):
     page = Page(explanation_page([document]))
@@ -264,7 +264,7 @@ def test_no_document():
 
 
 def test_a_blank_piece_is_never_named():
-    document = Document([1.0], [[" ", "日", "本"]], [[0.8, 0.15, 0.05]])
+    document = explained([1.0], [[" ", "日", "本"]], [[0.8, 0.15, 0.05]])
     page = Page(explanation_page([document]))
     assert " ".join(page.text("dd").split()) == (
         "sentence 1 (100.0%) 日 (15.0%, sentence 1), 本 (5.0%, sentence 1)"

@@ -40,7 +40,7 @@ def test_without_files_it_is_the_planted_reports():
 
 def test_two_files_are_training_and_validation(write, caplog):
     caplog.set_level(logging.WARNING)
-    train = [("5", "So good."), ("1", "No!")]
+    train = [("5", "So good."), ("1", "No!"), ("5", "Yes."), ("1", "Mud.")]
     held_out = [("1", "Dirt.")]
 
     corpus = read_document_corpus(
@@ -150,6 +150,13 @@ def test_repeated_documents_are_counted(write, caplog):
     read_document_corpus(path, write("b.tsv", table([("x", "3")])))
 
     assert caplog.text.count("3 of 5 documents repeat another one, 1 of") == 1
+
+
+def test_a_label_of_one_document_is_named(write, caplog):
+    """Such as the name of a column that was not told from a label."""
+    pairs = [("stars", "text"), ("5", "1"), ("5", "2"), ("1", "3"), ("1", "4")]
+    read_document_corpus(write("a.tsv", table(pairs)))
+    assert caplog.text.count("labels of one document only: 'stars'. If") == 1
 
 
 def test_a_tenth_of_each_label_is_held_out(write, seed):

@@ -1,5 +1,4 @@
 import io
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -7,24 +6,25 @@ from matplotlib import image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
+from kseq.training import ExplainedDocument
 from kseq.training import document_picture as module
 from kseq.training.document_picture import (
     SHADES,
     document_picture,
     shade_levels,
-    word_shares,
 )
 
 
-class Document(NamedTuple):
-    """The part of an explained document that is drawn."""
+def explained(sentence_weights, words, word_weights):
+    return ExplainedDocument(
+        *(["".join(row).strip() for row in words], sentence_weights),
+        *(words, word_weights),
+        label="fire",
+        probability=0.987,
+    )
 
-    sentence_weights: list[float]
-    words: list[list[str]]
-    word_weights: list[list[float]]
 
-
-TWO_SENTENCES = Document(
+TWO_SENTENCES = explained(
     sentence_weights=[0.25, 0.75],
     words=[["All", " is", " well."], ["A", " f", "ire", " broke", " out."]],
     word_weights=[[0.2, 0.1, 0.7], [0.0, 0.1, 0.8, 0.1, 0.0]],
@@ -33,7 +33,7 @@ TWO_SENTENCES = Document(
 
 def document_of(*sentences, weights=None):
     """All words of a sentence weigh the same."""
-    return Document(
+    return explained(
         weights or [1 / len(sentences)] * len(sentences),
         sentences,
         [[1 / len(words)] * len(words) for words in sentences],
@@ -62,7 +62,7 @@ def box_of(axes, text):
 
 
 def test_shares_of_words_sum_to_their_sentence():
-    shares = word_shares(TWO_SENTENCES)
+    shares = TWO_SENTENCES.word_shares
     np.testing.assert_allclose(shares[0], [0.05, 0.025, 0.175])
     np.testing.assert_allclose([sum(row) for row in shares], [0.25, 0.75])
 
@@ -70,9 +70,9 @@ def test_shares_of_words_sum_to_their_sentence():
 def test_shades_compare_words_with_the_strongest():
     assert shade_levels(TWO_SENTENCES) == [[0, 0, 2], [0, 1, 4, 1, 0]]
     weights = [0.0, 0.1, 0.24, 0.25, 0.5, 0.74, 0.75, 1.0]
-    one = Document([1.0], [["x"] * 8], [weights])
+    one = explained([1.0], [["x"] * 8], [weights])
     assert shade_levels(one) == [[0, 1, 1, 2, 3, 3, 4, 4]]
-    assert shade_levels(Document([0.0], [["x"]], [[0.0]])) == [[0]]
+    assert shade_levels(explained([0.0], [["x"]], [[0.0]])) == [[0]]
 
 
 def test_a_shade_stands_behind_its_word(drawn):
@@ -183,7 +183,7 @@ def test_a_picture_is_never_gigantic():
 
 
 @pytest.mark.parametrize(
-    "document", [Document([], [], []), Document([0.0], [[]], [[]])]
+    "document", [explained([], [], []), explained([0.0], [[]], [[]])]
 )
 def test_an_empty_document_says_so(drawn, document):
     axes = drawn(document, title="Nothing")
