@@ -97,6 +97,27 @@ def test_explains_what_it_answers(seed, make):
     )
 
 
+def test_sentences_are_dropped_in_training_alone(seed, make):
+    """At a rate of 1 one sentence remains of each document."""
+    model, ids = make(sentence_dropout=1.0), documents()
+    one_each = np.stack(
+        [model({"source_ids": ids[:, i : i + 1]}) for i in range(ids.shape[1])]
+    )
+    found = ops.convert_to_numpy(model({"source_ids": ids}, training=True))
+    distance = np.abs(one_each - found).max(axis=-1).min(axis=0)
+    np.testing.assert_allclose(distance, 0, atol=1e-5)
+    whole = ops.convert_to_numpy(model({"source_ids": ids}))
+    assert np.abs(found - whole).max() > 1e-3
+
+
+def test_begins_with_given_vectors(make):
+    model, ids = make(), documents()
+    width = model.embedding.vectors.shape[1]
+    vectors = np.random.normal(size=(30, width)).astype("float32")
+    model.embedding.vectors.assign(vectors)
+    np.testing.assert_array_equal(model.embedding(ids), vectors[ids])
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_training_stays_finite_with_empty_documents(seed, make, dtype):
     """B1."""
