@@ -107,13 +107,12 @@ def test_evaluation_weighs_batches_by_their_tokens():
     assert reported["loss"] == pytest.approx(total / count, abs=1e-5)
 
 
-@pytest.mark.parametrize("parts", [2, 3])
-def test_micro_batches_change_nothing(parts):
+def test_micro_batches_change_nothing():
     settings = {"clip_norm": 0.1, "label_smoothing": 0.1}
     sizes = [6, 6, 5]
     history, weights = train(same_start(tiny_model()), sizes, **settings)
     cut, cut_weights = train(
-        same_start(tiny_model()), sizes, accumulation_steps=parts, **settings
+        same_start(tiny_model()), sizes, accumulation_steps=3, **settings
     )
     assert_all_close(weights, cut_weights)
     assert cut["loss"] == pytest.approx(history["loss"], abs=1e-5)
@@ -121,7 +120,7 @@ def test_micro_batches_change_nothing(parts):
 
 @pytest.mark.parametrize(
     ("sizes", "parts"),
-    [([6, 6, 6, 6, 6], 1), ([4, 6, 5], 2), ([3, 6, 1], 1), ([3, 6, 1], 2)],
+    [([6, 6, 6, 6, 6], 1), ([3, 6, 1], 2)],
 )
 def test_two_devices_equal_one(sizes, parts, two_devices):
     """B5: also where a batch is uneven, or leaves a device without a row."""

@@ -83,7 +83,10 @@ def right_answers(model, task, length, size=200):
 @pytest.mark.parametrize(
     "make_model",
     [
-        lambda: lstm(BahdanauAttention(units=16), order="bahdanau"),
+        pytest.param(
+            lambda: lstm(BahdanauAttention(units=16), order="bahdanau"),
+            marks=pytest.mark.slow,
+        ),
         lambda: lstm(BahdanauAttention(units=16), input_feeding=True),
         transformer,
     ],
@@ -98,6 +101,7 @@ def test_overfits_one_batch(seed, make_model):
     assert report["loss"] < 0.1
 
 
+@pytest.mark.slow
 def test_learns_to_reverse(seed):
     model = lstm(LuongAttention("general"), input_feeding=True)
     for _ in range(200):
