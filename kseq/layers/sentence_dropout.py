@@ -4,11 +4,12 @@ import keras
 from keras import ops
 
 from kseq.control_tokens import PAD
+from kseq.layers.dropout import Dropout
 from kseq.ops import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class SentenceDropout(keras.layers.Dropout):
+class SentenceDropout(Dropout):
     """Leaves sentences out of documents at random in training.
 
     A label is true of most of a document as well as of all of it, so every
@@ -31,13 +32,6 @@ class SentenceDropout(keras.layers.Dropout):
         >>> SentenceDropout(1.0)(ids, training=True).numpy().any((1, 2))
         array([ True,  True])
     """
-
-    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
-        if noise_shape is not None:
-            raise ValueError(
-                f"noise_shape must be None. Received: {noise_shape=}"
-            )
-        super().__init__(rate, seed=seed, **kwargs)
 
     def call(self, ids, training=False):
         if not training or not self.rate:

@@ -76,12 +76,12 @@ def test_alike_documents_stand_together(batches):
 
 
 def test_shuffled_by_the_seed(batches):
-    first = [list(rows_of(batch)) for batch in some(batches(seed=3), 30)]
-    again = [list(rows_of(batch)) for batch in some(batches(seed=3), 30)]
-    other = [list(rows_of(batch)) for batch in some(batches(seed=4), 30)]
+    first = [list(rows_of(batch)) for batch in some(batches(seed=3), 60)]
+    again = [list(rows_of(batch)) for batch in some(batches(seed=3), 60)]
+    other = [list(rows_of(batch)) for batch in some(batches(seed=4), 60)]
     assert first == again
     assert first != other
-    assert first[:15] != first[15:]
+    assert first[:20] != first[20:40]
 
 
 def test_balanced_labels_weigh_the_same(documents, batches):

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from keras import ops
 
 from kseq.models import (
@@ -12,6 +11,7 @@ from kseq.models import (
     TransformerClassifier,
 )
 from tests.layers.numpy_recurrence import recurrent_pooling
+from tests.models.one_by_one import one_by_one
 
 RECURRENT = {"embedding_dim": 6, "units": 4, "attention_units": 3}
 MODELS = {
@@ -191,17 +191,6 @@ def trained(make, sizes):
     )
     logs = model.fit(one_by_one(batches(sizes)), verbose=0, shuffle=False)
     return logs.history, model.get_weights()
-
-
-def one_by_one(batches):
-    first, *others = map(tf.data.Dataset.from_tensors, batches)
-    for other in others:
-        first = first.concatenate(other)
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = (
-        tf.data.experimental.AutoShardPolicy.OFF
-    )
-    return first.with_options(options)
 
 
 @pytest.mark.parametrize(

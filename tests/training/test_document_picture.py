@@ -176,7 +176,7 @@ def test_of_a_long_document_the_strongest_sentences_are_drawn(drawn):
 
 def test_a_picture_is_never_gigantic():
     sentence = ["very", *[" extraordinarily-long"] * 40]
-    png = document_picture(document_of(*[sentence] * 21), "x" * 200)
+    png = document_picture(document_of(*[sentence] * 50), "x" * 200)
     height, width, _ = pixels(png).shape
     assert width < 1000
     assert height < 4000
