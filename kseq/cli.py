@@ -36,7 +36,7 @@ def main(arguments=None):
         if options.debug:
             raise
         print(f"kseq {options.command}: {error}", file=sys.stderr)
-        return 2
+        return getattr(error, "exit_code", 2)
     return 0
 
 

@@ -2,4 +2,6 @@
 
 
 class UserError(ValueError):
-    """Its message is all that a command prints before it exits with 2."""
+    """Its message is all that a command prints before it exits."""
+
+    exit_code = 2

@@ -31,7 +31,7 @@ ARROWS = {
         ("keras",),
     ),
 }
-EVERYWHERE = ("kseq", "control_tokens", "user_error")
+EVERYWHERE = ("kseq", "control_tokens", "user_error", "whole_files")
 EXCEPTIONS = {
     ("kseq/data/word_vectors.py", "scipy"),
     ("kseq/data/word_vectors.py", "sklearn"),

@@ -64,6 +64,11 @@ class Classifier:
                 (self._classify_examples, examples),
             )
         )
+        # A function of its own, for a recurrence takes long to be traced.
+        ids = tf.TensorSpec((None, None, None), tf.int32, name="source_ids")
+        self._read = tf.function(
+            model.explain, input_signature=[ids], autograph=False
+        )
         self.signatures = {
             "serving_default": self.classify,
             "classify": self.classify_examples,
@@ -80,8 +85,7 @@ class Classifier:
 
     def _classify(self, text):
         ids, truncated = self._ids(text)
-        logits = self.model({"source_ids": ids})
-        probabilities = tf.nn.softmax(logits)
+        probabilities = tf.nn.softmax(self._read(ids)["logits"])
         labels = tf.broadcast_to(self.labels, tf.shape(probabilities))
         return {
             **self._best(probabilities),
@@ -92,7 +96,7 @@ class Classifier:
 
     def _explain(self, text):
         ids, _ = self._ids(text)
-        explained = self.model.explain(ids)
+        explained = self._read(ids)
         sentences, words = self.tokenizer.strings(ids)
         return {
             "sentences": sentences,
@@ -105,7 +109,7 @@ class Classifier:
     def _classify_examples(self, inputs):
         features = {"text": tf.io.FixedLenFeature((), tf.string)}
         parsed = tf.io.parse_example(inputs, features)
-        answer = self._classify(parsed["text"])
+        answer = self.classify(parsed["text"])
         return {"classes": answer["labels"], "scores": answer["probabilities"]}
 
     def _ids(self, text):

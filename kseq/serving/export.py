@@ -13,6 +13,7 @@ from tensorflow.compat.v1.saved_model import signature_def_utils
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
+from kseq.whole_files import flush
 
 _VERSIONS = ".versions"  # every number that was ever given, one a line
 _LIBRARIES = (kseq, keras, tf, tensorflow_text)
@@ -46,12 +47,12 @@ def export(served, directory):
     try:
         _save(served, hidden)
         _describe(served, hidden)
-        _flush(hidden)
+        _flush_all(hidden)
         os.rename(hidden, directory / version)
     except BaseException:
         shutil.rmtree(hidden, ignore_errors=True)
         raise
-    _flush_one(directory)
+    flush(directory)
     return directory / version
 
 
@@ -91,16 +92,8 @@ def _describe(served, path):
     (path / "assets.extra" / "kseq.json").write_text(text, "utf-8")
 
 
-def _flush(path):
+def _flush_all(path):
     for folder, _, names in os.walk(path):
         for name in names:
-            _flush_one(Path(folder, name))
-        _flush_one(folder)
-
-
-def _flush_one(path):
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            flush(Path(folder, name))
+        flush(folder)

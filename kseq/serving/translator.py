@@ -31,7 +31,7 @@ class Translator:
       log-probabilities divided by the length penalty; `truncated` (B,) bool,
       whether the source was cut.
     - `n_best`: `texts` (B, N) string, the best first, and `scores` (B, N)
-      float32, where N is `beam_size`.
+      float32, where N is `beam_size`; `truncated`.
     - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T), strings,
       "" at padding, and `attention` (B, T, S) float32.
 
@@ -78,6 +78,13 @@ class Translator:
             tf.function(method, input_signature=[text], autograph=False)
             for method in (self._translate, self._n_best, self._explain)
         )
+        # A function of its own, for a search takes long to be traced.
+        ids = tf.TensorSpec((None, None), tf.int32, name="source_ids")
+        self._best = tf.function(
+            lambda source_ids: self._search(source_ids, n_best=1),
+            input_signature=[ids],
+            autograph=False,
+        )
         self.signatures = {
             "serving_default": self.translate,
             "n_best": self.n_best,
@@ -96,7 +103,7 @@ class Translator:
 
     def _translate(self, text):
         source_ids, truncated = self._source(text)
-        best = self._search(source_ids, n_best=1)
+        best = self._best(source_ids)
         return {
             "text": self._target(best.ids[:, 0]),
             "score": best.scores[:, 0],
@@ -104,18 +111,19 @@ class Translator:
         }
 
     def _n_best(self, text):
-        source_ids, _ = self._source(text)
+        source_ids, truncated = self._source(text)
         best = self._search(source_ids, n_best=self.beam_size)
         batch, answers, length = tf.unstack(tf.shape(best.ids))
         texts = self._target(tf.reshape(best.ids, (batch * answers, length)))
         return {
             "texts": tf.reshape(texts, (batch, answers)),
             "scores": best.scores,
+            "truncated": truncated,
         }
 
     def _explain(self, text):
         source_ids, _ = self._source(text)
-        ids = self._search(source_ids, n_best=1).ids[:, 0]
+        ids = self._best(source_ids).ids[:, 0]
         start = tf.fill((tf.shape(ids)[0], 1), START)
         target_ids = tf.concat([start, ids], axis=1)
         weights = self.model.attention_weights(source_ids, target_ids)

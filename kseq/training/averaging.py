@@ -8,6 +8,7 @@ from kseq.training.checkpoint_files import (
     numbered,
     read_checkpoint,
     step_of,
+    write_checkpoint,
 )
 from kseq.training.run_directory import RunError
 
@@ -25,7 +26,7 @@ def average_checkpoints(paths):
         A list of arrays, as `model.variables` are.
 
     Raises:
-        tf.errors.OpError: where a checkpoint is broken.
+        BrokenCheckpointError: where one is broken.
 
     Reference:
         Popel and Bojar 2018, arXiv:1804.00247, section 4.10.
@@ -58,15 +59,13 @@ def save_average(run, last=5):
         where the run has fewer.
 
     Raises:
-        RunError: where the run has none.
+        RunError: where the run has none, or a broken one.
     """
     paths = checkpoint_paths(run.checkpoints / "last")[-last:]
     if not paths:
         raise RunError(f"{run.path} has no checkpoints to average.")
     weights = [tf.Variable(value) for value in average_checkpoints(paths)]
-    tf.train.CheckpointManager(
-        tf.train.Checkpoint(vars=weights),
-        str(run.checkpoints / "average"),
-        max_to_keep=1,
-    ).save(checkpoint_number=step_of(paths[-1]))
+    write_checkpoint(
+        run.checkpoints / "average", step_of(paths[-1]), 1, vars=weights
+    )
     return paths

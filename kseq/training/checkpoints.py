@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-import warnings
 
 import keras
 import tensorflow as tf
@@ -15,6 +14,7 @@ from kseq.training.checkpoint_files import (
     numbered,
     read_newest,
     step_of,
+    write_checkpoint,
 )
 from kseq.training.ema import ema_weights
 from kseq.training.run_directory import RunError
@@ -38,6 +38,10 @@ class Checkpoints(keras.callbacks.Callback):
     ended with exit code 143 or 130; a second one stops at once. So it has to
     stand behind all other callbacks, and `fit` needs `steps_per_epoch` and a
     data set that repeats: Keras then keeps one iterator over all epochs.
+
+    An iterator over several devices, or over a generator, cannot be saved.
+    Its batches are then read again, from the first on, which finds the same
+    place in data that are the same every time.
 
     Args:
         run: `RunDirectory`.
@@ -66,6 +70,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._best_step = 0
         self._step = 0
         self._resumed = None  # the checkpoint that training goes on from
+        self._has_position = False  # whether it knows the place in the data
         self._iterator = None
         self._can_save_iterator = False
         self._signal = None
@@ -99,6 +104,7 @@ class Checkpoints(keras.callbacks.Callback):
         _assign(model.variables, numbered(tensors, "vars"))
         _assign(model.optimizer.variables, numbered(tensors, "opt"))
         self._resumed = path
+        self._has_position = any(key.startswith("iterator") for key in tensors)
         self._step = step_of(path)
 
         best = read_newest(self.run.checkpoints / "best")
@@ -164,21 +170,20 @@ class Checkpoints(keras.callbacks.Callback):
         if self._iterator is None:
             self._iterator = iterator
             self._can_save_iterator = isinstance(iterator, tf.data.Iterator)
-            if not self._can_save_iterator:
-                self._warn_of_iterator("they are distributed over devices")
-            elif self._resumed is not None:
-                saved = tf.train.Checkpoint(iterator=iterator)
-                saved.read(self._resumed).expect_partial()
+            if self._resumed is not None:
+                self._find_position()
         elif iterator is not self._iterator:
             raise ValueError(_NEEDS_ONE_ITERATOR)
         return self._train(iterator)
 
-    def _warn_of_iterator(self, reason):
-        warnings.warn(
-            f"The position in the data cannot be saved: {reason}. "
-            "A resumed training starts their order anew.",
-            stacklevel=2,
-        )
+    def _find_position(self):
+        if self._has_position and self._can_save_iterator:
+            saved = tf.train.Checkpoint(iterator=self._iterator)
+            saved.read(self._resumed).expect_partial()
+            return
+        print(f"Reading {self._step} batches again.", file=sys.stderr)
+        for _ in range(self._step):
+            next(self._iterator)
 
     def _save_last(self):
         state = {"opt": _values(self.model.optimizer.variables)}
@@ -186,18 +191,14 @@ class Checkpoints(keras.callbacks.Callback):
             try:
                 self._save("last", self.keep, iterator=self._iterator, **state)
                 return
-            except tf.errors.FailedPreconditionError as error:
+            except tf.errors.FailedPreconditionError:
                 self._can_save_iterator = False
-                self._warn_of_iterator(error.message)
         self._save("last", self.keep, **state)
 
     def _save(self, name, keep, **more):
-        checkpoint = tf.train.Checkpoint(
-            vars=_values(self.model.variables), **more
-        )
-        tf.train.CheckpointManager(
-            checkpoint, str(self.run.checkpoints / name), max_to_keep=keep
-        ).save(checkpoint_number=self._step)
+        weights = _values(self.model.variables)
+        directory = self.run.checkpoints / name
+        write_checkpoint(directory, self._step, keep, vars=weights, **more)
 
     def _catch_signals(self):
         if threading.current_thread() is threading.main_thread():

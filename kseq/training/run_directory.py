@@ -13,6 +13,7 @@ import keras
 
 import kseq
 from kseq.user_error import UserError
+from kseq.whole_files import part_of, write_whole
 
 _PACKAGES = (
     "tensorflow",
@@ -26,6 +27,12 @@ _PACKAGES = (
 
 class RunError(UserError):
     """A run directory that cannot be used as it was asked to be."""
+
+
+class DiskError(RunError):
+    """A file that could not be written."""
+
+    exit_code = 4
 
 
 class RunDirectory:
@@ -170,7 +177,7 @@ class RunDirectory:
 
     def _refuse_foreign_files(self):
         ours = {self.environment.name}  # of a start that was killed
-        ours |= {_part(self.environment).name, _part(self.config).name}
+        ours |= {part_of(self.environment).name, part_of(self.config).name}
         found = {path.name for path in self.path.glob("*")} - ours
         if found:
             raise RunError(
@@ -218,26 +225,6 @@ def read_json(path):
         return json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise RunError(f"{path} is broken: {error}") from error
-
-
-def write_whole(path, content):
-    """Writes a file that nobody ever sees half-written.
-
-    Args:
-        path: a `pathlib.Path`.
-        content: str or bytes.
-    """
-    if isinstance(content, str):
-        content = content.encode("utf-8")
-    with _part(path).open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    _part(path).replace(path)
-
-
-def _part(path):
-    return path.with_name(path.name + ".part")
 
 
 def _to_json(value):

@@ -12,8 +12,10 @@ from kseq.user_error import UserError
 def run_recipe(main, config, without_files):
     """Reads the config from the command line and runs the recipe with it.
 
-    An error that the user can mend is one message and exit code 2; with
-    KSEQ_DEBUG=1 in the environment it keeps its traceback.
+    An error that the user can mend is one message and an exit code; with
+    KSEQ_DEBUG=1 in the environment it keeps its traceback. The code is 2
+    where command, files or configuration are wrong, and 4 where the disk is
+    full.
 
     Args:
         main: callable, config -> None.
@@ -34,6 +36,6 @@ def run_recipe(main, config, without_files):
         if os.environ.get("KSEQ_DEBUG"):
             raise
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:  # outside `fit`, where Checkpoints catches it
         sys.exit(130)

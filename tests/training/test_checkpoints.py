@@ -1,4 +1,7 @@
+import hashlib
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +13,12 @@ import pytest
 import tensorflow as tf
 
 from kseq.training import Checkpoints, RunDirectory, RunError, load_model
-from kseq.training.checkpoint_files import checkpoint_paths, step_of
+from kseq.training.checkpoint_files import (
+    checkpoint_paths,
+    read_newest,
+    step_of,
+)
+from kseq.training.run_directory import DiskError
 from tests.training.tiny_training import STEPS, make_data, make_model, train
 
 
@@ -125,14 +133,26 @@ BREAKS = {
 
 
 @pytest.mark.parametrize("damage", BREAKS)
-def test_a_broken_checkpoint_is_passed_over(tmp_path, damage):
-    train(tmp_path, epochs=2)
-    folder = tmp_path / "checkpoints" / "last"
-    BREAKS[damage](folder / "ckpt-10.data-00000-of-00001")
+@pytest.mark.parametrize("part", [".data-00000-of-00001", ".index", ".sha256"])
+def test_a_broken_checkpoint_is_passed_over(broken_run, part, damage):
+    folder = broken_run / "checkpoints" / "last"
+    BREAKS[damage](folder / f"ckpt-10{part}")
 
-    checkpoints = Checkpoints(RunDirectory(tmp_path))
+    if (part, damage) == (".sha256", "missing"):  # what a killed save leaves
+        path, _ = read_newest(folder)
+    else:
+        with pytest.warns(UserWarning, match="ckpt-10 is broken"):
+            path, _ = read_newest(folder)
+    assert step_of(path) == 5
+
+
+def test_training_goes_on_from_the_checkpoint_before(broken_run):
+    folder = broken_run / "checkpoints" / "last"
+    _flip_a_bit(folder / "ckpt-10.index")
+    checkpoints = Checkpoints(RunDirectory(broken_run))
     with pytest.warns(UserWarning, match="ckpt-10 is broken"):
         assert checkpoints.restore(make_model(), STEPS) == 1
+
     os.truncate(folder / "ckpt-5.index", 20)
     with (
         pytest.warns(UserWarning, match="is broken"),
@@ -141,25 +161,81 @@ def test_a_broken_checkpoint_is_passed_over(tmp_path, damage):
         checkpoints.restore(make_model(), STEPS)
 
 
+@pytest.fixture(scope="module")
+def two_checkpoints(tmp_path_factory):
+    path = tmp_path_factory.mktemp("two_checkpoints")
+    train(path, epochs=2)
+    return path
+
+
+@pytest.fixture
+def broken_run(two_checkpoints, tmp_path):
+    """A run with two checkpoints, to be broken."""
+    return shutil.copytree(two_checkpoints, tmp_path / "run")
+
+
+def test_the_manifest_is_that_of_sha256sum(two_checkpoints):
+    for path in (two_checkpoints / "checkpoints").rglob("*.sha256"):
+        lines = [line.split("  ") for line in path.read_text().splitlines()]
+        assert len(lines) == 2
+        for digest, name in lines:
+            content = path.with_name(name).read_bytes()
+            assert hashlib.sha256(content).hexdigest() == digest
+
+
+def test_what_a_killed_save_left_goes_with_the_next(broken_run):
+    folder = broken_run / "checkpoints" / "last"
+    (folder / "ckpt-12_temp").mkdir()
+    for name in ("ckpt-12_temp/part-00000-of-00001.index", "ckpt-12.index"):
+        (folder / name).write_bytes(b"half")
+    train(broken_run, epochs=3, keep=1)
+    names = {path.name for path in folder.iterdir()}
+    data = "ckpt-15.data-00000-of-00001"
+    assert names == {data, "ckpt-15.index", "ckpt-15.sha256"}
+
+
+@pytest.fixture
+def full_disk():
+    """No file can become larger than it is, or than 500 bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_loses_nothing(broken_run, full_disk):
+    """C4: the next save fails, the last one stays."""
+    with pytest.raises(DiskError, match="ckpt-15 could not") as stopped:
+        train(broken_run, epochs=3)
+    assert stopped.value.exit_code == 4
+    path, _ = read_newest(broken_run / "checkpoints" / "last")
+    assert step_of(path) == 10
+
+
 @pytest.mark.parametrize("kind", ["distributed", "generated"])
-def test_data_without_a_position_are_saved_without(tmp_path, kind, two_devices):
-    if kind == "distributed":
-        data = make_data()
-        with two_devices.scope():
-            model = make_model()
-    else:
+def test_data_that_have_no_position_are_read_again(
+    tmp_path, kind, two_devices, capsys
+):
+    def parts():
+        if kind == "distributed":
+            with two_devices.scope():
+                return make_data(), make_model()
         spec = (tf.TensorSpec((8,)), tf.TensorSpec(()))
-        examples = make_data().unbatch().take(20)
+        examples = [(x, i % 3) for i, x in enumerate(np.eye(8))]
         data = tf.data.Dataset.from_generator(
-            examples.as_numpy_iterator, output_signature=spec
+            lambda: iter(examples), output_signature=spec
         )
-        data = data.repeat().batch(4)
-        model = make_model()
+        return data.repeat().batch(4), make_model()
+
+    def train_on(path, epochs):
+        data, model = parts()
+        return train(tmp_path / path, epochs, data=data, model=model)
+
+    whole = train_on("whole", 3)
     for epochs in (2, 3):
-        with pytest.warns(UserWarning, match="position in the") as warned:
-            train(tmp_path, epochs, data=data, model=model)
-        assert len(warned) == 1
-    assert steps(tmp_path) == [5, 10, 15]
+        cut = train_on("cut", epochs)
+    assert_same_state(cut, whole)
+    assert "Reading 10 batches again" in capsys.readouterr().err
 
 
 def test_a_run_that_was_killed_goes_on(tmp_path):

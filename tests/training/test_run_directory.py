@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from kseq.training import RunDirectory, RunError
-from kseq.training.run_directory import write_whole
+from kseq.whole_files import write_whole
 
 
 @dataclasses.dataclass(frozen=True)
