@@ -1,6 +1,7 @@
 """The directory of a run: all that one training knows, in files."""
 
 import dataclasses
+import fcntl
 import importlib.metadata
 import json
 import os
@@ -23,6 +24,11 @@ _PACKAGES = (
     "sentencepiece",
     "sacrebleu",
 )
+
+
+# Of the runs that this process trains: {path: descriptor}. Whoever holds one is
+# the trainer until the process ends, however it ends.
+_LOCKS = {}
 
 
 class RunError(UserError):
@@ -51,6 +57,7 @@ class RunDirectory:
 
     Files are written whole or not at all, so that a run can be killed at any
     moment. The same config on the same directory goes on where it stopped.
+    One process at a time may: it holds the file `lock`.
 
     Args:
         path: the directory; nothing is made or read yet.
@@ -73,6 +80,7 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
         self.tensorboard = self.path / "tensorboard"
         self.samples = self.path / "samples"
+        self.lock = self.path / "lock"
 
     def start(self, config, may_change=(), overwrite=False):
         """Makes the directory, or goes on in it.
@@ -86,7 +94,7 @@ class RunDirectory:
 
         Raises:
             RunError: where the directory holds something else than a run, or
-                a run with other numbers.
+                a run with other numbers, or one that another process trains.
         """
         # Through JSON, for what is read back is compared with it.
         new = json.loads(_to_json(dataclasses.asdict(config)))
@@ -164,7 +172,8 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         if not self.exists():
             self._refuse_foreign_files()
-        elif overwrite:
+        self._lock()
+        if self.exists() and overwrite:
             self._delete()
 
         if self.exists():
@@ -175,8 +184,29 @@ class RunDirectory:
         # Last, for a directory with both files is a run.
         write_whole(self.config, _to_json(new))
 
+    def _lock(self):
+        path = self.lock.resolve()
+        if path in _LOCKS:
+            if _is_at(_LOCKS[path], path):
+                return
+            os.close(_LOCKS.pop(path))  # of a directory that was deleted
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 1000).decode()
+            os.close(descriptor)
+            raise RunError(
+                f"{self.path} is being trained by process {holder}. "
+                "Wait for it, or take another directory."
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()} on {platform.node()}".encode())
+        _LOCKS[path] = descriptor
+
     def _refuse_foreign_files(self):
-        ours = {self.environment.name}  # of a start that was killed
+        # Of this start, or of one that was killed.
+        ours = {self.environment.name, self.lock.name}
         ours |= {part_of(self.environment).name, part_of(self.config).name}
         found = {path.name for path in self.path.glob("*")} - ours
         if found:
@@ -225,6 +255,11 @@ def read_json(path):
         return json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise RunError(f"{path} is broken: {error}") from error
+
+
+def _is_at(descriptor, path):
+    """Whether an open file is still the one at a path."""
+    return path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
 
 
 def _to_json(value):

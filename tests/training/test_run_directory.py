@@ -1,6 +1,10 @@
 import dataclasses
 import json
 import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import keras
 import pytest
@@ -92,6 +96,7 @@ def test_a_directory_that_is_no_run_is_refused(tmp_path, overwrite):
     with pytest.raises(RunError, match=r"is not a run: it holds config\.json"):
         RunDirectory(tmp_path).start(Config(), overwrite=overwrite)
     assert (tmp_path / "config.json").read_text() == "{}"
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path):
@@ -104,6 +109,40 @@ def test_a_start_that_was_killed_can_be_repeated(run):
     run.config.rename(run.path / "config.json.part")
     run.start(Config())
     assert run.exists()
+
+
+START = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from kseq.training import RunDirectory
+from tests.training.test_run_directory import Config
+RunDirectory(sys.argv[2]).start(Config())
+print("trains", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_two_trainers_of_one_run(tmp_path):
+    """C8: the second is refused; the lock of a dead one is none."""
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, "-c", START, root, str(tmp_path)]
+    run = RunDirectory(tmp_path)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout.readline() == b"trains\n"
+        with pytest.raises(RunError, match=f"trained by process {other.pid} "):
+            run.start(Config(), overwrite=True)
+        assert run.exists()
+        other.kill()
+    run.start(Config())
+
+
+def test_a_run_that_was_deleted_is_locked_anew(run):
+    shutil.rmtree(run.path)
+    run.start(Config())
+    assert run.lock.read_text().startswith(str(os.getpid()))
 
 
 def test_a_broken_config_is_one_message(run):
