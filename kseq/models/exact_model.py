@@ -6,7 +6,10 @@ import keras
 from keras import ops
 
 from kseq.models.cross_entropy import cross_entropy
+from kseq.models.training_errors import diverged, out_of_memory
 from kseq.ops import padding_mask
+
+_DIVERGED = "the loss or its gradient is not finite"
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -32,6 +35,11 @@ class ExactModel(keras.Model):
     none, of the labels or, where a row has but one label, of the
     `source_ids` that it is for. Training adds `gradient_norm`, before
     clipping. `evaluate` leaves label smoothing out of its loss.
+
+    A step whose loss or gradient is not finite is not made: `fit` raises
+    `DivergedError`, which says where it began. With mixed_float16 gradients
+    may overflow, and the optimizer deals with it. A step without enough
+    memory raises `OutOfMemoryError`.
 
     Args:
         *args: see `keras.Model`, as all other arguments.
@@ -108,6 +116,14 @@ class ExactModel(keras.Model):
         the first one does not divide evenly (or there are several workers).
         """
 
+    def make_train_function(self, force=False):
+        """`train_step`, on a batch that is still at hand where it fails.
+
+        Keras takes the batch out of the iterator inside the graph.
+        """
+        if self.train_function is None or force:
+            self.train_function = _train_function(self)
+
     def train_step(self, data):
         import tensorflow as tf
 
@@ -117,20 +133,7 @@ class ExactModel(keras.Model):
         for batch in _micro_batches(data, self.accumulation_steps):
             # One after the other, or no memory would be saved.
             with tf.control_dependencies(tf.nest.flatten(totals or [])):
-                with tf.GradientTape() as tape:
-                    sums = self._sums(batch, self.label_smoothing, True)
-                    # A mean while it flows back, or float16 overflows.
-                    count = tf.maximum(sums["labels"], 1.0)
-                    loss = sums["loss"] / count * scale
-                gradients = tape.gradient(
-                    loss,
-                    self.trainable_variables,
-                    unconnected_gradients="zero",
-                )
-                part = (
-                    sums,
-                    [tf.convert_to_tensor(g) * count for g in gradients],
-                )
+                part = self._sums_and_gradients(batch, scale)
                 totals = (
                     tf.nest.map_structure(tf.add, totals, part)
                     if totals
@@ -145,6 +148,7 @@ class ExactModel(keras.Model):
             limit = self.clip_norm * scale
             factor *= tf.where(tf.math.is_finite(norm), limit, norm)
             factor /= tf.maximum(norm, limit)
+        factor = self._finite(factor, sums["loss"], norm)
 
         # Keras will add the gradients of the replicas once more.
         factor /= replica.num_replicas_in_sync
@@ -162,6 +166,45 @@ class ExactModel(keras.Model):
         replica = tf.distribute.get_replica_context()
         sums = self._sums(data, label_smoothing=0.0, training=False)
         return self._report(replica.all_reduce("SUM", sums))
+
+    def loss_and_gradients(self, data):
+        """Those of one batch, as training sees them.
+
+        Args:
+            data: `(inputs, labels, sample_weight)`.
+
+        Returns:
+            The loss, (), and a list with the gradient of its mean for each
+            of `trainable_variables`.
+        """
+        sums, gradients = self._sums_and_gradients(data, scale=1.0)
+        weight = ops.maximum(sums["weight"], 1.0)
+        return sums["loss"] / weight, [g / weight for g in gradients]
+
+    def _sums_and_gradients(self, data, scale):
+        """`_sums`, and the gradients of `scale` times their loss."""
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            sums = self._sums(data, self.label_smoothing, training=True)
+            # A mean while it flows back, or float16 overflows.
+            count = tf.maximum(sums["labels"], 1.0)
+            loss = sums["loss"] / count * scale
+        gradients = tape.gradient(
+            loss, self.trainable_variables, unconnected_gradients="zero"
+        )
+        return sums, [tf.convert_to_tensor(g) * count for g in gradients]
+
+    def _finite(self, factor, loss, norm):
+        """`factor`, if there is anything to be gained by this step."""
+        import tensorflow as tf
+
+        finite = tf.math.is_finite(loss)
+        if not isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer):
+            finite &= tf.math.is_finite(norm)
+        check = tf.debugging.Assert(finite, [_DIVERGED, loss, norm])
+        with tf.control_dependencies([check]):
+            return tf.identity(factor)
 
     def _sums(self, data, label_smoothing, training):
         """Sums over the places of one batch, each () float32."""
@@ -201,6 +244,56 @@ class ExactModel(keras.Model):
         tokens.update_state(sums["real"])
         padding.update_state(1 - sums["real"] / places, places)
         return {metric.name: metric.result() for metric in self._progress}
+
+
+def _train_function(model):
+    import tensorflow as tf
+
+    strategy = model.distribute_strategy
+    step = None
+
+    def run(data):
+        # All devices report the same.
+        return tf.nest.map_structure(
+            lambda value: strategy.experimental_local_results(value)[0],
+            strategy.run(model.train_step, args=(data,)),
+        )
+
+    def train_function(iterator):
+        nonlocal step
+        if step is None:
+            signature = [iterator.element_spec]
+            step = tf.function(run, input_signature=signature, autograph=False)
+        data = next(iterator)
+        try:
+            return step(data) if not model.run_eagerly else run(data)
+        except (
+            tf.errors.InvalidArgumentError,
+            tf.errors.ResourceExhaustedError,
+        ) as error:
+            raise _explained(model, data, error) from error
+
+    return train_function
+
+
+def _explained(model, data, error):
+    """What a failed step is raised as."""
+    import tensorflow as tf
+
+    number = int(model.optimizer.iterations) + 1
+    parts = [
+        model.distribute_strategy.experimental_local_results(tensor)
+        for tensor in tf.nest.flatten(data)
+    ]
+    batches = [
+        tf.nest.pack_sequence_as(data, part)
+        for part in zip(*parts, strict=True)
+    ]
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        return out_of_memory(number, batches)
+    if _DIVERGED in error.message:
+        return diverged(model, number, batches)
+    return error
 
 
 class _Perplexity(keras.metrics.Mean):

@@ -1,0 +1,113 @@
+"""Ends of a training that its user can do something about."""
+
+import keras
+from keras import ops
+
+from kseq.user_error import UserError
+
+
+class DivergedError(UserError):
+    """A loss or gradient that is not finite; the weights still are."""
+
+    exit_code = 3
+
+
+class OutOfMemoryError(UserError):
+    """A step for which there was not enough memory."""
+
+    exit_code = 4
+
+
+def diverged(model, step, batches):
+    """Explains a step whose loss or gradient is not finite.
+
+    Args:
+        model: `ExactModel`, with the weights that it had before the step.
+        step: int, counted from 1.
+        batches: list of `(inputs, labels, sample_weight)`, one a device.
+
+    Returns:
+        DivergedError.
+    """
+    loss, norm, source = _where(model, batches)
+    rate = float(model.optimizer.learning_rate)
+    return DivergedError(
+        f"Training diverged at step {step}: loss {loss:.4g}, gradient norm "
+        f"{norm:.4g}, learning rate {rate:.4g}. {source} The step was not "
+        "made, and what was saved before is finite. A lower learning rate, "
+        "more warm-up or clipping may help."
+    )
+
+
+def out_of_memory(step, batches):
+    """Explains a step that had not enough memory.
+
+    Args:
+        step: int, counted from 1.
+        batches: list of `(inputs, labels, sample_weight)`, one a device.
+
+    Returns:
+        OutOfMemoryError.
+    """
+    shapes = []
+    for batch in batches:
+        inputs = batch[0]
+        if not isinstance(inputs, dict):
+            inputs = {"inputs": inputs}
+        names = (f"{name} {tuple(x.shape)}" for name, x in inputs.items())
+        shapes.append(", ".join(names))
+    return OutOfMemoryError(
+        f"Out of memory at step {step}, with a batch of {'; '.join(shapes)}. "
+        "Train with smaller batches."
+    )
+
+
+def _where(model, batches):
+    """Loss, gradient norm, and a sentence about what is not finite first."""
+    loss = norm = 0.0
+    for batch in batches:
+        batch_loss, gradients = model.loss_and_gradients(batch)
+        squares = [ops.sum(ops.square(g)) for g in gradients]
+        loss += float(batch_loss)
+        norm += float(sum(squares))
+        for name, output in _layer_outputs(model, batch[0]):
+            if not _is_finite(output):
+                return (
+                    *(loss, norm**0.5),
+                    f'The first output that is not finite is that of "{name}".',
+                )
+        for variable, gradient in zip(
+            model.trainable_variables, gradients, strict=True
+        ):
+            if not _is_finite(gradient):
+                return (
+                    *(loss, norm**0.5),
+                    "The outputs of all layers are finite; the gradient of "
+                    f'"{variable.path}" is not.',
+                )
+    return loss, norm**0.5, "A second try of the same step was finite."
+
+
+def _layer_outputs(model, inputs):
+    """(name, outputs) of the layers of a functional model, in their order."""
+    if not isinstance(inputs, dict):
+        inputs = {model.inputs[0].name: inputs}
+    outputs = {}
+    for layer in model.operations:
+        if isinstance(layer, keras.layers.Layer) and layer.name not in inputs:
+            try:
+                outputs[layer.name] = layer.output
+            except (AttributeError, ValueError):  # is called more than once
+                continue
+    values = keras.Function(model.inputs, outputs)(
+        [inputs[tensor.name] for tensor in model.inputs]
+    )
+    yield from values.items()
+
+
+def _is_finite(outputs):
+    return all(
+        bool(ops.all(ops.isfinite(output)))
+        for output in keras.tree.flatten(outputs)
+        if keras.backend.is_float_dtype(output.dtype)
+    )
