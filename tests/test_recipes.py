@@ -103,6 +103,15 @@ def test_the_same_command_again(recipe, config):
         recipe.main(other)
 
 
+@pytest.mark.slow
+def test_trains_on_two_devices(recipe, config, monkeypatch, two_devices):
+    monkeypatch.setattr(recipe.training, "device_strategy", lambda: two_devices)
+    for steps in (2, 4):
+        recipe.main(dataclasses.replace(config, steps=steps))
+    lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [2, 4]
+
+
 def test_an_error_of_the_user_is_one_message(
     recipe, config, monkeypatch, capsys
 ):

@@ -123,6 +123,7 @@ class ExactModel(keras.Model):
         """
         if self.train_function is None or force:
             self.train_function = _train_function(self)
+        self._steps = int(self.optimizer.iterations.numpy())
 
     def train_step(self, data):
         import tensorflow as tf
@@ -265,6 +266,7 @@ def _train_function(model):
             signature = [iterator.element_spec]
             step = tf.function(run, input_signature=signature, autograph=False)
         data = next(iterator)
+        model._steps += 1
         try:
             return step(data) if not model.run_eagerly else run(data)
         except (
@@ -280,7 +282,8 @@ def _explained(model, data, error):
     """What a failed step is raised as."""
     import tensorflow as tf
 
-    number = int(model.optimizer.iterations) + 1
+    # Nothing keeps TensorFlow from counting a step while it fails.
+    model.optimizer.iterations.assign(model._steps - 1)
     parts = [
         model.distribute_strategy.experimental_local_results(tensor)
         for tensor in tf.nest.flatten(data)
@@ -290,9 +293,9 @@ def _explained(model, data, error):
         for part in zip(*parts, strict=True)
     ]
     if isinstance(error, tf.errors.ResourceExhaustedError):
-        return out_of_memory(number, batches)
+        return out_of_memory(model._steps, batches)
     if _DIVERGED in error.message:
-        return diverged(model, number, batches)
+        return diverged(model, model._steps, batches)
     return error
 
 

@@ -12,7 +12,7 @@ class DivergedError(UserError):
     exit_code = 3
 
 
-class OutOfMemoryError(UserError):
+class OutOfMemoryError(UserError, MemoryError):
     """A step for which there was not enough memory."""
 
     exit_code = 4
@@ -30,7 +30,7 @@ def diverged(model, step, batches):
         DivergedError.
     """
     loss, norm, source = _where(model, batches)
-    rate = float(model.optimizer.learning_rate)
+    rate = float(ops.convert_to_numpy(model.optimizer.learning_rate))
     return DivergedError(
         f"Training diverged at step {step}: loss {loss:.4g}, gradient norm "
         f"{norm:.4g}, learning rate {rate:.4g}. {source} The step was not "
@@ -58,7 +58,7 @@ def out_of_memory(step, batches):
         shapes.append(", ".join(names))
     return OutOfMemoryError(
         f"Out of memory at step {step}, with a batch of {'; '.join(shapes)}. "
-        "Train with smaller batches."
+        "What was saved before is intact. Train with smaller batches."
     )
 
 

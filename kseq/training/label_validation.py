@@ -74,7 +74,7 @@ class LabelValidation(keras.callbacks.Callback):
         )
         show_samples(
             self.run,
-            step=int(self.model.optimizer.iterations),
+            step=int(self.model.optimizer.iterations.numpy()),
             columns=("text", "label", "predicted"),
             rows=itertools.islice(rows, self.samples),
             pictures=pictures,

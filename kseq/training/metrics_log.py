@@ -61,7 +61,7 @@ class MetricsLog(keras.callbacks.Callback):
             {
                 **means,
                 "perplexity": math.exp(min(means["perplexity"], 80)),
-                "learning_rate": float(self.model.optimizer.learning_rate),
+                "learning_rate": _number(self.model.optimizer.learning_rate),
                 "tokens_per_second": tokens / (now - self._start),
             }
         )
@@ -74,14 +74,14 @@ class MetricsLog(keras.callbacks.Callback):
         """
         means = {}
         for metric in self.model.metrics:
-            now = float(metric.total), float(metric.count)
+            now = _number(metric.total), _number(metric.count)
             total, count = self._before.get(metric.name, (0.0, 0.0))
             means[metric.name] = (now[0] - total) / max(now[1] - count, 1e-9)
             self._before[metric.name] = now
         return means
 
     def _write(self, record):
-        step = int(self.model.optimizer.iterations)
+        step = int(_number(self.model.optimizer.iterations))
         with self.run.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **record}) + "\n")
         with self._writer.as_default():
@@ -94,6 +94,11 @@ class MetricsLog(keras.callbacks.Callback):
         if not verbosity():
             numbers = "  ".join(f"{k} {v:.4g}" for k, v in record.items())
             print(f"step {step}/{self.total_steps}  {numbers}", flush=True)
+
+
+def _number(value):
+    """Of a variable, also one of several devices, or a tensor."""
+    return float(keras.ops.convert_to_numpy(value))
 
 
 def verbosity():

@@ -1,12 +1,17 @@
 """The command line of a recipe."""
 
+import dataclasses
+import errno
 import logging
 import os
 import sys
 
+import tensorflow as tf
 import tyro
 
 from kseq.user_error import UserError
+
+_ERRORS = (UserError, OSError, MemoryError, tf.errors.ResourceExhaustedError)
 
 
 def run_recipe(main, config, without_files):
@@ -14,8 +19,8 @@ def run_recipe(main, config, without_files):
 
     An error that the user can mend is one message and an exit code; with
     KSEQ_DEBUG=1 in the environment it keeps its traceback. The code is 2
-    where command, files or configuration are wrong, and 4 where the disk is
-    full.
+    where command, files or configuration are wrong, 3 where the training
+    diverged, and 4 where memory or disk are full.
 
     Args:
         main: callable, config -> None.
@@ -32,10 +37,32 @@ def run_recipe(main, config, without_files):
     )
     try:
         main(config)
-    except UserError as error:
-        if os.environ.get("KSEQ_DEBUG"):
+    except _ERRORS as error:
+        code = _exit_code(error)
+        if code is None or os.environ.get("KSEQ_DEBUG"):
             raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        print(f"error: {_message(error, config)}", file=sys.stderr)
+        sys.exit(code)
     except KeyboardInterrupt:  # outside `fit`, where Checkpoints catches it
         sys.exit(130)
+
+
+def _exit_code(error):
+    """None for an error that the user cannot mend."""
+    if isinstance(error, UserError):
+        return error.exit_code
+    if isinstance(error, OSError):
+        return 4 if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+    return 4
+
+
+def _message(error, config):
+    if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
+        hints = [
+            f"--{field.name.replace('_', '-')} is {getattr(config, field.name)}"
+            for field in dataclasses.fields(config)
+            if field.name.startswith("batch_")
+        ]
+        text = str(error) or "Out of memory."
+        return f"{text.splitlines()[0]} ({', '.join(hints)})"
+    return str(error)

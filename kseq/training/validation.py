@@ -59,7 +59,7 @@ class Validation(keras.callbacks.Callback):
         rows = zip(self.sources, self.references, outputs, strict=True)
         show_samples(
             self.run,
-            step=int(self.model.optimizer.iterations),
+            step=int(self.model.optimizer.iterations.numpy()),
             columns=("source", "reference", "output"),
             rows=itertools.islice(rows, self.samples),
             pictures=pictures,

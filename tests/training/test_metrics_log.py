@@ -5,6 +5,8 @@ import keras
 import pytest
 
 from kseq.training import MetricsLog, RunDirectory
+from tests.models.one_by_one import one_by_one
+from tests.models.test_exact_model import batches, tiny_model
 
 
 class Model:
@@ -66,6 +68,25 @@ def test_each_line_is_about_its_own_steps(tmp_path):
     assert second["padding"] == pytest.approx(0.3)
     assert second["learning_rate"] == 0.25
     assert second["tokens_per_second"] > 0
+
+
+def test_what_two_devices_have_measured_together(tmp_path, two_devices):
+    with two_devices.scope():
+        model = tiny_model()
+        model.compile(keras.optimizers.SGD(0.25))
+    run = RunDirectory(tmp_path)
+    model.fit(
+        one_by_one(batches([6, 5])),
+        callbacks=[MetricsLog(run, total_steps=2, every=1)],
+        shuffle=False,
+        verbose=0,
+    )
+    for line, batch in zip(
+        run.metrics.read_text().splitlines(), batches([6, 5]), strict=True
+    ):
+        record = json.loads(line)
+        assert record["learning_rate"] == 0.25
+        assert record["padding"] == pytest.approx(1 - batch[2].mean())
 
 
 def test_validation_has_a_line_of_its_own(tmp_path):

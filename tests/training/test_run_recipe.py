@@ -2,8 +2,10 @@ import dataclasses
 import sys
 
 import pytest
+import tensorflow as tf
 
 from kseq.training import run_recipe
+from kseq.training.run_directory import DiskError
 from kseq.user_error import UserError
 
 
@@ -13,6 +15,7 @@ class Config:
 
     train: tuple[str, ...] = ()
     steps: int = 10
+    batch_tokens: int = 64
 
 
 @pytest.fixture
@@ -44,6 +47,13 @@ def test_files_decide_on_the_defaults(run, words, config):
     "error, code, message",
     [
         (UserError("No such file."), 2, "error: No such file.\n"),
+        (DiskError("It is full."), 4, "error: It is full.\n"),
+        (OSError(28, "No space"), 4, "error: [Errno 28] No space\n"),
+        (MemoryError(), 4, "error: Out of memory. (--batch-tokens is 64)\n"),
+        (
+            tf.errors.ResourceExhaustedError(None, None, "OOM\nat x"),
+            *(4, "error: OOM (--batch-tokens is 64)\n"),
+        ),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
@@ -55,6 +65,14 @@ def test_exit_codes(run, capsys, error, code, message):
         run(main)
     assert stop.value.code == code
     assert capsys.readouterr().err == message
+
+
+def test_an_error_of_ours_keeps_its_traceback(run):
+    def main(config):
+        raise OSError(9, "Bad file descriptor")
+
+    with pytest.raises(OSError, match="Bad file"):
+        run(main)
 
 
 def test_debug_keeps_the_traceback(run, monkeypatch):

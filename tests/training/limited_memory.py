@@ -1,0 +1,52 @@
+"""Trains with batches that suddenly become large, and little memory."""
+
+import dataclasses
+import resource
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import keras
+
+from kseq.training import Checkpoints, RunDirectory, run_recipe
+from tests.models.one_by_one import one_by_one
+from tests.models.test_exact_model import batches, tiny_model
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Needs more memory than there is."""
+
+    run: str = ""
+    batch_tokens: int = 4096 * 512
+
+
+class LittleMemory(keras.callbacks.Callback):
+    """From the end of the first epoch on, 500 MB more than by then."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + 500_000_000
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def main(config):
+    run = RunDirectory(config.run)
+    run.start(config)
+
+    small, large = batches([4, 4]), batches([4096], length=512)
+    model = tiny_model()
+    model.compile("sgd")
+    model.fit(
+        one_by_one([*small, *large]).repeat(),
+        steps_per_epoch=2,
+        epochs=2,
+        callbacks=[LittleMemory(), Checkpoints(run, monitor="loss")],
+        shuffle=False,
+        verbose=0,
+    )
+
+
+if __name__ == "__main__":
+    run_recipe(main, Config(), without_files=Config(run=sys.argv.pop()))

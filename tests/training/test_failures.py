@@ -1,0 +1,118 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from kseq.models.training_errors import DivergedError
+from kseq.training import Checkpoints, RunDirectory
+from kseq.training.checkpoint_files import numbered, read_newest
+from tests.models.one_by_one import one_by_one
+from tests.models.test_exact_model import batches, same_start, tiny_model
+from tests.training.tiny_training import Config
+
+
+def poisoned(inputs, labels, weights):
+    return inputs, labels, weights * np.float32("nan")
+
+
+def fit(model, batch):
+    model.fit(one_by_one([batch]), shuffle=False, verbose=0)
+
+
+def is_finite(directory):
+    _, tensors = read_newest(directory)
+    values = numbered(tensors, "vars") + numbered(tensors, "opt")
+    return all(np.isfinite(value).all() for value in values)
+
+
+def test_a_step_that_diverges_is_not_made():
+    model = same_start(tiny_model())
+    model.compile(keras.optimizers.SGD(0.25))
+    [batch] = batches([5])
+    fit(model, batch)
+    weights = model.get_weights()
+    with pytest.raises(DivergedError) as stopped:
+        fit(model, poisoned(*batch))
+    message = str(stopped.value)
+    assert stopped.value.exit_code == 3
+    assert "at step 2: loss nan, gradient norm nan, learning rate 0.25" in (
+        message
+    )
+    assert 'the gradient of "' in message
+    assert model.optimizer.iterations == 1
+    for before, after in zip(weights, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_the_first_layer_is_named(devices, two_devices):
+    """Where it is on the second device only, as well."""
+    [batch] = batches([6])
+    inputs, labels, weights = batch
+    inputs["ids"][0, 0] = 7
+    inputs["ids"][1:, :] = np.minimum(inputs["ids"][1:, :], 6)
+    inputs["ids"][-1, 0] = 8
+    strategy = two_devices if devices == 2 else None
+    scope = strategy.scope() if strategy else keras.name_scope("one")
+    with scope:
+        model = same_start(tiny_model())
+        model.compile(keras.optimizers.SGD(0.25))
+    table = model.layers[1].embeddings
+    values = table.numpy()
+    values[8] = np.inf
+    table.assign(values)
+    with pytest.raises(DivergedError, match='not finite is that of "embedding'):
+        fit(model, (inputs, labels, weights))
+
+
+def test_float16_may_overflow():
+    """There the optimizer lowers its scale, and the next step is made."""
+    keras.config.set_dtype_policy("mixed_float16")
+    model = same_start(tiny_model("mixed_float16"))
+    model.compile(keras.optimizers.SGD(0.1))
+    model.optimizer.dynamic_scale.assign(2.0**40)
+    [batch] = batches([5])
+    fit(model, batch)
+    assert float(model.optimizer.dynamic_scale) == 2.0**39
+
+
+def test_what_was_saved_is_finite(tmp_path):
+    """B4"""
+    [good] = batches([4])
+    bad = poisoned(*good)
+    run = RunDirectory(tmp_path)
+    run.start(Config())
+
+    data = one_by_one([good] * 5 + [bad] * 5).repeat()
+    model = same_start(tiny_model())
+    model.compile(keras.optimizers.Adam(0.1, use_ema=True))
+    with pytest.raises(DivergedError, match="at step 6"):
+        model.fit(
+            data,
+            steps_per_epoch=2,
+            epochs=5,
+            callbacks=[Checkpoints(run, monitor="loss", mode="min")],
+            shuffle=False,
+            verbose=0,
+        )
+    assert is_finite(run.checkpoints / "last")
+    assert is_finite(run.checkpoints / "best")
+
+
+def test_a_step_without_memory(tmp_path):
+    """Exit code 4, shape and option; what was saved is whole."""
+    script = Path(__file__).with_name("limited_memory.py")
+    ended = subprocess.run(
+        [sys.executable, script, tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 4, ended.stderr
+    message = ended.stderr.splitlines()[-1]
+    assert "Out of memory at step 3, with a batch of ids (4096, 512)" in message
+    assert "--batch-tokens is 2097152" in message
+    assert read_newest(tmp_path / "checkpoints" / "last")[0].endswith("-2")
