@@ -8,6 +8,8 @@ import time
 import keras
 import tensorflow as tf
 
+from kseq.whole_files import write_whole
+
 
 class MetricsLog(keras.callbacks.Callback):
     """Writes what `fit` measures.
@@ -18,6 +20,10 @@ class MetricsLog(keras.callbacks.Callback):
     epoch: every `val_` number in the logs, so put it behind the callbacks
     that measure them. Where standard output is no terminal, and a progress
     bar of no use, each also becomes a line there.
+
+    A training that goes on drops what was written of steps that it will do
+    again. Where it was stopped between two lines, the next one is about the
+    steps since.
 
     Args:
         run: `RunDirectory`; gets `metrics.jsonl` and `tensorboard/`.
@@ -34,15 +40,19 @@ class MetricsLog(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self._writer = tf.summary.create_file_writer(str(self.run.tensorboard))
+        self._drop_later_records()
 
     def on_epoch_begin(self, epoch, logs=None):
+        # More than none where an epoch is finished that was stopped.
+        self._in_epoch = self._step() - epoch * (self.params["steps"] or 0)
         self._steps = 0
         self._before = {}
         self._start = time.perf_counter()
 
     def on_train_batch_end(self, batch, logs=None):
+        self._in_epoch += 1
         self._steps += 1
-        if self._steps % self.every == 0:
+        if self._in_epoch % self.every == 0:
             self._write_window()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -56,7 +66,7 @@ class MetricsLog(keras.callbacks.Callback):
     def _write_window(self):
         now = time.perf_counter()
         means = self._window_means()
-        tokens = means.pop("tokens") * self.every
+        tokens = means.pop("tokens") * self._steps
         self._write(
             {
                 **means,
@@ -66,6 +76,7 @@ class MetricsLog(keras.callbacks.Callback):
             }
         )
         self._start = now
+        self._steps = 0
 
     def _window_means(self):
         """Of what the metrics have seen since this was last asked.
@@ -80,8 +91,24 @@ class MetricsLog(keras.callbacks.Callback):
             self._before[metric.name] = now
         return means
 
+    def _step(self):
+        return int(_number(self.model.optimizer.iterations))
+
+    def _drop_later_records(self):
+        if self.run.metrics.is_file():
+            lines = self.run.metrics.read_text("utf-8").splitlines(True)
+            kept = [line for line in lines if self._is_done(line)]
+            if kept != lines:
+                write_whole(self.run.metrics, "".join(kept))
+
+    def _is_done(self, line):
+        try:
+            return json.loads(line)["step"] <= self._step()
+        except ValueError:  # half a line, of a run that was killed
+            return False
+
     def _write(self, record):
-        step = int(_number(self.model.optimizer.iterations))
+        step = self._step()
         with self.run.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **record}) + "\n")
         with self._writer.as_default():

@@ -1,0 +1,128 @@
+"""Recipes that are stopped and started again, as processes.
+
+C1, C2, C3 and B7: what comes out is what an undisturbed training gives.
+"""
+
+import faulthandler
+import hashlib
+import json
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kseq.data.dates import dates
+from kseq.data.planted import planted
+from kseq.training.checkpoint_files import read_newest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+SIGNALS = {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}
+SMALL = {
+    "translate_lstm": (dates, ["--embedding-dim=16", "--units=32"]),
+    "translate_transformer": (
+        dates,
+        ["--layers=1", "--model-dim=32", "--ffn-dim=32"],
+    ),
+    "classify_documents": (planted, ["--dim=16", "--batch-words=512"]),
+}
+
+
+class Recipe:
+    """A recipe in a folder of its own."""
+
+    def __init__(self, folder, name, steps):
+        corpus, options = SMALL[name]
+        columns = corpus("train", size=400)
+        if corpus is planted:
+            columns = columns.labels, columns.texts
+        lines = map("\t".join, zip(*columns, strict=True))
+        self.folder = folder
+        (folder / "table.tsv").write_text("\n".join(lines), "utf-8")
+        self.command = [
+            *(sys.executable, str(ROOT / "recipes" / f"{name}.py")),
+            *("--train", "table.tsv", "--vocab-size=400", *options),
+            *(f"--steps={steps}", f"--evaluate-every={steps // 6}"),
+        ]
+
+    def start(self, run):
+        return subprocess.Popen(
+            [*self.command, "--run", run],
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            # A process in the background would ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(
+                signal.SIGINT, signal.default_int_handler
+            ),
+        )
+
+    def finish(self, run):
+        """Seconds that it took."""
+        start = time.perf_counter()
+        process = self.start(run)
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors.decode()
+        return time.perf_counter() - start
+
+    def disturb(self, run, after):
+        """Whether the signal found it at work."""
+        process = self.start(run)
+        number = random.choice(list(SIGNALS))
+        try:
+            _, errors = process.communicate(timeout=after)
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+            _, errors = process.communicate()
+        # Before the recipe has begun, Python itself ends on a signal.
+        codes = (SIGNALS[number], -number, 1)
+        assert process.returncode in (0, *codes), errors.decode()
+        return process.returncode != 0
+
+    def results(self, run):
+        """Digests of all that was learned, and what validation said."""
+        path = self.folder / run
+        tensors = {
+            (name, key): hashlib.sha256(value.numpy().tobytes()).digest()
+            for name in ("last", "best")
+            for key, value in newest(path / "checkpoints" / name)
+            if key.startswith(("vars", "opt", "value"))
+        }
+        assert {key[0] for key in tensors} == {"last", "best"}
+        records = map(json.loads, (path / "metrics.jsonl").open())
+        return tensors, [r for r in records if "val_loss" in r]
+
+
+def newest(directory):
+    return read_newest(directory)[1].items()
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "times"),
+    [(name, 60, 4) for name in SMALL] + [("translate_transformer", 3000, 20)],
+)
+def test_a_disturbed_training_ends_like_an_undisturbed_one(
+    tmp_path, name, steps, times
+):
+    faulthandler.cancel_dump_traceback_later()  # it takes longer than others
+    seed = secrets.randbelow(2**31)
+    print(f"seed={seed}")
+    random.seed(seed)
+    recipe = Recipe(tmp_path, name, steps)
+    seconds = recipe.finish("whole")
+
+    disturbed = 0
+    while disturbed < times:
+        disturbed += recipe.disturb("cut", random.uniform(0, 0.8 * seconds))
+    recipe.finish("cut")
+    tensors, validations = recipe.results("whole")
+    cut_tensors, cut_validations = recipe.results("cut")
+    assert cut_validations == validations
+    assert len(validations) == 6
+    assert cut_tensors == tensors
