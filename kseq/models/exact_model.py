@@ -6,10 +6,8 @@ import keras
 from keras import ops
 
 from kseq.models.cross_entropy import cross_entropy
-from kseq.models.training_errors import diverged, out_of_memory
+from kseq.models.train_function import TrainFunction, check_finite
 from kseq.ops import padding_mask
-
-_DIVERGED = "the loss or its gradient is not finite"
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -122,8 +120,8 @@ class ExactModel(keras.Model):
         Keras takes the batch out of the iterator inside the graph.
         """
         if self.train_function is None or force:
-            self.train_function = _train_function(self)
-        self._steps = int(self.optimizer.iterations.numpy())
+            self.train_function = TrainFunction(self)
+        self.train_function.start()
 
     def train_step(self, data):
         import tensorflow as tf
@@ -149,7 +147,14 @@ class ExactModel(keras.Model):
             limit = self.clip_norm * scale
             factor *= tf.where(tf.math.is_finite(norm), limit, norm)
             factor /= tf.maximum(norm, limit)
-        factor = self._finite(factor, sums["loss"], norm)
+        # Gradients of a scaled loss may overflow: the optimizer sees to it.
+        is_scaled = isinstance(
+            self.optimizer, keras.optimizers.LossScaleOptimizer
+        )
+        with tf.control_dependencies(
+            [check_finite(sums["loss"], *([] if is_scaled else [norm]))]
+        ):
+            factor = tf.identity(factor)
 
         # Keras will add the gradients of the replicas once more.
         factor /= replica.num_replicas_in_sync
@@ -196,17 +201,6 @@ class ExactModel(keras.Model):
         )
         return sums, [tf.convert_to_tensor(g) * count for g in gradients]
 
-    def _finite(self, factor, loss, norm):
-        """`factor`, if there is anything to be gained by this step."""
-        import tensorflow as tf
-
-        finite = tf.math.is_finite(loss)
-        if not isinstance(self.optimizer, keras.optimizers.LossScaleOptimizer):
-            finite &= tf.math.is_finite(norm)
-        check = tf.debugging.Assert(finite, [_DIVERGED, loss, norm])
-        with tf.control_dependencies([check]):
-            return tf.identity(factor)
-
     def _sums(self, data, label_smoothing, training):
         """Sums over the places of one batch, each () float32."""
         inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
@@ -245,58 +239,6 @@ class ExactModel(keras.Model):
         tokens.update_state(sums["real"])
         padding.update_state(1 - sums["real"] / places, places)
         return {metric.name: metric.result() for metric in self._progress}
-
-
-def _train_function(model):
-    import tensorflow as tf
-
-    strategy = model.distribute_strategy
-    step = None
-
-    def run(data):
-        # All devices report the same.
-        return tf.nest.map_structure(
-            lambda value: strategy.experimental_local_results(value)[0],
-            strategy.run(model.train_step, args=(data,)),
-        )
-
-    def train_function(iterator):
-        nonlocal step
-        if step is None:
-            signature = [iterator.element_spec]
-            step = tf.function(run, input_signature=signature, autograph=False)
-        data = next(iterator)
-        model._steps += 1
-        try:
-            return step(data) if not model.run_eagerly else run(data)
-        except (
-            tf.errors.InvalidArgumentError,
-            tf.errors.ResourceExhaustedError,
-        ) as error:
-            raise _explained(model, data, error) from error
-
-    return train_function
-
-
-def _explained(model, data, error):
-    """What a failed step is raised as."""
-    import tensorflow as tf
-
-    # Nothing keeps TensorFlow from counting a step while it fails.
-    model.optimizer.iterations.assign(model._steps - 1)
-    parts = [
-        model.distribute_strategy.experimental_local_results(tensor)
-        for tensor in tf.nest.flatten(data)
-    ]
-    batches = [
-        tf.nest.pack_sequence_as(data, part)
-        for part in zip(*parts, strict=True)
-    ]
-    if isinstance(error, tf.errors.ResourceExhaustedError):
-        return out_of_memory(model._steps, batches)
-    if _DIVERGED in error.message:
-        return diverged(model, model._steps, batches)
-    return error
 
 
 class _Perplexity(keras.metrics.Mean):

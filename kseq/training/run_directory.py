@@ -1,7 +1,6 @@
 """The directory of a run: all that one training knows, in files."""
 
 import dataclasses
-import fcntl
 import importlib.metadata
 import json
 import os
@@ -13,6 +12,7 @@ from pathlib import Path
 import keras
 
 import kseq
+from kseq.training.run_lock import lock
 from kseq.user_error import UserError
 from kseq.whole_files import part_of, write_whole
 
@@ -24,11 +24,6 @@ _PACKAGES = (
     "sentencepiece",
     "sacrebleu",
 )
-
-
-# Of the runs that this process trains: {path: descriptor}. Whoever holds one is
-# the trainer until the process ends, however it ends.
-_LOCKS = {}
 
 
 class RunError(UserError):
@@ -172,7 +167,11 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         if not self.exists():
             self._refuse_foreign_files()
-        self._lock()
+        if holder := lock(self.lock):
+            raise RunError(
+                f"{self.path} is being trained by {holder}. "
+                "Wait for it, or take another directory."
+            )
         if self.exists() and overwrite:
             self._delete()
 
@@ -183,26 +182,6 @@ class RunDirectory:
             write_whole(self.environment, _to_json(environment))
         # Last, for a directory with both files is a run.
         write_whole(self.config, _to_json(new))
-
-    def _lock(self):
-        path = self.lock.resolve()
-        if path in _LOCKS:
-            if _is_at(_LOCKS[path], path):
-                return
-            os.close(_LOCKS.pop(path))  # of a directory that was deleted
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(descriptor, 1000).decode()
-            os.close(descriptor)
-            raise RunError(
-                f"{self.path} is being trained by process {holder}. "
-                "Wait for it, or take another directory."
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()} on {platform.node()}".encode())
-        _LOCKS[path] = descriptor
 
     def _refuse_foreign_files(self):
         # Of this start, or of one that was killed.
@@ -255,11 +234,6 @@ def read_json(path):
         return json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise RunError(f"{path} is broken: {error}") from error
-
-
-def _is_at(descriptor, path):
-    """Whether an open file is still the one at a path."""
-    return path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
 
 
 def _to_json(value):

@@ -142,7 +142,7 @@ def test_two_trainers_of_one_run(tmp_path):
 def test_a_run_that_was_deleted_is_locked_anew(run):
     shutil.rmtree(run.path)
     run.start(Config())
-    assert run.lock.read_text().startswith(str(os.getpid()))
+    assert run.lock.read_text().startswith(f"process {os.getpid()} ")
 
 
 def test_a_broken_config_is_one_message(run):

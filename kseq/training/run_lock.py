@@ -1,0 +1,41 @@
+"""One trainer of a run directory at a time."""
+
+import fcntl
+import os
+import platform
+
+# Of the runs that this process trains: {path: descriptor}. Whoever holds one
+# is the trainer until the process ends, however it ends.
+_HELD = {}
+
+
+def lock(path):
+    """Locks a file for this process, until it ends.
+
+    Args:
+        path: a `pathlib.Path`; the file is made if it is missing.
+
+    Returns:
+        Who holds it instead, a str, or None if it is this process.
+    """
+    path = path.resolve()
+    if path in _HELD:
+        if _is_at(_HELD[path], path):
+            return None
+        os.close(_HELD.pop(path))  # of a directory that was deleted
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(descriptor, 1000).decode()
+        os.close(descriptor)
+        return holder
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
+    _HELD[path] = descriptor
+    return None
+
+
+def _is_at(descriptor, path):
+    """Whether an open file is still the one at a path."""
+    return path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
