@@ -81,7 +81,6 @@ def main(config):
         balanced=config.balanced,
         seed=config.seed,
     )
-
     vectors = data.word_vectors(corpus.train, tokenizer, config.dim)
 
     with training.device_strategy().scope():
@@ -109,6 +108,7 @@ def main(config):
         shuffle=False,
         verbose=training.verbosity(),
     )
+    training.end_unless_chief()
 
     model = training.load_model(run, weights="best")
     best = serving.Classifier(model, tokenizer, corpus.labels)

@@ -85,10 +85,9 @@ def main(config):
         schedule = training.WarmupInverseSqrt(
             config.learning_rate, config.warmup_steps
         )
+        ema = {"use_ema": True, "ema_momentum": config.ema}
         model.compile(
-            keras.optimizers.Adam(
-                schedule, use_ema=True, ema_momentum=config.ema
-            ),
+            keras.optimizers.Adam(schedule, **ema),
             label_smoothing=config.label_smoothing,
             clip_norm=config.clip_norm,
         )
@@ -109,6 +108,7 @@ def main(config):
         shuffle=False,
         verbose=training.verbosity(),
     )
+    training.end_unless_chief()
 
     model = training.load_model(run, weights="best")
     best = serving.Translator(model, *both, beam_size=config.beam_size)

@@ -104,6 +104,7 @@ def main(config):
         shuffle=False,
         verbose=training.verbosity(),
     )
+    training.end_unless_chief()
 
     training.save_average(run, config.averaged)
     model = training.load_model(run, weights="average")

@@ -36,7 +36,7 @@ EXCEPTIONS = {
     ("kseq/data/word_vectors.py", "scipy"),
     ("kseq/data/word_vectors.py", "sklearn"),
     ("kseq/models/exact_model.py", "tensorflow"),  # the step on many devices
-    ("kseq/models/train_function.py", "tensorflow"),
+    ("kseq/models/step_function.py", "tensorflow"),
     ("kseq/models/cross_entropy.py", "tensorflow"),  # fewer passes
     ("kseq/training/load_model.py", "models"),  # so that Keras knows them
 }

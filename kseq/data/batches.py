@@ -6,13 +6,14 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
 from kseq.data.data_error import DataError
+from kseq.data.split_over_devices import split_over_devices
 from kseq.data.tokenizer import LONGEST_LINE, Tokenizer
 
 _BLOCK = 64  # neighbours that are read, tokenized and shuffled as one
 _MIXED = 8192  # single pairs among which the blocks then dissolve
 _SAMPLE = 100  # blocks that show how many pairs are too long
 
-_DOUBLED_AT = 2 ** tf.range(5, 31, dtype=tf.int64)
+_DOUBLED_AT = [2**power for power in range(5, 31)]
 _KEY_BASE = 2**31
 
 _log = logging.getLogger(__name__)
@@ -163,18 +164,10 @@ def _batched(examples, batch_tokens, max_length=None):
 
         return window.batch(rows(key)).map(pad)
 
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = (
-        tf.data.experimental.AutoShardPolicy.OFF
+    batches = examples.group_by_window(
+        lambda key, *_: key, batch, window_size_func=rows
     )
-    return (
-        examples.group_by_window(
-            lambda key, *_: key, batch, window_size_func=rows
-        )
-        .map(shifted)
-        .prefetch(2)
-        .with_options(options)
-    )
+    return split_over_devices(batches.map(shifted).prefetch(2))
 
 
 def _keys(source, target):
@@ -190,7 +183,9 @@ def _lengths(key):
 
 def _padded(lengths):
     """The next multiples of 4, above 32 of 8, above 64 of 16, and so on."""
-    doublings = tf.math.count_nonzero(lengths[:, None] > _DOUBLED_AT, axis=1)
+    doublings = tf.math.count_nonzero(
+        lengths[:, None] > tf.constant(_DOUBLED_AT, tf.int64), axis=1
+    )
     steps = tf.bitwise.left_shift(tf.constant(4, tf.int64), doublings)
     return (lengths + steps - 1) // steps * steps
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 from kseq.control_tokens import PAD
 from kseq.data.document_tokenizer import DocumentTokenizer
 from kseq.data.documents import Documents
+from kseq.data.split_over_devices import split_over_devices
 
 _BLOCK = 256  # documents that are tokenized as one
 _RATIO = 1.25  # of the longest document in a bucket to the shortest
@@ -63,12 +64,8 @@ def document_batches(
         inputs = {"source_ids": source_ids}
         return inputs, tf.gather(classes, chosen), tf.gather(weights, chosen)
 
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = (
-        tf.data.experimental.AutoShardPolicy.OFF
-    )
     has_words = tf.where(ids.row_lengths() > 0)[:, 0]
-    return (
+    batches = (
         tf.data.Dataset.from_tensor_slices(has_words)
         .shuffle(len(has_words), seed=seed)
         .repeat()
@@ -79,8 +76,8 @@ def document_batches(
         )
         .map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         .prefetch(2)
-        .with_options(options)
     )
+    return split_over_devices(batches)
 
 
 def _tokenized(texts, tokenizer) -> tf.RaggedTensor:

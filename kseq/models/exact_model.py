@@ -6,7 +6,11 @@ import keras
 from keras import ops
 
 from kseq.models.cross_entropy import cross_entropy
-from kseq.models.train_function import TrainFunction, check_finite
+from kseq.models.step_function import (
+    StepFunction,
+    TrainFunction,
+    check_finite,
+)
 from kseq.ops import padding_mask
 
 
@@ -115,13 +119,13 @@ class ExactModel(keras.Model):
         """
 
     def make_train_function(self, force=False):
-        """`train_step`, on a batch that is still at hand where it fails.
-
-        Keras takes the batch out of the iterator inside the graph.
-        """
         if self.train_function is None or force:
             self.train_function = TrainFunction(self)
         self.train_function.start()
+
+    def make_test_function(self, force=False):
+        if self.test_function is None or force:
+            self.test_function = StepFunction(self, self.test_step)
 
     def train_step(self, data):
         import tensorflow as tf

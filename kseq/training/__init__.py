@@ -4,7 +4,11 @@ from kseq.training.attention_picture import attention_picture
 from kseq.training.averaging import average_checkpoints, save_average
 from kseq.training.checkpoints import Checkpoints
 from kseq.training.classification_scores import classification_scores
-from kseq.training.device_strategy import device_strategy
+from kseq.training.device_strategy import (
+    device_strategy,
+    end_unless_chief,
+    is_chief,
+)
 from kseq.training.ema import ema_weights
 from kseq.training.explained_document import (
     ExplainedDocument,
@@ -37,8 +41,10 @@ __all__ = [
     "classification_scores",
     "device_strategy",
     "ema_weights",
+    "end_unless_chief",
     "explained_document",
     "explained_documents",
+    "is_chief",
     "label_report",
     "load_model",
     "map_lines",

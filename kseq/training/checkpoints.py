@@ -16,6 +16,7 @@ from kseq.training.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
+from kseq.training.device_strategy import is_chief
 from kseq.training.ema import ema_weights
 from kseq.training.run_directory import RunError
 
@@ -196,6 +197,8 @@ class Checkpoints(keras.callbacks.Callback):
         self._save("last", self.keep, **state)
 
     def _save(self, name, keep, **more):
+        if not is_chief():
+            return
         weights = _values(self.model.variables)
         directory = self.run.checkpoints / name
         write_checkpoint(directory, self._step, keep, vars=weights, **more)

@@ -1,14 +1,58 @@
-"""All GPUs of the machine."""
+"""All GPUs of the machine, and all machines of the cluster."""
+
+import functools
+import json
+import os
+import sys
 
 import tensorflow as tf
 
 
+@functools.cache
 def device_strategy():
-    """MirroredStrategy where there are several GPUs, else the one device.
+    """The strategy for what this process has been given.
+
+    MultiWorkerMirroredStrategy where TF_CONFIG names several workers: it has
+    to be made before TensorFlow does anything else, as `run_recipe` sees to.
+    MirroredStrategy where there are several GPUs, else the one device.
 
     Returns:
         A `tf.distribute.Strategy`; make and compile the model in its scope.
     """
+    if _cluster_size() > 1:
+        return tf.distribute.MultiWorkerMirroredStrategy()
     if len(tf.config.list_logical_devices("GPU")) > 1:
         return tf.distribute.MirroredStrategy()
     return tf.distribute.get_strategy()
+
+
+def is_chief():
+    """Whether this process is the one that writes files.
+
+    Of the workers in TF_CONFIG that is the chief, or the first where there is
+    none; and any process without a cluster.
+    """
+    if _cluster_size() < 2:
+        return True
+    task = _configuration()["task"]
+    if "chief" in _configuration()["cluster"]:
+        return task["type"] == "chief"
+    return int(task["index"]) == 0
+
+
+def end_unless_chief():
+    """Ends the process with exit code 0 where it is not the chief.
+
+    What comes after training needs one machine.
+    """
+    if not is_chief():
+        sys.exit(0)
+
+
+def _configuration():
+    return json.loads(os.environ.get("TF_CONFIG") or "{}")
+
+
+def _cluster_size():
+    cluster = _configuration().get("cluster", {})
+    return sum(len(cluster.get(kind, ())) for kind in ("chief", "worker"))

@@ -8,6 +8,7 @@ import time
 import keras
 import tensorflow as tf
 
+from kseq.training.device_strategy import is_chief
 from kseq.whole_files import write_whole
 
 
@@ -39,6 +40,8 @@ class MetricsLog(keras.callbacks.Callback):
         self._writer = None
 
     def on_train_begin(self, logs=None):
+        if not is_chief():
+            return
         self._writer = tf.summary.create_file_writer(str(self.run.tensorboard))
         self._drop_later_records()
 
@@ -61,7 +64,8 @@ class MetricsLog(keras.callbacks.Callback):
             self._write(record)
 
     def on_train_end(self, logs=None):
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def _write_window(self):
         now = time.perf_counter()
@@ -108,6 +112,8 @@ class MetricsLog(keras.callbacks.Callback):
             return False
 
     def _write(self, record):
+        if not is_chief():
+            return
         step = self._step()
         with self.run.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **record}) + "\n")
@@ -129,5 +135,5 @@ def _number(value):
 
 
 def verbosity():
-    """`verbose` for `fit`: 1, a progress bar, on a terminal; 0 in a pipe."""
-    return int(sys.stdout.isatty())
+    """`verbose` for `fit`: 1, a progress bar, on the chief's terminal."""
+    return int(sys.stdout.isatty() and is_chief())

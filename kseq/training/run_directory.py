@@ -12,6 +12,7 @@ from pathlib import Path
 import keras
 
 import kseq
+from kseq.training.device_strategy import is_chief
 from kseq.training.run_lock import lock
 from kseq.user_error import UserError
 from kseq.whole_files import part_of, write_whole
@@ -52,7 +53,8 @@ class RunDirectory:
 
     Files are written whole or not at all, so that a run can be killed at any
     moment. The same config on the same directory goes on where it stopped.
-    One process at a time may: it holds the file `lock`.
+    One process at a time may: it holds the file `lock`. In a cluster only the
+    chief writes; the others read its checkpoints, on a disk that all share.
 
     Args:
         path: the directory; nothing is made or read yet.
@@ -91,6 +93,8 @@ class RunDirectory:
             RunError: where the directory holds something else than a run, or
                 a run with other numbers, or one that another process trains.
         """
+        if not is_chief():
+            return
         # Through JSON, for what is read back is compared with it.
         new = json.loads(_to_json(dataclasses.asdict(config)))
         for name in ("run", "overwrite"):
@@ -148,6 +152,8 @@ class RunDirectory:
         self._save_or_compare(self.documents, description)
 
     def _save_tokenizer(self, path, tokenizer):
+        if not is_chief():
+            return
         if not path.is_file():
             write_whole(path, tokenizer.model)
         elif path.read_bytes() != tokenizer.model:
@@ -158,6 +164,8 @@ class RunDirectory:
             )
 
     def _save_or_compare(self, path, description):
+        if not is_chief():
+            return
         if path.is_file():
             self._refuse_other(path, description)
         else:

@@ -9,9 +9,11 @@ import sys
 import tensorflow as tf
 import tyro
 
+from kseq.training.device_strategy import device_strategy
 from kseq.user_error import UserError
 
 _ERRORS = (UserError, OSError, MemoryError, tf.errors.ResourceExhaustedError)
+_LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 
 
 def run_recipe(main, config, without_files):
@@ -20,7 +22,8 @@ def run_recipe(main, config, without_files):
     An error that the user can mend is one message and an exit code; with
     KSEQ_DEBUG=1 in the environment it keeps its traceback. The code is 2
     where command, files or configuration are wrong, 3 where the training
-    diverged, and 4 where memory or disk are full.
+    diverged, 4 where memory or disk are full, and 5 where another machine of
+    the cluster was lost.
 
     Args:
         main: callable, config -> None.
@@ -36,6 +39,7 @@ def run_recipe(main, config, without_files):
         description=sys.modules["__main__"].__doc__,
     )
     try:
+        device_strategy()  # before TensorFlow does anything else
         main(config)
     except _ERRORS as error:
         code = _exit_code(error)
@@ -43,6 +47,17 @@ def run_recipe(main, config, without_files):
             raise
         print(f"error: {_message(error, config)}", file=sys.stderr)
         sys.exit(code)
+    except _LOST:
+        if os.environ.get("KSEQ_DEBUG"):
+            raise
+        print(
+            "error: Another machine of the cluster was lost. Start all of "
+            "them again with the same commands, and training goes on from "
+            "its last checkpoint.",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(5)  # or TensorFlow would wait for the lost one
     except KeyboardInterrupt:  # outside `fit`, where Checkpoints catches it
         sys.exit(130)
 

@@ -4,9 +4,13 @@ import html
 
 import tensorflow as tf
 
+from kseq.training.device_strategy import is_chief
+
 
 def show_samples(run, step, columns, rows, pictures):
     """Writes a table to `samples/` and to TensorBoard, and pictures there.
+
+    In a cluster only the chief does.
 
     Args:
         run: `RunDirectory`.
@@ -15,6 +19,8 @@ def show_samples(run, step, columns, rows, pictures):
         rows: tuples of str, as many as there are columns.
         pictures: dict, name -> PNG image.
     """
+    if not is_chief():
+        return
     table = [columns, ["---"] * len(columns)]
     table += [map(_cell, row) for row in rows]
     text = "".join(f"| {' | '.join(row)} |\n" for row in table)

@@ -2,14 +2,12 @@
 
 import tensorflow as tf
 
+from kseq.data.split_over_devices import split_over_devices
+
 
 def one_by_one(batches):
-    """Nests of arrays, (B, ...), in their order, whole for each device."""
+    """Nests of arrays, (B, ...), in their order."""
     first, *others = map(tf.data.Dataset.from_tensors, batches)
     for other in others:
         first = first.concatenate(other)
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = (
-        tf.data.experimental.AutoShardPolicy.OFF
-    )
-    return first.with_options(options)
+    return split_over_devices(first)

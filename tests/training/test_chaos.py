@@ -47,7 +47,7 @@ class Recipe:
         (folder / "table.tsv").write_text("\n".join(lines), "utf-8")
         self.command = [
             *(sys.executable, str(ROOT / "recipes" / f"{name}.py")),
-            *("--train", "table.tsv", "--vocab-size=400", *options),
+            *("--train", "table.tsv", "--vocab-size=600", *options),
             *(f"--steps={steps}", f"--evaluate-every={steps // 6}"),
         ]
 

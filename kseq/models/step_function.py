@@ -1,23 +1,68 @@
-"""One step of training, and what is said where it fails."""
+"""Steps of a model on its devices, and what is said where one fails."""
 
 from kseq.models.training_errors import diverged, out_of_memory
 
 _DIVERGED = "not finite"
 
 
-class TrainFunction:
-    """`train_step`, on a batch that is still at hand where it fails.
+class StepFunction:
+    """A step of a model on the devices of its strategy, compiled.
 
-    Keras takes the batch out of the iterator inside the graph.
+    As what Keras makes of a step, but that the batch is taken out of the
+    iterator before, and that it works with several machines.
 
     Args:
         model: `ExactModel`.
+        step: a function of a batch; gives all devices the same logs.
 
     Call arguments:
         iterator: over `(inputs, labels, sample_weight)`.
 
     Returns:
         A dict of logs.
+    """
+
+    def __init__(self, model, step):
+        self.model = model
+        self._step = step
+        self._compiled = None
+
+    def __call__(self, iterator):
+        if self._compiled is None:
+            self._compiled = self._compile(iterator)
+        return self._run(next(iterator))
+
+    def _run(self, data):
+        return self._compiled(data)
+
+    def _compile(self, iterator):
+        import tensorflow as tf
+
+        strategy = self.model.distribute_strategy
+
+        def step(data):
+            return tf.nest.map_structure(
+                lambda value: strategy.experimental_local_results(value)[0],
+                strategy.run(self._step, args=(data,)),
+            )
+
+        if self.model.run_eagerly:
+            return step
+        # One over Python values has none; there the first batches show it.
+        spec = getattr(iterator, "element_spec", None)
+        return tf.function(
+            step,
+            input_signature=spec and [spec],
+            reduce_retracing=True,
+            autograph=False,
+        )
+
+
+class TrainFunction(StepFunction):
+    """`train_step`, on a batch that is still at hand where it fails.
+
+    Args:
+        model: `ExactModel`.
 
     Raises:
         DivergedError: where loss or gradient are not finite.
@@ -25,23 +70,19 @@ class TrainFunction:
     """
 
     def __init__(self, model):
-        self.model = model
+        super().__init__(model, model.train_step)
         self.steps = 0
-        self._compiled = None
 
     def start(self):
         """Looks up how many steps have been made before this training."""
         self.steps = int(self.model.optimizer.iterations.numpy())
 
-    def __call__(self, iterator):
+    def _run(self, data):
         import tensorflow as tf
 
-        if self._compiled is None:
-            self._compiled = self._compile(iterator)
-        data = next(iterator)
         self.steps += 1
         try:
-            return self._compiled(data)
+            return super()._run(data)
         except (
             tf.errors.InvalidArgumentError,
             tf.errors.ResourceExhaustedError,
@@ -49,30 +90,6 @@ class TrainFunction:
             # Nothing keeps TensorFlow from counting a step while it fails.
             self.model.optimizer.iterations.assign(self.steps - 1)
             raise self._explained(data, error) from error
-
-    def _compile(self, iterator):
-        import tensorflow as tf
-
-        if self.model.run_eagerly:
-            return self._step
-        # One over Python values has none; there the first batches show it.
-        spec = getattr(iterator, "element_spec", None)
-        return tf.function(
-            self._step,
-            input_signature=spec and [spec],
-            reduce_retracing=True,
-            autograph=False,
-        )
-
-    def _step(self, data):
-        import tensorflow as tf
-
-        strategy = self.model.distribute_strategy
-        # All devices report the same.
-        return tf.nest.map_structure(
-            lambda value: strategy.experimental_local_results(value)[0],
-            strategy.run(self.model.train_step, args=(data,)),
-        )
 
     def _explained(self, data, error):
         """What a failed step is raised as."""
