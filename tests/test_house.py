@@ -42,7 +42,7 @@ EXCEPTIONS = {
 }
 
 # Files with small public classes that make sense only together.
-TOGETHER = {"positional_encoding.py"}
+TOGETHER = {"positional_encoding.py", "step_function.py"}
 
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "yaml"}
 UNSAFE_CALLS = {"eval", "exec", "enable_unsafe_deserialization"}
