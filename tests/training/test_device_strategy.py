@@ -1,6 +1,5 @@
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -108,14 +107,14 @@ def weights(run):
 def test_two_processes_equal_one_and_outlive_a_lost_one(tmp_path):
     rows = zip(*dates("train", size=400), strict=True)
     (tmp_path / "table.tsv").write_text("\n".join(map("\t".join, rows)))
-    finish(start(tmp_path, "one", 24, {}))
 
     chief, worker = start_two(tmp_path, "two", 10_000_000)
     last = tmp_path / "two" / "checkpoints" / "last"
     while not checkpoint_paths(last):
         assert chief.poll() is None
         time.sleep(0.1)
-    worker.send_signal(signal.SIGKILL)
+    worker.kill()
+    worker.communicate()
     _, errors = chief.communicate(timeout=100)
     assert chief.returncode == 5
     assert "machine of the cluster was lost" in errors.splitlines()[-1]
