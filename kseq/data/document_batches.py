@@ -106,24 +106,25 @@ def _buckets(ids, batch_words):
     sentences = ids.row_lengths().numpy()
     words = tf.reduce_sum(ids.row_lengths(axis=2), axis=1).numpy()
     order = np.argsort(words, kind="stable")
+    ordered = words[order]
+    # How many documents a bucket needs, by its longest.
+    needed = _BATCHES * np.maximum(batch_words // np.maximum(ordered, 1), 1)
     keys, rows = np.zeros(len(words), np.int64), []
     start = 0
     while start < len(order):
-        longest = max(words[order[start]], 1) * _RATIO
-        end = np.searchsorted(words[order], longest, side="right")
-        fewest = _BATCHES * _rows(words[order[end - 1]], batch_words)
-        end = max(end, start + fewest)
-        if len(order) - end < fewest:
+        longest = max(ordered[start], 1) * _RATIO
+        end = np.searchsorted(ordered, longest, side="right")
+        # The longer its documents, the fewer of them: there is a first end.
+        counts = np.arange(end, len(order) + 1) - start
+        end += np.argmax(counts >= needed[end - 1 :])
+        if len(order) - end < needed[-1]:
             end = len(order)
         chosen = order[start:end]
         chosen = chosen[np.argsort(sentences[chosen], kind="stable")]
-        for part in np.array_split(chosen, max(len(chosen) // fewest, 1)):
+        parts = max(len(chosen) // needed[end - 1], 1)
+        for part in np.array_split(chosen, parts):
             keys[part] = len(rows)
-            most = _rows(words[part].max(), batch_words)
+            most = max(batch_words // max(words[part].max(), 1), 1)
             rows.append(min(most, len(part)))
         start = end
     return tf.constant(keys), tf.constant(rows, tf.int64)
-
-
-def _rows(words, batch_words):
-    return max(batch_words // max(words, 1), 1)

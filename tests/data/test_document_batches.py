@@ -75,6 +75,14 @@ def test_alike_documents_stand_together(batches):
         assert words.max() <= 1.5 * words.min()
 
 
+def test_a_short_document_does_not_make_batches_small(documents, batches):
+    """It would need a bucket of hundreds of its like."""
+    texts = ["Fire.", *documents.texts[1:]]
+    made = some(batches(documents._replace(texts=texts)), 50)
+    words = [(inputs["source_ids"] != 0).sum() for inputs, *_ in made]
+    assert np.median(words) > 400
+
+
 def test_shuffled_by_the_seed(batches):
     first = [list(rows_of(batch)) for batch in some(batches(seed=3), 60)]
     again = [list(rows_of(batch)) for batch in some(batches(seed=3), 60)]
