@@ -95,7 +95,8 @@ class Recipe:
             if key.startswith(("vars", "opt", "value"))
         }
         assert {key[0] for key in tensors} == {"last", "best"}
-        records = map(json.loads, (path / "metrics.jsonl").open())
+        lines = (path / "metrics.jsonl").read_text("utf-8").splitlines()
+        records = map(json.loads, lines)
         return tensors, [r for r in records if "val_loss" in r]
 
 
