@@ -193,16 +193,7 @@ def trained(make, sizes):
     return logs.history, model.get_weights()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        # To be traced for two devices takes recurrences half a minute.
-        pytest.param("hierarchical", marks=pytest.mark.slow),
-        pytest.param("flat", marks=pytest.mark.slow),
-        "transformer",
-    ],
-    indirect=True,
-)
+@pytest.mark.slow  # tracing takes long; the step itself is ExactModel's
 def test_two_devices_equal_one(make, two_devices):
     """B5: also where a device gets fewer documents, or none."""
     sizes = (4, 3, 5, 1, 2)

@@ -112,8 +112,8 @@ def test_micro_batches_change_nothing(parts):
 @pytest.mark.parametrize(
     ("sizes", "parts"),
     [
-        ([6, 6, 6, 6, 6], 1),
         ([3, 6, 1], 2),
+        pytest.param([6, 6, 6, 6, 6], 1, marks=pytest.mark.slow),
         pytest.param([6, 6, 6, 6, 6], 2, marks=pytest.mark.slow),
         pytest.param([4, 6, 5], 1, marks=pytest.mark.slow),
         pytest.param([4, 6, 5], 2, marks=pytest.mark.slow),
