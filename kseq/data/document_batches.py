@@ -107,8 +107,10 @@ def _buckets(ids, batch_words):
     words = tf.reduce_sum(ids.row_lengths(axis=2), axis=1).numpy()
     order = np.argsort(words, kind="stable")
     ordered = words[order]
-    # How many documents a bucket needs, by its longest.
-    needed = _BATCHES * np.maximum(batch_words // np.maximum(ordered, 1), 1)
+    # How many documents as long as each fit into a batch.
+    fit = np.maximum(batch_words // np.maximum(words, 1), 1)
+    # How many a bucket needs, by its longest.
+    needed = _BATCHES * fit[order]
     keys, rows = np.zeros(len(words), np.int64), []
     start = 0
     while start < len(order):
@@ -124,7 +126,6 @@ def _buckets(ids, batch_words):
         parts = max(len(chosen) // needed[end - 1], 1)
         for part in np.array_split(chosen, parts):
             keys[part] = len(rows)
-            most = max(batch_words // max(words[part].max(), 1), 1)
-            rows.append(min(most, len(part)))
+            rows.append(min(fit[part].min(), len(part)))
         start = end
     return tf.constant(keys), tf.constant(rows, tf.int64)
