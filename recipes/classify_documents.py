@@ -29,6 +29,7 @@ class Config:
     word_dropout: float = 0.3
     sentence_dropout: float = 0.3
     seed: int = 1
+    deterministic: bool = False  # the same bits on GPUs too
     steps: int = 3000
     evaluate_every: int = 250  # steps
     batch_words: int = 16_384
@@ -68,8 +69,8 @@ def make_model(config, *sizes):
 
 def main(config):
     run = training.RunDirectory(config.run)
-    run.start(config, ("steps",), config.overwrite)
-    keras.utils.set_random_seed(config.seed)
+    run.start(config, ("steps", "batch_words"), config.overwrite)
+    training.set_seed(config.seed, config.deterministic)
     corpus = data.read_document_corpus(
         config.train, config.validation, config.columns, seed=config.seed
     )
@@ -82,7 +83,6 @@ def main(config):
         seed=config.seed,
     )
     vectors = data.word_vectors(corpus.train, tokenizer, config.dim)
-
     with training.device_strategy().scope():
         model = make_model(config, tokenizer.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)

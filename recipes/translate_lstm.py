@@ -25,6 +25,7 @@ class Config:
     units: int = 512
     dropout: float = 0.4
     seed: int = 1
+    deterministic: bool = False  # the same bits on GPUs too
     steps: int = 2250
     evaluate_every: int = 250  # steps
     patience: int = 8  # evaluations without a better BLEU
@@ -55,9 +56,8 @@ DATES = Config(
 
 def main(config):
     run = training.RunDirectory(config.run)
-    run.start(config, ("steps", "patience"), config.overwrite)
-    keras.utils.set_random_seed(config.seed)
-
+    run.start(config, ("steps", "patience", "batch_tokens"), config.overwrite)
+    training.set_seed(config.seed, config.deterministic)
     corpus = data.read_corpus(config.train, config.validation)
     tokenizer = data.Tokenizer.train(corpus.lines(), config.vocab_size)
     both = (tokenizer, tokenizer)  # source and target share one

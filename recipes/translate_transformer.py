@@ -28,6 +28,7 @@ class Config:
     dropout: float = 0.3
 
     seed: int = 1
+    deterministic: bool = False  # the same bits on GPUs too
     steps: int = 6500
     evaluate_every: int = 250  # steps
     batch_tokens: int = 4096
@@ -51,8 +52,8 @@ DATES = Config(
 
 def main(config):
     run = training.RunDirectory(config.run)
-    run.start(config, ("steps",), config.overwrite)
-    keras.utils.set_random_seed(config.seed)
+    run.start(config, ("steps", "batch_tokens"), config.overwrite)
+    training.set_seed(config.seed, config.deterministic)
 
     corpus = data.read_corpus(config.train, config.validation)
     tokenizer = data.Tokenizer.train(corpus.lines(), config.vocab_size)

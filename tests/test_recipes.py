@@ -12,6 +12,7 @@ import tensorflow as tf
 from kseq.data.dates import dates
 from kseq.data.planted import planted
 from kseq.training import run_recipe
+from kseq.training.run_directory import batch_fields
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.py"))
 # Tracing a recipe takes long: one goes through a first training alone, and
@@ -109,6 +110,18 @@ def test_trains_on_two_devices(recipe, config, monkeypatch, two_devices):
     monkeypatch.setattr(recipe.training, "device_strategy", lambda: two_devices)
     for steps in (2, 4):
         recipe.main(dataclasses.replace(config, steps=steps))
+    lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [2, 4]
+
+
+@pytest.mark.slow
+def test_goes_on_with_smaller_batches(recipe, config, capsys):
+    """What a step without memory tells its user to do."""
+    recipe.main(config)
+    [name] = batch_fields(config)
+    smaller = {name: getattr(config, name) // 4}
+    recipe.main(dataclasses.replace(config, steps=4, **smaller))
+    assert f"goes on with {name}: " in capsys.readouterr().err
     lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [2, 4]
 

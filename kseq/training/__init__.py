@@ -24,6 +24,7 @@ from kseq.training.report import report
 from kseq.training.run_directory import RunDirectory, RunError
 from kseq.training.run_recipe import run_recipe
 from kseq.training.scores import translation_scores
+from kseq.training.set_seed import set_seed
 from kseq.training.validation import Validation
 from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt, noam
 
@@ -52,6 +53,7 @@ __all__ = [
     "report",
     "run_recipe",
     "save_average",
+    "set_seed",
     "translation_scores",
     "verbosity",
 ]

@@ -16,7 +16,7 @@ from kseq.training.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
-from kseq.training.device_strategy import is_chief
+from kseq.training.device_strategy import is_chief, on_all_machines
 from kseq.training.ema import ema_weights
 from kseq.training.run_directory import RunError
 
@@ -36,13 +36,18 @@ class Checkpoints(keras.callbacks.Callback):
     epoch and finds the same value.
 
     On SIGTERM and Ctrl-C the step is finished, `last` saved and the process
-    ended with exit code 143 or 130; a second one stops at once. So it has to
-    stand behind all other callbacks, and `fit` needs `steps_per_epoch` and a
-    data set that repeats: Keras then keeps one iterator over all epochs.
+    ended with exit code 143 or 130; a second one stops at once. In a cluster
+    all machines end so when one of them is asked to, after the same step, and
+    what is monitored is the chief's.
+
+    It has to stand behind all other callbacks, and `fit` needs
+    `steps_per_epoch` and a data set that repeats: Keras then keeps one
+    iterator over all epochs.
 
     An iterator over several devices, or over a generator, cannot be saved.
     Its batches are then read again, from the first on, which finds the same
-    place in data that are the same every time.
+    place in data that are the same every time. Where the run goes on with
+    batches of another size, its data begin anew.
 
     Args:
         run: `RunDirectory`.
@@ -70,11 +75,11 @@ class Checkpoints(keras.callbacks.Callback):
         self._best = -math.inf if mode == "max" else math.inf
         self._best_step = 0
         self._step = 0
-        self._resumed = None  # the checkpoint that training goes on from
-        self._has_position = False  # whether it knows the place in the data
+        self._data_start = 0  # the step at which the iterator began
+        self._resumed = None  # the checkpoint with its place, if any has it
         self._iterator = None
         self._can_save_iterator = False
-        self._signal = None
+        self._signal = 0
         self._handlers = {}
 
     def restore(self, model, steps_per_epoch):
@@ -104,9 +109,14 @@ class Checkpoints(keras.callbacks.Callback):
                 model.optimizer.build(model.trainable_variables)
         _assign(model.variables, numbered(tensors, "vars"))
         _assign(model.optimizer.variables, numbered(tensors, "opt"))
-        self._resumed = path
-        self._has_position = any(key.startswith("iterator") for key in tensors)
         self._step = step_of(path)
+        self._data_start = self._step
+        if tensors["batch_sizes"] == self.run.batch_sizes:
+            self._data_start -= int(tensors["batches_read"])
+            if any(key.startswith("iterator") for key in tensors):
+                self._resumed = path
+        else:
+            print("The data begin anew, in other batches.", file=sys.stderr)
 
         best = read_newest(self.run.checkpoints / "best")
         if best is not None:
@@ -133,9 +143,10 @@ class Checkpoints(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self._step = self._start + batch + 1
         if self._step < self._end:
-            if self._signal is not None:
+            number = self._signal_of_any()
+            if number:
                 self._save_last()
-                self._stop()
+                self._stop(number)
         elif batch + 1 < self.params["steps"]:
             # This ends the epoch; on_epoch_end takes it back.
             self._is_short = self.model.stop_training = True
@@ -143,14 +154,17 @@ class Checkpoints(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if self._is_short:
             self.model.stop_training = False
-        if self.monitor in logs and self._is_better(logs[self.monitor]):
-            self._best = float(logs[self.monitor])
+        value, *_ = on_all_machines(logs.get(self.monitor, math.nan))
+        if self._is_better(value):
+            self._best = value
             self._best_step = self._step
             with ema_weights(self.model):
-                self._save("best", 1, value=tf.Variable(self._best))
+                best = tf.Variable(self._best, dtype=tf.float64)
+                self._save("best", 1, value=best)
         self._save_last()
-        if self._signal is not None:
-            self._stop()
+        number = self._signal_of_any()
+        if number:
+            self._stop(number)
         if self._is_out_of_patience(self.params["steps"]):
             self.model.stop_training = True
 
@@ -158,6 +172,9 @@ class Checkpoints(keras.callbacks.Callback):
         self._release_signals()
         self.model.train_function = self._train
         self._iterator = None
+
+    def _signal_of_any(self):
+        return int(max(on_all_machines(self._signal)))
 
     def _is_better(self, value):
         return value > self._best if self.mode == "max" else value < self._best
@@ -171,23 +188,28 @@ class Checkpoints(keras.callbacks.Callback):
         if self._iterator is None:
             self._iterator = iterator
             self._can_save_iterator = isinstance(iterator, tf.data.Iterator)
-            if self._resumed is not None:
-                self._find_position()
+            self._find_position()
         elif iterator is not self._iterator:
             raise ValueError(_NEEDS_ONE_ITERATOR)
         return self._train(iterator)
 
     def _find_position(self):
-        if self._has_position and self._can_save_iterator:
+        if self._resumed is not None and self._can_save_iterator:
             saved = tf.train.Checkpoint(iterator=self._iterator)
             saved.read(self._resumed).expect_partial()
             return
-        print(f"Reading {self._step} batches again.", file=sys.stderr)
-        for _ in range(self._step):
+        count = self._step - self._data_start
+        if count:
+            print(f"Reading {count} batches again.", file=sys.stderr)
+        for _ in range(count):
             next(self._iterator)
 
     def _save_last(self):
-        state = {"opt": _values(self.model.optimizer.variables)}
+        state = {
+            "opt": _values(self.model.optimizer.variables),
+            "batch_sizes": tf.Variable(self.run.batch_sizes),
+            "batches_read": tf.Variable(self._step - self._data_start),
+        }
         if self._can_save_iterator:
             try:
                 self._save("last", self.keep, iterator=self._iterator, **state)
@@ -222,14 +244,14 @@ class Checkpoints(keras.callbacks.Callback):
             2, b"\nStopping as soon as all is saved. Once more: at once.\n"
         )
 
-    def _stop(self):
+    def _stop(self, number):
         self.on_train_end()
         print(
             f"Stopped after step {self._step}, which is saved in "
             f"{self.run.path}. The same command goes on from there.",
             file=sys.stderr,
         )
-        raise SystemExit(128 + self._signal)
+        raise SystemExit(128 + number)
 
 
 def _values(variables):

@@ -40,6 +40,38 @@ def is_chief():
     return int(task["index"]) == 0
 
 
+def on_all_machines(value):
+    """The numbers that the machines of the cluster have, the chief's first.
+
+    All of them have to ask for it at the same time.
+
+    Args:
+        value: float, that of this machine.
+
+    Returns:
+        A list of float; of this one alone where there is no cluster.
+    """
+    if _cluster_size() < 2:
+        return [float(value)]
+    gathered = _gather()(tf.constant(value, tf.float64))
+    strategy = device_strategy()
+    return strategy.experimental_local_results(gathered)[0].numpy().tolist()
+
+
+@functools.cache
+def _gather():
+    strategy = device_strategy()
+
+    def on_replica(value):
+        context = tf.distribute.get_replica_context()
+        places = tf.range(context.num_replicas_in_sync)
+        is_own = places == context.replica_id_in_sync_group
+        own = tf.where(is_own, value, 0)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+
+    return tf.function(lambda value: strategy.run(on_replica, (value,)))
+
+
 def end_unless_chief():
     """Ends the process with exit code 0 where it is not the chief.
 

@@ -78,9 +78,13 @@ class RunDirectory:
         self.tensorboard = self.path / "tensorboard"
         self.samples = self.path / "samples"
         self.lock = self.path / "lock"
+        self.batch_sizes = ""
 
     def start(self, config, may_change=(), overwrite=False):
         """Makes the directory, or goes on in it.
+
+        What the config says of its batches is kept in `batch_sizes`: a place
+        in the data means nothing in batches of other sizes.
 
         Args:
             config: the recipe's dataclass. Its fields `run` and `overwrite`,
@@ -93,10 +97,13 @@ class RunDirectory:
             RunError: where the directory holds something else than a run, or
                 a run with other numbers, or one that another process trains.
         """
-        if not is_chief():
-            return
         # Through JSON, for what is read back is compared with it.
         new = json.loads(_to_json(dataclasses.asdict(config)))
+        self.batch_sizes = ", ".join(
+            f"{name}={new[name]}" for name in batch_fields(config)
+        )
+        if not is_chief():
+            return
         for name in ("run", "overwrite"):
             new.pop(name, None)
         try:
@@ -234,6 +241,12 @@ class RunDirectory:
             self.environment,
         ):
             path.unlink(missing_ok=True)
+
+
+def batch_fields(config):
+    """The names of a recipe's fields that say how large a batch is."""
+    names = (field.name for field in dataclasses.fields(config))
+    return [name for name in names if name.startswith("batch_")]
 
 
 def read_json(path):

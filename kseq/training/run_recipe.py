@@ -1,6 +1,5 @@
 """The command line of a recipe."""
 
-import dataclasses
 import errno
 import logging
 import os
@@ -10,6 +9,7 @@ import tensorflow as tf
 import tyro
 
 from kseq.training.device_strategy import device_strategy
+from kseq.training.run_directory import batch_fields
 from kseq.user_error import UserError
 
 _ERRORS = (UserError, OSError, MemoryError, tf.errors.ResourceExhaustedError)
@@ -74,9 +74,8 @@ def _exit_code(error):
 def _message(error, config):
     if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
         hints = [
-            f"--{field.name.replace('_', '-')} is {getattr(config, field.name)}"
-            for field in dataclasses.fields(config)
-            if field.name.startswith("batch_")
+            f"--{name.replace('_', '-')} is {getattr(config, name)}"
+            for name in batch_fields(config)
         ]
         text = str(error) or "Out of memory."
         return f"{text.splitlines()[0]} ({', '.join(hints)})"

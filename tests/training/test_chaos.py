@@ -37,7 +37,7 @@ SMALL = {
 class Recipe:
     """A recipe in a folder of its own."""
 
-    def __init__(self, folder, name, steps):
+    def __init__(self, folder, name, steps, *more):
         corpus, options = SMALL[name]
         columns = corpus("train", size=400)
         if corpus is planted:
@@ -48,7 +48,7 @@ class Recipe:
         self.command = [
             *(sys.executable, str(ROOT / "recipes" / f"{name}.py")),
             *("--train", "table.tsv", "--vocab-size=600", *options),
-            *(f"--steps={steps}", f"--evaluate-every={steps // 6}"),
+            *(f"--steps={steps}", f"--evaluate-every={steps // 6}", *more),
         ]
 
     def start(self, run):
@@ -129,3 +129,12 @@ def test_a_disturbed_training_ends_like_an_undisturbed_one(
     assert cut_validations == validations
     assert len(validations) == 6
     assert cut_tensors == tensors
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_deterministic_training_gives_the_same_bits(tmp_path, name):
+    faulthandler.cancel_dump_traceback_later()
+    recipe = Recipe(tmp_path, name, 60, "--deterministic")
+    recipe.finish("one")
+    recipe.finish("other")
+    assert recipe.results("one") == recipe.results("other")

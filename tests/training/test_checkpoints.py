@@ -118,6 +118,14 @@ def test_patience_outlives_an_interruption(tmp_path):
     assert steps(tmp_path)[-1] == 4 * STEPS
 
 
+def test_the_best_value_is_kept_to_the_bit(tmp_path):
+    """As float32 0.7 would be less, and the same value then an improvement."""
+    report = Report(0.7, 0.7)
+    for epochs in (1, 2):
+        train(tmp_path, epochs, [report], monitor="val_bleu", mode="max")
+    assert steps(tmp_path, "best") == [STEPS]
+
+
 def _flip_a_bit(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -210,6 +218,36 @@ def test_a_full_disk_loses_nothing(broken_run, full_disk):
     assert stopped.value.exit_code == 4
     path, _ = read_newest(broken_run / "checkpoints" / "last")
     assert step_of(path) == 10
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_batches_of_another_size(tmp_path, capsys, saved, two_devices):
+    """C6: their data begin anew, once; then the place in them holds again."""
+
+    def train_on(epochs, size):
+        data = model = None
+        if not saved:  # the place of an iterator over several devices
+            with two_devices.scope():
+                data, model = make_data(size), make_model()
+        settings = {"data": data, "model": model, "batch_size": size}
+        return train(tmp_path / "run", epochs, **settings)
+
+    train_on(epochs=1, size=4)
+    shutil.copytree(tmp_path / "run", tmp_path / "kept")
+    whole = train_on(epochs=4, size=2)
+    messages = capsys.readouterr().err
+    assert "batch_size: 4 -> 2" in messages
+    assert "The data begin anew" in messages
+    assert "Reading" not in messages
+
+    shutil.rmtree(tmp_path / "run")
+    shutil.move(tmp_path / "kept", tmp_path / "run")
+    for epochs in (2, 3, 4):
+        cut = train_on(epochs, size=2)
+    assert_same_state(cut, whole)
+    messages = capsys.readouterr().err
+    assert messages.count("The data begin anew") == 1
+    assert ("Reading 10 batches again" in messages) != saved
 
 
 @pytest.mark.parametrize("kind", ["distributed", "generated"])

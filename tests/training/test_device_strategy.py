@@ -1,5 +1,6 @@
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,12 +12,18 @@ import pytest
 import tensorflow as tf
 
 from kseq.data.dates import dates
-from kseq.training import device_strategy, end_unless_chief, is_chief
+from kseq.training import (
+    device_strategy,
+    end_unless_chief,
+    is_chief,
+)
 from kseq.training.checkpoint_files import (
     checkpoint_paths,
     numbered,
     read_newest,
+    step_of,
 )
+from kseq.training.device_strategy import on_all_machines
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "translate_lstm.py"
 OPTIONS = [
@@ -98,9 +105,17 @@ def finish(*processes):
         assert process.returncode == 0, errors
 
 
+def newest_step(directory):
+    return step_of(checkpoint_paths(directory)[-1])
+
+
 def weights(run):
     _, tensors = read_newest(run / "checkpoints" / "last")
     return numbered(tensors, "vars") + numbered(tensors, "opt")
+
+
+def test_one_machine_asks_itself():
+    assert on_all_machines(0.7) == [0.7]
 
 
 @pytest.mark.slow
@@ -119,7 +134,19 @@ def test_two_processes_equal_one_and_outlive_a_lost_one(tmp_path):
     assert chief.returncode == 5
     assert "machine of the cluster was lost" in errors.splitlines()[-1]
 
-    steps = int(checkpoint_paths(last)[-1].rsplit("-")[-1])
+    # One that is asked to stop, as the next to be taken away is, stops both.
+    chief, worker = start_two(tmp_path, "two", 10_000_000)
+    before = checkpoint_paths(last)
+    while checkpoint_paths(last) == before:
+        assert chief.poll() is None
+        time.sleep(0.1)
+    worker.send_signal(signal.SIGTERM)
+    for process in (chief, worker):
+        _, errors = process.communicate(timeout=100)
+        assert process.returncode == 143, errors
+        assert f"Stopped after step {newest_step(last)}" in errors
+
+    steps = newest_step(last) // 6 * 6
     finish(*start_two(tmp_path, "two", steps + 6))
     finish(*start_two(tmp_path, "whole", steps + 6))
     finish(start(tmp_path, "one", steps + 6, {}))

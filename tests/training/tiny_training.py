@@ -13,6 +13,7 @@ STEPS = 5  # an epoch
 @dataclasses.dataclass(frozen=True)
 class Config:
     seed: int = 3
+    batch_size: int = 4
 
 
 def make_model(ema=True):
@@ -26,24 +27,32 @@ def make_model(ema=True):
     return model
 
 
-def make_data():
+def make_data(batch_size=4):
     def example(number):
         return tf.one_hot(number % 8, 8), tf.cast(number % 3, tf.float32)
 
     numbers = tf.data.Dataset.range(64).shuffle(32, seed=3).repeat()
-    return numbers.map(example).batch(4).prefetch(2)
+    return numbers.map(example).batch(batch_size).prefetch(2)
 
 
-def train(path, epochs, callbacks=(), data=None, model=None, **settings):
+def train(
+    path,
+    epochs,
+    callbacks=(),
+    data=None,
+    model=None,
+    batch_size=4,
+    **settings,
+):
     """Trains in a run directory, or goes on there."""
     run = RunDirectory(path)
-    run.start(Config())
+    run.start(Config(batch_size=batch_size), ("batch_size",))
     model = model or make_model()
     run.save_model(model)
     settings = {"monitor": "loss", "mode": "min", **settings}
     checkpoints = Checkpoints(run, **settings)
     model.fit(
-        data or make_data(),
+        data or make_data(batch_size),
         steps_per_epoch=STEPS,
         epochs=epochs,
         initial_epoch=checkpoints.restore(model, STEPS),
