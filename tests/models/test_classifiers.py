@@ -11,7 +11,7 @@ from kseq.models import (
     TransformerClassifier,
 )
 from tests.layers.numpy_recurrence import recurrent_pooling
-from tests.models.one_by_one import one_by_one
+from tests.models.few_steps import few_steps
 
 RECURRENT = {"embedding_dim": 6, "units": 4, "attention_units": 3}
 MODELS = {
@@ -177,29 +177,13 @@ def batches(sizes):
         )
 
 
-def trained(make, sizes):
-    """Metrics, and weights, after a step for each size."""
-    model = make(name="model")
-    draw = np.random.default_rng(1)
-    model.set_weights(
-        [draw.normal(0, 0.5, weight.shape) for weight in model.get_weights()]
-    )
-    model.compile(
-        keras.optimizers.Adam(0.05, use_ema=True, name="adam"),
-        label_smoothing=0.1,
-        clip_norm=0.1,
-    )
-    logs = model.fit(one_by_one(batches(sizes)), verbose=0, shuffle=False)
-    return logs.history, model.get_weights()
-
-
 @pytest.mark.slow  # tracing takes long; the step itself is ExactModel's
 def test_two_devices_equal_one(make, two_devices):
     """B5: also where a device gets fewer documents, or none."""
     sizes = (4, 3, 5, 1, 2)
-    history, weights = trained(make, sizes)
+    history, weights = few_steps(make, batches(sizes))
     with two_devices.scope():
-        two, two_weights = trained(make, sizes)
+        two, two_weights = few_steps(make, batches(sizes))
 
     for one, other in zip(weights, two_weights, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)

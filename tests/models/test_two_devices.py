@@ -1,30 +1,16 @@
 """B5: translators on two devices. Classifiers have a test of their own."""
 
-import keras
 import numpy as np
 import pytest
 
-from tests.models.one_by_one import one_by_one
+from tests.models.few_steps import few_steps
 from tests.models.test_learning import MODELS, batch_of
 
 
 def trained(make_model):
-    """Metrics, and weights, after five steps."""
     np.random.seed(5)
     batches = [batch_of(reversed, size, length=6) for size in (4, 3, 5, 1, 2)]
-    model = make_model()
-    draw = np.random.default_rng(1)
-    model.set_weights(
-        [draw.normal(0, 0.3, weight.shape) for weight in model.get_weights()]
-    )
-    model.compile(
-        keras.optimizers.Adam(0.01, use_ema=True, name="adam"),
-        label_smoothing=0.1,
-        clip_norm=0.1,
-        accumulation_steps=2,
-    )
-    logs = model.fit(one_by_one(batches), verbose=0, shuffle=False)
-    return logs.history, model.get_weights()
+    return few_steps(make_model, batches, accumulation_steps=2)
 
 
 # Tracing takes long: it is done twice, for two devices and two micro-batches.

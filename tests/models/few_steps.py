@@ -1,0 +1,27 @@
+"""A training of a few steps, the same wherever it is made."""
+
+import keras
+import numpy as np
+
+from tests.models.one_by_one import one_by_one
+
+
+def few_steps(make_model, batches, **settings):
+    """Metrics, and weights, after a step for each batch.
+
+    With clipping and moving averages of the weights; `settings` are more for
+    `compile`.
+    """
+    model = make_model()
+    draw = np.random.default_rng(1)
+    model.set_weights(
+        [draw.normal(0, 0.3, weight.shape) for weight in model.get_weights()]
+    )
+    model.compile(
+        keras.optimizers.Adam(0.01, use_ema=True, name="adam"),
+        label_smoothing=0.1,
+        clip_norm=0.1,
+        **settings,
+    )
+    logs = model.fit(one_by_one(batches), verbose=0, shuffle=False)
+    return logs.history, model.get_weights()
