@@ -11,7 +11,7 @@ import statistics
 from recipe_speed import recipe_speed
 
 NAMES = "translate_lstm", "translate_transformer", "classify_documents"
-STEPS, ROUNDS = 250, 3
+STEPS, ROUNDS = 150, 2
 
 
 def main():

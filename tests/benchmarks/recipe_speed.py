@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-WARM = 100  # steps, in which the shapes are met for the first time
+WARM = 50  # steps, in which the shapes are met for the first time
 
 
 def recipe_speed(name, *options, steps, cores=(None,)):
