@@ -44,6 +44,7 @@ class Recipe:
             columns = columns.labels, columns.texts
         lines = map("\t".join, zip(*columns, strict=True))
         self.folder = folder
+        self.steps = steps
         (folder / "table.tsv").write_text("\n".join(lines), "utf-8")
         self.command = [
             *(sys.executable, str(ROOT / "recipes" / f"{name}.py")),
@@ -64,15 +65,19 @@ class Recipe:
         )
 
     def finish(self, run):
-        """Seconds that it took."""
+        """Seconds until it had trained a few steps, and in all."""
         start = time.perf_counter()
         process = self.start(run)
+        metrics = self.folder / run / "metrics.jsonl"
+        while not metrics.exists() and process.poll() is None:
+            time.sleep(0.1)
+        begun = time.perf_counter() - start
         _, errors = process.communicate()
         assert process.returncode == 0, errors.decode()
-        return time.perf_counter() - start
+        return begun, time.perf_counter() - start
 
     def disturb(self, run, after):
-        """Whether the signal found it at work."""
+        """Whether the signal found it before its last step."""
         process = self.start(run)
         number = random.choice(list(SIGNALS))
         try:
@@ -83,7 +88,8 @@ class Recipe:
         # Before the recipe has begun, Python itself ends on a signal.
         codes = (SIGNALS[number], -number, 1)
         assert process.returncode in (0, *codes), errors.decode()
-        return process.returncode != 0
+        path = self.folder / run / "checkpoints" / "last"
+        return not (path / f"ckpt-{self.steps}.sha256").exists()
 
     def results(self, run):
         """Digests of all that was learned, and what validation said."""
@@ -116,12 +122,13 @@ def test_a_disturbed_training_ends_like_an_undisturbed_one(
     print(f"seed={seed}")
     random.seed(seed)
     recipe = Recipe(tmp_path, name, steps)
-    seconds = recipe.finish("whole")
+    begun, seconds = recipe.finish("whole")
 
-    disturbed = sum(
-        recipe.disturb("cut", random.uniform(0, 0.6 * seconds))
-        for _ in range(times)
-    )
+    # Some before the first step, and on average a little of the way each.
+    longest = begun + 2.5 * (seconds - begun) / times
+    moments = [random.uniform(0.7 * begun, longest) for _ in range(times)]
+    disturbed = sum(recipe.disturb("cut", after) for after in moments)
+    print(f"{disturbed} of {times} before the last step")
     assert disturbed > times // 2
     recipe.finish("cut")
     tensors, validations = recipe.results("whole")
