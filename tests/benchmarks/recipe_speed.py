@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -20,7 +21,7 @@ def recipe_speed(name, *options, steps, cores=(None,)):
     Args:
         name: of the recipe.
         *options: for its command line.
-        steps: int, how many are trained.
+        steps: int, after how many the training is killed.
         cores: for each process a set of the cores that it may use, or None
             for all. Several are a cluster on this machine.
 
@@ -29,9 +30,10 @@ def recipe_speed(name, *options, steps, cores=(None,)):
     """
     command = [
         *(sys.executable, RECIPES / f"{name}.py", "--run=run"),
-        *(f"--steps={steps}", f"--evaluate-every={steps}", *options),
+        *("--steps=100000", "--evaluate-every=100000", *options),
     ]
     with tempfile.TemporaryDirectory() as folder:
+        metrics = Path(folder, "run", "metrics.jsonl")
         processes = [
             subprocess.Popen(
                 command,
@@ -45,16 +47,27 @@ def recipe_speed(name, *options, steps, cores=(None,)):
                 cores, _cluster(len(cores)), strict=True
             )
         ]
-        codes = [process.wait() for process in processes]
-        if any(codes):
-            raise RuntimeError(f"{name} has failed.")
-        lines = Path(folder, "run", "metrics.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    return statistics.median(
-        record["tokens_per_second"]
-        for record in records
-        if record["step"] > WARM and "tokens_per_second" in record
-    )
+        try:
+            while not (records := _records(metrics, steps)):
+                if any(process.poll() is not None for process in processes):
+                    raise RuntimeError(f"{name} has failed.")
+                time.sleep(0.2)
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+    return statistics.median(records)
+
+
+def _records(metrics, steps):
+    """Tokens a second, once so many steps are done; the first left out."""
+    if not metrics.exists():
+        return []
+    lines = map(json.loads, metrics.read_text().splitlines())
+    records = {line["step"]: line["tokens_per_second"] for line in lines}
+    if max(records, default=0) < steps:
+        return []
+    return [speed for step, speed in records.items() if step > WARM]
 
 
 def _only_on(cores):

@@ -13,7 +13,7 @@ import statistics
 
 from recipe_speed import recipe_speed
 
-STEPS, ROUNDS = 150, 2
+STEPS, ROUNDS = 150, 1
 
 
 def main():
