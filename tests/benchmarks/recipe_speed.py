@@ -59,6 +59,23 @@ def recipe_speed(name, *options, steps, cores=(None,)):
     return statistics.median(records)
 
 
+def compare(ways, rounds):
+    """Prints median speeds, and their ratios to the first.
+
+    Args:
+        ways: dict, name -> callable that returns a speed.
+        rounds: int, how often each is called, all in turn.
+    """
+    speeds = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, measure in ways.items():
+            speeds[name].append(measure())
+    medians = {name: statistics.median(s) for name, s in speeds.items()}
+    base, *_ = medians.values()
+    for name, median in medians.items():
+        print(f"{name:28}{median:8.0f}{median / base:8.2f}")
+
+
 def _records(metrics, steps):
     """Tokens a second, once so many steps are done; the first left out."""
     if not metrics.exists():

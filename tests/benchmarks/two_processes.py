@@ -9,30 +9,23 @@ global batches are the same. Prints target tokens a second and ratios.
 """
 
 import os
-import statistics
 
-from recipe_speed import recipe_speed
+from recipe_speed import compare, recipe_speed
 
 STEPS, ROUNDS = 150, 1
 
 
 def main():
+    def measure(*cores):
+        return recipe_speed("translate_transformer", steps=STEPS, cores=cores)
+
     first, second, *_ = sorted(os.sched_getaffinity(0))
-    works = {
-        "one process, one core": [{first}],
-        "two processes, a core each": [{first}, {second}],
-        "one process, two cores": [{first, second}],
+    ways = {
+        "one process, one core": lambda: measure({first}),
+        "two processes, a core each": lambda: measure({first}, {second}),
+        "one process, two cores": lambda: measure({first, second}),
     }
-    speeds = {name: [] for name in works}
-    for _ in range(ROUNDS):
-        for name, cores in works.items():
-            speeds[name].append(
-                recipe_speed("translate_transformer", steps=STEPS, cores=cores)
-            )
-    base = statistics.median(speeds["one process, one core"])
-    for name, values in speeds.items():
-        median = statistics.median(values)
-        print(f"{name:28}{median:8.0f}{median / base:8.2f}")
+    compare(ways, ROUNDS)
 
 
 if __name__ == "__main__":

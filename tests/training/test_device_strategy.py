@@ -12,11 +12,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.data.dates import dates
-from kseq.training import (
-    device_strategy,
-    end_unless_chief,
-    is_chief,
-)
+from kseq.training import device_strategy, end_unless_chief, is_chief
 from kseq.training.checkpoint_files import (
     checkpoint_paths,
     numbered,
