@@ -71,18 +71,18 @@ def main(config):
     run = training.RunDirectory(config.run)
     run.start(config, ("steps", "batch_words"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
-    corpus = data.read_document_corpus(
-        config.train, config.validation, config.columns, seed=config.seed
-    )
+    files = config.train, config.validation, config.columns
+    corpus = data.read_document_corpus(*files, seed=config.seed)
     tokenizer = data.DocumentTokenizer.train(corpus.train, config.vocab_size)
     run.save_document_tokenizer(tokenizer, corpus.labels)
+    ids = tokenizer.tokenize_all(corpus.train.texts)
     batches = data.document_batches(
-        *(corpus.train, tokenizer, corpus.labels),
+        *(ids, corpus.train.labels, corpus.labels),
         batch_words=config.batch_words,
         balanced=config.balanced,
         seed=config.seed,
     )
-    vectors = data.word_vectors(corpus.train, tokenizer, config.dim)
+    vectors = data.word_vectors(ids, tokenizer.vocab_size, config.dim)
     with training.device_strategy().scope():
         model = make_model(config, tokenizer.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)

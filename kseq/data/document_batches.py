@@ -6,19 +6,16 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.document_tokenizer import DocumentTokenizer
-from kseq.data.documents import Documents
 from kseq.data.split_over_devices import split_over_devices
 
-_BLOCK = 256  # documents that are tokenized as one
 _RATIO = 1.25  # of the longest document in a bucket to the shortest
 _BATCHES = 4  # of a bucket in an epoch, at least
 
 
 def document_batches(
-    documents: Documents,
-    tokenizer: DocumentTokenizer,
-    labels: tuple[str, ...],
+    ids: tf.RaggedTensor,
+    labels: list[str],
+    classes: tuple[str, ...],
     *,
     batch_words: int,
     seed: int,
@@ -26,14 +23,15 @@ def document_batches(
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
-    All documents are tokenized now, and kept in memory as ids. Those with
-    like numbers of words and of sentences stand in one batch.
-    The iterator can be saved in a `tf.train.Checkpoint`.
+    Documents with like numbers of words and of sentences stand in one batch;
+    one without words stands in none. The iterator can be saved in a
+    `tf.train.Checkpoint`.
 
     Args:
-        documents: `Documents`.
-        tokenizer: `DocumentTokenizer`.
-        labels: all labels; the place of one is its class.
+        ids: (N, L, W) int32, ragged: the words of the documents, by
+            `DocumentTokenizer.tokenize_all`.
+        labels: those of the documents, N.
+        classes: all labels; the place of one is its class.
         batch_words: the most words of a batch, unless a single document has
             more. Padding does not count.
         seed: of the shuffling, which is another one in every epoch.
@@ -45,24 +43,22 @@ def document_batches(
         (B, L, W) and (B,), and float32 (B,).
 
     Example:
-    >>> documents = Documents(["A rose is a rose. Is it?"] * 2, ["yes", "no"])
-    >>> tokenizer = DocumentTokenizer.train(documents, vocab_size=290)
+    >>> ids = tf.ragged.constant([[[4, 5, 6, 4], [5, 6]], [[5, 7], [8]]])
     >>> batches = document_batches(
-    ...     documents, tokenizer, ("no", "yes"), batch_words=64, seed=1
+    ...     ids, ["yes", "no"], ("no", "yes"), batch_words=64, seed=1
     ... )
     >>> inputs, labels, weights = next(iter(batches))
     >>> inputs["source_ids"].shape
-    TensorShape([2, 2, 6])
+    TensorShape([2, 2, 4])
     """
-    ids = _tokenized(documents.texts, tokenizer)
-    classes = tf.constant([labels.index(label) for label in documents.labels])
-    weights = tf.constant(_weights(documents.labels, balanced), tf.float32)
+    numbers = tf.constant([classes.index(label) for label in labels])
+    weights = tf.constant(_weights(labels, balanced), tf.float32)
     keys, rows = _buckets(ids, batch_words)
 
     def batch(chosen):
         source_ids = tf.gather(ids, chosen).to_tensor(PAD)
         inputs = {"source_ids": source_ids}
-        return inputs, tf.gather(classes, chosen), tf.gather(weights, chosen)
+        return inputs, tf.gather(numbers, chosen), tf.gather(weights, chosen)
 
     has_words = tf.where(ids.row_lengths() > 0)[:, 0]
     batches = (
@@ -78,14 +74,6 @@ def document_batches(
         .prefetch(2)
     )
     return split_over_devices(batches)
-
-
-def _tokenized(texts, tokenizer) -> tf.RaggedTensor:
-    """(N, L, W) int32, ragged."""
-    blocks = tf.data.Dataset.from_tensor_slices(texts).batch(_BLOCK)
-    return tf.concat(
-        list(blocks.map(tokenizer.tokenize, tf.data.AUTOTUNE)), axis=0
-    )
 
 
 def _weights(labels, balanced) -> list[float]:

@@ -5,17 +5,12 @@ import scipy.sparse
 import tensorflow as tf
 from sklearn.utils.extmath import randomized_svd
 
-from kseq.data.document_tokenizer import DocumentTokenizer
-from kseq.data.documents import Documents
-
 _WINDOW = 8  # words on each side; one at distance d counts 1 / d
 _SMOOTHING = 0.75  # exponent of the counts of contexts: rare ones count less
 _BLOCK = 2048  # documents that are counted at once
 
 
-def word_vectors(
-    documents: Documents, tokenizer: DocumentTokenizer, dim: int
-) -> np.ndarray:
+def word_vectors(ids: tf.RaggedTensor, vocab_size: int, dim: int) -> np.ndarray:
     """Learns vectors of words from documents, without their labels.
 
     Words with like neighbours get like vectors. An embedding that begins
@@ -26,8 +21,8 @@ def word_vectors(
         vectors = U sqrt(S), the `dim` largest of S
 
     Args:
-        documents: `Documents`.
-        tokenizer: `DocumentTokenizer`, which gives V different words.
+        ids: (N, L, W) int, ragged: the words of the documents.
+        vocab_size: int, V, how many different words there are.
         dim: int, D.
 
     Returns:
@@ -35,16 +30,15 @@ def word_vectors(
         square is D ** -0.5; a word that was not seen has the vector 0.
 
     Example:
-    >>> documents = Documents(["A rose is a rose. Is it?"] * 2, ["yes", "no"])
-    >>> tokenizer = DocumentTokenizer.train(documents, vocab_size=290)
-    >>> word_vectors(documents, tokenizer, dim=4).shape
-    (290, 4)
+    >>> documents = tf.ragged.constant([[[4, 5, 6, 4, 5], [6, 7]], [[5, 4]]])
+    >>> word_vectors(documents, vocab_size=8, dim=2).shape
+    (8, 2)
 
     Reference:
         Levy, Goldberg and Dagan 2015, aclanthology.org/Q15-1016.
     """
-    vectors = np.zeros((tokenizer.vocab_size, dim), "float32")
-    association = _positive_association(_counts(documents, tokenizer))
+    vectors = np.zeros((vocab_size, dim), "float32")
+    association = _positive_association(_counts(ids, vocab_size))
     if association.nnz:
         left, strength, _ = randomized_svd(
             association, dim, n_iter=3, random_state=0
@@ -56,13 +50,13 @@ def word_vectors(
     return vectors
 
 
-def _counts(documents, tokenizer):
+def _counts(ids, vocab_size):
     """How often words stand together, (V, V), sparse and symmetric."""
-    shape = (tokenizer.vocab_size, tokenizer.vocab_size)
+    shape = (vocab_size, vocab_size)
     counts = scipy.sparse.csr_array(shape, dtype="float32")
-    blocks = tf.data.Dataset.from_tensor_slices(documents.texts).batch(_BLOCK)
-    for ids in blocks.map(tokenizer.tokenize, tf.data.AUTOTUNE):
-        rows = ids.merge_dims(1, 2)
+    documents = ids.merge_dims(1, 2)
+    for start in range(0, documents.nrows(), _BLOCK):
+        rows = documents[start : start + _BLOCK]
         words, document = rows.flat_values.numpy(), rows.value_rowids().numpy()
         first, second, weights = [], [], []
         for distance in range(1, _WINDOW + 1):

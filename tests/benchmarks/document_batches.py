@@ -70,20 +70,19 @@ def drawn(count):
     return Documents(texts, [str(i % CLASSES) for i in range(count)])
 
 
-def one_grid(documents, tokenizer, labels, rows):
+def one_grid(ids, labels, classes, rows):
     """Batches as wide and as long as the largest document."""
-    ids = tokenizer.tokenize(documents.texts)
     shape = ids.bounding_shape().numpy().tolist()
-    classes = tf.constant([labels.index(label) for label in documents.labels])
+    numbers = tf.constant([classes.index(label) for label in labels])
 
     def batch(chosen):
         grid = tf.gather(ids, chosen).to_tensor(
             shape=(None, shape[1], shape[2])
         )
         weights = tf.ones(tf.shape(chosen))
-        return {"source_ids": grid}, tf.gather(classes, chosen), weights
+        return {"source_ids": grid}, tf.gather(numbers, chosen), weights
 
-    count = len(documents.texts)
+    count = len(labels)
     return tf.data.Dataset.range(count).shuffle(count).batch(rows).map(batch)
 
 
@@ -133,18 +132,14 @@ def main():
             texts=[documents.texts[i] for i in chosen],
             labels=[documents.labels[i] for i in chosen],
         )
-    labels = tuple(sorted(set(documents.labels)))
+    classes = tuple(sorted(set(documents.labels)))
     tokenizer = DocumentTokenizer.train(documents, VOCAB)
-    buckets = document_batches(
-        *(documents, tokenizer, labels),
-        batch_words=options.batch_words,
-        seed=1,
-    )
+    ids = tokenizer.tokenize_all(documents.texts)
+    corpus = ids, documents.labels, classes
+    buckets = document_batches(*corpus, batch_words=options.batch_words, seed=1)
     bucketed = list(buckets.take(options.steps))
     rows = sum(len(batch[1]) for batch in bucketed) // options.steps
-    grid = list(
-        one_grid(documents, tokenizer, labels, rows).take(options.steps)
-    )
+    grid = list(one_grid(*corpus, rows).take(options.steps))
 
     ways = {
         "buckets and groups": (bucketed, GROUPS),
@@ -153,7 +148,7 @@ def main():
     }
     steps = {
         name: tf.function(
-            build(groups, VOCAB, len(labels)).train_step, reduce_retracing=True
+            build(groups, VOCAB, len(classes)).train_step, reduce_retracing=True
         )
         for name, (_, groups) in ways.items()
     }

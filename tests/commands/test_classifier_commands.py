@@ -34,9 +34,10 @@ def run(tmp_path_factory):
     )
     model.compile(keras.optimizers.Adam(0.01))
     run.save_model(model)
+    ids = tokenizer.tokenize_all(DOCUMENTS.texts)
     model.fit(
         data.document_batches(
-            DOCUMENTS, tokenizer, labels, batch_words=2000, seed=1
+            ids, DOCUMENTS.labels, labels, batch_words=2000, seed=1
         ),
         steps_per_epoch=5,
         shuffle=False,

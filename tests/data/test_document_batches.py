@@ -23,9 +23,11 @@ def tokenizer(documents):
 
 @pytest.fixture
 def batches(documents, tokenizer):
-    def make(documents=documents, labels=LABELS, **arguments):
+    def make(documents=documents, classes=LABELS, **arguments):
+        ids = tokenizer.tokenize_all(documents.texts)
+        labels = documents.labels
         arguments = {"batch_words": 600, "seed": 1, **arguments}
-        return document_batches(documents, tokenizer, labels, **arguments)
+        return document_batches(ids, labels, classes, **arguments)
 
     return make
 
@@ -96,7 +98,7 @@ def test_balanced_labels_weigh_the_same(documents, batches):
     few = documents._replace(
         texts=documents.texts[:80], labels=["fire"] * 60 + ["flood"] * 20
     )
-    made = batches(few, labels=("fire", "flood"), balanced=True)
+    made = batches(few, classes=("fire", "flood"), balanced=True)
     for _, labels, weights in some(made, 20):
         expected = np.where(labels == 0, 80 / (2 * 60), 80 / (2 * 20))
         np.testing.assert_allclose(weights, expected, rtol=1e-6)

@@ -2,35 +2,24 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import Documents, word_vectors
+from kseq.data import word_vectors
 
 VOCAB = 9
 
 
-class Numbers:
-    """A tokenizer: each line is a sentence, and each number in it a word."""
-
-    vocab_size = VOCAB
-
-    def tokenize(self, texts):
-        words = tf.strings.split(tf.strings.split(texts, "\n"))
-        return tf.ragged.map_flat_values(tf.strings.to_number, words, tf.int32)
-
-
-def vectors_of(texts, dim=VOCAB):
-    documents = Documents(texts, ["label"] * len(texts))
-    return word_vectors(documents, Numbers(), dim)
-
-
-def texts_of(documents):
-    return ["\n".join(" ".join(map(str, s)) for s in d) for d in documents]
+def vectors_of(documents, dim=VOCAB):
+    ids = tf.ragged.constant(documents, dtype="int32", ragged_rank=2)
+    return word_vectors(ids, VOCAB, dim)
 
 
 def some_documents(count=30):
     """Of one to three sentences; word 0 is in none."""
     draw = np.random.default_rng(0)
     return [
-        [draw.integers(1, VOCAB, size) for size in draw.integers(1, 9, number)]
+        [
+            draw.integers(1, VOCAB, size).tolist()
+            for size in draw.integers(1, 9, number)
+        ]
         for number in draw.integers(1, 4, count)
     ]
 
@@ -55,7 +44,7 @@ def test_equals_the_formula():
     expected /= np.sqrt(VOCAB * np.mean(expected[1:] ** 2))
 
     # The direction of an axis is free.
-    found = vectors_of(texts_of(documents))
+    found = vectors_of(documents)
     np.testing.assert_allclose(
         found @ found.T, expected @ expected.T, atol=1e-3
     )
@@ -63,23 +52,25 @@ def test_equals_the_formula():
 
 
 def test_a_word_that_was_not_seen_is_nothing():
-    assert not vectors_of(texts_of(some_documents()))[0].any()
+    assert not vectors_of(some_documents())[0].any()
 
 
 def test_words_in_like_company_are_alike():
     """1 and 2 stand among 5 and 6, 3 and 4 among 7 and 8."""
-    vectors = vectors_of(["5 1 6", "6 2 5", "7 3 8", "8 4 7"] * 2, dim=3)
+    company = [[5, 1, 6]], [[6, 2, 5]], [[7, 3, 8]], [[8, 4, 7]]
+    vectors = vectors_of(company * 2, dim=3)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-9
     assert vectors[1] @ vectors[2] > 0.9 > 0.1 > vectors[1] @ vectors[3]
 
 
 def test_the_same_documents_give_the_same():
-    texts = texts_of(some_documents())
-    np.testing.assert_array_equal(vectors_of(texts, 4), vectors_of(texts, 4))
+    documents = some_documents()
+    first, again = vectors_of(documents, 4), vectors_of(documents, 4)
+    np.testing.assert_array_equal(first, again)
 
 
-@pytest.mark.parametrize("texts", [["1"], ["1", "2", ""], ["1 2"]])
-def test_what_says_little_gives_finite_vectors(texts):
-    vectors = vectors_of(texts, dim=20)
+@pytest.mark.parametrize("documents", [[[[1]]], [[[1]], [[2]], []], [[[1, 2]]]])
+def test_what_says_little_gives_finite_vectors(documents):
+    vectors = vectors_of(documents, dim=20)
     assert vectors.shape == (VOCAB, 20)
     assert np.isfinite(vectors).all()
