@@ -1,15 +1,15 @@
 """How fast a recipe trains, as a user would see it."""
 
-import contextlib
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from local_cluster import local_cluster
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 WARM = 50  # steps, in which the shapes are met for the first time
@@ -44,7 +44,7 @@ def recipe_speed(name, *options, steps, cores=(None,)):
                 preexec_fn=_only_on(allowed),
             )
             for allowed, configuration in zip(
-                cores, _cluster(len(cores)), strict=True
+                cores, local_cluster(len(cores)), strict=True
             )
         ]
         try:
@@ -89,23 +89,3 @@ def _records(metrics, steps):
 
 def _only_on(cores):
     return cores and (lambda: os.sched_setaffinity(0, cores))
-
-
-def _cluster(size):
-    """TF_CONFIG of each of so many processes; empty for one."""
-    if size == 1:
-        return [""]
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(size)]
-        for one in sockets:
-            one.bind(("localhost", 0))
-        addresses = [f"localhost:{one.getsockname()[1]}" for one in sockets]
-    return [
-        json.dumps(
-            {
-                "cluster": {"worker": addresses},
-                "task": {"type": "worker", "index": index},
-            }
-        )
-        for index in range(size)
-    ]

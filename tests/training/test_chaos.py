@@ -119,7 +119,7 @@ def newest(directory):
 
 @pytest.mark.parametrize(
     ("name", "steps", "times"),
-    [(name, 60, 4) for name in SMALL] + [("translate_transformer", 3000, 20)],
+    [(name, 600, 4) for name in SMALL] + [("translate_transformer", 3000, 20)],
 )
 def test_a_disturbed_training_ends_like_an_undisturbed_one(
     tmp_path, name, steps, times
@@ -131,12 +131,12 @@ def test_a_disturbed_training_ends_like_an_undisturbed_one(
     recipe = Recipe(tmp_path, name, steps)
     begun, ended = recipe.finish("whole")
 
-    # Some before the first step, and on average a little of the way each.
-    longest = begun + 2.5 * (ended - begun) / times
+    # Some before the first step, and on average their part of the way each.
+    longest = begun + 2 * (ended - begun) / times
     moments = [random.uniform(0.7 * begun, longest) for _ in range(times)]
     disturbed = sum(recipe.disturb("cut", after) for after in moments)
     print(f"{disturbed} of {times} before the last step")
-    assert disturbed >= times // 2
+    assert disturbed > times // 2
     recipe.finish("cut")
     tensors, validations = recipe.results("whole")
     cut_tensors, cut_validations = recipe.results("cut")

@@ -1,7 +1,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from kseq.training.checkpoint_files import (
     step_of,
 )
 from kseq.training.device_strategy import on_all_machines
+from tests.benchmarks.local_cluster import local_cluster
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "translate_lstm.py"
 OPTIONS = [
@@ -28,13 +28,6 @@ OPTIONS = [
     # Each device drops other places than one device would.
     *("--dropout=0", "--dtype=float32"),
 ]
-
-
-def configuration(cluster, kind, index):
-    """What a cluster manager puts into TF_CONFIG."""
-    return json.dumps(
-        {"cluster": cluster, "task": {"type": kind, "index": index}}
-    )
 
 
 def test_one_device_needs_no_strategy():
@@ -56,7 +49,9 @@ CHIEF = {"chief": ["c:1"], "worker": ["a:1"]}
     ],
 )
 def test_the_chief_of_a_cluster(monkeypatch, cluster, kind, index, chief):
-    monkeypatch.setenv("TF_CONFIG", configuration(cluster, kind, index))
+    task = {"type": kind, "index": index}
+    configuration = json.dumps({"cluster": cluster, "task": task})
+    monkeypatch.setenv("TF_CONFIG", configuration)
     assert is_chief() == chief
     if chief:
         end_unless_chief()
@@ -79,19 +74,9 @@ def start(folder, run, steps, environment):
 
 def start_two(folder, run, steps):
     """The same command, as two machines of a cluster would run it."""
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("localhost", 0))
-        other.bind(("localhost", 0))
-        ports = one.getsockname()[1], other.getsockname()[1]
-    cluster = {"worker": [f"localhost:{port}" for port in ports]}
     return [
-        start(
-            folder,
-            run,
-            steps,
-            {"TF_CONFIG": configuration(cluster, "worker", index)},
-        )
-        for index in range(2)
+        start(folder, run, steps, {"TF_CONFIG": configuration})
+        for configuration in local_cluster(2)
     ]
 
 
