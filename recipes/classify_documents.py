@@ -25,12 +25,12 @@ class Config:
     vocab_size: int = 16_000
     balanced: bool = False  # rare labels weigh as much as common ones
     dim: int = 128  # of embeddings, and of states in both directions
-    dropout: float = 0.5
-    word_dropout: float = 0.3
+    dropout: float = 0.3
+    word_dropout: float = 0.0
     sentence_dropout: float = 0.3
     seed: int = 1
     deterministic: bool = False  # the same bits on GPUs too
-    steps: int = 3000
+    steps: int = 2000
     evaluate_every: int = 250  # steps
     batch_words: int = 16_384
     learning_rate: float = 0.002  # at its peak
