@@ -13,17 +13,18 @@ import time
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score
 
 from kseq.data import read_document_corpus, read_documents
+from kseq.training.classification_scores import classification_scores
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # C: the less, the stronger
 
 
 def scores(model, features, labels):
-    predicted = model.predict(features)
-    accuracy = accuracy_score(labels, predicted)
-    macro_f1 = f1_score(labels, predicted, average="macro", zero_division=0)
+    found = classification_scores(
+        labels, model.predict(features), model.classes_
+    )
+    accuracy, macro_f1 = found["accuracy"], found["macro_f1"]
     return accuracy, f"accuracy {accuracy:.1%}  macro F1 {macro_f1:.1%}"
 
 
