@@ -24,7 +24,8 @@ class Config:
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
     vocab_size: int = 16_000
     balanced: bool = False  # rare labels weigh as much as common ones
-    dim: int = 128  # of embeddings, and of states in both directions
+    dim: int = 128  # of embeddings
+    units: int = 64  # of a state, in each of two directions
     dropout: float = 0.3
     word_dropout: float = 0.0
     sentence_dropout: float = 0.3
@@ -38,12 +39,14 @@ class Config:
     label_smoothing: float = 0.1
     ema: float = 0.995  # of the moving averages of the weights
     dtype: str = "mixed_bfloat16"
+    pretraining_steps: int = 0  # of a language model of the documents
 
 
 REPORTS = Config(
     run="runs/reports",
     vocab_size=1000,
     dim=64,
+    units=32,
     dropout=0.2,
     word_dropout=0.2,
     sentence_dropout=0.0,  # one sentence decides
@@ -55,7 +58,7 @@ REPORTS = Config(
 
 
 def make_model(config, *sizes):
-    dim, units = config.dim, config.dim // 2
+    dim, units = config.dim, config.units
     names = "dropout", "word_dropout", "sentence_dropout", "dtype"
     rest = {name: getattr(config, name) for name in names}
     if config.model == "transformer":
@@ -76,12 +79,9 @@ def main(config):
     tokenizer = data.DocumentTokenizer.train(corpus.train, config.vocab_size)
     run.save_document_tokenizer(tokenizer, corpus.labels)
     ids = tokenizer.tokenize_all(corpus.train.texts)
-    batches = data.document_batches(
-        *(ids, corpus.train.labels, corpus.labels),
-        batch_words=config.batch_words,
-        balanced=config.balanced,
-        seed=config.seed,
-    )
+    drawn = {"batch_words": config.batch_words, "seed": config.seed}
+    rows = ids, corpus.train.labels, corpus.labels
+    batches = data.document_batches(*rows, balanced=config.balanced, **drawn)
     vectors = data.word_vectors(ids, tokenizer.vocab_size, config.dim)
     with training.device_strategy().scope():
         model = make_model(config, tokenizer.vocab_size, len(corpus.labels))
@@ -93,18 +93,18 @@ def main(config):
         smoothing = config.label_smoothing
         model.compile(adam, label_smoothing=smoothing, clip_norm=1.0)
     run.save_model(model)
+    if config.pretraining_steps:
+        text = data.language_model_batches(ids, **drawn)
+        training.pretrain(run, model, text, config.pretraining_steps)
     classifier = serving.Classifier(model, tokenizer, corpus.labels)
+    shown = training.LabelValidation(run, classifier, corpus.validation)
     checkpoints = training.Checkpoints(run, monitor="val_loss", mode="min")
     model.fit(
         batches,
         steps_per_epoch=config.evaluate_every,
         epochs=config.steps // config.evaluate_every,
         initial_epoch=checkpoints.restore(model, config.evaluate_every),
-        callbacks=[
-            training.LabelValidation(run, classifier, corpus.validation),
-            training.MetricsLog(run, config.steps),
-            checkpoints,
-        ],
+        callbacks=[shown, training.MetricsLog(run, config.steps), checkpoints],
         shuffle=False,
         verbose=training.verbosity(),
     )

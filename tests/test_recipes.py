@@ -23,7 +23,13 @@ SMALL = {
     "translate_lstm": {"embedding_dim": 8, "units": 16},
     "translate_transformer": {"layers": 1, "model_dim": 16, "ffn_dim": 16},
     # The others take long to be traced; their proof is a slow test.
-    "classify_documents": {"dim": 8, "vocab_size": 400, "model": "flat"},
+    "classify_documents": {
+        "dim": 8,
+        "units": 4,
+        "vocab_size": 400,
+        "model": "flat",
+        "pretraining_steps": 2,
+    },
 }
 
 
@@ -72,6 +78,8 @@ def test_trains_shows_and_exports(recipe, config, capsys):
     recipe.main(config)
 
     run, export = Path(config.run), Path("saved_models/small")
+    pretrained = (run / "pretraining" / "checkpoints" / "last").is_dir()
+    assert pretrained == hasattr(config, "pretraining_steps")
     lines = (run / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [2]
     score = "accuracy" if "classify" in recipe.__name__ else "bleu"

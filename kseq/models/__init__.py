@@ -3,6 +3,7 @@
 from kseq.models.exact_model import ExactModel
 from kseq.models.flat_attention import FlatAttention
 from kseq.models.hierarchical_attention import HierarchicalAttention
+from kseq.models.language_model import LanguageModel
 from kseq.models.lstm_seq2seq import LSTMSeq2Seq
 from kseq.models.transformer import Transformer
 from kseq.models.transformer_classifier import TransformerClassifier
@@ -12,6 +13,7 @@ __all__ = [
     "FlatAttention",
     "HierarchicalAttention",
     "LSTMSeq2Seq",
+    "LanguageModel",
     "Transformer",
     "TransformerClassifier",
 ]

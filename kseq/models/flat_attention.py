@@ -4,6 +4,7 @@ import keras
 
 from kseq.layers import RecurrentPooling, WordEmbedding
 from kseq.models.flat_classifier import FlatClassifier
+from kseq.models.language_model import LanguageModel
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -97,6 +98,11 @@ class FlatAttention(FlatClassifier):
             name=name,
             **kwargs,
         )
+
+    def language_model(self):
+        """A `LanguageModel` that teaches the embedding and the RNN of words."""
+        recurrent = self.document_encoder.recurrent
+        return LanguageModel(self.embedding, recurrent, dtype=self.dtype_policy)
 
     def _read(self, ids, mask):
         return self.document_encoder(

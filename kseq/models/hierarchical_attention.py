@@ -10,6 +10,7 @@ from kseq.layers import (
     SentenceEncoder,
 )
 from kseq.models.exact_model import ExactModel
+from kseq.models.language_model import LanguageModel
 from kseq.ops import padding_mask
 
 
@@ -128,6 +129,11 @@ class HierarchicalAttention(ExactModel):
     def embedding(self):
         """The `WordEmbedding`, as the other classifiers name theirs."""
         return self.sentence_encoder.embedding
+
+    def language_model(self):
+        """A `LanguageModel` that teaches the embedding and the RNN of words."""
+        recurrent = self.sentence_encoder.pooling.recurrent
+        return LanguageModel(self.embedding, recurrent, dtype=self.dtype_policy)
 
     def explain(self, source_ids):
         """The logits, and what they rest on.

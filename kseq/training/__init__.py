@@ -20,6 +20,7 @@ from kseq.training.label_validation import LabelValidation
 from kseq.training.load_model import load_model
 from kseq.training.map_lines import map_lines
 from kseq.training.metrics_log import MetricsLog, verbosity
+from kseq.training.pretrain import pretrain
 from kseq.training.report import report
 from kseq.training.run_directory import RunDirectory, RunError
 from kseq.training.run_recipe import run_recipe
@@ -50,6 +51,7 @@ __all__ = [
     "load_model",
     "map_lines",
     "noam",
+    "pretrain",
     "report",
     "run_recipe",
     "save_average",

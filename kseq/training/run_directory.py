@@ -47,6 +47,7 @@ class RunDirectory:
     | `model.json` | Keras's config of the model and its optimizer |
     | `source.model`, `target.model` | the tokenizers; `target` of text alone |
     | `documents.json` | of a classifier: labels, and how texts are cut |
+    | `pretraining/` | checkpoints and metrics of what came before, if it did |
     | `checkpoints/` | `last`, `best` and, when asked for, `average` |
     | `metrics.jsonl` | one JSON object a line, written in training |
     | `tensorboard/`, `samples/` | what training shows |
@@ -73,6 +74,7 @@ class RunDirectory:
         self.source_tokenizer = self.path / "source.model"
         self.target_tokenizer = self.path / "target.model"
         self.documents = self.path / "documents.json"
+        self.pretraining = self.path / "pretraining"
         self.checkpoints = self.path / "checkpoints"
         self.metrics = self.path / "metrics.jsonl"
         self.tensorboard = self.path / "tensorboard"
@@ -228,18 +230,14 @@ class RunDirectory:
 
     def _delete(self):
         """Deletes the run; files that are not of it stay."""
-        for path in (self.checkpoints, self.tensorboard, self.samples):
+        directories = self.pretraining, self.checkpoints
+        directories += self.tensorboard, self.samples
+        for path in directories:
             if path.exists():
                 shutil.rmtree(path)
-        for path in (
-            self.model,
-            self.source_tokenizer,
-            self.target_tokenizer,
-            self.documents,
-            self.metrics,
-            self.config,
-            self.environment,
-        ):
+        files = self.model, self.source_tokenizer, self.target_tokenizer
+        files += self.documents, self.metrics, self.config, self.environment
+        for path in files:
             path.unlink(missing_ok=True)
 
 

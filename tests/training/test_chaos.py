@@ -30,7 +30,13 @@ SMALL = {
         dates,
         ["--layers=1", "--model-dim=32", "--ffn-dim=32"],
     ),
-    "classify_documents": (planted, ["--dim=16", "--batch-words=512"]),
+    "classify_documents": (
+        planted,
+        [
+            *("--dim=16", "--units=8", "--batch-words=512"),
+            "--pretraining-steps=500",
+        ],
+    ),
 }
 
 

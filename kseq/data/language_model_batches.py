@@ -1,0 +1,74 @@
+"""Running text to batches for a language model."""
+
+import tensorflow as tf
+
+from kseq.data.data_error import DataError
+from kseq.data.split_over_devices import split_over_devices
+
+_WIDTH = 64  # words of a row
+_CANDIDATES = 1024
+
+
+def language_model_batches(
+    ids: tf.RaggedTensor, *, batch_words: int, seed: int
+) -> tf.data.Dataset:
+    """An endless stream of batches for `kseq.models.LanguageModel`.
+
+    The documents are read as one running text, from places drawn at random,
+    64 words in a row. The candidates are 1,024 of their words, drawn anew for
+    each batch, as often as they occur. The iterator can be saved in a
+    `tf.train.Checkpoint`.
+
+    Args:
+        ids: (N, L, W) int32, ragged: the words of the documents, by
+            `DocumentTokenizer.tokenize_all`.
+        batch_words: the most words of a batch, unless that is no row.
+        seed: of all that is drawn.
+
+    Returns:
+        Data set of `({"source_ids", "candidates"}, labels, sample_weight)`,
+        int32 (B, T) and (B, 1024), and zeros and ones (B, T - 2, 2).
+
+    Raises:
+        DataError: the documents have less than three words in all.
+
+    Example:
+    >>> ids = tf.ragged.constant([[[4, 5, 6, 4], [5, 6]], [[5, 7], [8]]])
+    >>> batches = language_model_batches(ids, batch_words=64, seed=1)
+    >>> inputs, labels, weights = next(iter(batches))
+    >>> inputs["source_ids"].shape, labels.shape
+    (TensorShape([7, 9]), TensorShape([7, 7, 2]))
+    """
+    words = tf.cast(ids.flat_values, tf.int32)
+    count = len(words)
+    if count < 3:
+        raise DataError(
+            "Expected three words or more to learn from; "
+            f"found {count} in all documents."
+        )
+    width = min(_WIDTH, count)
+    rows = max(batch_words // width, 1)
+
+    def batch(starts, drawn):
+        starts %= count - width + 1
+        source_ids = tf.gather(words, starts[:, None] + tf.range(width))
+        candidates = tf.gather(words, drawn % count)
+        inputs = {
+            "source_ids": source_ids,
+            "candidates": tf.tile(candidates[None], [rows, 1]),
+        }
+        places = rows, width - 2, 2  # in both directions
+        return inputs, tf.zeros(places, tf.int32), tf.ones(places)
+
+    batches = (
+        tf.data.Dataset.zip(_draws(rows, seed), _draws(_CANDIDATES, seed + 1))
+        .map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        .prefetch(2)
+    )
+    return split_over_devices(batches)
+
+
+def _draws(size, seed):
+    """Random integers from 0 to 2 ** 31 - 1, so many at once."""
+    numbers = tf.data.Dataset.random(seed=seed).batch(size)
+    return numbers.map(lambda drawn: tf.cast(drawn // 2, tf.int32))

@@ -1,0 +1,98 @@
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.data import DataError, language_model_batches
+
+TEXT = np.random.default_rng(0).integers(4, 900, 700)
+
+
+def ids_of(words):
+    """In documents of three sentences of five words, or what remains."""
+    sentences = [words[i : i + 5] for i in range(0, len(words), 5)]
+    documents = [sentences[i : i + 3] for i in range(0, len(sentences), 3)]
+    documents = [[list(words) for words in document] for document in documents]
+    return tf.ragged.constant(documents, dtype="int32", ragged_rank=2)
+
+
+def some(count, words=TEXT, batch_words=256, seed=1):
+    batches = language_model_batches(
+        ids_of(words), batch_words=batch_words, seed=seed
+    )
+    return list(itertools.islice(batches.as_numpy_iterator(), count))
+
+
+def test_rows_are_running_text():
+    found = " ".join(map(str, TEXT))
+    starts = set()
+    for inputs, labels, weights in some(20):
+        assert inputs["source_ids"].shape == (4, 64)
+        assert labels.shape == weights.shape == (4, 62, 2)
+        assert not labels.any()
+        assert weights.all()
+        for row in inputs["source_ids"]:
+            assert " ".join(map(str, row)) in found
+            starts.add(row[0])
+    assert len(starts) > 40
+
+
+def test_the_last_word_is_read_too():
+    short = TEXT[:65]
+    rows = [
+        tuple(r) for inputs, *_ in some(10, short) for r in inputs["source_ids"]
+    ]
+    assert set(rows) == {tuple(short[:64]), tuple(short[1:])}
+
+
+def test_candidates_are_drawn_as_often_as_they_occur():
+    words = np.array([4] * 90 + [5] * 30)
+    drawn = []
+    for inputs, *_ in some(10, words):
+        candidates = inputs["candidates"]
+        assert candidates.shape == (4, 1024)
+        assert (candidates == candidates[0]).all()
+        drawn.extend(candidates[0])
+    assert set(drawn) == {4, 5}
+    assert np.mean(np.array(drawn) == 4) == pytest.approx(0.75, abs=0.03)
+
+
+def test_drawn_by_the_seed():
+    def rows(seed):
+        return [
+            inputs["source_ids"].tolist() for inputs, *_ in some(5, seed=seed)
+        ]
+
+    assert rows(3) == rows(3)
+    assert rows(3) != rows(4)
+
+
+def test_position_can_be_saved(tmp_path):
+    def batches():
+        made = language_model_batches(ids_of(TEXT), batch_words=256, seed=1)
+        return iter(made)
+
+    iterator = batches()
+    for _ in range(5):
+        next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "it"))
+    expected = [next(iterator)[0] for _ in range(3)]
+
+    other = batches()
+    tf.train.Checkpoint(iterator=other).read(path).assert_consumed()
+    for inputs in expected:
+        found = next(other)[0]
+        for name, values in inputs.items():
+            np.testing.assert_array_equal(found[name], values)
+
+
+def test_little_text_and_small_batches():
+    [(inputs, labels, _)] = some(1, TEXT[:3], batch_words=2)
+    assert inputs["source_ids"].tolist() == [TEXT[:3].tolist()]
+    assert labels.shape == (1, 1, 2)
+
+
+def test_too_little_text():
+    with pytest.raises(DataError, match="found 2 in all"):
+        some(1, TEXT[:2])

@@ -1,0 +1,98 @@
+import dataclasses
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.data import language_model_batches
+from kseq.models import FlatAttention, TransformerClassifier
+from kseq.training import MetricsLog, RunDirectory, RunError, pretrain, set_seed
+from kseq.training.checkpoint_files import write_checkpoint
+
+STEPS = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    batch_words: int = 256
+
+
+def make_model():
+    set_seed(1, deterministic=False)
+    return FlatAttention(
+        30, 2, embedding_dim=6, units=4, attention_units=3, dropout=0.3
+    )
+
+
+def pretrained(path):
+    run = RunDirectory(path)
+    run.start(Config(), overwrite=False)
+    model = make_model()
+    draw = np.random.default_rng(0)
+    text = draw.integers(4, 30, (5, 4, 20), "int32")
+    batches = language_model_batches(
+        tf.RaggedTensor.from_tensor(text, ragged_rank=2),
+        batch_words=256,
+        seed=1,
+    )
+    pretrain(run, model, batches, STEPS)
+    return model.get_weights()
+
+
+def stop_after(monkeypatch, steps):
+    """Asks the process to end, as a scheduler does."""
+    written = MetricsLog.on_train_batch_end
+
+    def and_stop(log, batch, logs=None):
+        written(log, batch, logs)
+        if batch + 1 == steps:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(MetricsLog, "on_train_batch_end", and_stop)
+
+
+def test_goes_on_where_it_was_stopped(tmp_path, monkeypatch, capsys):
+    """Embedding and RNN to the bit; all else stays as it was."""
+    before = make_model().get_weights()
+    whole = pretrained(tmp_path / "whole")
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        stop_after(patch, 2)
+        pretrained(tmp_path / "cut")
+    assert "Stopped after step 2" in capsys.readouterr().err
+    cut = pretrained(tmp_path / "cut")
+    again = pretrained(tmp_path / "cut")
+
+    changed = [
+        not np.array_equal(*pair) for pair in zip(before, whole, strict=True)
+    ]
+    assert changed == [True] * 7 + [False] * (len(whole) - 7)
+    for weights in (cut, again):
+        for one, other in zip(weights, whole, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_nothing_is_left_to_do_once_the_classifier_trains(tmp_path):
+    last = tmp_path / "run" / "checkpoints" / "last"
+    RunDirectory(tmp_path / "run").start(Config())
+    write_checkpoint(last, 3, 5, vars=[tf.Variable(1.0)])
+    weights = pretrained(tmp_path / "run")
+    for one, other in zip(weights, make_model().get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not (tmp_path / "run" / "pretraining").exists()
+
+
+def test_another_start_deletes_it(tmp_path):
+    pretrained(tmp_path / "run")
+    assert (tmp_path / "run" / "pretraining" / "checkpoints").is_dir()
+    RunDirectory(tmp_path / "run").start(Config(), overwrite=True)
+    assert not (tmp_path / "run" / "pretraining").exists()
+
+
+def test_a_model_that_reads_all_at_once_is_refused(tmp_path):
+    model = TransformerClassifier(
+        30, 2, num_layers=1, model_dim=8, ffn_dim=8, num_heads=2
+    )
+    with pytest.raises(RunError, match="hierarchical or flat"):
+        pretrain(RunDirectory(tmp_path), model, None, STEPS)
