@@ -71,13 +71,17 @@ class Recipe:
         )
 
     def finish(self, run):
-        """Seconds until the first metrics, and until the last step."""
+        """Seconds until any metrics, and until the last step."""
         start = time.perf_counter()
         process = self.start(run)
-        awaited = [self.folder / run / "metrics.jsonl", self.last(run)]
+        folder = self.folder / run
+        awaited = [
+            lambda: any(folder.glob("**/metrics.jsonl")),
+            self.last(run).exists,
+        ]
         seconds = []
         while process.poll() is None:
-            if awaited and awaited[0].exists():
+            if awaited and awaited[0]():
                 seconds.append(time.perf_counter() - start)
                 awaited.pop(0)
             time.sleep(0.1)
