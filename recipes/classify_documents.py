@@ -1,7 +1,7 @@
 """Labels documents, and shows the sentences and words that decided.
 
 python recipes/classify_documents.py --train reviews.tsv
-Built-in reports, two CPU cores, seed 1: 101 seconds, accuracy 100 %.
+Built-in reports, two CPU cores, seed 1: 66 seconds, accuracy 100 %.
 """
 
 import dataclasses
