@@ -42,6 +42,7 @@ def pretrain(run, model, batches, steps):
         )
     if checkpoint_paths(run.checkpoints / "last"):
         return
+    # Not started: its config and its lock are those of the run.
     own = RunDirectory(run.pretraining)
     own.batch_sizes = run.batch_sizes
     if is_chief():
@@ -58,13 +59,14 @@ def pretrain(run, model, batches, steps):
         )
         reader.compile(keras.optimizers.Adam(schedule), clip_norm=1.0)
     steps_per_epoch = min(steps, _STEPS_PER_EPOCH)
+    epochs = math.ceil(steps / steps_per_epoch)
     checkpoints = Checkpoints(own, keep=2)
     reader.fit(
         batches,
         steps_per_epoch=steps_per_epoch,
-        epochs=math.ceil(steps / steps_per_epoch),
+        epochs=epochs,
         initial_epoch=checkpoints.restore(reader, steps_per_epoch),
-        callbacks=[MetricsLog(own, steps), checkpoints],
+        callbacks=[MetricsLog(own, epochs * steps_per_epoch), checkpoints],
         shuffle=False,
         verbose=verbosity(),
     )

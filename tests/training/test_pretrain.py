@@ -28,7 +28,7 @@ def make_model():
 
 def pretrained(path):
     run = RunDirectory(path)
-    run.start(Config(), overwrite=False)
+    run.start(Config())
     model = make_model()
     draw = np.random.default_rng(0)
     text = draw.integers(4, 30, (5, 4, 20), "int32")
