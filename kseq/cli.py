@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import kseq
-from kseq.commands.model_path import existing_file, model_path, run_path
+from kseq.model_path import existing_file, model_path, run_path
 from kseq.quiet_stderr import quiet_stderr
 from kseq.user_error import UserError
 

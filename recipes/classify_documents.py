@@ -9,7 +9,7 @@ from typing import Literal
 
 import keras
 
-from kseq import data, models, serving, training
+from kseq import data, devices, evaluation, models, runs, serving, training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ def make_model(config, *sizes):
 
 
 def main(config):
-    run = training.RunDirectory(config.run)
+    run = runs.RunDirectory(config.run)
     run.start(config, ("steps", "batch_words"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
     files = config.train, config.validation, config.columns
@@ -83,7 +83,7 @@ def main(config):
     rows = ids, corpus.train.labels, corpus.labels
     batches = data.document_batches(*rows, balanced=config.balanced, **drawn)
     vectors = data.word_vectors(ids, tokenizer.vocab_size, config.dim)
-    with training.device_strategy().scope():
+    with devices.device_strategy().scope():
         model = make_model(config, tokenizer.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)
         rate, warmup = config.learning_rate, config.warmup_steps
@@ -108,12 +108,12 @@ def main(config):
         shuffle=False,
         verbose=training.verbosity(),
     )
-    training.end_unless_chief()
+    devices.end_unless_chief()
 
-    model = training.load_model(run, weights="best")
+    model = serving.load_model(run, weights="best")
     best = serving.Classifier(model, tokenizer, corpus.labels)
     path = serving.export(best, f"saved_models/{run.path.name}")
-    training.label_report(path, serving.load_export(path), run, corpus.test)
+    evaluation.label_report(path, serving.load_export(path), run, corpus.test)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,16 @@ import dataclasses
 
 import keras
 
-from kseq import data, layers, models, serving, training
+from kseq import (
+    data,
+    devices,
+    evaluation,
+    layers,
+    models,
+    runs,
+    serving,
+    training,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +64,7 @@ DATES = Config(
 
 
 def main(config):
-    run = training.RunDirectory(config.run)
+    run = runs.RunDirectory(config.run)
     run.start(config, ("steps", "patience", "batch_tokens"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
     corpus = data.read_corpus(config.train, config.validation)
@@ -71,7 +80,7 @@ def main(config):
     )
     held_out = data.evaluation_batches(corpus.validation, *both)
 
-    with training.device_strategy().scope():
+    with devices.device_strategy().scope():
         model = models.LSTMSeq2Seq(
             *(tokenizer.vocab_size, tokenizer.vocab_size),
             embedding_dim=config.embedding_dim,
@@ -108,12 +117,12 @@ def main(config):
         shuffle=False,
         verbose=training.verbosity(),
     )
-    training.end_unless_chief()
+    devices.end_unless_chief()
 
-    model = training.load_model(run, weights="best")
+    model = serving.load_model(run, weights="best")
     best = serving.Translator(model, *both, beam_size=config.beam_size)
     path = serving.export(best, f"saved_models/{run.path.name}")
-    training.report(path, serving.load_export(path), run, corpus.test)
+    evaluation.report(path, serving.load_export(path), run, corpus.test)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import dataclasses
 
 import keras
 
-from kseq import data, models, serving, training
+from kseq import data, devices, evaluation, models, runs, serving, training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ DATES = Config(
 
 
 def main(config):
-    run = training.RunDirectory(config.run)
+    run = runs.RunDirectory(config.run)
     run.start(config, ("steps", "batch_tokens"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
 
@@ -68,7 +68,7 @@ def main(config):
     )
     held_out = data.evaluation_batches(corpus.validation, *both)
 
-    with training.device_strategy().scope():
+    with devices.device_strategy().scope():
         model = models.Transformer(
             *(tokenizer.vocab_size, tokenizer.vocab_size),
             num_encoder_layers=config.layers,
@@ -105,13 +105,13 @@ def main(config):
         shuffle=False,
         verbose=training.verbosity(),
     )
-    training.end_unless_chief()
+    devices.end_unless_chief()
 
-    training.save_average(run, config.averaged)
-    model = training.load_model(run, weights="average")
+    runs.save_average(run, config.averaged)
+    model = serving.load_model(run, weights="average")
     best = serving.Translator(model, *both, beam_size=config.beam_size)
     path = serving.export(best, f"saved_models/{run.path.name}")
-    training.report(path, serving.load_export(path), run, corpus.test)
+    evaluation.report(path, serving.load_export(path), run, corpus.test)
 
 
 if __name__ == "__main__":

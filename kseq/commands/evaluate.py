@@ -4,7 +4,7 @@ import sys
 
 from kseq.commands.open_model import is_classifier, open_model
 from kseq.data import ParallelText, read_documents
-from kseq.training import (
+from kseq.evaluation import (
     classification_scores,
     map_lines,
     translation_scores,

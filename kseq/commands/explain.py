@@ -2,10 +2,10 @@
 
 import sys
 
-from kseq.commands.explanation_page import explanation_page
 from kseq.commands.open_model import is_classifier, open_model
 from kseq.commands.read_chunks import read_chunks
-from kseq.training import explained_documents
+from kseq.pictures.explanation_page import explanation_page
+from kseq.serving import explained_documents
 from kseq.user_error import UserError
 
 

@@ -4,15 +4,16 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-from kseq.commands.model_path import is_run
 from kseq.data import Tokenizer
-from kseq.training import RunDirectory, load_model
-from kseq.training.checkpoint_files import (
+from kseq.model_path import is_run
+from kseq.runs import RunDirectory
+from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     read_newest,
     step_of,
 )
-from kseq.training.run_directory import read_json
+from kseq.runs.run_directory import read_json
+from kseq.serving import load_model
 from kseq.user_error import UserError
 
 

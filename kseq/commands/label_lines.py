@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 
-from kseq.training import explained_document, map_lines
+from kseq.evaluation import map_lines
+from kseq.serving import explained_document
 
 
 def label_lines(classifier, lines, options):

@@ -1,11 +1,11 @@
 """What a path on the command line holds, ready to answer."""
 
-from kseq.commands.model_path import is_run
 from kseq.data import DocumentTokenizer, Tokenizer
-from kseq.serving import Classifier, Translator, load_export
-from kseq.training import RunDirectory, load_model
-from kseq.training.checkpoint_files import checkpoint_paths
-from kseq.training.run_directory import read_json
+from kseq.model_path import is_run
+from kseq.runs import RunDirectory
+from kseq.runs.checkpoint_files import checkpoint_paths
+from kseq.runs.run_directory import read_json
+from kseq.serving import Classifier, Translator, load_export, load_model
 from kseq.user_error import UserError
 
 

@@ -6,7 +6,7 @@ from kseq.commands.open_model import is_classifier, open_run
 from kseq.control_tokens import END, PAD
 from kseq.data import ParallelText, shifted
 from kseq.decoding import sequence_scores
-from kseq.training import map_lines
+from kseq.evaluation import map_lines
 from kseq.user_error import UserError
 
 

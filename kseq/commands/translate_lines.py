@@ -3,7 +3,7 @@
 import json
 import math
 
-from kseq.training import map_lines
+from kseq.evaluation import map_lines
 from kseq.user_error import UserError
 
 

@@ -9,16 +9,16 @@ import threading
 import keras
 import tensorflow as tf
 
-from kseq.training.checkpoint_files import (
+from kseq.devices import is_chief, on_all_machines
+from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
     read_newest,
     step_of,
     write_checkpoint,
 )
-from kseq.training.device_strategy import is_chief, on_all_machines
+from kseq.runs.run_directory import RunError
 from kseq.training.ema import ema_weights
-from kseq.training.run_directory import RunError
 
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."

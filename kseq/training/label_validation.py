@@ -6,12 +6,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kseq.training.classification_scores import classification_scores
-from kseq.training.confusion_picture import confusion_picture
-from kseq.training.document_picture import document_picture
+from kseq.evaluation.classification_scores import classification_scores
+from kseq.evaluation.map_lines import map_lines
+from kseq.pictures.confusion_picture import confusion_picture
+from kseq.pictures.document_picture import document_picture
+from kseq.serving.explained_document import explained_documents
 from kseq.training.ema import ema_weights
-from kseq.training.explained_document import explained_documents
-from kseq.training.map_lines import map_lines
 from kseq.training.show_samples import show_samples
 
 

@@ -4,11 +4,11 @@ import math
 
 import keras
 
-from kseq.training.checkpoint_files import checkpoint_paths
+from kseq.devices import is_chief
+from kseq.runs.checkpoint_files import checkpoint_paths
+from kseq.runs.run_directory import RunDirectory, RunError
 from kseq.training.checkpoints import Checkpoints
-from kseq.training.device_strategy import is_chief
 from kseq.training.metrics_log import MetricsLog, verbosity
-from kseq.training.run_directory import RunDirectory, RunError
 
 _LEARNING_RATE = 0.003  # at its peak
 _WARMUP_STEPS = 100

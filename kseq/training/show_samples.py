@@ -4,7 +4,7 @@ import html
 
 import tensorflow as tf
 
-from kseq.training.device_strategy import is_chief
+from kseq.devices import is_chief
 
 
 def show_samples(run, step, columns, rows, pictures):

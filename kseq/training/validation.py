@@ -5,11 +5,11 @@ import itertools
 import keras
 import tensorflow as tf
 
-from kseq.training.attention_picture import attention_picture
+from kseq.evaluation.translate_all import real_parts, strings, translate_all
+from kseq.evaluation.translation_scores import translation_scores
+from kseq.pictures.attention_picture import attention_picture
 from kseq.training.ema import ema_weights
-from kseq.training.scores import translation_scores
 from kseq.training.show_samples import show_samples
-from kseq.training.translate_all import real_parts, strings, translate_all
 
 
 class Validation(keras.callbacks.Callback):

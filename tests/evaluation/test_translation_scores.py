@@ -1,6 +1,6 @@
 import pytest
 
-from kseq.training import translation_scores
+from kseq.evaluation import translation_scores
 
 
 def test_perfect_translations():

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from kseq.training.png import as_png, boxes_for_missing_letters
+from kseq.pictures.png import as_png, boxes_for_missing_letters
 
 
 @boxes_for_missing_letters()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from kseq.training import attention_picture
+from kseq.pictures import attention_picture
 
 
 def pixels(png):

@@ -3,8 +3,8 @@
 import keras
 
 import kseq.models  # noqa: F401, registers the classes that model.json names
-from kseq.training.checkpoint_files import numbered, read_newest
-from kseq.training.run_directory import RunDirectory, RunError, read_json
+from kseq.runs.checkpoint_files import numbered, read_newest
+from kseq.runs.run_directory import RunDirectory, RunError, read_json
 
 
 def load_model(run, dtype="float32", weights="best"):

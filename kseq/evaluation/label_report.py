@@ -1,8 +1,8 @@
 """What the training of a classifier came to, in print."""
 
-from kseq.training.classification_scores import classification_scores
-from kseq.training.explained_document import explained_documents
-from kseq.training.map_lines import map_lines
+from kseq.evaluation.classification_scores import classification_scores
+from kseq.evaluation.map_lines import map_lines
+from kseq.serving.explained_document import explained_documents
 
 
 def label_report(path, classifier, run, documents, samples=5):

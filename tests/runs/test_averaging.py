@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from kseq.training import (
+from kseq.runs import (
     RunDirectory,
     RunError,
     average_checkpoints,
-    load_model,
     save_average,
 )
-from kseq.training.checkpoint_files import (
+from kseq.serving import load_model
+from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
     read_checkpoint,

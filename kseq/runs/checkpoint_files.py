@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from kseq.training.run_directory import DiskError, RunError
+from kseq.runs.run_directory import DiskError, RunError
 from kseq.whole_files import flush, write_whole
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name

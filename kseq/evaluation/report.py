@@ -1,7 +1,7 @@
 """What a training came to, in print."""
 
-from kseq.training.scores import translation_scores
-from kseq.training.translate_all import strings, translate_all
+from kseq.evaluation.translate_all import strings, translate_all
+from kseq.evaluation.translation_scores import translation_scores
 
 
 def report(path, translator, run, pairs, samples=5):

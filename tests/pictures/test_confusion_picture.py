@@ -1,3 +1,4 @@
+import importlib
 import io
 from itertools import pairwise
 
@@ -6,8 +7,9 @@ import pytest
 from matplotlib import image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from kseq.training import confusion_picture as module
-from kseq.training.confusion_picture import confusion_picture
+from kseq.pictures.confusion_picture import confusion_picture
+
+module = importlib.import_module("kseq.pictures.confusion_picture")
 
 
 def size_of(png):

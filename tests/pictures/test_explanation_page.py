@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from kseq.commands.explanation_page import explanation_page
-from kseq.training import ExplainedDocument
+from kseq.pictures.explanation_page import explanation_page
+from kseq.serving import ExplainedDocument
 
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "section"),

@@ -1,7 +1,7 @@
 import numpy as np
 import tensorflow as tf
 
-from kseq.training import explained_documents
+from kseq.serving import explained_documents
 
 
 def explained(words, word_weights, sentence_weights):

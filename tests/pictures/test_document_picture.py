@@ -1,3 +1,4 @@
+import importlib
 import io
 
 import numpy as np
@@ -6,13 +7,14 @@ from matplotlib import image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
-from kseq.training import ExplainedDocument
-from kseq.training import document_picture as module
-from kseq.training.document_picture import (
+from kseq.pictures.document_picture import (
     SHADES,
     document_picture,
     shade_levels,
 )
+from kseq.serving import ExplainedDocument
+
+module = importlib.import_module("kseq.pictures.document_picture")
 
 
 def explained(sentence_weights, words, word_weights):

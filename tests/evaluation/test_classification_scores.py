@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from kseq.training.classification_scores import classification_scores
+from kseq.evaluation.classification_scores import classification_scores
 
 CLASSES = ["fire", "flood", "police", "ambulance"]
 

@@ -11,14 +11,18 @@ import pytest
 import tensorflow as tf
 
 from kseq.data.dates import dates
-from kseq.training import device_strategy, end_unless_chief, is_chief
-from kseq.training.checkpoint_files import (
+from kseq.devices import (
+    device_strategy,
+    end_unless_chief,
+    is_chief,
+    on_all_machines,
+)
+from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
     read_newest,
     step_of,
 )
-from kseq.training.device_strategy import on_all_machines
 from tests.benchmarks.local_cluster import local_cluster
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "translate_lstm.py"

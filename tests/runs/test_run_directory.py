@@ -9,7 +9,7 @@ from pathlib import Path
 import keras
 import pytest
 
-from kseq.training import RunDirectory, RunError
+from kseq.runs import RunDirectory, RunError
 from kseq.whole_files import write_whole
 
 
@@ -115,8 +115,8 @@ START = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from kseq.training import RunDirectory
-from tests.training.test_run_directory import Config
+from kseq.runs import RunDirectory
+from tests.runs.test_run_directory import Config
 RunDirectory(sys.argv[2]).start(Config())
 print("trains", flush=True)
 sys.stdin.read()

@@ -1,7 +1,7 @@
 import numpy as np
 import tensorflow as tf
 
-from kseq.training.translate_all import real_parts, strings, translate_all
+from kseq.evaluation.translate_all import real_parts, strings, translate_all
 
 
 def shout(text):

@@ -3,7 +3,8 @@ import pytest
 import tensorflow as tf
 
 from kseq.models import Transformer
-from kseq.training import RunDirectory, RunError, load_model
+from kseq.runs import RunDirectory, RunError
+from kseq.serving import load_model
 from tests.training.tiny_training import train
 
 

@@ -1,6 +1,6 @@
 import tensorflow as tf
 
-from kseq.training import map_lines
+from kseq.evaluation import map_lines
 
 
 def test_lines_are_answered_in_their_order():

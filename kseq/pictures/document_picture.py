@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
 
-from kseq.training.png import as_png, boxes_for_missing_letters
+from kseq.pictures.png import as_png, boxes_for_missing_letters
 
 # The shade of a word whose share of the attention, against the largest share
 # in the document, is so large or larger. Dark text is easily read on each.

@@ -3,14 +3,14 @@
 import numpy as np
 import tensorflow as tf
 
-from kseq.training.checkpoint_files import (
+from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
     read_checkpoint,
     step_of,
     write_checkpoint,
 )
-from kseq.training.run_directory import RunError
+from kseq.runs.run_directory import RunError
 
 
 def average_checkpoints(paths):

@@ -1,6 +1,6 @@
 """Many translations in plain Python values."""
 
-from kseq.training.map_lines import map_lines
+from kseq.evaluation.map_lines import map_lines
 
 
 def strings(pairs):

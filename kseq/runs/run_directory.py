@@ -12,8 +12,8 @@ from pathlib import Path
 import keras
 
 import kseq
-from kseq.training.device_strategy import is_chief
-from kseq.training.run_lock import lock
+from kseq.devices import is_chief
+from kseq.runs.run_lock import lock
 from kseq.user_error import UserError
 from kseq.whole_files import part_of, write_whole
 

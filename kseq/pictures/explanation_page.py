@@ -6,7 +6,7 @@ import itertools
 import operator
 import re
 
-from kseq.training.document_picture import (
+from kseq.pictures.document_picture import (
     INK,
     MUTED,
     SHADES,
