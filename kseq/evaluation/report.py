@@ -1,29 +1,24 @@
-"""What a training came to, in print."""
+"""The scores of what a run has exported, printed."""
 
-from kseq.evaluation.translate_all import strings, translate_all
-from kseq.evaluation.translation_scores import translation_scores
+_WIDTH = 60  # characters of a text that are printed
 
 
-def report(path, translator, run, pairs, samples=5):
-    """Prints scores on test pairs, a few translations, and what to do next.
+def report(path, evaluation, run, samples=5):
+    """Prints scores, a few answers, and what to do next.
 
     Args:
-        path: of the export.
-        translator: the export, loaded; has `translate`.
-        run: `RunDirectory`.
-        pairs: finite `tf.data.Dataset` of strings (source, target).
-        samples: int, translations printed.
+        path: of the export that `evaluation` judges.
+        evaluation: `Translations`, `Classifications` or the like.
+        run: `RunDirectory` that was exported.
+        samples: int, answers that are printed.
     """
-    sources, references = strings(pairs)
-    outputs = translate_all(translator.translate, sources)
-    scores = translation_scores(outputs, references)
-    print(f"\n{path} on {len(sources)} pairs:")
-    print(f"  exact match {scores['exact_match']:.2%}")
-    print(f"  BLEU {scores['bleu']:.2f}  {scores['bleu_signature']}")
-    print(f"  chrF {scores['chrf']:.2f}  {scores['chrf_signature']}")
+    evaluation.scores()
+    print(f"\n{path} on {len(evaluation)} examples of the test split:")
+    for line in evaluation.report():
+        print(f"  {line}")
 
-    print("\nIt translates:")
-    for text, output in list(zip(sources, outputs, strict=True))[:samples]:
-        print(f"  {text}  ->  {output}")
-    print(f"\nTranslate your own:   kseq predict {path} < FILE")
+    print("\nIt answers:")
+    for text, _, output in evaluation.rows(samples):
+        print(f"  {' '.join(text.split())[:_WIDTH]}  ->  {output}")
+    print(f"\nAnswers to your own:  kseq predict {path} < FILE")
     print(f"Look at the training: tensorboard --logdir {run.path}")

@@ -13,6 +13,8 @@ import keras
 
 import kseq
 from kseq.devices import is_chief
+from kseq.model_path import is_run
+from kseq.runs import version_0_1
 from kseq.runs.run_lock import lock
 from kseq.user_error import UserError
 from kseq.whole_files import part_of, write_whole
@@ -45,15 +47,15 @@ class RunDirectory:
     | `config.json` | every number of the recipe |
     | `environment.json` | versions, machine, seed |
     | `model.json` | Keras's config of the model and its optimizer |
-    | `source.model`, `target.model` | the tokenizers; `target` of text alone |
-    | `documents.json` | of a classifier: labels, and how texts are cut |
+    | `task.json` | what is done with the model: preprocessor, search, labels |
+    | `source.model`, `target.model` | the tokenizers that there are |
     | `pretraining/` | checkpoints and metrics of what came before, if it did |
     | `checkpoints/` | `last`, `best` and, when asked for, `average` |
     | `metrics.jsonl` | one JSON object a line, written in training |
     | `tensorboard/`, `samples/` | what training shows |
 
     Files are written whole or not at all, so that a run can be killed at any
-    moment. The same config on the same directory goes on where it stopped.
+    moment. The same config on the same directory resumes where it stopped.
     One process at a time may: it holds the file `lock`. In a cluster only the
     chief writes; the others read its checkpoints, on a disk that all share.
 
@@ -71,9 +73,7 @@ class RunDirectory:
         self.config = self.path / "config.json"
         self.environment = self.path / "environment.json"
         self.model = self.path / "model.json"
-        self.source_tokenizer = self.path / "source.model"
-        self.target_tokenizer = self.path / "target.model"
-        self.documents = self.path / "documents.json"
+        self.task = self.path / "task.json"
         self.pretraining = self.path / "pretraining"
         self.checkpoints = self.path / "checkpoints"
         self.metrics = self.path / "metrics.jsonl"
@@ -83,7 +83,7 @@ class RunDirectory:
         self.batch_sizes = ""
 
     def start(self, config, may_change=(), overwrite=False):
-        """Makes the directory, or goes on in it.
+        """Makes the directory, or resumes in it.
 
         What the config says of its batches is kept in `batch_sizes`: a place
         in the data means nothing in batches of other sizes.
@@ -93,7 +93,7 @@ class RunDirectory:
                 if any, are left out: they are of the command.
             may_change: names of the fields that may differ from those of the
                 run that is there: number of steps, output options.
-            overwrite: whether to delete that run and start anew.
+            overwrite: whether to delete that run and start a new one.
 
         Raises:
             RunError: where the directory holds something else than a run, or
@@ -115,9 +115,23 @@ class RunDirectory:
                 f"{self.path} cannot be used: {error.strerror}."
             ) from error
 
-    def exists(self):
-        """Whether the directory holds a run."""
-        return self.config.is_file() and self.environment.is_file()
+    def save(self, served):
+        """Writes what is trained, or checks that it is what is there.
+
+        Args:
+            served: `kseq.serving.Generator` or `Classifier`: its model, its
+                tokenizers and what it does with them are written. If the
+                model is compiled, its optimizer counts as well.
+
+        Raises:
+            RunError: where the run has been started with something else.
+        """
+        if not is_chief():
+            return
+        for name, tokenizer in served.tokenizers.items():
+            self._save_tokenizer(self.tokenizer(name), tokenizer)
+        self._save_or_compare(self.task, json.loads(_to_json(served.get_config())))
+        self.save_model(served.model)
 
     def save_model(self, model):
         """Writes the model's config, or checks that it is the one there.
@@ -128,41 +142,29 @@ class RunDirectory:
         Raises:
             RunError: where the run has been started with another model.
         """
-        description = json.loads(
-            _to_json(keras.saving.serialize_keras_object(model))
+        description = keras.saving.serialize_keras_object(model)
+        if is_chief():
+            self._save_or_compare(self.model, json.loads(_to_json(description)))
+
+    def tokenizer(self, name):
+        """The path of the tokenizer "source" or "target"."""
+        return self.path / f"{name}.model"
+
+    def read_task(self):
+        """What `save` wrote of the task, also for a run of version 0.1."""
+        if self.task.is_file():
+            return read_json(self.task)
+        documents = self.path / "documents.json"
+        return version_0_1.task(
+            read_json(self.config),
+            read_json(documents) if documents.is_file() else None,
         )
-        self._save_or_compare(self.model, description)
 
-    def save_tokenizers(self, source, target):
-        """Writes the tokenizers, or checks that they are the ones there.
-
-        Args:
-            source: `Tokenizer`, or any object with its bytes in `model`.
-            target: the same; may be the same object.
-
-        Raises:
-            RunError: where the run has been started with others.
-        """
-        self._save_tokenizer(self.source_tokenizer, source)
-        self._save_tokenizer(self.target_tokenizer, target)
-
-    def save_document_tokenizer(self, tokenizer, labels):
-        """Writes how texts become ids, and what their labels are.
-
-        Args:
-            tokenizer: `DocumentTokenizer`.
-            labels: all labels, in the order of the classes.
-
-        Raises:
-            RunError: where the run has been started with others.
-        """
-        self._save_tokenizer(self.source_tokenizer, tokenizer.tokenizer)
-        description = {"labels": list(labels), **tokenizer.get_config()}
-        self._save_or_compare(self.documents, description)
+    def read_model(self):
+        """Keras's config of the model, also for a run of version 0.1."""
+        return version_0_1.model_description(read_json(self.model))
 
     def _save_tokenizer(self, path, tokenizer):
-        if not is_chief():
-            return
         if not path.is_file():
             write_whole(path, tokenizer.model)
         elif path.read_bytes() != tokenizer.model:
@@ -173,8 +175,6 @@ class RunDirectory:
             )
 
     def _save_or_compare(self, path, description):
-        if not is_chief():
-            return
         if path.is_file():
             self._refuse_other(path, description)
         else:
@@ -182,17 +182,17 @@ class RunDirectory:
 
     def _start(self, new, may_change, overwrite):
         self.path.mkdir(parents=True, exist_ok=True)
-        if not self.exists():
+        if not is_run(self.path):
             self._refuse_foreign_files()
         if holder := lock(self.lock):
             raise RunError(
                 f"{self.path} is being trained by {holder}. "
                 "Wait for it, or take another directory."
             )
-        if self.exists() and overwrite:
+        if is_run(self.path) and overwrite:
             self._delete()
 
-        if self.exists():
+        if is_run(self.path):
             self._refuse_other(self.config, new, may_change)
         else:
             environment = _environment(seed=new.get("seed"))
@@ -213,7 +213,12 @@ class RunDirectory:
 
     def _refuse_other(self, path, new, may_change=()):
         """Compares with what `path` holds; says what was allowed to change."""
-        changes = _changes(read_json(path), new)
+        version = read_json(self.environment).get("kseq")
+        changes = _changes(
+            version_0_1.renamed(read_json(path)),
+            new,
+            all_keys=version == kseq.__version__,
+        )
         allowed = [
             line for key, line in changes if key.split(".")[0] in may_change
         ]
@@ -226,7 +231,7 @@ class RunDirectory:
                 "Take another directory, or overwrite this one."
             )
         for line in allowed:
-            print(f"{self.path} goes on with {line}", file=sys.stderr)
+            print(f"{self.path} resumes with {line}", file=sys.stderr)
 
     def _delete(self):
         """Deletes the run; files that are not of it stay."""
@@ -235,8 +240,9 @@ class RunDirectory:
         for path in directories:
             if path.exists():
                 shutil.rmtree(path)
-        files = self.model, self.source_tokenizer, self.target_tokenizer
-        files += self.documents, self.metrics, self.config, self.environment
+        files = self.model, self.task, self.metrics, self.path / "documents.json"
+        files += self.tokenizer("source"), self.tokenizer("target")
+        files += self.config, self.environment
         for path in files:
             path.unlink(missing_ok=True)
 
@@ -274,13 +280,18 @@ def _environment(seed):
     }
 
 
-def _changes(old, new):
-    """(key, "key: old -> new") for each leaf that differs."""
+def _changes(old, new, all_keys):
+    """(key, "key: old -> new") for each leaf that differs.
+
+    Leaves that only one side has count if `all_keys`: another version may
+    have had fewer options.
+    """
     old, new = _leaves(old), _leaves(new)
     return [
         (key, f"{key}: {old.get(key, 'none')} -> {new.get(key, 'none')}")
         for key in sorted(old.keys() | new.keys())
-        if key not in old or key not in new or old[key] != new[key]
+        if (all_keys or (key in old and key in new))
+        and (key not in old or key not in new or old[key] != new[key])
         # Keras numbers the optimizers of a process: adam, adam_1.
         if not key.endswith("optimizer.config.name")
     ]

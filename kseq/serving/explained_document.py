@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 
 class ExplainedDocument(NamedTuple):
-    """What `Classifier.explain` says of one document, without padding.
+    """What a classifier says of one document, without padding.
+
+    In a notebook it shows itself as a page.
 
     Args:
         sentences: L strings.
@@ -24,6 +26,28 @@ class ExplainedDocument(NamedTuple):
     label: str
     probability: float
 
+    @classmethod
+    def of_row(cls, row):
+        """Without the padding of one row of what `explain` returns.
+
+        Args:
+            row: dict of arrays, see `kseq.serving.Classifier`.
+        """
+        rows = [
+            _whole_characters(*sentence)
+            for sentence in zip(row["words"], row["word_weights"], strict=True)
+        ]
+        rows = [sentence for sentence in rows if sentence[0]]
+        weights = row["sentence_weights"][: len(rows)]
+        return cls(
+            sentences=["".join(words).strip() for words, _ in rows],
+            sentence_weights=[float(weight) for weight in weights],
+            words=[words for words, _ in rows],
+            word_weights=[weights for _, weights in rows],
+            label=row["label"].decode(),
+            probability=float(row["probability"]),
+        )
+
     @property
     def is_empty(self):
         """Whether no word has any letter."""
@@ -40,41 +64,19 @@ class ExplainedDocument(NamedTuple):
         rows = zip(self.sentence_weights, self.word_weights, strict=True)
         return [[outer * inner for inner in weights] for outer, weights in rows]
 
+    def to_json(self):
+        """Sentences and words with their weights, rounded to six digits."""
+        return {
+            "sentences": self.sentences,
+            "sentence_weights": _rounded(self.sentence_weights),
+            "words": self.words,
+            "word_weights": [_rounded(row) for row in self.word_weights],
+        }
 
-def explained_documents(explained):
-    """What `Classifier.explain` gives, document by document, unpadded.
+    def _repr_html_(self):
+        from kseq.pictures import explanation_page  # imports matplotlib
 
-    Args:
-        explained: dict of tensors, see `kseq.serving.Classifier`.
-
-    Returns:
-        A list of B `ExplainedDocument`s.
-    """
-    arrays = {name: tensor.numpy() for name, tensor in explained.items()}
-    return [
-        explained_document({name: array[row] for name, array in arrays.items()})
-        for row in range(len(arrays["label"]))
-    ]
-
-
-def explained_document(explained):
-    """One of them, from its row of each array."""
-    rows = [
-        _whole_characters(*row)
-        for row in zip(
-            explained["words"], explained["word_weights"], strict=True
-        )
-    ]
-    rows = [row for row in rows if row[0]]
-    weights = explained["sentence_weights"][: len(rows)]
-    return ExplainedDocument(
-        sentences=["".join(words).strip() for words, _ in rows],
-        sentence_weights=[float(weight) for weight in weights],
-        words=[words for words, _ in rows],
-        word_weights=[weights for _, weights in rows],
-        label=explained["label"].decode(),
-        probability=float(explained["probability"]),
-    )
+        return explanation_page([self])
 
 
 def _whole_characters(words, weights):
@@ -100,3 +102,7 @@ def _is_unfinished(text):
     except UnicodeDecodeError as error:
         return error.reason == "unexpected end of data"
     return False
+
+
+def _rounded(weights):
+    return [round(weight, 6) for weight in weights]

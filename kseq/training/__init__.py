@@ -2,22 +2,21 @@
 
 from kseq.training.checkpoints import Checkpoints
 from kseq.training.ema import ema_weights
-from kseq.training.label_validation import LabelValidation
+from kseq.training.fit import fit
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.pretrain import pretrain
 from kseq.training.run_recipe import run_recipe
 from kseq.training.set_seed import set_seed
 from kseq.training.validation import Validation
-from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt, noam
+from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
 
 __all__ = [
     "Checkpoints",
-    "LabelValidation",
     "MetricsLog",
     "Validation",
     "WarmupInverseSqrt",
     "ema_weights",
-    "noam",
+    "fit",
     "pretrain",
     "run_recipe",
     "set_seed",

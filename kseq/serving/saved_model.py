@@ -20,21 +20,18 @@ _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 
 
 def export(served, directory):
-    """Writes a translator or classifier as the next version in a directory.
+    """Writes a generator or classifier as the next version in a directory.
 
     The version appears whole or not at all: it is written under a hidden
     name, flushed to the disk and renamed. No version number is given twice,
     also when a version was deleted, or two exports run at once.
 
     It is a SavedModel that needs nothing but `tensorflow` and
-    `tensorflow_text` to load. `assets.extra/kseq.json` describes it. Its
-    signatures are, of a `kseq.serving.Translator`: `serving_default`
-    (`translate`), `n_best` and `explain`; of a `kseq.serving.Classifier`:
-    `serving_default` (`classify`), `classify` (`classify_examples`, in
-    TensorFlow Serving's convention) and `explain`.
+    `tensorflow_text` to load, with the signatures of what is served.
+    `assets.extra/kseq.json` describes it.
 
     Args:
-        served: a `kseq.serving.Translator` or `kseq.serving.Classifier`.
+        served: `kseq.serving.Generator` or `kseq.serving.Classifier`.
         directory: str or path, `saved_models/<name>`.
 
     Returns:
@@ -84,7 +81,11 @@ def _describe(served, path):
         "versions": {
             library.__name__: library.__version__ for library in _LIBRARIES
         },
-        **served.describe(),
+        **served.get_config(),
+        "vocab_sizes": {
+            name: tokenizer.vocab_size
+            for name, tokenizer in served.tokenizers.items()
+        },
         "parameters": served.model.count_params(),
     }
     (path / "assets.extra").mkdir()
