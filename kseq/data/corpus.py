@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from kseq.data.built_in.dates import SIZES, dates
 from kseq.data.data_error import DataError
-from kseq.data.dates import SIZES, dates
 from kseq.data.parallel_text import ParallelText, count_overlap
 
 _MOST_HELD_OUT = 1000

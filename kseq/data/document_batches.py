@@ -29,7 +29,7 @@ def document_batches(
 
     Args:
         ids: (N, L, W) int32, ragged: the words of the documents, by
-            `DocumentTokenizer.tokenize_all`.
+            `DocumentPreprocessor.tokenize_all`.
         labels: those of the documents, N.
         classes: all labels; the place of one is its class.
         batch_words: the most words of a batch, unless a single document has

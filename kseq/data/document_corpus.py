@@ -6,9 +6,9 @@ import random
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
+from kseq.data.built_in.dispatch_reports import SIZES, dispatch_reports
 from kseq.data.data_error import DataError
 from kseq.data.documents import Documents, read_documents
-from kseq.data.planted import SIZES, planted
 
 _MOST_HELD_OUT = 2_500
 
@@ -49,7 +49,7 @@ def read_document_corpus(
 
     Args:
         train: path of the documents, see `read_documents`; none for the
-            built-in ones, see `planted`.
+            built-in ones, see `dispatch_reports`.
         validation: the same, or none.
         columns: keys or columns of the label and of the text, in both files.
         seed: of the documents held out.
@@ -73,7 +73,7 @@ def read_document_corpus(
     if validation and not train:
         raise DataError("validation needs train.")
     if not train:
-        splits = {split: planted(split) for split in SIZES}
+        splits = {split: dispatch_reports(split) for split in SIZES}
         return DocumentCorpus(**splits, labels=_labels(splits["train"]))
 
     documents = read_documents(train, columns)

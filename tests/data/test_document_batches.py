@@ -5,20 +5,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import DocumentTokenizer, document_batches
-from kseq.data.planted import planted
+from kseq.data import DocumentPreprocessor, document_batches
+from kseq.data.built_in.dispatch_reports import dispatch_reports
 
 LABELS = ("ambulance", "fire", "flood", "police")
 
 
 @pytest.fixture(scope="module")
 def documents():
-    return planted("train", size=300)
+    return dispatch_reports("train", size=300)
 
 
 @pytest.fixture(scope="module")
 def tokenizer(documents):
-    return DocumentTokenizer.train(documents, 600)
+    return DocumentPreprocessor.train(documents, 600)
 
 
 @pytest.fixture

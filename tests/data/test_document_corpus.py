@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
+from kseq.data.built_in.dispatch_reports import dispatch_reports
 from kseq.data.data_error import DataError
 from kseq.data.document_corpus import read_document_corpus
-from kseq.data.planted import planted
 
 
 def table(pairs):
@@ -32,9 +32,9 @@ def pairs_of(documents):
 def test_without_files_it_is_the_planted_reports():
     corpus = read_document_corpus()
 
-    assert corpus.train == planted("train")
-    assert corpus.validation == planted("validation")
-    assert corpus.test == planted("test")
+    assert corpus.train == dispatch_reports("train")
+    assert corpus.validation == dispatch_reports("validation")
+    assert corpus.test == dispatch_reports("test")
     assert corpus.labels == ("ambulance", "fire", "flood", "police")
 
 

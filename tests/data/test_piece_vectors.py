@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import word_vectors
+from kseq.data import piece_vectors
 
 VOCAB = 9
 
 
 def vectors_of(documents, dim=VOCAB):
     ids = tf.ragged.constant(documents, dtype="int32", ragged_rank=2)
-    return word_vectors(ids, VOCAB, dim)
+    return piece_vectors(ids, VOCAB, dim)
 
 
 def some_documents(count=30):

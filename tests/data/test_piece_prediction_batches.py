@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import DataError, language_model_batches
+from kseq.data import DataError, piece_prediction_batches
 
 TEXT = np.random.default_rng(0).integers(4, 900, 700)
 
@@ -18,7 +18,7 @@ def ids_of(words):
 
 
 def some(count, words=TEXT, batch_words=256, seed=1):
-    batches = language_model_batches(
+    batches = piece_prediction_batches(
         ids_of(words), batch_words=batch_words, seed=seed
     )
     return list(itertools.islice(batches.as_numpy_iterator(), count))
@@ -70,7 +70,7 @@ def test_drawn_by_the_seed():
 
 def test_position_can_be_saved(tmp_path):
     def batches():
-        made = language_model_batches(ids_of(TEXT), batch_words=256, seed=1)
+        made = piece_prediction_batches(ids_of(TEXT), batch_words=256, seed=1)
         return iter(made)
 
     iterator = batches()

@@ -86,7 +86,9 @@ class _Report(NamedTuple):
     evidence: tuple[int, str]
 
 
-def planted(split: str, size: int | None = None, seed: int = 0) -> Documents:
+def dispatch_reports(
+    split: str, size: int | None = None, seed: int = 0
+) -> Documents:
     """Reports to an emergency dispatch centre, and which service must come.
 
     One word in one sentence decides. All else is drawn without regard to
@@ -105,7 +107,7 @@ def planted(split: str, size: int | None = None, seed: int = 0) -> Documents:
         Documents with their evidence.
 
     Example:
-    >>> report = planted("train", size=1, seed=25)
+    >>> report = dispatch_reports("train", size=1, seed=25)
     >>> report.labels, report.evidence
     (['police'], [(2, 'thief')])
     >>> report.texts[0].split(". ")[2]

@@ -9,7 +9,7 @@ _WIDTH = 64  # words of a row
 _CANDIDATES = 1024
 
 
-def language_model_batches(
+def piece_prediction_batches(
     ids: tf.RaggedTensor, *, batch_words: int, seed: int
 ) -> tf.data.Dataset:
     """An endless stream of batches for `kseq.models.LanguageModel`.
@@ -21,7 +21,7 @@ def language_model_batches(
 
     Args:
         ids: (N, L, W) int32, ragged: the words of the documents, by
-            `DocumentTokenizer.tokenize_all`.
+            `DocumentPreprocessor.tokenize_all`.
         batch_words: the most words of a batch, unless that is no row.
         seed: of all that is drawn.
 
@@ -34,7 +34,7 @@ def language_model_batches(
 
     Example:
     >>> ids = tf.ragged.constant([[[4, 5, 6, 4], [5, 6]], [[5, 7], [8]]])
-    >>> batches = language_model_batches(ids, batch_words=64, seed=1)
+    >>> batches = piece_prediction_batches(ids, batch_words=64, seed=1)
     >>> inputs, labels, weights = next(iter(batches))
     >>> inputs["source_ids"].shape, labels.shape
     (TensorShape([7, 9]), TensorShape([7, 7, 2]))

@@ -10,7 +10,9 @@ _SMOOTHING = 0.75  # exponent of the counts of contexts: rare ones count less
 _BLOCK = 2048  # documents that are counted at once
 
 
-def word_vectors(ids: tf.RaggedTensor, vocab_size: int, dim: int) -> np.ndarray:
+def piece_vectors(
+    ids: tf.RaggedTensor, vocab_size: int, dim: int
+) -> np.ndarray:
     """Learns vectors of words from documents, without their labels.
 
     Words with like neighbours get like vectors. An embedding that begins
@@ -31,7 +33,7 @@ def word_vectors(ids: tf.RaggedTensor, vocab_size: int, dim: int) -> np.ndarray:
 
     Example:
     >>> documents = tf.ragged.constant([[[4, 5, 6, 4, 5], [6, 7]], [[5, 4]]])
-    >>> word_vectors(documents, vocab_size=8, dim=2).shape
+    >>> piece_vectors(documents, vocab_size=8, dim=2).shape
     (8, 2)
 
     Reference:

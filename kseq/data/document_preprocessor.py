@@ -19,7 +19,7 @@ _IS_ABBREVIATED = r"(?s).*\b(Mr|Mrs|Ms|Dr|Prof|St|vs|[A-Z])\."
 _GOES_ON = r"(?s)[a-z0-9].*"
 
 
-class DocumentTokenizer:
+class DocumentPreprocessor:
     """Documents to ids of words in sentences, inside the graph.
 
     Sentences are those of `tensorflow_text.StateBasedSentenceBreaker`, which
@@ -40,7 +40,7 @@ class DocumentTokenizer:
 
     Example:
     >>> documents = Documents(["A rose is a rose. Is it?"] * 2, ["yes", "no"])
-    >>> tokenizer = DocumentTokenizer.train(documents, vocab_size=290)
+    >>> tokenizer = DocumentPreprocessor.train(documents, vocab_size=290)
     >>> ids = tokenizer.tokenize(["Is a rose. A rose?", ""])
     >>> ids.row_lengths().numpy().tolist()
     [2, 0]
@@ -72,7 +72,7 @@ class DocumentTokenizer:
     @classmethod
     def train(
         cls, documents: Documents, vocab_size: int, **kwargs
-    ) -> "DocumentTokenizer":
+    ) -> "DocumentPreprocessor":
         """Learns the vocabulary of some documents.
 
         Args:

@@ -3,7 +3,7 @@ import random
 import pytest
 import tensorflow as tf
 
-from kseq.data import DocumentTokenizer, Tokenizer
+from kseq.data import DocumentPreprocessor, Tokenizer
 from kseq.data.documents import Documents
 
 TEXT = "The cat sat on the mat. It cost $3.50 then! Dr. A. B. Roe, e.g., asked."
@@ -19,7 +19,7 @@ def sentences(pieces):
     """The sentences that a text is cut into, as strings."""
 
     def cut(text, **arguments):
-        tokenizer = DocumentTokenizer(pieces, **arguments)
+        tokenizer = DocumentPreprocessor(pieces, **arguments)
         ids = tokenizer.tokenize([text]).to_tensor()
         found, words = tokenizer.strings(ids)
         found, words = found[0].numpy().tolist(), words[0].numpy().tolist()
@@ -60,7 +60,7 @@ def test_ready_sentences_are_left_as_they_are(sentences):
 
 def test_a_long_sentence_goes_on_as_another(pieces, sentences):
     whole = pieces.tokenize([TEXT]).to_list()[0]
-    tokenizer = DocumentTokenizer(pieces, in_lines=True, max_words=7)
+    tokenizer = DocumentPreprocessor(pieces, in_lines=True, max_words=7)
     [parts] = tokenizer.tokenize([TEXT]).to_list()
 
     assert [piece for part in parts for piece in part] == whole
@@ -69,7 +69,7 @@ def test_a_long_sentence_goes_on_as_another(pieces, sentences):
 
 
 def test_a_long_document_is_cut_and_says_so(pieces):
-    tokenizer = DocumentTokenizer(pieces, max_sentences=2)
+    tokenizer = DocumentPreprocessor(pieces, max_sentences=2)
     ids, is_cut = tokenizer.tokenize_and_cut(
         ["One. Two. Three.", "One. Two.", ""]
     )
@@ -84,7 +84,7 @@ def test_a_text_alone_and_in_a_batch(pieces, seed):
         "".join(random.choices(letters, k=random.randrange(40)))
         for _ in range(40)
     ]
-    tokenizer = DocumentTokenizer(pieces, max_words=5, max_sentences=4)
+    tokenizer = DocumentPreprocessor(pieces, max_words=5, max_sentences=4)
     together = tokenizer.tokenize(texts).to_list()
     assert together == [
         tokenizer.tokenize([text]).to_list()[0] for text in texts
@@ -92,19 +92,19 @@ def test_a_text_alone_and_in_a_batch(pieces, seed):
 
 
 def test_invalid_bytes_are_replaced(pieces):
-    tokenizer = DocumentTokenizer(pieces)
+    tokenizer = DocumentPreprocessor(pieces)
     wrong = tokenizer.tokenize(tf.constant([b"a \xff b"]))
     assert wrong.to_list() == tokenizer.tokenize(["a \ufffd b"]).to_list()
 
 
 def test_no_documents(pieces):
-    ids = DocumentTokenizer(pieces).tokenize(tf.constant([], tf.string))
+    ids = DocumentPreprocessor(pieces).tokenize(tf.constant([], tf.string))
     assert ids.to_list() == []
 
 
 def test_training_takes_over_the_form_of_the_documents():
     documents = Documents(["a b\nc d"] * 3, list("xyx"), in_lines=True)
-    tokenizer = DocumentTokenizer.train(documents, 265, max_words=5)
+    tokenizer = DocumentPreprocessor.train(documents, 265, max_words=5)
     assert tokenizer.get_config() == {
         "in_lines": True,
         "max_sentences": 100,
@@ -115,4 +115,4 @@ def test_training_takes_over_the_form_of_the_documents():
 @pytest.mark.parametrize("name", ["max_sentences", "max_words"])
 def test_lengths_must_be_positive(pieces, name):
     with pytest.raises(ValueError, match=f"Received: {name}=0"):
-        DocumentTokenizer(pieces, **{name: 0})
+        DocumentPreprocessor(pieces, **{name: 0})
