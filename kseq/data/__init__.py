@@ -1,6 +1,5 @@
 from kseq.data.batches import (
     evaluation_batches,
-    shifted,
     training_batches,
 )
 from kseq.data.corpus import Corpus, read_corpus
@@ -12,6 +11,9 @@ from kseq.data.documents import Documents, read_documents
 from kseq.data.parallel_text import ParallelText, TextReport, count_overlap
 from kseq.data.piece_prediction_batches import piece_prediction_batches
 from kseq.data.piece_vectors import piece_vectors
+from kseq.data.source import Source
+from kseq.data.teacher_forcing import teacher_forcing
+from kseq.data.text_preprocessor import TextPreprocessor
 from kseq.data.tokenizer import Tokenizer
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "DocumentPreprocessor",
     "Documents",
     "ParallelText",
+    "Source",
+    "TextPreprocessor",
     "TextReport",
     "Tokenizer",
     "count_overlap",
@@ -31,6 +35,6 @@ __all__ = [
     "read_corpus",
     "read_document_corpus",
     "read_documents",
-    "shifted",
+    "teacher_forcing",
     "training_batches",
 ]

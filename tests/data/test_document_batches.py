@@ -26,7 +26,7 @@ def batches(documents, tokenizer):
     def make(documents=documents, classes=LABELS, **arguments):
         ids = tokenizer.tokenize_all(documents.texts)
         labels = documents.labels
-        arguments = {"batch_words": 600, "seed": 1, **arguments}
+        arguments = {"batch_pieces": 600, "seed": 1, **arguments}
         return document_batches(ids, labels, classes, **arguments)
 
     return make
@@ -68,7 +68,7 @@ def test_batches_hold_a_budget_of_words(batches):
 
 
 def test_a_document_over_the_budget_stands_alone(batches):
-    assert {len(b[1]) for b in some(batches(batch_words=1), 20)} == {1}
+    assert {len(b[1]) for b in some(batches(batch_pieces=1), 20)} == {1}
 
 
 def test_alike_documents_stand_together(batches):

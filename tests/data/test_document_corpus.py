@@ -130,7 +130,7 @@ def test_files_are_checked(write, tmp_path):
         read_document_corpus(good, tmp_path / "missing")
 
 
-def test_a12_validation_text_in_train_is_counted(write, caplog):
+def test_validation_text_in_train_is_counted(write, caplog):
     train = write("a.tsv", table([("x", "1"), ("x", "2"), ("y", "3")]))
     held_out = write(
         "b.tsv", table([("x", "1"), ("y", "2 "), ("y", "2"), ("x", "4")])
