@@ -12,7 +12,7 @@ _MOST_HELD_OUT = 1000
 
 
 class Corpus(NamedTuple):
-    """What a recipe trains on, and what it is judged by.
+    """What a recipe trains on, and what it is evaluated on.
 
     Each is a `tf.data.Dataset` of scalar strings (source, target).
     """
@@ -33,8 +33,8 @@ def read_corpus(train=(), validation=()):
     """Checks and reads a user's files, or makes the built-in dates.
 
     Without validation files every k-th pair is held out of training, at most
-    a thousand. Files give no test set of their own: `test` is `validation`,
-    and `kseq evaluate` judges a trained model on any other.
+    a thousand. With files, `test` is `validation`; `kseq evaluate` scores a
+    trained model on any other.
 
     Args:
         train: paths of source and target, or of one TSV, see `ParallelText`;

@@ -66,8 +66,8 @@ def _counts(ids, vocab_size):
             first.append(pieces[:-distance][same])
             second.append(pieces[distance:][same])
             weights.append(np.full(same.sum(), 1 / distance, "float32"))
-        places = np.concatenate(first), np.concatenate(second)
-        block = np.concatenate(weights), places
+        indices = np.concatenate(first), np.concatenate(second)
+        block = np.concatenate(weights), indices
         counts += scipy.sparse.coo_array(block, shape).tocsr()
     return counts + counts.T
 
@@ -82,5 +82,5 @@ def _positive_association(together):
     row, column = together.coords
     association = np.log(together.data / (of_pieces[row] * of_contexts[column]))
     kept = association > 0
-    places = row[kept], column[kept]
-    return scipy.sparse.csr_array((association[kept], places), together.shape)
+    indices = row[kept], column[kept]
+    return scipy.sparse.csr_array((association[kept], indices), together.shape)

@@ -18,10 +18,10 @@ from kseq.data.data_error import DataError
 from kseq.data.text_files import LONGEST_LINE
 
 _CONTROL_IDS = {"pad_id": PAD, "unk_id": UNK, "bos_id": START, "eos_id": END}
-_SAMPLED_LINES = 1_000_000  # of a larger text, that many train the tokenizer
+_SAMPLED_LINES = 1_000_000  # of a larger text, drawn to train the tokenizer
 
 # SentencePiece writes a space as U+2581. So that this character of the text
-# survives, it becomes a code point that Unicode keeps free of meaning.
+# survives, it becomes a code point to which Unicode never gives a meaning.
 _ENCODING_RULES = "2581\tFDD0\n"
 _DECODING_RULES = "FDD0\t2581\n"
 
@@ -126,7 +126,7 @@ class Tokenizer(tf.Module):
         return tf.concat([ids, ends], axis=1), truncated
 
     def detokenize(self, ids) -> tf.Tensor:
-        """(B, T) int -> (B,) string, of what stands before the first END."""
+        """(B, T) int -> (B,) string, of what precedes the first END."""
         ids = tf.cast(ids, tf.int32)
         ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0
         lengths = tf.math.count_nonzero(~ended, axis=1)
@@ -139,13 +139,13 @@ class Tokenizer(tf.Module):
         return self._sentencepiece().id_to_string(tf.cast(ids, tf.int32))
 
     def surfaces(self) -> list[bytes]:
-        """What each id adds to a text; nothing, for control tokens."""
+        """What each id adds to a text; nothing for control tokens."""
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         return [_surface(processor, i) for i in range(self.vocab_size)]
 
     def _sentencepiece(self):
-        # One that was kept would not live on in a graph, or eagerly, when
-        # `keras.utils.clear_session` has been called.
+        # Made for each use: `keras.utils.clear_session` deletes the resource of
+        # one that is kept.
         return tensorflow_text.SentencepieceTokenizer(
             self.model, name=self._name_in_graph
         )

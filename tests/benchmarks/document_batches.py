@@ -28,8 +28,8 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data import (
-    Documents,
     DocumentPreprocessor,
+    Documents,
     document_batches,
     read_documents,
 )

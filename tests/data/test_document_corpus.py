@@ -93,7 +93,7 @@ def test_labels_seen_only_in_validation_are_one_error(write):
 
     with pytest.raises(
         DataError,
-        match=r"b\.tsv has labels that .*a\.tsv has not: 'even', 'odd'",
+        match=r"b\.tsv has labels that .*a\.tsv does not have: 'even', 'odd'",
     ):
         read_document_corpus(train, held_out)
     assert read_document_corpus(
