@@ -1,16 +1,19 @@
-"""Pairs of strings to batches of ids: the one place that shifts targets."""
+"""Pairs of strings to batches of ids."""
 
 import logging
 
 import tensorflow as tf
 
-from kseq.control_tokens import END, PAD, START
+from kseq.control_tokens import PAD
 from kseq.data.data_error import DataError
 from kseq.data.split_over_devices import split_over_devices
-from kseq.data.tokenizer import LONGEST_LINE, Tokenizer
+from kseq.data.teacher_forcing import teacher_forcing
+from kseq.data.text_files import LONGEST_LINE
+from kseq.data.text_preprocessor import TextPreprocessor
+from kseq.data.tokenizer import Tokenizer
 
-_BLOCK = 64  # neighbours that are read, tokenized and shuffled as one
-_MIXED = 8192  # single pairs among which the blocks then dissolve
+_BLOCK = 64  # neighbours that are read, tokenized and shuffled together
+_MIXED = 8192  # single pairs, shuffled after the blocks
 _SAMPLE = 100  # blocks that show how many pairs are too long
 
 _DOUBLED_AT = [2**power for power in range(5, 31)]
@@ -21,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 def training_batches(
     pairs: tf.data.Dataset,
-    source_tokenizer: Tokenizer,
+    preprocessor: TextPreprocessor,
     target_tokenizer: Tokenizer,
     *,
     batch_tokens: int,
@@ -31,19 +34,19 @@ def training_batches(
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
-    Pairs of like lengths stand in one batch, padded on either side to a
-    multiple of 4, above 32 of 8, above 64 of 16, and so on. The iterator can
-    be saved in a `tf.train.Checkpoint`.
+    A batch holds pairs of similar lengths, padded on each side to a multiple
+    of 4, above 32 of 8, above 64 of 16, and so on. The iterator can be saved
+    in a `tf.train.Checkpoint`.
 
     Args:
         pairs: scalar strings (source, target).
-        source_tokenizer: makes `source_ids`.
+        preprocessor: makes `source_ids`, uncut.
         target_tokenizer: makes `target_ids` and labels.
         batch_tokens: the most tokens on either side of a batch, padding
             included, unless a single pair has more.
         max_length: pairs with more tokens on a side, END included, are left
             out, as are pairs with a blank side.
-        seed: of the shuffling, which is another one in every epoch.
+        seed: of the shuffling, which differs in every epoch.
         shuffle_buffer: pairs held in memory, and in checkpoints, to draw
             from; a smaller text is shuffled as a whole.
 
@@ -59,13 +62,14 @@ def training_batches(
     >>> tokenizer = Tokenizer.train(lines, 270, "bpe")
     >>> pairs = tf.data.Dataset.from_tensor_slices((lines, lines))
     >>> batches = training_batches(
-    ...     pairs, tokenizer, tokenizer, batch_tokens=64, max_length=32, seed=1
+    ...     pairs, TextPreprocessor(tokenizer), tokenizer,
+    ...     batch_tokens=64, max_length=32, seed=1,
     ... )
     >>> inputs, labels, weights = next(iter(batches))
     >>> inputs["target_ids"].shape == labels.shape
     True
     """
-    tokenize = _tokenization(source_tokenizer, target_tokenizer, max_length)
+    tokenize = _tokenization(preprocessor, target_tokenizer, max_length)
     blocks = pairs.batch(_BLOCK).map(_only_text)
     _check_lengths(blocks, tokenize, max_length)
     blocks = blocks.shuffle(1 + shuffle_buffer // _BLOCK, seed=seed)
@@ -75,17 +79,17 @@ def training_batches(
 
 def evaluation_batches(
     pairs: tf.data.Dataset,
-    source_tokenizer: Tokenizer,
+    preprocessor: TextPreprocessor,
     target_tokenizer: Tokenizer,
     *,
     batch_tokens: int = 4096,
 ) -> tf.data.Dataset:
-    """All pairs once, whatever their length, in batches of like lengths.
+    """All pairs once, whatever their length, in batches of similar lengths.
 
-    Arguments and batches are those of `training_batches`, but for the
+    Arguments and batches are those of `training_batches`, except for the
     padding: a batch is as long as its longest pair.
     """
-    tokenize = _tokenization(source_tokenizer, target_tokenizer)
+    tokenize = _tokenization(preprocessor, target_tokenizer)
     batches = _batched(_examples(pairs.batch(_BLOCK), tokenize), batch_tokens)
     # Counted, or Keras warns of an input that runs out.
     count = batches.reduce(
@@ -95,18 +99,18 @@ def evaluation_batches(
 
 
 def _only_text(source, target):
-    """Leaves out pairs with a blank side, or a line that is no sentence."""
+    """Leaves out pairs with a blank side, or a line that is too long."""
     sizes = tf.strings.length(tf.strings.strip([source, target]))  # (2, B)
     good = tf.reduce_all((sizes > 0) & (sizes <= LONGEST_LINE), axis=0)
     return source[good], target[good]
 
 
-def _tokenization(source_tokenizer, target_tokenizer, max_length=None):
+def _tokenization(preprocessor, target_tokenizer, max_length=None):
     """A function from blocks of strings to blocks of keys and ids."""
 
     def tokenize(source, target):
-        source = _ids(source, source_tokenizer)
-        target = _ids(target, target_tokenizer)
+        source = preprocessor.tokenize(source)
+        target, _ = target_tokenizer.tokenize_with_end(target)
         if max_length is not None:
             lengths = tf.maximum(source.row_lengths(), target.row_lengths())
             good = tf.where(lengths <= max_length)[:, 0]
@@ -142,11 +146,6 @@ def _count(blocks):
     return int(blocks.reduce(0, lambda count, block: count + tf.size(block[0])))
 
 
-def _ids(text, tokenizer):
-    ids = tokenizer.tokenize(text)
-    return tf.concat([ids, tf.fill([ids.nrows(), 1], END)], axis=1)
-
-
 def _batched(examples, batch_tokens, max_length=None):
     def rows(key):
         return tf.maximum(batch_tokens // tf.reduce_max(_lengths(key)), 1)
@@ -167,7 +166,7 @@ def _batched(examples, batch_tokens, max_length=None):
     batches = examples.group_by_window(
         lambda key, *_: key, batch, window_size_func=rows
     )
-    return split_over_devices(batches.map(shifted).prefetch(2))
+    return split_over_devices(batches.map(_teacher_forced).prefetch(2))
 
 
 def _keys(source, target):
@@ -190,10 +189,7 @@ def _padded(lengths):
     return (lengths + steps - 1) // steps * steps
 
 
-def shifted(source_ids, labels):
-    """Teacher forcing: (B, S) and (B, T), both with END, to a batch."""
-    starts = tf.fill([tf.shape(labels)[0], 1], START)
-    target_ids = tf.concat([starts, labels[:, :-1]], axis=1)
-    target_ids = tf.where(target_ids == END, PAD, target_ids)
-    inputs = {"source_ids": source_ids, "target_ids": target_ids}
+def _teacher_forced(source_ids, labels):
+    """Padded ids, both with END, to a batch."""
+    inputs = {"source_ids": source_ids, "target_ids": teacher_forcing(labels)}
     return inputs, labels, tf.cast(labels != PAD, tf.float32)

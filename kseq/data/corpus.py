@@ -4,15 +4,15 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from kseq.data.built_in.dates import SIZES, dates
 from kseq.data.data_error import DataError
-from kseq.data.dates import SIZES, dates
 from kseq.data.parallel_text import ParallelText, count_overlap
 
 _MOST_HELD_OUT = 1000
 
 
 class Corpus(NamedTuple):
-    """What a recipe trains on, and what it is judged by.
+    """What a recipe trains on, and what it is evaluated on.
 
     Each is a `tf.data.Dataset` of scalar strings (source, target).
     """
@@ -23,31 +23,18 @@ class Corpus(NamedTuple):
 
     def lines(self):
         """Sources and targets of the training pairs, bytes."""
-        for sources, targets in self._training_blocks():
-            yield from sources
-            yield from targets
-
-    def source_lines(self):
-        """The sources of the training pairs, bytes."""
-        for sources, _ in self._training_blocks():
-            yield from sources
-
-    def target_lines(self):
-        """The targets of the training pairs, bytes."""
-        for _, targets in self._training_blocks():
-            yield from targets
-
-    def _training_blocks(self):
         # One by one, pairs leave a data set a hundred times more slowly.
-        return self.train.batch(1024).as_numpy_iterator()
+        for sources, targets in self.train.batch(1024).as_numpy_iterator():
+            yield from sources
+            yield from targets
 
 
 def read_corpus(train=(), validation=()):
     """Checks and reads a user's files, or makes the built-in dates.
 
     Without validation files every k-th pair is held out of training, at most
-    a thousand. Files give no test set of their own: `test` is `validation`,
-    and `kseq evaluate` judges a trained model on any other.
+    a thousand. With files, `test` is `validation`; `kseq evaluate` scores a
+    trained model on any other.
 
     Args:
         train: paths of source and target, or of one TSV, see `ParallelText`;

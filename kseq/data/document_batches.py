@@ -17,26 +17,26 @@ def document_batches(
     labels: list[str],
     classes: tuple[str, ...],
     *,
-    batch_words: int,
+    batch_pieces: int,
     seed: int,
     balanced: bool = False,
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
-    Documents with like numbers of words and of sentences stand in one batch;
-    one without words stands in none. The iterator can be saved in a
-    `tf.train.Checkpoint`.
+    A batch holds documents with similar numbers of pieces and of sentences.
+    Documents without pieces are left out. All ids are in memory; the iterator
+    can be saved in a `tf.train.Checkpoint`.
 
     Args:
-        ids: (N, L, W) int32, ragged: the words of the documents, by
-            `DocumentTokenizer.tokenize_all`.
+        ids: (N, L, W) int32, ragged: the pieces of the documents, by
+            `DocumentPreprocessor.tokenize_all`.
         labels: those of the documents, N.
-        classes: all labels; the place of one is its class.
-        batch_words: the most words of a batch, unless a single document has
+        classes: all labels; the index of one is its class.
+        batch_pieces: the most pieces of a batch, unless a single document has
             more. Padding does not count.
-        seed: of the shuffling, which is another one in every epoch.
-        balanced: whether every label has the same weight in sum, so that rare
-            ones are learned too.
+        seed: of the shuffling, which differs in every epoch.
+        balanced: whether the weights of every label have the same sum, so
+            that rare ones are learned too.
 
     Returns:
         Data set of `({"source_ids"}, labels, sample_weight)`, int32
@@ -45,7 +45,7 @@ def document_batches(
     Example:
     >>> ids = tf.ragged.constant([[[4, 5, 6, 4], [5, 6]], [[5, 7], [8]]])
     >>> batches = document_batches(
-    ...     ids, ["yes", "no"], ("no", "yes"), batch_words=64, seed=1
+    ...     ids, ["yes", "no"], ("no", "yes"), batch_pieces=64, seed=1
     ... )
     >>> inputs, labels, weights = next(iter(batches))
     >>> inputs["source_ids"].shape
@@ -53,17 +53,17 @@ def document_batches(
     """
     numbers = tf.constant([classes.index(label) for label in labels])
     weights = tf.constant(_weights(labels, balanced), tf.float32)
-    keys, rows = _buckets(ids, batch_words)
+    keys, rows = _buckets(ids, batch_pieces)
 
     def batch(chosen):
         source_ids = tf.gather(ids, chosen).to_tensor(PAD)
         inputs = {"source_ids": source_ids}
         return inputs, tf.gather(numbers, chosen), tf.gather(weights, chosen)
 
-    has_words = tf.where(ids.row_lengths() > 0)[:, 0]
+    has_pieces = tf.where(ids.row_lengths() > 0)[:, 0]
     batches = (
-        tf.data.Dataset.from_tensor_slices(has_words)
-        .shuffle(len(has_words), seed=seed)
+        tf.data.Dataset.from_tensor_slices(has_pieces)
+        .shuffle(len(has_pieces), seed=seed)
         .repeat()
         .group_by_window(
             lambda number: keys[number],
@@ -83,23 +83,23 @@ def _weights(labels, balanced) -> list[float]:
     return [len(labels) / (len(counts) * counts[label]) for label in labels]
 
 
-def _buckets(ids, batch_words):
-    """A bucket for each document, and for each the documents of a batch.
+def _buckets(ids, batch_pieces):
+    """The bucket of each document, and of each bucket the size of a batch.
 
-    Documents in the order of their words are cut where they become longer by
-    a ratio, and each of these parts again in the order of its sentences. A
-    bucket fills some batches in every epoch, or a rare document would meet
-    nobody but itself.
+    Documents, sorted by their number of pieces, are split where they become
+    longer by a ratio; each part, sorted by the number of sentences, is split
+    again. A bucket fills some batches in every epoch, otherwise a document of
+    a rare size would always be in a batch with the same others.
     """
     sentences = ids.row_lengths().numpy()
-    words = tf.reduce_sum(ids.row_lengths(axis=2), axis=1).numpy()
-    order = np.argsort(words, kind="stable")
-    ordered = words[order]
-    # How many documents as long as each fit into a batch.
-    fit = np.maximum(batch_words // np.maximum(words, 1), 1)
+    pieces = tf.reduce_sum(ids.row_lengths(axis=2), axis=1).numpy()
+    order = np.argsort(pieces, kind="stable")
+    ordered = pieces[order]
+    # How many documents of the same length fit into a batch.
+    fit = np.maximum(batch_pieces // np.maximum(pieces, 1), 1)
     # How many a bucket needs, by its longest.
     needed = _BATCHES * fit[order]
-    keys, rows = np.zeros(len(words), np.int64), []
+    keys, rows = np.zeros(len(pieces), np.int64), []
     start = 0
     while start < len(order):
         longest = max(ordered[start], 1) * _RATIO

@@ -6,9 +6,9 @@ import random
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
+from kseq.data.built_in.dispatch_reports import SIZES, dispatch_reports
 from kseq.data.data_error import DataError
 from kseq.data.documents import Documents, read_documents
-from kseq.data.planted import SIZES, planted
 
 _MOST_HELD_OUT = 2_500
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class DocumentCorpus(NamedTuple):
-    """What a classifier trains on, and what it is judged by.
+    """What a classifier trains on and is evaluated on, all in memory.
 
     Args:
         train: Documents.
@@ -40,16 +40,15 @@ def read_document_corpus(
 ) -> DocumentCorpus:
     r"""Reads and checks a user's documents, or makes the built-in reports.
 
-    Without a validation file a tenth of each label's documents, drawn by
-    `seed`, is held out of training, or less of each if that is over 2,500 in
-    all. A label with two different texts keeps one in training and has one
-    held out. Documents of the same text stay together, and in training if
-    their labels differ. Files give no test set of their own: `test` is
-    `validation`.
+    All documents are held in memory. Without a validation file a tenth of
+    each label's documents, drawn by `seed`, is held out of training, or less
+    if that is more than 2,500 in all. Of a label with two different texts,
+    one is held out. Documents with the same text stay together, and in
+    training if their labels differ. With files, `test` is `validation`.
 
     Args:
         train: path of the documents, see `read_documents`; none for the
-            built-in ones, see `planted`.
+            built-in ones, see `dispatch_reports`.
         validation: the same, or none.
         columns: keys or columns of the label and of the text, in both files.
         seed: of the documents held out.
@@ -73,7 +72,7 @@ def read_document_corpus(
     if validation and not train:
         raise DataError("validation needs train.")
     if not train:
-        splits = {split: planted(split) for split in SIZES}
+        splits = {split: dispatch_reports(split) for split in SIZES}
         return DocumentCorpus(**splits, labels=_labels(splits["train"]))
 
     documents = read_documents(train, columns)
@@ -95,7 +94,7 @@ def read_document_corpus(
     if overlap:
         _log.warning(
             f"{overlap} of {len(held_out.texts)} documents of {validation} "
-            f"also stand in {train}: scores on it will be too good."
+            f"are also in {train}: scores on it will be too good."
         )
     return DocumentCorpus(documents, held_out, held_out, labels)
 
@@ -109,12 +108,12 @@ def _labels(documents) -> tuple[str, ...]:
 
 
 def _key(text) -> str:
-    """What texts have in common that count as the same."""
+    """The same for texts that count as the same."""
     return text.strip()
 
 
 def _places(documents) -> dict[str, list[int]]:
-    """Where each text stands, in the order of the documents."""
+    """The positions of each text, in the order of the documents."""
     places = defaultdict(list)
     for place, text in enumerate(documents.texts):
         places[_key(text)].append(place)
@@ -141,8 +140,8 @@ def _warn_of_single_labels(train, documents):
     if single:
         names = ", ".join(map(repr, single[:5])) + ", ..." * (len(single) > 5)
         _log.warning(
-            f"{train}: labels of one document only: {names}. If that is a "
-            "column's name, columns must name both."
+            f"{train}: labels of one document only: {names}. If that is the "
+            "name of a column, set columns."
         )
 
 
@@ -150,14 +149,14 @@ def _check_agreement(train, documents, validation, held_out):
     if held_out.in_lines != documents.in_lines:
         forms = {False: "texts", True: "sentences"}
         raise DataError(
-            "train and validation must be alike: "
+            "train and validation must have the same form: "
             f"{train} has {forms[documents.in_lines]}, "
             f"{validation} has {forms[held_out.in_lines]}."
         )
     unknown = sorted(set(held_out.labels) - set(documents.labels))
     if unknown:
         raise DataError(
-            f"{validation} has labels that {train} has not: "
+            f"{validation} has labels that {train} does not have: "
             f"{', '.join(map(repr, unknown))}"
         )
 
@@ -176,12 +175,12 @@ def _split(train, documents, places, seed) -> tuple[Documents, Documents]:
 def _held_out(documents, places, seed) -> set[int]:
     """Numbers of the documents that validation gets."""
     groups = defaultdict(list)  # label -> numbers of the same text
-    stays = set()  # labels that training has, whatever is held out
+    stays = set()  # labels that training keeps in any case
     for group in places.values():
         names = {documents.labels[number] for number in group}
         if len(names) == 1:
             groups[names.pop()].append(group)
-        else:  # a text of two labels judges nothing
+        else:  # a text with two labels cannot be evaluated
             stays |= names
 
     tenths = {
@@ -193,7 +192,7 @@ def _held_out(documents, places, seed) -> set[int]:
     held_out = []
     for label in sorted(groups):
         draw.shuffle(groups[label])
-        groups[label].sort(key=len)  # what would be too much comes last
+        groups[label].sort(key=len)  # large groups last
         candidates = groups[label] if label in stays else groups[label][:-1]
         most = tenths[label] * _MOST_HELD_OUT // total
         held_out += _first(candidates, most)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kseq.data.data_error import DataError
 from kseq.data.text_files import Line, read_lines
 
-LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are no documents
+LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
 
 _SENTENCES = "sentences"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -25,7 +25,7 @@ class Documents(NamedTuple):
 
     Args:
         texts: one string a document.
-        labels: as many.
+        labels: the same number.
         in_lines: whether each line of a text is a ready sentence.
         evidence: of the built-in corpus alone, for each document the index
             of the sentence that decides, and the word in it that does.
@@ -54,12 +54,13 @@ def read_documents(
     table, plain or .gz: a first line names its columns, or there are two,
     label, TAB, text. Quotes are text.
 
-    Blank documents and those over a million bytes are left out, and invalid
-    UTF-8 becomes U+FFFD; both are counted and logged.
+    All documents are held in memory. Blank ones and those over a million
+    bytes are left out, and invalid UTF-8 becomes U+FFFD; both are counted and
+    logged.
 
     Args:
-        path: a file, or a pattern that names several, read in the order of
-            their names.
+        path: a file, or a pattern that matches several, read in the order
+            of their names.
         columns: the keys or columns of the label and of the text. A label
             is a string, an integer, or true or false; white space around it
             is left out.
@@ -195,7 +196,7 @@ def _json_row(line, content, label, text) -> _Row:
     if not isinstance(name, str | int):
         raise _broken(line, f"a string at {label!r}", found=_beginning(name))
     if not isinstance(name, str):
-        name = json.dumps(name)  # as it stands in the file
+        name = json.dumps(name)  # as it is in the file
 
     in_lines = key == _SENTENCES
     if in_lines and not _are_strings(value):

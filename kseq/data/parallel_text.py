@@ -11,8 +11,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.data.data_error import DataError
-from kseq.data.text_files import Line, line_dataset, read_lines
-from kseq.data.tokenizer import LONGEST_LINE
+from kseq.data.text_files import (
+    LONGEST_LINE,
+    Line,
+    line_dataset,
+    read_lines,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -51,24 +55,18 @@ class ParallelText:
     def __str__(self):
         return " and ".join(str(path) for path in self._paths())
 
-    def check(self, refuse_invalid: bool = False) -> TextReport:
+    def check(self) -> TextReport:
         """Reads everything once and counts what training will leave out.
-
-        Args:
-            refuse_invalid: whether invalid UTF-8 is an error; else it is
-                replaced and logged.
 
         Raises:
             DataError: a file cannot be read, the sides differ in length, a
-                line has not two columns, or no pair is left to train on.
+                line does not have two columns, or no pair is left to train
+                on.
         """
         counts = Counter()
         for pair in self._pairs_of_lines():
-            invalid = [line for line in pair if not _is_utf8(line.text)]
-            if invalid and refuse_invalid:
-                raise DataError(f"{invalid[0]}: not valid UTF-8.")
             counts["pairs"] += 1
-            counts["invalid"] += bool(invalid)
+            counts["invalid"] += not all(_is_utf8(line.text) for line in pair)
             sizes = [len(line.text.strip()) for line in pair]
             if min(sizes) == 0:
                 counts["blank"] += 1
@@ -79,12 +77,6 @@ class ParallelText:
         if report.blank + report.too_long == report.pairs:
             raise DataError(f"{self}: there is no pair to train on.")
         return report
-
-    def lines(self) -> Iterator[bytes]:
-        """Source and target in turn, to train one tokenizer on both."""
-        for source, target in self._pairs_of_lines():
-            yield source.text
-            yield target.text
 
     def source_lines(self) -> Iterator[bytes]:
         """The source alone."""
@@ -120,7 +112,8 @@ class ParallelText:
                 yield pair
         if counts[0] != counts[1]:
             raise DataError(
-                f"Source and target must have as many lines: {self.source} "
+                "Source and target must have the same number of lines: "
+                f"{self.source} "
                 f"has {counts[0]}, {self.target} has {counts[1]}."
             )
 
@@ -139,9 +132,9 @@ class ParallelText:
 
 
 def count_overlap(train: ParallelText, held_out: ParallelText) -> int:
-    """Counts, and warns of, held-out sources that also stand in `train`.
+    """Counts, and warns of, held-out sources that are also in `train`.
 
-    In memory is one number for each line of `held_out`.
+    Holds one number in memory for each line of `held_out`.
     """
     held = Counter(hash(line.strip()) for line in held_out.source_lines())
     lines = (hash(line.strip()) for line in train.source_lines())
@@ -149,7 +142,7 @@ def count_overlap(train: ParallelText, held_out: ParallelText) -> int:
     overlap = sum(held[line] for line in seen)
     if overlap:
         _log.warning(
-            f"{overlap} of {held.total()} sources of {held_out} also stand in "
+            f"{overlap} of {held.total()} sources of {held_out} are also in "
             f"{train}: scores on it will be too good."
         )
     return overlap

@@ -4,10 +4,10 @@ import tensorflow as tf
 
 
 def split_over_devices(batches: tf.data.Dataset) -> tf.data.Dataset:
-    """Says that every device, of any machine, computes a part of each batch.
+    """Makes every device, of any machine, compute a part of each batch.
 
-    TensorFlow would rather give each machine other files to read, and then
-    the batches would depend on their number.
+    By default TensorFlow gives each machine different files to read, so that
+    the batches depend on the number of machines.
 
     Args:
         batches: a data set that is the same on all machines.

@@ -15,11 +15,12 @@ import tensorflow as tf
 
 from kseq.data.data_error import DataError
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LONGEST_LINE = 65_536  # bytes; a longer line is not a sentence
 
 
 class Line(NamedTuple):
-    """A line and where it stands."""
+    """A line and its position."""
 
     text: bytes
     path: str
@@ -65,7 +66,7 @@ def _read_file(path) -> Iterator[Line]:
         with (gzip.open if _is_compressed(path) else open)(path, "rb") as file:
             for number, text in enumerate(file, start=1):
                 if number == 1:
-                    text = text.removeprefix(_BYTE_ORDER_MARK)
+                    text = text.removeprefix(BYTE_ORDER_MARK)
                 yield Line(text.removesuffix(b"\n"), path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError(f"{path} is not a whole .gz file.") from None
@@ -76,6 +77,6 @@ def _read_file(path) -> Iterator[Line]:
 def _file_dataset(path, compression):
     lines = tf.data.TextLineDataset(path, compression_type=compression)
     first = lines.take(1).map(
-        lambda line: tf.strings.regex_replace(line, "^\ufeff", "")
+        lambda line: tf.strings.regex_replace(line, b"^" + BYTE_ORDER_MARK, b"")
     )
     return first.concatenate(lines.skip(1))

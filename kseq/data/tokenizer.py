@@ -1,5 +1,6 @@
 """Text to ids and back, the same in training and in a served graph."""
 
+import hashlib
 import io
 import os
 import re
@@ -14,13 +15,13 @@ from sentencepiece import sentencepiece_model_pb2
 
 from kseq.control_tokens import END, PAD, START, UNK
 from kseq.data.data_error import DataError
+from kseq.data.text_files import LONGEST_LINE
 
-LONGEST_LINE = 65_536  # bytes; longer ones are no sentences
 _CONTROL_IDS = {"pad_id": PAD, "unk_id": UNK, "bos_id": START, "eos_id": END}
-_SAMPLED_LINES = 1_000_000  # of a larger text, that many train the tokenizer
+_SAMPLED_LINES = 1_000_000  # of a larger text, drawn to train the tokenizer
 
 # SentencePiece writes a space as U+2581. So that this character of the text
-# survives, it becomes a code point that Unicode keeps free of meaning.
+# survives, it becomes a code point to which Unicode never gives a meaning.
 _ENCODING_RULES = "2581\tFDD0\n"
 _DECODING_RULES = "FDD0\t2581\n"
 
@@ -57,6 +58,9 @@ class Tokenizer(tf.Module):
         super().__init__(name="tokenizer")
         self.model = model
         self.vocab_size = _checked_vocab_size(model)
+        # When a graph is loaded, operations of one name share one resource,
+        # whatever their models are: the name must say which it is.
+        self._name_in_graph = f"model_{hashlib.sha256(model).hexdigest()[:16]}"
 
     @classmethod
     def train(
@@ -75,7 +79,7 @@ class Tokenizer(tf.Module):
             model_type: "bpe", "unigram", "char" or "word".
 
         Raises:
-            DataError: the text cannot carry a vocabulary of that size.
+            DataError: the text supports fewer pieces, or needs more.
         """
         if model_type not in ("bpe", "unigram", "char", "word"):
             raise ValueError(
@@ -86,22 +90,13 @@ class Tokenizer(tf.Module):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Tokenizer":
-        """Reads what `save` wrote."""
+        """Reads a file with the bytes of a `model`."""
         try:
             return cls(Path(path).read_bytes())
         except OSError as error:
             raise DataError(f"Cannot read {path}: {error.strerror}.") from None
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Writes the model to a file, whole or not at all."""
-        unfinished = Path(f"{path}.unfinished")
-        with open(unfinished, "wb") as file:
-            file.write(self.model)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
 
     def tokenize(self, text) -> tf.RaggedTensor:
         """(B,) string -> (B, T) int32, ragged, without START and END."""
@@ -110,8 +105,28 @@ class Tokenizer(tf.Module):
         text = tf.strings.regex_replace(text, "\r", "")
         return self._sentencepiece().tokenize(tf.strings.strip(text))
 
+    def tokenize_with_end(
+        self, text, max_length: int | None = None
+    ) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Appends END: the ids of a source, or the labels of a target.
+
+        Args:
+            text: (B,) string.
+            max_length: most ids of a row, END included; the rest of the text
+                is cut.
+
+        Returns:
+            (B, T) int32, ragged, each row with END last, and whether it was
+            cut, (B,) bool.
+        """
+        whole = self.tokenize(text)
+        ids = whole if max_length is None else whole[:, : max_length - 1]
+        ends = tf.fill([ids.nrows(), 1], END)
+        truncated = whole.row_lengths() > ids.row_lengths()
+        return tf.concat([ids, ends], axis=1), truncated
+
     def detokenize(self, ids) -> tf.Tensor:
-        """(B, T) int -> (B,) string, of what stands before the first END."""
+        """(B, T) int -> (B,) string, of what precedes the first END."""
         ids = tf.cast(ids, tf.int32)
         ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0
         lengths = tf.math.count_nonzero(~ended, axis=1)
@@ -124,22 +139,16 @@ class Tokenizer(tf.Module):
         return self._sentencepiece().id_to_string(tf.cast(ids, tf.int32))
 
     def surfaces(self) -> list[bytes]:
-        """What each id adds to a text; nothing, for control tokens."""
+        """What each id adds to a text; nothing for control tokens."""
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         return [_surface(processor, i) for i in range(self.vocab_size)]
 
     def _sentencepiece(self):
-        # One that was kept would not live on in a graph, or eagerly, when
-        # `keras.utils.clear_session` has been called.
-        return tensorflow_text.SentencepieceTokenizer(self.model)
-
-    def check_vocab_size(self, vocab_size: int) -> None:
-        """Raises DataError unless a model has this tokenizer's vocabulary."""
-        if vocab_size != self.vocab_size:
-            raise DataError(
-                f"The tokenizer makes ids below {self.vocab_size}; the model "
-                f"must have the same vocabulary. Received: {vocab_size=}"
-            )
+        # Made for each use: `keras.utils.clear_session` deletes the resource of
+        # one that is kept.
+        return tensorflow_text.SentencepieceTokenizer(
+            self.model, name=self._name_in_graph
+        )
 
 
 def _train(lines, vocab_size, model_type) -> bytes:
@@ -206,13 +215,13 @@ def _explained(error, text, vocab_size) -> Exception:
         return DataError("There is no text to train a tokenizer on.")
     if most := re.search(r"value <= (\d+)", str(error)):
         return DataError(
-            f"The text carries a vocabulary of at most {most[1]} pieces. "
+            f"The text supports at most {most[1]} pieces; lower vocab_size. "
             f"Received: {vocab_size=}"
         )
     if least := re.search(r"\d+ vs (\d+)", str(error)):
         return DataError(
-            f"The characters of the text need a vocabulary of at least "
-            f"{least[1]} pieces. Received: {vocab_size=}"
+            f"The characters of the text need at least {least[1]} pieces; "
+            f"raise vocab_size. Received: {vocab_size=}"
         )
     return error
 

@@ -28,8 +28,8 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data import (
+    DocumentPreprocessor,
     Documents,
-    DocumentTokenizer,
     document_batches,
     read_documents,
 )
@@ -119,7 +119,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("documents", nargs="?")
     parser.add_argument("--columns", nargs=2, default=("label", "text"))
-    parser.add_argument("--batch-words", type=int, default=16_384)
+    parser.add_argument("--batch-pieces", type=int, default=16_384)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
@@ -133,10 +133,12 @@ def main():
             labels=[documents.labels[i] for i in chosen],
         )
     classes = tuple(sorted(set(documents.labels)))
-    tokenizer = DocumentTokenizer.train(documents, VOCAB)
-    ids = tokenizer.tokenize_all(documents.texts)
+    preprocessor = DocumentPreprocessor.train(documents, VOCAB)
+    ids = preprocessor.tokenize_all(documents.texts)
     corpus = ids, documents.labels, classes
-    buckets = document_batches(*corpus, batch_words=options.batch_words, seed=1)
+    buckets = document_batches(
+        *corpus, batch_pieces=options.batch_pieces, seed=1
+    )
     bucketed = list(buckets.take(options.steps))
     rows = sum(len(batch[1]) for batch in bucketed) // options.steps
     grid = list(one_grid(*corpus, rows).take(options.steps))

@@ -19,7 +19,12 @@ from pathlib import Path
 import tensorflow as tf
 from training_step import VOCAB, build, text
 
-from kseq.data import ParallelText, Tokenizer, training_batches
+from kseq.data import (
+    ParallelText,
+    TextPreprocessor,
+    Tokenizer,
+    training_batches,
+)
 
 
 def consume(batches, steps, use):
@@ -45,11 +50,12 @@ def main():
             pairs = ParallelText(*options.files)
         else:
             pairs = text(Path(folder))
-        tokenizer = Tokenizer.train(pairs.lines(), VOCAB)
+        lines = itertools.chain(pairs.source_lines(), pairs.target_lines())
+        tokenizer = Tokenizer.train(lines, VOCAB)
         batches = iter(
             training_batches(
                 pairs.pairs(),
-                tokenizer,
+                TextPreprocessor(tokenizer),
                 tokenizer,
                 batch_tokens=4096,
                 max_length=100,

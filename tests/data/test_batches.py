@@ -13,6 +13,7 @@ from kseq.control_tokens import END, PAD, START
 from kseq.data import (
     DataError,
     ParallelText,
+    TextPreprocessor,
     Tokenizer,
     evaluation_batches,
     training_batches,
@@ -33,14 +34,17 @@ def numbered(count):
 def training(tokenizer, sources, targets=None, **kwargs):
     kwargs = {"batch_tokens": 256, "max_length": 64, "seed": 1, **kwargs}
     return training_batches(
-        dataset(sources, targets), tokenizer, tokenizer, **kwargs
+        dataset(sources, targets),
+        TextPreprocessor(tokenizer),
+        tokenizer,
+        **kwargs,
     )
 
 
 def evaluation(tokenizer, sources, targets=None, batch_tokens=256):
     return evaluation_batches(
         dataset(sources, targets),
-        tokenizer,
+        TextPreprocessor(tokenizer),
         tokenizer,
         batch_tokens=batch_tokens,
     )
@@ -141,7 +145,7 @@ def test_neighbours_in_the_file_part(tokenizer):
     assert np.median(gaps) > 200
 
 
-def test_a6_a7_training_drops_and_evaluation_keeps(tokenizer):
+def test_training_drops_and_evaluation_keeps(tokenizer):
     sources = ["good", " ", "x", "", "ab " * 60, "fine"]
     targets = ["gut", "leer", "\r\n", "", "lang", "fein"]
 
@@ -154,7 +158,7 @@ def test_a6_a7_training_drops_and_evaluation_keeps(tokenizer):
     )
 
 
-def test_a7_a_line_of_two_megabytes_is_dropped(tokenizer):
+def test_a_line_of_two_megabytes_is_dropped(tokenizer):
     texts = ["good", "lang " * 400_000]
 
     batches = training(tokenizer, texts, max_length=2**20)
@@ -171,14 +175,16 @@ def test_long_pairs_are_counted(tokenizer, caplog):
 
 
 @pytest.mark.parametrize("texts", [[""], [" ", "ab " * 40]])
-def test_a9_nothing_to_train_on_is_an_error(tokenizer, texts):
+def test_nothing_to_train_on_is_an_error(tokenizer, texts):
     with pytest.raises(DataError, match=r"no pair to train on.*max_length=20"):
         training(tokenizer, texts, max_length=20)
 
 
-def test_ids_are_the_same_in_batches_and_alone(tokenizer):
+def test_ids_are_the_same_in_batches_served_and_alone(tokenizer):
     texts = numbered(120)
     expected = {(*ids, END) for ids in tokenizer.tokenize(texts).to_list()}
+    served = TextPreprocessor(tokenizer)(texts).inputs["source_ids"].numpy()
+    assert {tuple(ids[ids != PAD].tolist()) for ids in served} == expected
 
     for batches in (
         evaluation(tokenizer, texts),
@@ -227,7 +233,9 @@ def test_a_restored_iterator_goes_on_where_it_was(tokenizer, tmp_path):
 MEMORY = """
 import resource, sys
 import tensorflow as tf
-from kseq.data import ParallelText, Tokenizer, training_batches
+from kseq.data import (
+    ParallelText, TextPreprocessor, Tokenizer, training_batches
+)
 
 source, model, lines = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with open(source, "w") as file:
@@ -237,7 +245,7 @@ text = ParallelText(source, source)
 assert text.check().pairs == lines
 tokenizer = Tokenizer.load(model)
 batches = training_batches(
-    text.pairs(), tokenizer, tokenizer,
+    text.pairs(), TextPreprocessor(tokenizer), tokenizer,
     batch_tokens=4096, max_length=128, seed=1, shuffle_buffer=1000,
 )
 rows = 0
@@ -251,7 +259,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_text(tokenizer, tmp_path):
-    tokenizer.save(tmp_path / "tokenizer.model")
+    (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
 
     def peak_megabytes(lines):
         arguments = tmp_path / "text", tmp_path / "tokenizer.model", str(lines)
@@ -275,10 +283,11 @@ def test_memory_does_not_grow_with_the_text(tokenizer, tmp_path):
 )
 def test_little_of_multi30k_is_padding():
     text = ParallelText(MULTI30K / "train.de", MULTI30K / "train.en")
-    tokenizer = Tokenizer.train(text.lines(), 8000)
+    lines = itertools.chain(text.source_lines(), text.target_lines())
+    tokenizer = Tokenizer.train(lines, 8000)
     batches = training_batches(
         text.pairs(),
-        tokenizer,
+        TextPreprocessor(tokenizer),
         tokenizer,
         batch_tokens=4096,
         max_length=100,

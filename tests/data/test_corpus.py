@@ -24,9 +24,7 @@ def test_lines_are_those_of_the_training_pairs(write):
         validation=[write("v.tsv", b"gut\tgood\n")],
     )
 
-    assert list(corpus.source_lines()) == [b"ja", b"nein"]
-    assert list(corpus.target_lines()) == [b"yes", b"no"]
-    assert sorted(corpus.lines()) == [b"ja", b"nein", b"no", b"yes"]
+    assert list(corpus.lines()) == [b"ja", b"nein", b"yes", b"no"]
     assert strings(corpus.validation) == [(b"gut", b"good")]
 
 
@@ -41,9 +39,9 @@ def test_validation_text_in_train_is_warned_of(write, caplog):
 def test_files_are_checked(write):
     one, two = write("one", b"1\n"), write("two", b"1\n2\n")
 
-    with pytest.raises(DataError, match="as many lines"):
+    with pytest.raises(DataError, match="same number of lines"):
         read_corpus([one, two])
-    with pytest.raises(DataError, match="as many lines"):
+    with pytest.raises(DataError, match="same number of lines"):
         read_corpus([one, one], [one, two])
     with pytest.raises(DataError, match="train takes a source and a target"):
         read_corpus([one, one, one])

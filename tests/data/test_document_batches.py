@@ -5,20 +5,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import DocumentTokenizer, document_batches
-from kseq.data.planted import planted
+from kseq.data import DocumentPreprocessor, document_batches
+from kseq.data.built_in.dispatch_reports import dispatch_reports
 
 LABELS = ("ambulance", "fire", "flood", "police")
 
 
 @pytest.fixture(scope="module")
 def documents():
-    return planted("train", size=300)
+    return dispatch_reports("train", size=300)
 
 
 @pytest.fixture(scope="module")
 def tokenizer(documents):
-    return DocumentTokenizer.train(documents, 600)
+    return DocumentPreprocessor.train(documents, 600)
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def batches(documents, tokenizer):
     def make(documents=documents, classes=LABELS, **arguments):
         ids = tokenizer.tokenize_all(documents.texts)
         labels = documents.labels
-        arguments = {"batch_words": 600, "seed": 1, **arguments}
+        arguments = {"batch_pieces": 600, "seed": 1, **arguments}
         return document_batches(ids, labels, classes, **arguments)
 
     return make
@@ -68,7 +68,7 @@ def test_batches_hold_a_budget_of_words(batches):
 
 
 def test_a_document_over_the_budget_stands_alone(batches):
-    assert {len(b[1]) for b in some(batches(batch_words=1), 20)} == {1}
+    assert {len(b[1]) for b in some(batches(batch_pieces=1), 20)} == {1}
 
 
 def test_alike_documents_stand_together(batches):

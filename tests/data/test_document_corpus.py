@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
+from kseq.data.built_in.dispatch_reports import dispatch_reports
 from kseq.data.data_error import DataError
 from kseq.data.document_corpus import read_document_corpus
-from kseq.data.planted import planted
 
 
 def table(pairs):
@@ -32,9 +32,9 @@ def pairs_of(documents):
 def test_without_files_it_is_the_planted_reports():
     corpus = read_document_corpus()
 
-    assert corpus.train == planted("train")
-    assert corpus.validation == planted("validation")
-    assert corpus.test == planted("test")
+    assert corpus.train == dispatch_reports("train")
+    assert corpus.validation == dispatch_reports("validation")
+    assert corpus.test == dispatch_reports("test")
     assert corpus.labels == ("ambulance", "fire", "flood", "police")
 
 
@@ -93,7 +93,7 @@ def test_labels_seen_only_in_validation_are_one_error(write):
 
     with pytest.raises(
         DataError,
-        match=r"b\.tsv has labels that .*a\.tsv has not: 'even', 'odd'",
+        match=r"b\.tsv has labels that .*a\.tsv does not have: 'even', 'odd'",
     ):
         read_document_corpus(train, held_out)
     assert read_document_corpus(
@@ -130,7 +130,7 @@ def test_files_are_checked(write, tmp_path):
         read_document_corpus(good, tmp_path / "missing")
 
 
-def test_a12_validation_text_in_train_is_counted(write, caplog):
+def test_validation_text_in_train_is_counted(write, caplog):
     train = write("a.tsv", table([("x", "1"), ("x", "2"), ("y", "3")]))
     held_out = write(
         "b.tsv", table([("x", "1"), ("y", "2 "), ("y", "2"), ("x", "4")])

@@ -94,7 +94,7 @@ def test_keys_can_have_other_names(write):
     )
 
 
-def test_a2_a_truncated_gz_is_named(write):
+def test_a_truncated_gz_is_named(write):
     lines = b"".join(b"pos\tnumber %d\n" % number for number in range(10_000))
     whole = gzip.compress(lines)
 
@@ -111,7 +111,7 @@ def test_gz_and_plain_files_have_the_same_documents(write):
     assert read_documents(write("a.jsonl.gz", gzip.compress(content))) == plain
 
 
-def test_a3_invalid_utf8_is_counted_and_logged_once(write, caplog):
+def test_invalid_utf8_is_counted_and_logged_once(write, caplog):
     path = write("a.tsv", b"pos\tgut\nneg\tschl\xffcht\nneg\tschl\xfecht\n")
 
     documents = read_documents(path)
@@ -120,7 +120,7 @@ def test_a3_invalid_utf8_is_counted_and_logged_once(write, caplog):
     assert caplog.text.count("2 lines are not valid UTF-8") == 1
 
 
-def test_a3_halves_of_characters_in_json_are_replaced(write):
+def test_halves_of_characters_in_json_are_replaced(write):
     path = write(
         "a.jsonl", rb'{"label": "\ud800", "text": "\udc00 \ud83d\ude00"}'
     )
@@ -128,7 +128,7 @@ def test_a3_halves_of_characters_in_json_are_replaced(write):
     assert read_documents(path) == Documents(["\ufffd \U0001f600"], ["\ufffd"])
 
 
-def test_a4_one_document_a_newline(write):
+def test_one_document_a_newline(write):
     texts = [
         "one",
         "t\u2028w\u0085o",
@@ -146,7 +146,7 @@ def test_a4_one_document_a_newline(write):
     assert read_documents(crlf) == read_documents(lf)
 
 
-def test_a4_a_byte_order_mark_and_crlf_before_columns_and_json(write):
+def test_a_byte_order_mark_and_crlf_before_columns_and_json(write):
     table = b"\xef\xbb\xbflabel\tid\ttext\r\npos\t1\tgood\r\n"
     record = as_json({"label": "pos", "text": "good"})
 
@@ -166,7 +166,7 @@ TEXTS = [
 ]
 
 
-def test_a5_text_comes_through_unchanged(write, caplog):
+def test_text_comes_through_unchanged(write, caplog):
     caplog.set_level(logging.WARNING)
     table = write("a.tsv", "\n".join(f"x\t{text}" for text in TEXTS).encode())
     texts = [{"label": "x", "text": text} for text in TEXTS]
@@ -186,7 +186,7 @@ def test_labels_lose_the_space_around_them(write):
     assert read_documents(path).labels == ["pos"]
 
 
-def test_a6_blank_documents_are_counted(write, caplog):
+def test_blank_documents_are_counted(write, caplog):
     table = write("a.tsv", b"\npos\tone\n\r\npos\t \npos\t\n \t \n\n")
     records = write(
         "a.jsonl",
@@ -213,7 +213,7 @@ def test_a6_blank_documents_are_counted(write, caplog):
         assert caplog.text.count(expected) == 1
 
 
-def test_a7_a_very_long_document_is_counted(write, caplog):
+def test_a_very_long_document_is_counted(write, caplog):
     longest = "ä" * (LONGEST_DOCUMENT // 2)
     lines = f"pos\tshort\npos\t{longest}\npos\t{longest}a\n".encode()
 
@@ -234,14 +234,14 @@ def test_a7_a_very_long_document_is_counted(write, caplog):
         (b" \tb", "the label is blank"),
     ],
 )
-def test_a8_a_broken_table_is_named_by_file_and_line(write, line, message):
+def test_a_broken_table_is_named_by_file_and_line(write, line, message):
     path = write("a.tsv", b'"pos"\tso "good\n\n' + line + b"\n")
 
     with pytest.raises(DataError, match=rf"a\.tsv:3: {message}"):
         read_documents(path)
 
 
-def test_a8_named_columns_are_counted(write):
+def test_named_columns_are_counted(write):
     path = write("a.tsv", b"label\tid\ttext\npos\tgood\n")
 
     with pytest.raises(
@@ -250,7 +250,7 @@ def test_a8_named_columns_are_counted(write):
         read_documents(path)
 
 
-def test_a8_quotes_are_text(write):
+def test_quotes_are_text(write):
     path = write("a.tsv", b'"pos"\tso "good\n"neg"\t"bad\n')
 
     assert read_documents(path) == Documents(
@@ -282,7 +282,7 @@ def test_a8_quotes_are_text(write):
         ),
     ],
 )
-def test_a8_broken_json_is_named_by_file_and_line(write, line, message):
+def test_broken_json_is_named_by_file_and_line(write, line, message):
     first = as_json({"label": "pos", "text": "good"})
     path = write("a.jsonl", first + b"\n" + line + b"\n")
 
@@ -291,7 +291,7 @@ def test_a8_broken_json_is_named_by_file_and_line(write, line, message):
     assert len(str(error.value)) < 300 + len(str(path))
 
 
-def test_a9_files_that_cannot_be_used_are_named(write, tmp_path):
+def test_files_that_cannot_be_used_are_named(write, tmp_path):
     messages = {
         tmp_path / "missing": "There is no file .*missing",
         tmp_path / "*.none": r"There is no file .*\*\.none",

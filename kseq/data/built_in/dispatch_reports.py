@@ -86,26 +86,26 @@ class _Report(NamedTuple):
     evidence: tuple[int, str]
 
 
-def planted(split: str, size: int | None = None, seed: int = 0) -> Documents:
+def dispatch_reports(
+    split: str, size: int | None = None, seed: int = 0
+) -> Documents:
     """Reports to an emergency dispatch centre, and which service must come.
 
-    One word in one sentence decides. All else is drawn without regard to
-    the label: the number of the sentences, the place of that one among
-    them, its other words, and the other sentences, which are made as it is
-    but for a neutral word in the place of the decisive one. No report
-    stands twice.
+    One word in one sentence decides. Everything else is drawn independently
+    of the label: the number of sentences, the position of the decisive one,
+    its other words, and the other sentences, which are made in the same way
+    with a neutral word instead of the decisive one. No report occurs twice.
 
     Args:
         split: "train", "validation" or "test".
-        size: number of documents, at most `SIZES[split]`, which it is if
-            None.
+        size: number of documents, at most and by default `SIZES[split]`.
         seed: of all that is drawn.
 
     Returns:
         Documents with their evidence.
 
     Example:
-    >>> report = planted("train", size=1, seed=25)
+    >>> report = dispatch_reports("train", size=1, seed=25)
     >>> report.labels, report.evidence
     (['police'], [(2, 'thief')])
     >>> report.texts[0].split(". ")[2]
@@ -128,7 +128,7 @@ def planted(split: str, size: int | None = None, seed: int = 0) -> Documents:
 
 
 def _reports(seed) -> Iterator[_Report]:
-    """Reports without end, each of them once."""
+    """An endless stream of different reports."""
     draw = random.Random(seed)
     seen = set()
     while True:

@@ -2,18 +2,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import word_vectors
+from kseq.data import piece_vectors
 
 VOCAB = 9
 
 
 def vectors_of(documents, dim=VOCAB):
     ids = tf.ragged.constant(documents, dtype="int32", ragged_rank=2)
-    return word_vectors(ids, VOCAB, dim)
+    return piece_vectors(ids, VOCAB, dim)
 
 
 def some_documents(count=30):
-    """Of one to three sentences; word 0 is in none."""
+    """Of one to three sentences; piece 0 is in none."""
     draw = np.random.default_rng(0)
     return [
         [
@@ -29,15 +29,15 @@ def test_equals_the_formula():
     documents = some_documents()
     counts = np.zeros((VOCAB, VOCAB))
     for document in documents:
-        words = np.concatenate(document)
-        for i, word in enumerate(words):
-            for j in range(max(0, i - 8), min(len(words), i + 9)):
+        pieces = np.concatenate(document)
+        for i, piece in enumerate(pieces):
+            for j in range(max(0, i - 8), min(len(pieces), i + 9)):
                 if i != j:
-                    counts[word, words[j]] += 1 / abs(i - j)
-    of_words = counts.sum(1)
-    of_contexts = of_words**0.75 / (of_words**0.75).sum()
+                    counts[piece, pieces[j]] += 1 / abs(i - j)
+    of_pieces = counts.sum(1)
+    of_contexts = of_pieces**0.75 / (of_pieces**0.75).sum()
     with np.errstate(divide="ignore", invalid="ignore"):
-        association = np.log(counts / np.outer(of_words, of_contexts))
+        association = np.log(counts / np.outer(of_pieces, of_contexts))
     association[~(association > 0)] = 0
     left, strength, _ = np.linalg.svd(association)
     expected = left * np.sqrt(strength)
@@ -51,12 +51,12 @@ def test_equals_the_formula():
     assert found.dtype == np.float32
 
 
-def test_a_word_that_was_not_seen_is_nothing():
+def test_a_piece_that_does_not_occur_is_nothing():
     assert not vectors_of(some_documents())[0].any()
 
 
-def test_words_in_like_company_are_alike():
-    """1 and 2 stand among 5 and 6, 3 and 4 among 7 and 8."""
+def test_pieces_with_similar_neighbours_are_similar():
+    """1 and 2 are among 5 and 6, 3 and 4 among 7 and 8."""
     company = [[5, 1, 6]], [[6, 2, 5]], [[7, 3, 8]], [[8, 4, 7]]
     vectors = vectors_of(company * 2, dim=3)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-9

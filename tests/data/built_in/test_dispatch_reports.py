@@ -1,3 +1,4 @@
+import importlib
 import itertools
 import re
 from collections import Counter
@@ -5,12 +6,13 @@ from collections import Counter
 import pytest
 import tensorflow_text
 
-import kseq.data.planted
-from kseq.data.planted import SIZES, planted
+from kseq.data.built_in.dispatch_reports import SIZES, dispatch_reports
 
+# By this name, the package has the function.
+MODULE = importlib.import_module("kseq.data.built_in.dispatch_reports")
 LABELS = ("ambulance", "fire", "flood", "police")
-OF_LABEL = kseq.data.planted._DECISIVE
-NEUTRAL = set(kseq.data.planted._NEUTRAL)
+OF_LABEL = MODULE._DECISIVE
+NEUTRAL = set(MODULE._NEUTRAL)
 DECISIVE = {word for words in OF_LABEL.values() for word in words}
 
 
@@ -24,13 +26,16 @@ def sentences_of(text):
 
 @pytest.fixture(scope="module")
 def train():
-    return planted("train")
+    return dispatch_reports("train")
 
 
 def test_splits_have_their_sizes_and_share_no_report(train):
     texts = {
         "train": train.texts,
-        **{split: planted(split).texts for split in ("validation", "test")},
+        **{
+            split: dispatch_reports(split).texts
+            for split in ("validation", "test")
+        },
     }
 
     assert {split: len(texts[split]) for split in texts} == SIZES
@@ -38,14 +43,14 @@ def test_splits_have_their_sizes_and_share_no_report(train):
 
 
 def test_no_report_stands_twice_when_there_are_few(monkeypatch):
-    monkeypatch.setattr(kseq.data.planted, "_FEWEST", 1)
-    monkeypatch.setattr(kseq.data.planted, "_MOST", 1)
-    monkeypatch.setattr(kseq.data.planted, "_TEMPLATES", ("The {thing}.",))
+    monkeypatch.setattr(MODULE, "_FEWEST", 1)
+    monkeypatch.setattr(MODULE, "_MOST", 1)
+    monkeypatch.setattr(MODULE, "_TEMPLATES", ("The {thing}.",))
     monkeypatch.setattr(
-        kseq.data.planted, "SIZES", {"train": 30, "test": len(DECISIVE) - 30}
+        MODULE, "SIZES", {"train": 30, "test": len(DECISIVE) - 30}
     )
 
-    texts = planted("train").texts + planted("test").texts
+    texts = dispatch_reports("train").texts + dispatch_reports("test").texts
     assert sorted(texts) == sorted(f"The {word}." for word in DECISIVE)
 
 
@@ -132,7 +137,7 @@ def test_the_decisive_sentence_may_be_any(train):
 
 
 def test_every_template_can_decide():
-    for template in kseq.data.planted._TEMPLATES:
+    for template in MODULE._TEMPLATES:
         assert template.count("{thing}") == 1
         assert not template.startswith("{thing}")
 
@@ -152,12 +157,16 @@ def test_sentences_are_plain_and_a_breaker_finds_them(train):
 
 def test_the_seed_decides():
     # Which report one seed gives in any process, the docstring shows.
-    assert planted("test", size=50, seed=7) == planted("test", 50, seed=7)
-    assert planted("test", size=50, seed=7) != planted("test", 50, seed=8)
+    assert dispatch_reports("test", size=50, seed=7) == dispatch_reports(
+        "test", 50, seed=7
+    )
+    assert dispatch_reports("test", size=50, seed=7) != dispatch_reports(
+        "test", 50, seed=8
+    )
 
 
 def test_a_smaller_size_is_a_beginning(train):
-    few = planted("train", size=20)
+    few = dispatch_reports("train", size=20)
 
     assert few.texts == train.texts[:20]
     assert few.labels == train.labels[:20]
@@ -167,7 +176,7 @@ def test_a_smaller_size_is_a_beginning(train):
 
 def test_arguments_are_checked():
     with pytest.raises(ValueError, match="Received: split='dev'"):
-        planted("dev")
+        dispatch_reports("dev")
     for size in (0, 1001):
         with pytest.raises(ValueError, match=f"Received: size={size}"):
-            planted("test", size=size)
+            dispatch_reports("test", size=size)

@@ -6,10 +6,7 @@ import itertools
 import random
 import re
 from collections import defaultdict
-from typing import NamedTuple
-
-from babel import Locale
-from babel.dates import DateTimePattern, parse_pattern
+from collections.abc import Callable
 
 LANGUAGES = (
     *("ar", "bg", "ca", "cs", "cy", "da", "de", "el", "en", "en_GB", "es"),
@@ -25,18 +22,12 @@ _DAYS = range(
 )
 _STYLES = ("full", "long", "medium")
 _SKELETONS = ("yMMMd", "yMMMEd", "yMMMMd", "yMMMMEEEEd")
-# Months as numbers are out, but for those that are marked as months.
+# Months written as numbers are left out, unless they are marked as months.
 _MONTH_IS_NAMED = re.compile("[ML]{3}|M月")
 
 
-class _Writing(NamedTuple):
-    """One way to write a date."""
-
-    locale: Locale
-    pattern: DateTimePattern
-
-    def write(self, date):
-        return self.pattern.apply(date, self.locale)
+# One way to write a date.
+_Writing = Callable[[datetime.date], str]
 
 
 def dates(
@@ -44,12 +35,12 @@ def dates(
 ) -> tuple[list[str], list[str]]:
     """Dates of 1900 to 2099 in 41 languages, and the same in ISO 8601.
 
-    Every date stands once, in one split, and no string could be another
-    date in another language.
+    Every date occurs once, in one split, and no string is another date in
+    another language.
 
     Args:
         split: "train", "validation" or "test".
-        size: number of pairs, at most `SIZES[split]`, which it is if None.
+        size: number of pairs, at most and by default `SIZES[split]`.
         seed: of the choice of dates, languages and ways of writing.
 
     Returns:
@@ -82,7 +73,7 @@ def dates(
         date = datetime.date.fromordinal(day)
         writings = _writings_of_month()[date.month]
         writing = draw.choice(writings[draw.choice(LANGUAGES)])
-        sources.append(writing.write(date))
+        sources.append(writing(date))
         targets.append(date.isoformat())
     return sources, targets
 
@@ -91,9 +82,10 @@ def dates(
 def _writings_of_month() -> dict[int, dict[str, list[_Writing]]]:
     """For every month, the ways to write it in each language.
 
-    A string for two dates has one year and one day of the month in it, and
-    names that mean one month here and another there. 28 years have every
-    calendar there is, so one day of each of their months shows all of these.
+    A string that is two dates contains one year and one day of the month,
+    and names that mean different months in different languages. 28 years
+    contain every possible calendar, so one day of each of their months shows
+    all such strings.
     """
     probes = [
         datetime.date(year, month, 15)
@@ -104,7 +96,7 @@ def _writings_of_month() -> dict[int, dict[str, list[_Writing]]]:
     for language in LANGUAGES:
         for writing in _writings(language):
             for date in probes:
-                meanings[writing.write(date)].add(date)
+                meanings[writing(date)].add(date)
 
     return {
         month: {
@@ -112,7 +104,7 @@ def _writings_of_month() -> dict[int, dict[str, list[_Writing]]]:
                 writing
                 for writing in _writings(language)
                 if all(
-                    len(meanings[writing.write(date)]) == 1
+                    len(meanings[writing(date)]) == 1
                     for date in probes
                     if date.month == month
                 )
@@ -124,7 +116,9 @@ def _writings_of_month() -> dict[int, dict[str, list[_Writing]]]:
 
 
 def _writings(language) -> list[_Writing]:
-    locale = Locale.parse(language)
+    import babel.dates  # slow, and needed for these dates alone
+
+    locale = babel.Locale.parse(language)
     patterns = [locale.date_formats[style].pattern for style in _STYLES]
     patterns += [
         locale.datetime_skeletons[skeleton].pattern
@@ -132,7 +126,9 @@ def _writings(language) -> list[_Writing]:
         if skeleton in locale.datetime_skeletons
     ]
     return [
-        _Writing(locale, parse_pattern(pattern))
+        functools.partial(
+            babel.dates.parse_pattern(pattern).apply, locale=locale
+        )
         for pattern in dict.fromkeys(patterns)
         if _MONTH_IS_NAMED.search(pattern)
     ]

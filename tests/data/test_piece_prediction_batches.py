@@ -4,22 +4,24 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import DataError, language_model_batches
+from kseq.data import DataError, piece_prediction_batches
 
 TEXT = np.random.default_rng(0).integers(4, 900, 700)
 
 
-def ids_of(words):
-    """In documents of three sentences of five words, or what remains."""
-    sentences = [words[i : i + 5] for i in range(0, len(words), 5)]
+def ids_of(pieces):
+    """In documents of three sentences of five pieces, or what remains."""
+    sentences = [pieces[i : i + 5] for i in range(0, len(pieces), 5)]
     documents = [sentences[i : i + 3] for i in range(0, len(sentences), 3)]
-    documents = [[list(words) for words in document] for document in documents]
+    documents = [
+        [list(pieces) for pieces in document] for document in documents
+    ]
     return tf.ragged.constant(documents, dtype="int32", ragged_rank=2)
 
 
-def some(count, words=TEXT, batch_words=256, seed=1):
-    batches = language_model_batches(
-        ids_of(words), batch_words=batch_words, seed=seed
+def some(count, pieces=TEXT, batch_pieces=256, seed=1):
+    batches = piece_prediction_batches(
+        ids_of(pieces), batch_pieces=batch_pieces, seed=seed
     )
     return list(itertools.islice(batches.as_numpy_iterator(), count))
 
@@ -38,7 +40,7 @@ def test_rows_are_running_text():
     assert len(starts) > 40
 
 
-def test_the_last_word_is_read_too():
+def test_the_last_piece_is_read_too():
     short = TEXT[:65]
     rows = [
         tuple(r) for inputs, *_ in some(10, short) for r in inputs["source_ids"]
@@ -47,9 +49,9 @@ def test_the_last_word_is_read_too():
 
 
 def test_candidates_are_drawn_as_often_as_they_occur():
-    words = np.array([4] * 90 + [5] * 30)
+    pieces = np.array([4] * 90 + [5] * 30)
     drawn = []
-    for inputs, *_ in some(10, words):
+    for inputs, *_ in some(10, pieces):
         candidates = inputs["candidates"]
         assert candidates.shape == (4, 1024)
         assert (candidates == candidates[0]).all()
@@ -70,7 +72,7 @@ def test_drawn_by_the_seed():
 
 def test_position_can_be_saved(tmp_path):
     def batches():
-        made = language_model_batches(ids_of(TEXT), batch_words=256, seed=1)
+        made = piece_prediction_batches(ids_of(TEXT), batch_pieces=256, seed=1)
         return iter(made)
 
     iterator = batches()
@@ -88,7 +90,7 @@ def test_position_can_be_saved(tmp_path):
 
 
 def test_little_text_and_small_batches():
-    [(inputs, labels, _)] = some(1, TEXT[:3], batch_words=2)
+    [(inputs, labels, _)] = some(1, TEXT[:3], batch_pieces=2)
     assert inputs["source_ids"].tolist() == [TEXT[:3].tolist()]
     assert labels.shape == (1, 1, 2)
 

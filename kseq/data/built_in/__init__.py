@@ -1,0 +1,4 @@
+from kseq.data.built_in.dates import dates
+from kseq.data.built_in.dispatch_reports import dispatch_reports
+
+__all__ = ["dates", "dispatch_reports"]

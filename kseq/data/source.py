@@ -1,0 +1,51 @@
+"""What a preprocessor gives to a model."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from kseq.control_tokens import PAD
+
+
+class Source(NamedTuple):
+    """The source inputs of a model, and what a search must know of them.
+
+    Args:
+        inputs: dict, the model's inputs without `target_ids`.
+        lengths: (B,) int32, real tokens of each item, its END included.
+        truncated: (B,) bool, whether something of the item was cut.
+        blank: (B,) bool, whether the item has no token but END.
+    """
+
+    inputs: dict[str, tf.Tensor]
+    lengths: tf.Tensor
+    truncated: tf.Tensor
+    blank: tf.Tensor
+
+
+def source_of(ids: tf.RaggedTensor, truncated, blank_length: int) -> Source:
+    """Pads ids of any rank; every axis but the first is at least 1.
+
+    Args:
+        ids: (B, ...) int32, ragged.
+        truncated: (B,) bool.
+        blank_length: number of tokens of a blank item.
+
+    Example:
+    >>> ids = tf.ragged.constant([[5, 6, 3], [3]])
+    >>> source = source_of(ids, [False, False], blank_length=1)
+    >>> source.inputs["source_ids"].numpy().tolist()
+    [[5, 6, 3], [3, 0, 0]]
+    >>> source.lengths.numpy(), source.blank.numpy()
+    (array([3, 1], dtype=int32), array([False,  True]))
+    """
+    shape = tf.maximum(ids.bounding_shape(), [0] + [1] * (ids.shape.rank - 1))
+    padded = ids.to_tensor(PAD, shape=shape)
+    axes = list(range(1, ids.shape.rank))
+    lengths = tf.math.count_nonzero(padded, axis=axes, dtype=tf.int32)
+    return Source(
+        inputs={"source_ids": padded},
+        lengths=lengths,
+        truncated=tf.convert_to_tensor(truncated),
+        blank=lengths == blank_length,
+    )
