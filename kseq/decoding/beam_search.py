@@ -7,10 +7,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding.forced_prefix import ForcedPrefix
 from kseq.decoding.greedy_search import GreedySearch
 from kseq.decoding.hypotheses import Hypotheses
-from kseq.decoding.next_log_probs import next_log_probs
 from kseq.decoding.penalized_scores import penalized_scores
 from kseq.decoding.search_fields import (
     check_common_fields,
@@ -60,13 +58,13 @@ class BeamSearch:
     log-probabilities can only fall, and counts for most when divided by the
     largest penalty, that of the length limit.
 
-    A beam can lose the hypothesis of greedy search. So the search follows
-    that too, as one row more per item, and its answer is among the finished
-    ones: no result is worse than that of `GreedySearch`, nor than that of the
-    beam alone. With `patience` neither holds, and there is no such row: an
-    item is also done when patience * K of its hypotheses have finished.
+    A beam can lose the hypothesis of greedy search. So the search follows it
+    in one more row per item, and its answer competes with the finished ones:
+    the best answer is never worse than that of `GreedySearch` or of the beam
+    alone. With `patience` there is no such row and no such guarantee: an item
+    is also done when patience * K of its hypotheses have finished.
 
-    A beam of one is greedy search.
+    A beam of one is greedy search, whatever the patience.
 
     Args:
         beam_size: int, K, up to 10000.
@@ -102,8 +100,6 @@ class BeamSearch:
         >>> best = search(model, inputs, tf.constant([5, 5]), n_best=2)
         >>> best.scores.shape
         TensorShape([2, 2])
-        >>> bool(tf.reduce_all(best.scores[:, 0] >= best.scores[:, 1]))
-        True
 
     Reference:
         Kasai et al. 2022, arXiv:2204.05424 (patience).
@@ -138,26 +134,22 @@ class BeamSearch:
             return greedy(model, inputs, max_lengths, prefix=prefix)
 
         max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
-        step, state = start_decoding(model, inputs, self._rows)
-        forced = None if prefix is None else ForcedPrefix(prefix)
+        step, state = start_decoding(
+            model, inputs, max_lengths, self.constraints, prefix, self._rows
+        )
 
         def advance(beam):
-            logits, state = step(beam.tokens, beam.state)
             num_rows, length = tf.size(beam.tokens), tf.shape(beam.ids)[2]
             ids = tf.reshape(beam.ids, (num_rows, length))
-            log_probs = next_log_probs(logits, ids, self.constraints, forced)
-
+            log_probs, state = step(beam.tokens, ids, beam.state)
             best, greedy = self._extend(beam, log_probs)
             beam = self._finish(beam, best, greedy, max_lengths)
             beam = self._keep_alive(beam, best, greedy, state)
             done = self._is_done(beam, max_lengths, n_best)
             return beam._replace(done=beam.done | done)
 
-        beam = while_loop(
-            lambda beam: ~tf.reduce_all(beam.done),
-            advance,
-            self._start(state, max_lengths),
-        )
+        start = self._start(state, max_lengths)
+        beam = while_loop(lambda x: ~tf.reduce_all(x.done), advance, start)
         scores = beam.finished_scores[:, :n_best]
         ids = beam.finished_ids[:, :n_best]
         ids = tf.where(scores[:, :, None] > -math.inf, ids, PAD)
@@ -202,17 +194,14 @@ class BeamSearch:
         log_probs = tf.reshape(log_probs, (-1, self._rows, width))
         tokens = tf.reshape(tokens, (-1, self._rows, width))
 
+        flat = (-1, size * width)
         of_beam, places = tf.math.top_k(
-            tf.reshape(log_probs[:, :size], (-1, size * width)),
-            min(2 * size, size * width),
+            tf.reshape(log_probs[:, :size], flat), min(2 * size, flat[1])
         )
+        all_tokens = tf.reshape(tokens[:, :size], flat)
         best = _Extensions(
             parents=places // width,
-            tokens=tf.gather(
-                tf.reshape(tokens[:, :size], (-1, size * width)),
-                places,
-                batch_dims=1,
-            ),
+            tokens=tf.gather(all_tokens, places, batch_dims=1),
             log_probs=of_beam,
         )
         of_greedy = tokens[:, size:, 0]  # (B, R - K)
@@ -236,7 +225,7 @@ class BeamSearch:
         num_finished = tf.math.count_nonzero(
             ended[:, :size], axis=1, dtype=tf.int32
         )
-        if self._rows > size:  # the greedy answer, unless the beam has it
+        if self.patience is None:  # the greedy answer, unless it is found
             found = tf.reduce_all(ids[:, :size] == ids[:, size:], axis=-1)
             found = tf.reduce_any(found & ended[:, :size], axis=1)
             is_new = ended[:, size:] & ~found[:, None]
@@ -257,14 +246,7 @@ class BeamSearch:
 
     def _keep_alive(self, beam, best, greedy, state):
         """The beam with the K best extensions that do not end."""
-        best, greedy = (
-            extensions._replace(
-                log_probs=tf.where(
-                    extensions.tokens == END, -math.inf, extensions.log_probs
-                )
-            )
-            for extensions in (best, greedy)
-        )
+        best, greedy = _without_ended(best), _without_ended(greedy)
         log_probs, places = tf.math.top_k(best.log_probs, self.beam_size)
         alive = _Extensions(
             parents=tf.gather(best.parents, places, batch_dims=1),
@@ -297,6 +279,12 @@ class BeamSearch:
         return penalized_scores(
             log_probs, lengths, self.length_penalty, self.penalty_offset
         )
+
+
+def _without_ended(extensions):
+    has_ended = extensions.tokens == END
+    log_probs = tf.where(has_ended, -math.inf, extensions.log_probs)
+    return extensions._replace(log_probs=log_probs)
 
 
 def _joined(first, second):

@@ -5,9 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding.forced_prefix import ForcedPrefix
 from kseq.decoding.hypotheses import Hypotheses
-from kseq.decoding.next_log_probs import next_log_probs
 from kseq.decoding.penalized_scores import penalized_scores
 from kseq.decoding.start_decoding import start_decoding
 from kseq.decoding.while_loop import while_loop
@@ -40,12 +38,12 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     batch = tf.shape(max_lengths)[0]
     limits = tf.repeat(max_lengths, answers)
-    step, state = start_decoding(model, inputs, answers)
-    forced = None if prefix is None else ForcedPrefix(prefix)
+    step, state = start_decoding(
+        model, inputs, max_lengths, search.constraints, prefix, answers
+    )
 
     def advance(last):
-        logits, state = step(last.tokens, last.state)
-        log_probs = next_log_probs(logits, last.ids, search.constraints, forced)
+        log_probs, state = step(last.tokens, last.ids, last.state)
         length = tf.shape(last.ids)[1]
         tokens = tf.where(last.done, PAD, choose(log_probs, length))
         gained = tf.gather(log_probs, tokens, batch_dims=1)

@@ -38,10 +38,16 @@ def check_common_fields(search):
 
 
 def config_of(search):
-    """The fields of a search for JSON, its constraints as their configs."""
+    """The fields of a search for JSON, its constraints as their configs.
+
+    A constraint without a config is given by its name.
+    """
     names = [field.name for field in dataclasses.fields(search)]
     config = {name: getattr(search, name) for name in names}
     config["constraints"] = [
-        constraint.get_config() for constraint in search.constraints
+        constraint.get_config()
+        if hasattr(constraint, "get_config")
+        else getattr(constraint, "__name__", type(constraint).__name__)
+        for constraint in search.constraints
     ]
     return config

@@ -208,6 +208,7 @@ def test_a_function_of_ones_own(make_model, source_ids, in_graph, search):
 
     for *ids, _ in answers_of(best):
         assert ids == sorted(set(ids))
+    assert search(constraints=[rises]).get_config()["constraints"] == ["rises"]
 
 
 @pytest.fixture
@@ -332,6 +333,13 @@ def test_forced_prefix_as_a_constraint(make_model, source_ids):
 
     np.testing.assert_array_equal(best.ids, same.ids)
     assert forced.get_config() == {"prefix": prefix}
+
+
+@SEARCHES
+def test_prefixes_of_another_batch(make_model, source_ids, search):
+    inputs = {"source_ids": source_ids}
+    with pytest.raises(ValueError, match=r"prefix\.shape=\(1, 2\)"):
+        search()(make_model(), inputs, LIMITS, prefix=[[4, 5]])
 
 
 @pytest.mark.parametrize(
