@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
+from kseq.layers.piece_embedding import PieceEmbedding
 from kseq.layers.recurrent_pooling import RecurrentPooling
-from kseq.layers.word_embedding import WordEmbedding
 from kseq.ops import padding_mask
 
 
@@ -12,7 +12,7 @@ from kseq.ops import padding_mask
 class SentenceEncoder(keras.layers.Layer):
     """Words of the sentences of documents, each sentence to one vector.
 
-    `WordEmbedding`, and `RecurrentPooling` over the words of each sentence.
+    `PieceEmbedding`, and `RecurrentPooling` over the words of each sentence.
 
     In a batch of documents most places are padding, for sentences differ in
     length and documents in their number of sentences. So the sentences of all
@@ -26,7 +26,7 @@ class SentenceEncoder(keras.layers.Layer):
         attention_units: int, see `AttentionPooling`.
         cell: "gru" or "lstm".
         dropout: float, on the features of the embeddings.
-        word_dropout: float, on whole words.
+        piece_dropout: float, on whole words.
         groups: int; 1 for the large grid, and where a compiler wants shapes
             that do not depend on values, as that of JAX does.
         **kwargs: see `keras.layers.Layer`.
@@ -63,7 +63,7 @@ class SentenceEncoder(keras.layers.Layer):
         attention_units,
         cell="gru",
         dropout=0.0,
-        word_dropout=0.0,
+        piece_dropout=0.0,
         groups=4,
         **kwargs,
     ):
@@ -78,13 +78,13 @@ class SentenceEncoder(keras.layers.Layer):
         self.attention_units = attention_units
         self.cell = cell
         self.dropout = dropout
-        self.word_dropout = word_dropout
+        self.piece_dropout = piece_dropout
         self.groups = groups
-        self.embedding = WordEmbedding(
+        self.embedding = PieceEmbedding(
             vocab_size,
             embedding_dim,
             dropout=dropout,
-            word_dropout=word_dropout,
+            piece_dropout=piece_dropout,
             dtype=self.dtype_policy,
             name="embedding",
         )
@@ -153,6 +153,6 @@ class SentenceEncoder(keras.layers.Layer):
             "attention_units": self.attention_units,
             "cell": self.cell,
             "dropout": self.dropout,
-            "word_dropout": self.word_dropout,
+            "piece_dropout": self.piece_dropout,
             "groups": self.groups,
         }

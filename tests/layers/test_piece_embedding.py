@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from kseq.layers import WordEmbedding
+from kseq.layers import PieceEmbedding
 
 
 def numpy_of(tensor):
@@ -10,7 +10,7 @@ def numpy_of(tensor):
 
 
 def test_is_a_table_without_training(seed):
-    layer = WordEmbedding(30, 8, dropout=0.5, word_dropout=0.5)
+    layer = PieceEmbedding(30, 8, dropout=0.5, piece_dropout=0.5)
     ids = np.array([[4, 5], [29, 0]])
     layer.build(ids.shape)
     table = numpy_of(layer.embedding.embeddings)
@@ -19,8 +19,8 @@ def test_is_a_table_without_training(seed):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_drops_whole_words_and_scales_the_others(seed, dtype):
-    layer = WordEmbedding(30, 8, word_dropout=0.25, dtype=dtype)
+def test_drops_whole_pieces_and_scales_the_others(seed, dtype):
+    layer = PieceEmbedding(30, 8, piece_dropout=0.25, dtype=dtype)
     ids = np.full((100, 100), 7)
     whole, found = numpy_of(layer(ids)), numpy_of(layer(ids, training=True))
     is_kept = found.any(axis=-1)
@@ -30,12 +30,12 @@ def test_drops_whole_words_and_scales_the_others(seed, dtype):
 
 
 def test_drops_features(seed):
-    layer = WordEmbedding(30, 8, dropout=0.5)
+    layer = PieceEmbedding(30, 8, dropout=0.5)
     found = numpy_of(layer(np.full((100, 100), 7), training=True))
     assert 0.45 < (found == 0).mean() < 0.55
 
 
 def test_config():
-    layer = WordEmbedding(30, 8, dropout=0.5, word_dropout=0.25)
-    again = WordEmbedding.from_config(layer.get_config())
+    layer = PieceEmbedding(30, 8, dropout=0.5, piece_dropout=0.25)
+    again = PieceEmbedding.from_config(layer.get_config())
     assert again.get_config() == layer.get_config()
