@@ -2,7 +2,7 @@
 
 import keras
 
-from kseq.layers import RecurrentPooling, WordEmbedding
+from kseq.layers import PieceEmbedding, RecurrentPooling
 from kseq.models.flat_classifier import FlatClassifier
 from kseq.models.language_model import LanguageModel
 
@@ -69,11 +69,11 @@ class FlatAttention(FlatClassifier):
         **kwargs,
     ):
         policy = keras.dtype_policies.get(dtype)
-        self.embedding = WordEmbedding(
+        self.embedding = PieceEmbedding(
             vocab_size,
             embedding_dim,
             dropout=dropout,
-            word_dropout=word_dropout,
+            piece_dropout=word_dropout,
             dtype=policy,
             name="embedding",
         )

@@ -87,7 +87,7 @@ class HierarchicalAttention(ExactModel):
             attention_units,
             cell=cell,
             dropout=dropout,
-            word_dropout=word_dropout,
+            piece_dropout=word_dropout,
             groups=groups,
             dtype=policy,
             name="sentence_encoder",
@@ -127,7 +127,7 @@ class HierarchicalAttention(ExactModel):
 
     @property
     def embedding(self):
-        """The `WordEmbedding`, as the other classifiers name theirs."""
+        """The `PieceEmbedding`, as the other classifiers name theirs."""
         return self.sentence_encoder.embedding
 
     def language_model(self):
