@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 
 
@@ -42,6 +43,7 @@ class PieceEmbedding(keras.layers.Layer):
     def __init__(
         self, vocab_size, dim, dropout=0.0, piece_dropout=0.0, **kwargs
     ):
+        check_integers(vocab_size=vocab_size, dim=dim)
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.dim = dim

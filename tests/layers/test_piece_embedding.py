@@ -1,12 +1,8 @@
 import numpy as np
 import pytest
-from keras import ops
 
 from kseq.layers import PieceEmbedding
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
+from tests.layers.arrays import numpy_of
 
 
 def test_is_a_table_without_training(seed):
