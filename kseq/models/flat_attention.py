@@ -22,7 +22,6 @@ class FlatAttention(FlatClassifier):
         embedding_dim: int.
         units: int, of each direction.
         attention_units: int, size of the learned query.
-        cell: "gru" or "lstm".
         dropout: float, on embeddings and documents.
         word_dropout: float, on whole words.
         sentence_dropout: float, on whole sentences.
@@ -60,7 +59,6 @@ class FlatAttention(FlatClassifier):
         embedding_dim,
         units,
         attention_units,
-        cell="gru",
         dropout=0.0,
         word_dropout=0.0,
         sentence_dropout=0.0,
@@ -80,7 +78,6 @@ class FlatAttention(FlatClassifier):
         self.document_encoder = RecurrentPooling(
             units,
             attention_units,
-            cell=cell,
             dtype=policy,
             name="document_encoder",
         )
@@ -88,7 +85,6 @@ class FlatAttention(FlatClassifier):
         self.embedding_dim = embedding_dim
         self.units = units
         self.attention_units = attention_units
-        self.cell = cell
         self.word_dropout = word_dropout
         super().__init__(
             num_classes,
@@ -116,7 +112,6 @@ class FlatAttention(FlatClassifier):
             "embedding_dim",
             "units",
             "attention_units",
-            "cell",
             "dropout",
             "word_dropout",
             "sentence_dropout",
