@@ -2,7 +2,7 @@
 
 import keras
 
-from kseq.layers import RecurrentPooling, WordEmbedding
+from kseq.layers import PieceEmbedding, RecurrentPooling
 from kseq.models.flat_classifier import FlatClassifier
 from kseq.models.language_model import LanguageModel
 
@@ -22,7 +22,6 @@ class FlatAttention(FlatClassifier):
         embedding_dim: int.
         units: int, of each direction.
         attention_units: int, size of the learned query.
-        cell: "gru" or "lstm".
         dropout: float, on embeddings and documents.
         word_dropout: float, on whole words.
         sentence_dropout: float, on whole sentences.
@@ -60,7 +59,6 @@ class FlatAttention(FlatClassifier):
         embedding_dim,
         units,
         attention_units,
-        cell="gru",
         dropout=0.0,
         word_dropout=0.0,
         sentence_dropout=0.0,
@@ -69,18 +67,17 @@ class FlatAttention(FlatClassifier):
         **kwargs,
     ):
         policy = keras.dtype_policies.get(dtype)
-        self.embedding = WordEmbedding(
+        self.embedding = PieceEmbedding(
             vocab_size,
             embedding_dim,
             dropout=dropout,
-            word_dropout=word_dropout,
+            piece_dropout=word_dropout,
             dtype=policy,
             name="embedding",
         )
         self.document_encoder = RecurrentPooling(
             units,
             attention_units,
-            cell=cell,
             dtype=policy,
             name="document_encoder",
         )
@@ -88,7 +85,6 @@ class FlatAttention(FlatClassifier):
         self.embedding_dim = embedding_dim
         self.units = units
         self.attention_units = attention_units
-        self.cell = cell
         self.word_dropout = word_dropout
         super().__init__(
             num_classes,
@@ -116,7 +112,6 @@ class FlatAttention(FlatClassifier):
             "embedding_dim",
             "units",
             "attention_units",
-            "cell",
             "dropout",
             "word_dropout",
             "sentence_dropout",

@@ -28,7 +28,6 @@ class HierarchicalAttention(ExactModel):
         embedding_dim: int.
         units: int, of each direction, on both levels.
         attention_units: int, size of the learned queries.
-        cell: "gru" or "lstm".
         dropout: float, on embeddings, sentences and documents.
         word_dropout: float, on whole words.
         sentence_dropout: float, on whole sentences.
@@ -66,7 +65,6 @@ class HierarchicalAttention(ExactModel):
         embedding_dim,
         units,
         attention_units,
-        cell="gru",
         dropout=0.0,
         word_dropout=0.0,
         sentence_dropout=0.0,
@@ -85,9 +83,8 @@ class HierarchicalAttention(ExactModel):
             embedding_dim,
             units,
             attention_units,
-            cell=cell,
             dropout=dropout,
-            word_dropout=word_dropout,
+            piece_dropout=word_dropout,
             groups=groups,
             dtype=policy,
             name="sentence_encoder",
@@ -95,7 +92,6 @@ class HierarchicalAttention(ExactModel):
         self.document_encoder = RecurrentPooling(
             units,
             attention_units,
-            cell=cell,
             dtype=policy,
             name="document_encoder",
         )
@@ -109,7 +105,6 @@ class HierarchicalAttention(ExactModel):
         self.embedding_dim = embedding_dim
         self.units = units
         self.attention_units = attention_units
-        self.cell = cell
         self.dropout = dropout
         self.word_dropout = word_dropout
         self.sentence_dropout = sentence_dropout
@@ -127,7 +122,7 @@ class HierarchicalAttention(ExactModel):
 
     @property
     def embedding(self):
-        """The `WordEmbedding`, as the other classifiers name theirs."""
+        """The `PieceEmbedding`, as the other classifiers name theirs."""
         return self.sentence_encoder.embedding
 
     def language_model(self):
@@ -168,7 +163,6 @@ class HierarchicalAttention(ExactModel):
             "embedding_dim",
             "units",
             "attention_units",
-            "cell",
             "dropout",
             "word_dropout",
             "sentence_dropout",

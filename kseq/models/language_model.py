@@ -24,7 +24,7 @@ class LanguageModel(ExactModel):
     log(P(w | context) / P(w)) and a constant: what the context says of it.
 
     Args:
-        embedding: `WordEmbedding`, shared with the model to be taught.
+        embedding: `PieceEmbedding`, shared with the model to be taught.
         recurrent: its `keras.layers.Bidirectional` over words, shared too.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
@@ -39,7 +39,7 @@ class LanguageModel(ExactModel):
         the last but one, in both directions. Label 0 is right.
 
     Example:
-        >>> embedding = kseq.layers.WordEmbedding(30, dim=8)
+        >>> embedding = kseq.layers.PieceEmbedding(30, dim=8)
         >>> rnn = keras.layers.GRU(5, return_sequences=True)
         >>> model = LanguageModel(embedding, keras.layers.Bidirectional(rnn))
         >>> ids, candidates = np.array([[4, 5, 6, 7]]), np.array([[8, 9]])

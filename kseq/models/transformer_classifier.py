@@ -5,9 +5,9 @@ import keras
 from kseq.layers import (
     AttentionPooling,
     LayerNormalization,
+    PieceEmbedding,
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
-    WordEmbedding,
 )
 from kseq.models.flat_classifier import FlatClassifier
 
@@ -83,10 +83,10 @@ class TransformerClassifier(FlatClassifier):
             )
 
         policy = keras.dtype_policies.get(dtype)
-        self.embedding = WordEmbedding(
+        self.embedding = PieceEmbedding(
             vocab_size,
             model_dim,
-            word_dropout=word_dropout,
+            piece_dropout=word_dropout,
             dtype=policy,
             name="embedding",
         )
