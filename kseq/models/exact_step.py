@@ -40,9 +40,7 @@ def update(model, data):
         factor *= tf.where(tf.math.is_finite(norm), limit, norm)
         factor /= tf.maximum(norm, limit)
     # The optimizer skips the update where gradients of a scaled loss overflow.
-    is_scaled = isinstance(
-        model.optimizer, keras.optimizers.LossScaleOptimizer
-    )
+    is_scaled = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
     with tf.control_dependencies(
         [check_finite(sums["loss"], *([] if is_scaled else [norm]))]
     ):
