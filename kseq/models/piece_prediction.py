@@ -1,47 +1,47 @@
-"""Words predicted from those before them, and from those behind them."""
+"""Pieces predicted from those before them, and from those after them."""
 
 import keras
 from keras import layers, ops
 
 from kseq.models.exact_model import ExactModel
 
-# The logit of a candidate that is the word itself; it fits float16.
-_LEFT_OUT = -3e4
+# The logit of a candidate that is the label itself; float16 can hold it.
+_EXCLUDED = -3e4
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class LanguageModel(ExactModel):
-    """Teaches the reader of a classifier what text is like, without labels.
+class PiecePrediction(ExactModel):
+    """Pretrains the recurrent layer of a classifier on text without labels.
 
-    Each word is told from some others, the candidates, once by what stands
-    before it and once by what stands behind it:
+    Each piece is predicted among some others, the candidates, once from the
+    pieces before it and once from those after it:
 
         logits_t = [x_t; candidates] . W_1 forward RNN(x)_{t-1}
         logits_t = [x_t; candidates] . W_2 backward RNN(x)_{t+1}
 
-    with the same embeddings for what is read and what is told. If candidates
-    are drawn as often as they occur, the logit of a word w tends to
-    log(P(w | context) / P(w)) and a constant: what the context says of it.
+    with one embedding for inputs and outputs. If candidates are drawn with
+    their frequency in the text, the logit of a piece w tends to
+    log(P(w | context) / P(w)) plus a constant.
 
     Args:
-        embedding: `PieceEmbedding`, shared with the model to be taught.
-        recurrent: its `keras.layers.Bidirectional` over words, shared too.
+        embedding: `PieceEmbedding`, shared with the classifier.
+        recurrent: its `keras.layers.Bidirectional` over pieces, shared too.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
     Call arguments:
         inputs: dict of `source_ids` (B, T) int32, T at least 3, and of
             `candidates` (B, K) int32, the same in each row, so that a batch
-            can be cut.
+            can be split.
 
     Returns:
-        logits, (B, T - 2, 2, 1 + K) float32, of the words from the second to
-        the last but one, in both directions. Label 0 is right.
+        logits, (B, T - 2, 2, 1 + K) float32, of the pieces from the second
+        to the last but one, in both directions. All labels are 0.
 
     Example:
         >>> embedding = kseq.layers.PieceEmbedding(30, dim=8)
         >>> rnn = keras.layers.GRU(5, return_sequences=True)
-        >>> model = LanguageModel(embedding, keras.layers.Bidirectional(rnn))
+        >>> model = PiecePrediction(embedding, keras.layers.Bidirectional(rnn))
         >>> ids, candidates = np.array([[4, 5, 6, 7]]), np.array([[8, 9]])
         >>> model({"source_ids": ids, "candidates": candidates}).shape
         TensorShape([1, 2, 2, 3])
@@ -58,7 +58,7 @@ class LanguageModel(ExactModel):
         recurrent,
         *,
         dtype=None,
-        name="language_model",
+        name="piece_prediction",
         **kwargs,
     ):
         # Layers
@@ -75,14 +75,14 @@ class LanguageModel(ExactModel):
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         candidates = keras.Input((None,), dtype="int32", name="candidates")
         hidden = recurrent(embedding(source_ids))
-        before, behind = ops.split(hidden, 2, axis=-1)
-        words = source_ids[:, 1:-1]
-        # Its rows are alike, and a device may have got none of them.
+        before, after = ops.split(hidden, 2, axis=-1)
+        pieces = source_ids[:, 1:-1]
+        # All rows are equal, and a device may have none of them.
         others = ops.max(candidates, axis=0, initial=0)  # (K,)
         logits = [
-            self._logits(projection(states), words, others)
+            self._logits(projection(states), pieces, others)
             for projection, states in zip(
-                self.projections, (before[:, :-2], behind[:, 2:]), strict=True
+                self.projections, (before[:, :-2], after[:, 2:]), strict=True
             )
         ]
         super().__init__(
@@ -93,15 +93,15 @@ class LanguageModel(ExactModel):
             **kwargs,
         )
 
-    def _logits(self, query, words, others):
+    def _logits(self, query, pieces, others):
         """(B, T, E), (B, T), (K,) -> (B, T, 1 + K)."""
-        vectors = self.embedding(words, training=False)
-        of_word = ops.sum(query * vectors, axis=-1, keepdims=True)
+        vectors = self.embedding(pieces, training=False)
+        of_piece = ops.sum(query * vectors, axis=-1, keepdims=True)
         vectors = self.embedding(others, training=False)
         of_others = ops.matmul(query, ops.transpose(vectors))
-        is_word = ops.equal(words[..., None], others)
-        of_others = ops.where(is_word, _LEFT_OUT, of_others)
-        return ops.concatenate([of_word, of_others], axis=-1)
+        is_piece = ops.equal(pieces[..., None], others)
+        of_others = ops.where(is_piece, _EXCLUDED, of_others)
+        return ops.concatenate([of_piece, of_others], axis=-1)
 
     def get_config(self):
         serialize = keras.saving.serialize_keras_object
