@@ -1,31 +1,14 @@
 """A keras.Model whose training step is exact on any number of devices."""
 
-from typing import Any, NamedTuple
-
 import keras
 from keras import ops
+
+from kseq.models.token_losses import TokenLosses
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.models import exact_step
     from kseq.models.cross_entropy import cross_entropy
     from kseq.models.step_function import StepFunction, TrainFunction
-
-
-class TokenLosses(NamedTuple):
-    """What a model is trained on: one loss for each token, or for each row.
-
-    Args:
-        loss: (...) float.
-        weight: (...) float, 0 where there is no token; None counts all as 1.
-        likelihood: (...) float, negative log-likelihood, of which `perplexity`
-            is reported; or None.
-        right: (...) bool, of which `accuracy` is reported; or None.
-    """
-
-    loss: Any
-    weight: Any = None
-    likelihood: Any = None
-    right: Any = None
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -67,15 +50,12 @@ class ExactModel(keras.Model):
 
     Example:
         >>> class Tagger(ExactModel):
-        ...     def token_losses(
-        ...         self, inputs, labels, outputs, sample_weight, label_smoothing
-        ...     ):
-        ...         loss = keras.ops.binary_crossentropy(
-        ...             labels, outputs, from_logits=True
+        ...     def token_losses(self, inputs, labels, outputs, *_):
+        ...         return TokenLosses(
+        ...             keras.ops.binary_crossentropy(labels, outputs)
         ...         )
-        ...         return TokenLosses(loss)
         >>> inputs = keras.Input((4,))
-        >>> model = Tagger(inputs, keras.layers.Dense(3)(inputs))
+        >>> model = Tagger(inputs, keras.layers.Dense(3, "sigmoid")(inputs))
         >>> model.compile(keras.optimizers.Adam(), clip_norm=1.0)
         >>> x, y = np.ones((8, 4)), np.ones((8, 3))
         >>> sorted(model.evaluate(x, y, verbose=0, return_dict=True))

@@ -9,7 +9,7 @@ from kseq.layers import (
     SentenceDropout,
     SentenceEncoder,
 )
-from kseq.models.check_arguments import check_rates, check_sizes
+from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.models.piece_prediction import PiecePrediction
 from kseq.ops import padding_mask
@@ -74,14 +74,16 @@ class HierarchicalAttention(ExactModel):
         name="hierarchical_attention",
         **kwargs,
     ):
-        check_sizes(
+        set_sizes(
+            self,
             vocab_size=vocab_size,
             num_classes=num_classes,
             embedding_dim=embedding_dim,
             units=units,
             attention_units=attention_units,
         )
-        check_rates(
+        set_rates(
+            self,
             dropout=dropout,
             piece_dropout=piece_dropout,
             sentence_dropout=sentence_dropout,
@@ -108,16 +110,6 @@ class HierarchicalAttention(ExactModel):
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
         self.logits = layers.Identity(dtype="float32", name="logits")
-
-        # Config
-        self.vocab_size = vocab_size
-        self.num_classes = num_classes
-        self.embedding_dim = embedding_dim
-        self.units = units
-        self.attention_units = attention_units
-        self.dropout = dropout
-        self.piece_dropout = piece_dropout
-        self.sentence_dropout = sentence_dropout
 
         # Graph
         source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
@@ -169,16 +161,4 @@ class HierarchicalAttention(ExactModel):
         )
 
     def get_config(self):
-        names = (
-            "vocab_size",
-            "num_classes",
-            "embedding_dim",
-            "units",
-            "attention_units",
-            "dropout",
-            "piece_dropout",
-            "sentence_dropout",
-            "name",
-        )
-        config = {name: getattr(self, name) for name in names}
-        return {**config, "dtype": self.dtype_policy.name}
+        return config_of(self, HierarchicalAttention)

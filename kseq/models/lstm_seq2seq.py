@@ -4,8 +4,15 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import AttentionDecoder, Dropout
+from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
+
+_ENCODERS = {
+    "lstm": layers.LSTM,
+    "gru": layers.GRU,
+    "tanh": layers.SimpleRNN,
+}
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -16,16 +23,16 @@ class LSTMSeq2Seq(ExactModel):
         y      = decoder(target; attention over x)
         logits = W y
 
-    Each decoder layer starts from the last states of the encoder layer of its
-    height, or of the top one where there are fewer. Without attention the last
-    hidden state of the encoder is a constant input to the decoder.
+    Each decoder layer starts from the last states of the encoder layer with
+    the same number, or of the last one if there are fewer. Without attention
+    the last hidden state of the encoder is a constant input to the decoder.
 
     Args:
         source_vocab_size: int.
         target_vocab_size: int.
         embedding_dim: int, E, of source and target.
         units: int, U, width of every layer of encoder and decoder. The two
-            directions of a bidirectional encoder have one half each.
+            directions of a bidirectional encoder have half of it each.
         num_encoder_layers: int.
         num_decoder_layers: int.
         bidirectional: bool, whether the encoder reads both ways.
@@ -35,8 +42,8 @@ class LSTMSeq2Seq(ExactModel):
         cell: "lstm", "gru" or "tanh".
         dropout: float, on the embeddings, between layers and on the outputs
             of the decoder.
-        tie_embeddings: bool, the target embedding is the output projection
-            too, after a projection of y to E.
+        tie_embeddings: bool, the target embedding is also the output
+            projection, after a projection of y to E.
         dtype: dtype policy or its name.
         name: str.
         **kwargs: `trainable`.
@@ -87,23 +94,32 @@ class LSTMSeq2Seq(ExactModel):
         name="lstm_seq2seq",
         **kwargs,
     ):
+        set_sizes(
+            self,
+            source_vocab_size=source_vocab_size,
+            target_vocab_size=target_vocab_size,
+            embedding_dim=embedding_dim,
+            units=units,
+            num_encoder_layers=num_encoder_layers,
+            num_decoder_layers=num_decoder_layers,
+        )
+        set_rates(self, dropout=dropout)
+        if cell not in _ENCODERS:
+            raise ValueError(
+                f"cell must be one of {list(_ENCODERS)}. "
+                f"Received: cell={cell!r}"
+            )
         if bidirectional and units % 2:
             raise ValueError(
                 "units must be even for two directions. "
                 f"Received: units={units}"
-            )
-        if num_encoder_layers < 1:
-            raise ValueError(
-                "num_encoder_layers must be positive. "
-                f"Received: num_encoder_layers={num_encoder_layers}"
             )
 
         # Layers
         policy = keras.dtype_policies.get(dtype)
 
         def encoder_layer(name):
-            recurrent = {"lstm": layers.LSTM, "gru": layers.GRU}
-            layer = recurrent.get(cell, layers.SimpleRNN)(
+            layer = _ENCODERS[cell](
                 units // 2 if bidirectional else units,
                 return_sequences=True,
                 return_state=True,
@@ -114,8 +130,8 @@ class LSTMSeq2Seq(ExactModel):
                 return layer
             return layers.Bidirectional(layer, dtype=policy, name=name)
 
-        # Inputs of unit variance: from states near zero, attention, whose
-        # energies are products of states, takes epochs to wake up.
+        # Inputs of unit variance: with states near zero the energies, products
+        # of states, are near zero too, and attention learns epochs later.
         unit = keras.initializers.RandomNormal(stddev=embedding_dim**-0.5)
         self.source_embedding = layers.Embedding(
             source_vocab_size,
@@ -157,41 +173,40 @@ class LSTMSeq2Seq(ExactModel):
         )
 
         # Config
-        self.source_vocab_size = source_vocab_size
-        self.target_vocab_size = target_vocab_size
-        self.embedding_dim = embedding_dim
-        self.units = units
-        self.num_encoder_layers = num_encoder_layers
-        self.num_decoder_layers = num_decoder_layers
         self.bidirectional = bidirectional
         self.attention = self.decoder.attention
         self.order = order
         self.input_feeding = input_feeding
         self.cell = cell
-        self.dropout = dropout
         self.tie_embeddings = tie_embeddings
 
         # Graph
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        memory_mask = padding_mask(source_ids)
-        memory, last_states = self._encode(source_ids, memory_mask)
-        outputs = self.decoder(
-            self.dropout_layer(self._embed_target(target_ids)),
-            memory,
-            memory_mask=memory_mask,
-            initial_state=last_states,
-        )
+        inputs = {"source_ids": source_ids, "target_ids": target_ids}
+        outputs = self._read(inputs)
         super().__init__(
-            inputs={"source_ids": source_ids, "target_ids": target_ids},
+            inputs=inputs,
             outputs=self._project(outputs),
             dtype=policy,
             name=name,
             **kwargs,
         )
 
-    def _encode(self, source_ids, memory_mask):
-        """What the decoder reads, and the states that it starts from."""
+    def _read(self, inputs, **arguments):
+        """The decoder over whole targets; `arguments` are more for it."""
+        memory, memory_mask, last_states = self._encode(inputs["source_ids"])
+        return self.decoder(
+            self._embed_target(inputs["target_ids"]),
+            memory,
+            memory_mask=memory_mask,
+            initial_state=last_states,
+            **arguments,
+        )
+
+    def _encode(self, source_ids):
+        """What the decoder attends to, its mask, and the first states."""
+        memory_mask = padding_mask(source_ids)
         x = self.source_embedding(source_ids) * self.embedding_dim**0.5
         last_states = []
         for layer in self.encoder:
@@ -211,10 +226,11 @@ class LSTMSeq2Seq(ExactModel):
         hidden = [states[0] for states in starts]
         cell = [states[1] for states in starts if self.cell == "lstm"]
         memory = x if self.attention else last_states[-1][0][:, None]
-        return memory, {"hidden": hidden, "cell": cell}
+        return memory, memory_mask, {"hidden": hidden, "cell": cell}
 
     def _embed_target(self, ids):
-        return self.target_embedding(ids) * self.embedding_dim**0.5
+        x = self.target_embedding(ids) * self.embedding_dim**0.5
+        return self.dropout_layer(x)
 
     def _project(self, outputs):
         logits = self.projection(outputs)
@@ -222,10 +238,9 @@ class LSTMSeq2Seq(ExactModel):
             logits = self.target_embedding(logits, reverse=True)
         return self.logits(logits)
 
-    def encode(self, source_ids):
-        """What decoding starts from. (B, S) int -> state."""
-        memory_mask = padding_mask(source_ids)
-        memory, last_states = self._encode(source_ids, memory_mask)
+    def encode(self, inputs):
+        """The state before the first step, from `source_ids` (B, S) int."""
+        memory, memory_mask, last_states = self._encode(inputs["source_ids"])
         return {
             "memory": {
                 "mask": memory_mask,
@@ -245,48 +260,25 @@ class LSTMSeq2Seq(ExactModel):
         )
         return self._project(outputs), {"memory": memory, "decoder": decoder}
 
-    def attention_weights(self, source_ids, target_ids):
-        """Where each step looks.
+    def attention_weights(self, inputs):
+        """The weights of each step over the source.
 
         Args:
-            source_ids: (B, S) int.
-            target_ids: (B, T) int, beginning with START.
+            inputs: dict of `source_ids` (B, S) int, and `target_ids` (B, T)
+                int, beginning with START.
 
         Returns:
             (B, T, S) float32, rows that sum to 1.
+
+        Raises:
+            ValueError: if the model has no attention.
         """
-        memory_mask = padding_mask(source_ids)
-        memory, last_states = self._encode(source_ids, memory_mask)
-        _, weights = self.decoder(
-            self._embed_target(target_ids),
-            memory,
-            memory_mask=memory_mask,
-            initial_state=last_states,
-            return_weights=True,
-        )
+        _, weights = self._read(inputs, return_weights=True)
         return ops.cast(weights, "float32")
 
     def get_config(self):
-        names = (
-            "source_vocab_size",
-            "target_vocab_size",
-            "embedding_dim",
-            "units",
-            "num_encoder_layers",
-            "num_decoder_layers",
-            "bidirectional",
-            "order",
-            "input_feeding",
-            "cell",
-            "dropout",
-            "tie_embeddings",
-            "name",
-        )
-        return {
-            **{name: getattr(self, name) for name in names},
-            "attention": keras.saving.serialize_keras_object(self.attention),
-            "dtype": self.dtype_policy.name,
-        }
+        attention = keras.saving.serialize_keras_object(self.attention)
+        return {**config_of(self, LSTMSeq2Seq), "attention": attention}
 
     @classmethod
     def from_config(cls, config):

@@ -11,6 +11,7 @@ from kseq.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
 
@@ -24,8 +25,8 @@ class Transformer(ExactModel):
                  y = y + FFN(y)
         logits = y E^T
 
-    with layer normalization before each sublayer (`norm="pre"`, and once more
-    at the end of each stack) or after each sum (`norm="post"`).
+    with layer normalization before each sublayer (`norm="pre"`, and at the end
+    of each stack) or after each sum (`norm="post"`).
 
     Args:
         source_vocab_size: int.
@@ -40,8 +41,9 @@ class Transformer(ExactModel):
         norm: "pre" or "post".
         positions: "sinusoidal" or "learned".
         max_length: int, longest sequence that learned positions can hold.
-        share_embeddings: bool, one embedding for both vocabularies, then one.
-        tie_output: bool, the target embedding is the output projection too.
+        share_embeddings: bool, one embedding for a vocabulary shared by
+            source and target.
+        tie_output: bool, the target embedding is also the output projection.
         window: int or None. Self-attention sees `window` positions each way.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
@@ -94,11 +96,19 @@ class Transformer(ExactModel):
         name="transformer",
         **kwargs,
     ):
-        if model_dim % num_heads:
-            raise ValueError(
-                "model_dim must be a multiple of num_heads. "
-                f"Received: model_dim={model_dim}, num_heads={num_heads}"
-            )
+        set_sizes(
+            self,
+            source_vocab_size=source_vocab_size,
+            target_vocab_size=target_vocab_size,
+            num_encoder_layers=num_encoder_layers,
+            num_decoder_layers=num_decoder_layers,
+            model_dim=model_dim,
+            ffn_dim=ffn_dim,
+            num_heads=num_heads,
+            max_length=max_length,
+        )
+        set_rates(self, dropout=dropout, attention_dropout=attention_dropout)
+        check_heads(model_dim, num_heads)
         if share_embeddings and source_vocab_size != target_vocab_size:
             raise ValueError(
                 "share_embeddings needs one vocabulary. "
@@ -137,16 +147,15 @@ class Transformer(ExactModel):
             "dtype": policy,
         }
         unit = keras.initializers.RandomNormal(stddev=model_dim**-0.5)
-        self.target_embedding = self.source_embedding = (
-            layers.ReversibleEmbedding(
-                target_vocab_size,
-                model_dim,
-                tie_weights=tie_output,
-                embeddings_initializer=unit,
-                dtype=policy,
-                name="target_embedding",
-            )
+        self.target_embedding = layers.ReversibleEmbedding(
+            target_vocab_size,
+            model_dim,
+            tie_weights=tie_output,
+            embeddings_initializer=unit,
+            dtype=policy,
+            name="target_embedding",
         )
+        self.source_embedding = self.target_embedding
         if not share_embeddings:
             self.source_embedding = layers.Embedding(
                 source_vocab_size,
@@ -173,18 +182,8 @@ class Transformer(ExactModel):
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Config
-        self.source_vocab_size = source_vocab_size
-        self.target_vocab_size = target_vocab_size
-        self.num_encoder_layers = num_encoder_layers
-        self.num_decoder_layers = num_decoder_layers
-        self.model_dim = model_dim
-        self.ffn_dim = ffn_dim
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
         self.norm = norm
         self.positions = positions
-        self.max_length = max_length
         self.share_embeddings = share_embeddings
         self.tie_output = tie_output
         self.window = window
@@ -192,109 +191,87 @@ class Transformer(ExactModel):
         # Graph
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        memory_mask = padding_mask(source_ids)
-        memory = self._encode(source_ids, memory_mask)
-        x = self._embed_target(target_ids)
-        for layer in self.decoder_blocks:
-            x = layer(x, memory, memory_mask=memory_mask)
-        super().__init__(
-            inputs={"source_ids": source_ids, "target_ids": target_ids},
-            outputs=self._project(x),
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        inputs = {"source_ids": source_ids, "target_ids": target_ids}
+        logits, *_ = self._read(inputs)
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
-    def _encode(self, source_ids, memory_mask):
+    def _read(self, inputs, **arguments):
+        """Logits of whole targets, and what the blocks return besides."""
+        source_ids = inputs["source_ids"]
+        mask = padding_mask(source_ids)
+        memory, encoder = self._encode(source_ids, mask)
+        each = {"memory": memory, "memory_mask": mask, **arguments}
+        logits, decoder = self._decode(
+            inputs["target_ids"], [each] * self.num_decoder_layers
+        )
+        return logits, encoder, decoder
+
+    def _encode(self, source_ids, mask, **arguments):
         x = self.source_embedding(source_ids) * self.model_dim**0.5
         x = self.embedding_dropout(self.source_positions(x))
-        for layer in self.encoder_blocks:
-            x = layer(x, inputs_mask=memory_mask)
-        return self.encoder_norm(x)
+        each = [{"inputs_mask": mask, **arguments}] * self.num_encoder_layers
+        x, others = _through(self.encoder_blocks, x, each)
+        return self.encoder_norm(x), others
 
-    def _embed_target(self, target_ids, start=0):
+    def _decode(self, target_ids, each, start=0):
         x = self.target_embedding(target_ids) * self.model_dim**0.5
-        return self.embedding_dropout(self.target_positions(x, start=start))
+        x = self.embedding_dropout(self.target_positions(x, start=start))
+        x, others = _through(self.decoder_blocks, x, each)
+        x = self.target_embedding(self.decoder_norm(x), reverse=True)
+        return self.logits(x), others
 
-    def _project(self, x):
-        logits = self.target_embedding(self.decoder_norm(x), reverse=True)
-        return self.logits(logits)
-
-    def encode(self, source_ids):
-        """What decoding starts from. (B, S) int -> state."""
-        memory_mask = padding_mask(source_ids)
-        memory = self._encode(source_ids, memory_mask)
+    def encode(self, inputs):
+        """The state before the first step, from `source_ids` (B, S) int."""
+        source_ids = inputs["source_ids"]
+        mask = padding_mask(source_ids)
+        memory, _ = self._encode(source_ids, mask)
+        projected = [
+            layer.project_memory(memory) for layer in self.decoder_blocks
+        ]
         heads, key_dim = self.num_heads, self.model_dim // self.num_heads
         shape = (ops.shape(source_ids)[0], heads, 0, key_dim)
         empty = ops.zeros(shape, dtype=self.compute_dtype)
-        return {
-            "memory": {
-                "mask": memory_mask,
-                "projected": [
-                    layer.project_memory(memory)
-                    for layer in self.decoder_blocks
-                ],
-            },
-            "caches": [
-                {"key": empty, "value": empty} for _ in self.decoder_blocks
-            ],
-        }
+        caches = [{"key": empty, "value": empty}] * self.num_decoder_layers
+        memory = {"mask": mask, "projected": projected}
+        return {"memory": memory, "caches": caches}
 
     def decode_step(self, token_ids, state):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
         memory, caches = state["memory"], state["caches"]
-        length = ops.shape(caches[0]["key"])[2]
-        x = self._embed_target(token_ids[:, None], start=length)
-        grown = []
-        for layer, cache, projected in zip(
-            self.decoder_blocks, caches, memory["projected"], strict=True
-        ):
-            x, cache = layer(
-                x,
-                memory_mask=memory["mask"],
-                projected_memory=projected,
-                cache=cache,
-            )
-            grown.append(cache)
-        return self._project(x)[:, 0], {"memory": memory, "caches": grown}
+        pairs = zip(memory["projected"], caches, strict=True)
+        each = [
+            {"projected_memory": p, "memory_mask": memory["mask"], "cache": c}
+            for p, c in pairs
+        ]
+        start = ops.shape(caches[0]["key"])[2]
+        logits, grown = self._decode(token_ids[:, None], each, start=start)
+        caches = [cache for (cache,) in grown]
+        return logits[:, 0], {"memory": memory, "caches": caches}
 
-    def attention_weights(self, source_ids, target_ids):
-        """Of the last decoder block, the mean over its heads.
+    def attention_weights(self, inputs):
+        """Over the source: of the last decoder block, the mean of its heads.
 
         Args:
-            source_ids: (B, S) int.
-            target_ids: (B, T) int, beginning with START.
+            inputs: dict of `source_ids` (B, S) int, and `target_ids` (B, T)
+                int, beginning with START.
 
         Returns:
             (B, T, S) float32, rows that sum to 1.
         """
-        memory_mask = padding_mask(source_ids)
-        memory = self._encode(source_ids, memory_mask)
-        x = self._embed_target(target_ids)
-        for layer in self.decoder_blocks:
-            x, _, weights = layer(
-                x, memory, memory_mask=memory_mask, return_weights=True
-            )
+        _, _, decoder = self._read(inputs, return_weights=True)
+        *_, weights = decoder[-1]
         return ops.mean(ops.cast(weights, "float32"), axis=1)
 
     def get_config(self):
-        names = (
-            "source_vocab_size",
-            "target_vocab_size",
-            "num_encoder_layers",
-            "num_decoder_layers",
-            "model_dim",
-            "ffn_dim",
-            "num_heads",
-            "dropout",
-            "attention_dropout",
-            "norm",
-            "positions",
-            "max_length",
-            "share_embeddings",
-            "tie_output",
-            "window",
-            "name",
-        )
-        config = {name: getattr(self, name) for name in names}
-        return {**config, "dtype": self.dtype_policy.name}
+        return config_of(self, Transformer)
+
+
+def _through(blocks, x, each):
+    """What a stack of blocks makes of x, and what else they return."""
+    others = []
+    for block, arguments in zip(blocks, each, strict=True):
+        x = block(x, **arguments)
+        if isinstance(x, tuple):
+            x, *other = x
+            others.append(other)
+    return x, others

@@ -13,7 +13,7 @@ from kseq.layers import (
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
 )
-from kseq.models.check_arguments import check_heads, check_rates, check_sizes
+from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
 
@@ -82,7 +82,8 @@ class TransformerClassifier(ExactModel):
         name="transformer_classifier",
         **kwargs,
     ):
-        check_sizes(
+        set_sizes(
+            self,
             vocab_size=vocab_size,
             num_classes=num_classes,
             num_layers=num_layers,
@@ -90,7 +91,8 @@ class TransformerClassifier(ExactModel):
             ffn_dim=ffn_dim,
             num_heads=num_heads,
         )
-        check_rates(
+        set_rates(
+            self,
             dropout=dropout,
             piece_dropout=piece_dropout,
             sentence_dropout=sentence_dropout,
@@ -129,17 +131,6 @@ class TransformerClassifier(ExactModel):
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
         self.logits = layers.Identity(dtype="float32", name="logits")
-
-        # Config
-        self.vocab_size = vocab_size
-        self.num_classes = num_classes
-        self.num_layers = num_layers
-        self.model_dim = model_dim
-        self.ffn_dim = ffn_dim
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.piece_dropout = piece_dropout
-        self.sentence_dropout = sentence_dropout
 
         # Graph
         source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
@@ -185,17 +176,4 @@ class TransformerClassifier(ExactModel):
         }
 
     def get_config(self):
-        names = (
-            "vocab_size",
-            "num_classes",
-            "num_layers",
-            "model_dim",
-            "ffn_dim",
-            "num_heads",
-            "dropout",
-            "piece_dropout",
-            "sentence_dropout",
-            "name",
-        )
-        config = {name: getattr(self, name) for name in names}
-        return {**config, "dtype": self.dtype_policy.name}
+        return config_of(self, TransformerClassifier)

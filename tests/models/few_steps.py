@@ -1,4 +1,4 @@
-"""A training of a few steps, the same wherever it is made."""
+"""Training for a few steps, the same in every place."""
 
 import keras
 import numpy as np
@@ -7,9 +7,9 @@ from tests.models.one_by_one import one_by_one
 
 
 def few_steps(make_model, batches, **settings):
-    """Metrics, and weights, after a step for each batch.
+    """Metrics and weights after one step for each batch.
 
-    With clipping and moving averages of the weights; `settings` are more for
+    With clipping and moving averages of the weights; `settings` are passed to
     `compile`.
     """
     model = make_model()

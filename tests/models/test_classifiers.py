@@ -1,4 +1,4 @@
-"""What holds for every classifier of documents."""
+"""Properties of every classifier of documents."""
 
 import keras
 import numpy as np
@@ -15,7 +15,7 @@ from tests.models.few_steps import few_steps
 
 RECURRENT = {"embedding_dim": 6, "units": 4, "attention_units": 3}
 MODELS = {
-    "hierarchical": (HierarchicalAttention, {**RECURRENT, "groups": 2}),
+    "hierarchical": (HierarchicalAttention, RECURRENT),
     "flat": (FlatAttention, RECURRENT),
     "transformer": (
         TransformerClassifier,
@@ -48,11 +48,10 @@ def numbers(explained):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_padding_changes_nothing(seed, make, dtype):
-    """B1, B2."""
     model, ids = make(dtype=dtype), documents()
     padded = np.pad(ids, ((0, 0), (0, 7), (0, 7)))
-    found = numbers(model.explain(padded))
-    expected = numbers(model.explain(ids))
+    found = numbers(model.explain({"source_ids": padded}))
+    expected = numbers(model.explain({"source_ids": ids}))
     tolerance = {"atol": TOLERANCE[dtype]}
 
     np.testing.assert_allclose(found["logits"], expected["logits"], **tolerance)
@@ -70,7 +69,7 @@ def test_padding_changes_nothing(seed, make, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_weights_sum_to_one_over_what_is_real(seed, make, dtype):
     model, ids = make(dtype=dtype), documents()
-    explained = numbers(model.explain(ids))
+    explained = numbers(model.explain({"source_ids": ids}))
     real = ids != 0
     for weights, mask in (
         (explained["sentence_weights"], real.any(-1)),
@@ -80,7 +79,7 @@ def test_weights_sum_to_one_over_what_is_real(seed, make, dtype):
         np.testing.assert_allclose(weights.sum(-1), mask.any(-1), atol=0.02)
 
 
-def test_an_empty_sentence_is_as_if_it_were_not_there(seed, make):
+def test_an_empty_sentence_changes_nothing(seed, make):
     model, ids = make(), documents()
     without = ids[1:2, [0, 2]]
     np.testing.assert_allclose(
@@ -90,10 +89,10 @@ def test_an_empty_sentence_is_as_if_it_were_not_there(seed, make):
     )
 
 
-def test_explains_what_it_answers(seed, make):
+def test_explains_its_own_logits(seed, make):
     model, ids = make(), documents()
     np.testing.assert_array_equal(
-        model({"source_ids": ids}), model.explain(ids)["logits"]
+        model({"source_ids": ids}), model.explain({"source_ids": ids})["logits"]
     )
 
 
@@ -110,7 +109,7 @@ def test_sentences_are_dropped_in_training_alone(seed, make):
     assert np.abs(found - whole).max() > 1e-3
 
 
-def test_begins_with_given_vectors(make):
+def test_starts_from_given_vectors(make):
     model, ids = make(), documents()
     width = model.embedding.vectors.shape[1]
     vectors = np.random.normal(size=(30, width)).astype("float32")
@@ -120,7 +119,6 @@ def test_begins_with_given_vectors(make):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_training_stays_finite_with_empty_documents(seed, make, dtype):
-    """B1."""
     model = make(dtype=dtype, dropout=0.3)
     # Tracing would take longer than the step.
     adam = keras.optimizers.Adam(0.01)
@@ -179,7 +177,7 @@ def batches(sizes):
 
 @pytest.mark.slow  # tracing takes long; the step itself is ExactModel's
 def test_two_devices_equal_one(make, two_devices):
-    """B5: also where a device gets fewer documents, or none."""
+    """Also if a device gets fewer documents, or none."""
     sizes = (4, 3, 5, 1, 2)
     history, weights = few_steps(make, batches(sizes))
     with two_devices.scope():
@@ -191,7 +189,7 @@ def test_two_devices_equal_one(make, two_devices):
         assert two[name] == pytest.approx(values, abs=1e-5), name
 
 
-def test_learns_one_batch_by_heart(seed):
+def test_overfits_one_batch(seed):
     family, sizes = MODELS["flat"]
     model = family(30, 3, **sizes)
     model.compile(keras.optimizers.Adam(0.02))
@@ -207,7 +205,7 @@ def test_hierarchical_attention_agrees_with_the_paper(seed):
     table, *of_words = model.sentence_encoder.get_weights()
     of_sentences = model.document_encoder.get_weights()
     kernel, bias = model.classes.get_weights()
-    explained = numbers(model.explain(ids))
+    explained = numbers(model.explain({"source_ids": ids}))
 
     for place in (0, 3):
         read = [

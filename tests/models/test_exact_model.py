@@ -121,7 +121,7 @@ def test_micro_batches_change_nothing(parts):
     ],
 )
 def test_two_devices_equal_one(sizes, parts, two_devices):
-    """B5: also where a batch is uneven, or leaves a device without a row."""
+    """Also if a batch is uneven, or leaves a device without a row."""
 
     def settings():
         return {
@@ -174,7 +174,7 @@ def test_smoothing_is_of_the_loss_and_not_of_the_perplexity():
     assert smooth["perplexity"] == pytest.approx(plain["perplexity"], rel=1e-5)
 
 
-def test_saved_model_goes_on_training(tmp_path):
+def test_a_saved_model_resumes_training(tmp_path):
     model = same_start(tiny_model())
     train(model, [6], clip_norm=0.5, label_smoothing=0.1)
     model.save(tmp_path / "model.keras")

@@ -70,7 +70,7 @@ MODELS = {
 def right_answers(model, task, length, size=200):
     """The fraction of new strings that greedy decoding gets wholly right."""
     inputs, labels, weights = batch_of(task, size=size, length=length)
-    tokens, state = ops.full((size,), START), model.encode(inputs["source_ids"])
+    tokens, state = ops.full((size,), START), model.encode(inputs)
     answers = []
     for _ in labels.T:
         logits, state = model.decode_step(tokens, state)

@@ -48,7 +48,7 @@ def logits_of(model, source_ids, target_ids):
 
 
 def logits_step_by_step(model, source_ids, target_ids):
-    state, logits = model.encode(source_ids), []
+    state, logits = model.encode({"source_ids": source_ids}), []
     for token_ids in target_ids.T:
         step, state = model.decode_step(ops.array(token_ids), state)
         logits.append(ops.convert_to_numpy(step))
@@ -172,7 +172,7 @@ def test_step_by_step_with_two_layers_of_tanh_cells(seed, attention, wiring):
 @typical_wirings
 def test_hypotheses_share_the_memory_of_their_item(seed, attention, wiring):
     model = make(attention, wiring)
-    state = model.encode(SOURCE)
+    state = model.encode({"source_ids": SOURCE})
     memory = state.pop("memory")
     state = keras.tree.map_structure(
         lambda x: ops.repeat(x, 3, axis=0), state
@@ -204,7 +204,7 @@ def test_in_a_graph(seed):
 
 def test_deeper_decoder_starts_from_the_top_of_the_encoder(seed):
     model = make(num_encoder_layers=2, num_decoder_layers=3)
-    _, last = model._encode(SOURCE, SOURCE != PAD)
+    last = model.encode({"source_ids": SOURCE})["decoder"]
 
     assert len(last["hidden"]) == len(last["cell"]) == 3
     assert last["hidden"][1] is last["hidden"][2]
@@ -263,12 +263,13 @@ def test_source_of_padding_alone(seed, attention, wiring):
 @typical_wirings
 def test_attention_weights(seed, attention, wiring):
     model = make(attention, wiring)
+    inputs = {"source_ids": SOURCE, "target_ids": TARGET}
     if attention is None:
         with pytest.raises(ValueError, match="no attention weights"):
-            model.attention_weights(SOURCE, TARGET)
+            model.attention_weights(inputs)
         return
 
-    weights = ops.convert_to_numpy(model.attention_weights(SOURCE, TARGET))
+    weights = ops.convert_to_numpy(model.attention_weights(inputs))
 
     assert weights.shape == (2, 5, 6)
     assert weights.dtype == "float32"
@@ -284,16 +285,25 @@ def test_attention_weights(seed, attention, wiring):
     [
         ({"units": 7}, "even .* Received: units=7"),
         ({"num_encoder_layers": 0}, "Received: num_encoder_layers=0"),
-        ({"num_decoder_layers": 0}, "Received: num_layers=0"),
+        ({"num_decoder_layers": 0}, "Received: num_decoder_layers=0"),
+        ({"num_decoder_layers": 0.5}, "Received: num_decoder_layers=0.5"),
+        ({"source_vocab_size": 0}, "Received: source_vocab_size=0"),
+        ({"target_vocab_size": 0}, "Received: target_vocab_size=0"),
+        ({"embedding_dim": 0}, "Received: embedding_dim=0"),
+        ({"units": 0}, "Received: units=0"),
+        ({"dropout": float("nan")}, "Received: dropout=nan"),
+        ({"dropout": -0.1}, "Received: dropout=-0.1"),
         ({"cell": "rnn"}, "Received: cell='rnn'"),
         ({"attention": None, "input_feeding": True}, "needs attention"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, message):
     fitting = {
+        "source_vocab_size": 12,
+        "target_vocab_size": 14,
         "embedding_dim": 6,
         "units": 8,
         "attention": LuongAttention("dot"),
     }
     with pytest.raises(ValueError, match=message):
-        LSTMSeq2Seq(12, 14, **fitting | arguments)
+        LSTMSeq2Seq(**fitting | arguments)

@@ -67,10 +67,10 @@ def test_more_padding_changes_nothing(model):
     np.testing.assert_allclose(logits(model, source, target), padded, atol=1e-5)
 
 
-def test_what_stands_under_padding_is_not_read(model):
-    """The memory of a padded place has no influence on any logit."""
+def test_the_memory_of_padding_is_not_read(model):
+    """It has no influence on any logit."""
     source, target = sentences()
-    state = model.encode(source)
+    state = model.encode({"source_ids": source})
     poisoned = keras.tree.map_structure(
         lambda x: (
             ops.where(ops.equal(source, PAD)[:, None, :, None], 1e3, x)
@@ -85,7 +85,7 @@ def test_what_stands_under_padding_is_not_read(model):
 
 
 def test_the_future_is_not_read(model):
-    """To the bit: B3."""
+    """Equal to the bit."""
     source, target = sentences()
     before = logits(model, source, target)
     for t in range(2, target.shape[1]):
@@ -107,7 +107,7 @@ def test_the_past_and_the_source_are_read(model):
 
 def test_step_by_step_equals_the_whole_sequence(model):
     source, target = sentences()
-    state = model.encode(source)
+    state = model.encode({"source_ids": source})
     for t in range(target.shape[1]):
         step, state = model.decode_step(target[:, t], state)
         np.testing.assert_allclose(
@@ -118,7 +118,7 @@ def test_step_by_step_equals_the_whole_sequence(model):
 def test_hypotheses_share_one_memory(model):
     """K rows an item beside a memory of one row an item."""
     source, target = sentences()
-    state = model.encode(source)
+    state = model.encode({"source_ids": source})
     many = {
         "memory": state["memory"],
         "caches": keras.tree.map_structure(
@@ -133,7 +133,8 @@ def test_hypotheses_share_one_memory(model):
 
 def test_attention_is_a_distribution_over_real_tokens(model):
     source, target = sentences()
-    weights = ops.convert_to_numpy(model.attention_weights(source, target))
+    inputs = {"source_ids": source, "target_ids": target}
+    weights = ops.convert_to_numpy(model.attention_weights(inputs))
     assert weights.shape == (3, 8, 7)
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
     assert not weights[:, 0][source == PAD].any()

@@ -1,4 +1,4 @@
-"""B5: translators on two devices. Classifiers have a test of their own."""
+"""Translators on two devices; classifiers have a test of their own."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def trained(make_model):
     return few_steps(make_model, batches, accumulation_steps=2)
 
 
-# Tracing takes long: it is done twice, for two devices and two micro-batches.
+# Slow to trace: the step has two devices and two micro-batches.
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Bahdanau", "input feeding", "pre-norm"])
 def test_two_devices_equal_one(kind, two_devices):

@@ -5,7 +5,7 @@ import tensorflow as tf
 from keras import ops
 
 from kseq.data import language_model_batches
-from kseq.models import FlatAttention, HierarchicalAttention, LanguageModel
+from kseq.models import FlatAttention, HierarchicalAttention, PiecePrediction
 from tests.layers.numpy_recurrence import gru
 from tests.models.few_steps import few_steps
 
@@ -14,7 +14,7 @@ SIZES = {"embedding_dim": 6, "units": 4, "attention_units": 3}
 
 
 def make(family=FlatAttention, **more):
-    return family(VOCAB, 2, **SIZES, **more).language_model()
+    return family(VOCAB, 2, **SIZES, **more).piece_prediction()
 
 
 def inputs(batch=3, length=7, candidates=5):
@@ -31,7 +31,7 @@ def logits_of(model, data):
 
 @pytest.mark.parametrize("family", [FlatAttention, HierarchicalAttention])
 def test_equals_the_formula(seed, family):
-    """Word by word, in both directions."""
+    """Piece by piece, in both directions."""
     model, data = make(family), inputs()
     table, *weights = model.get_weights()
     forward, backward = weights[:3], weights[3:6]
@@ -51,8 +51,8 @@ def test_equals_the_formula(seed, family):
             np.testing.assert_allclose(found[row, t - 1], expected, atol=1e-4)
 
 
-def test_a_word_does_not_tell_itself(seed):
-    """The candidates' logits are those of the words around it."""
+def test_a_piece_does_not_predict_itself(seed):
+    """Its neighbours alone decide the logits of the candidates."""
     model, data = make(), inputs()
     data["candidates"][:] = np.arange(5)
     data["source_ids"][:] = np.random.randint(5, VOCAB, size=(3, 7))
@@ -61,8 +61,8 @@ def test_a_word_does_not_tell_itself(seed):
     changed[:, 3] = 5 + (changed[:, 3] - 4) % (VOCAB - 5)
     after = logits_of(model, {**data, "source_ids": changed})
     same = np.isclose(before, after, atol=1e-6)[..., 1:].all(axis=-1)
-    assert same[:, :3, 0].all()  # words 1 to 3, told by what is before them
-    assert same[:, 2:, 1].all()  # words 3 to 5, by what is behind
+    assert same[:, :3, 0].all()  # pieces 1 to 3, from those before
+    assert same[:, 2:, 1].all()  # pieces 3 to 5, from those after
     assert not same[:, 3:, 0].any()
     assert not same[:, :2, 1].any()
 
@@ -79,11 +79,11 @@ def test_half_precision(seed, dtype):
     )
 
 
-def test_teaches_the_model_that_it_is_of(seed):
-    """Words that follow each other in a circle are told after a while."""
+def test_trains_the_classifier_that_it_comes_from(seed):
+    """Pieces that follow each other in a circle are predicted after a while."""
     reader = FlatAttention(VOCAB, 2, **SIZES)
     rest = reader.classes.get_weights()
-    model = reader.language_model()
+    model = reader.piece_prediction()
     model.compile(keras.optimizers.Adam(0.05))
     circle = tf.ragged.constant([[list(range(VOCAB)) * 20]], dtype="int32")
     batches = language_model_batches(circle, batch_words=256, seed=1)
@@ -120,7 +120,7 @@ def test_micro_batches_change_nothing():
 
 @pytest.mark.slow
 def test_two_devices_equal_one(two_devices):
-    """Also where one of them gets nothing."""
+    """Also if one of them gets no rows."""
     history, weights = few_steps(make, batches((4, 3, 1)))
     with two_devices.scope():
         two, two_weights = few_steps(make, batches((4, 3, 1)))
@@ -129,9 +129,9 @@ def test_two_devices_equal_one(two_devices):
     assert two["loss"] == pytest.approx(history["loss"], abs=1e-5)
 
 
-def test_is_made_again_from_its_config(seed):
+def test_round_trip_through_its_config(seed):
     model, data = make(dropout=0.1, dtype="mixed_bfloat16"), inputs()
-    again = LanguageModel.from_config(model.get_config())
+    again = PiecePrediction.from_config(model.get_config())
     again.set_weights(model.get_weights())
     np.testing.assert_array_equal(
         logits_of(model, data), logits_of(again, data)
