@@ -9,7 +9,7 @@ import sys
 for name in ("babel", "matplotlib", "scipy", "sklearn"):
     sys.modules[name] = None  # so that an import of it fails
 from kseq.data import TextPreprocessor, Tokenizer
-tokenizer = Tokenizer.train(["a rose"], 265)
+tokenizer = Tokenizer.train(["a rose"], 20, "char")
 print(TextPreprocessor(tokenizer)(["a rose"]).lengths.numpy()[0] > 1)
 """
 
