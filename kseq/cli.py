@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import kseq
-from kseq.commands.model_path import existing_file, model_path, run_path
+from kseq.model_path import model_path, run_path
 from kseq.quiet_stderr import quiet_stderr
 from kseq.user_error import UserError
 
@@ -30,7 +30,7 @@ def main(arguments=None):
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Who reads has seen enough. Python would complain of it at exit.
+        # The reader has seen enough; Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (UserError, OSError) as error:
         if options.debug:
@@ -73,6 +73,13 @@ def _add_predict(commands):
     command = _command(commands, "predict", "one answer for each line of input")
     _add_path(command, model_path)
     _add_search(command)
+    _add_batch_size(command)
+    command.add_argument(
+        "--prefix",
+        type=_existing_file,
+        metavar="FILE",
+        help="what each answer begins with, a line for each line of input",
+    )
     command.add_argument(
         "--n-best",
         type=_at_least(1),
@@ -81,7 +88,7 @@ def _add_predict(commands):
         help="N answers a line, separated by tabs",
     )
     for flag, help in (
-        ("--scores", "each answer behind its score"),
+        ("--scores", "a score before each answer"),
         ("--json", "one JSON object a line"),
         ("--attention", "attention weights in the JSON"),
     ):
@@ -90,7 +97,7 @@ def _add_predict(commands):
 
 def _add_score(commands):
     command = _command(commands, "score", "the score of each given answer")
-    _add_path(command, run_path)
+    _add_path(command, model_path)
     _add_two_files(command, "TARGET")
     _add_weights(command)
     _add_length_penalty(command)
@@ -111,6 +118,7 @@ def _add_evaluate(commands):
         help="names of both in the SOURCE of a classifier",
     )
     _add_search(command)
+    _add_batch_size(command)
 
 
 def _add_explain(commands):
@@ -118,15 +126,14 @@ def _add_explain(commands):
         commands, "explain", "a page of what decided on each line of input"
     )
     _add_path(command, model_path)
-    _add_search(command)
+    _add_weights(command)
+    _add_batch_size(command)
 
 
 def _add_export(commands):
     command = _command(commands, "export", "write a SavedModel to be served")
     _add_path(command, run_path)
-    _add_weights(command)
-    _add_beam_size(command)
-    _add_length_penalty(command)
+    _add_search(command)
     command.add_argument(
         "--to",
         type=Path,
@@ -164,21 +171,59 @@ def _command(commands, name, help):
 
 
 def _add_path(command, type):
-    command.add_argument("path", type=type, metavar="PATH")
+    command.add_argument("path", type=_checked(type), metavar="PATH")
+
+
+def _checked(function):
+    """An argument's type of a function that raises UserError."""
+
+    def check(text):
+        try:
+            return function(text)
+        except UserError as error:
+            raise argparse.ArgumentTypeError(error) from None
+
+    return check
+
+
+@_checked
+def _existing_file(text):
+    if not Path(text).is_file():
+        raise UserError(f"there is no file {text}")
+    return Path(text)
 
 
 def _add_two_files(command, second, nargs=None):
-    command.add_argument("source", type=existing_file, metavar="SOURCE")
+    command.add_argument("source", type=_existing_file, metavar="SOURCE")
     command.add_argument(
-        second.lower(), type=existing_file, metavar=second, nargs=nargs
+        second.lower(), type=_existing_file, metavar=second, nargs=nargs
     )
 
 
 def _add_search(command):
     _add_weights(command)
-    _add_beam_size(command)
+    command.add_argument(
+        "--beam-size",
+        type=_at_least(1),
+        metavar="K",
+        help="of a run; default: its config's, or 4",
+    )
     _add_length_penalty(command)
-    _add_batch_size(command)
+    for flag, help in (
+        ("--greedy", "the likeliest token at every step, of a run"),
+        ("--sample", "tokens drawn at random, of a run"),
+    ):
+        # None, and not False, where it is not given.
+        command.add_argument(flag, action="store_const", const=True, help=help)
+    for flag, least, help in (
+        ("--temperature", 0.0, "of a sample: logits are divided by it"),
+        ("--top-k", 0, "of a sample: from the k likeliest tokens; 0: all"),
+        ("--top-p", 0.0, "of a sample: from the likeliest, p in sum"),
+        ("--seed", 0, "of a sample: the same seed draws the same answers"),
+    ):
+        command.add_argument(
+            flag, type=_at_least(least), metavar="X", help=help
+        )
 
 
 def _add_weights(command):
@@ -186,15 +231,6 @@ def _add_weights(command):
         "--weights",
         choices=("average", "best", "last"),
         help="of a run; default: the first of these that it has",
-    )
-
-
-def _add_beam_size(command):
-    command.add_argument(
-        "--beam-size",
-        type=_at_least(1),
-        metavar="K",
-        help="of a run; default: its config's, or 4",
     )
 
 
@@ -218,7 +254,7 @@ def _add_batch_size(command):
 
 
 def _at_least(least):
-    """The type of an argument that is a number like `least`, or above it."""
+    """The type of an argument: a number of the type of `least`, or above it."""
 
     def number(text):
         value = type(least)(text)

@@ -8,7 +8,17 @@ import dataclasses
 
 import keras
 
-from kseq import data, layers, models, serving, training
+from kseq import (
+    data,
+    decoding,
+    devices,
+    evaluation,
+    layers,
+    models,
+    runs,
+    serving,
+    training,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +28,7 @@ class Config:
     train: tuple[str, ...] = ()  # source and target, or a TSV; none: dates
     validation: tuple[str, ...] = ()  # none: held out of training
     run: str = "runs/lstm"
-    overwrite: bool = False  # delete the run and start anew
+    overwrite: bool = False  # delete the run and restart
     vocab_size: int = 8000  # of source and target together
     max_length: int = 100  # longer pairs, in tokens, are left out
     embedding_dim: int = 256
@@ -55,13 +65,14 @@ DATES = Config(
 
 
 def main(config):
-    run = training.RunDirectory(config.run)
+    run = runs.RunDirectory(config.run)
     run.start(config, ("steps", "patience", "batch_tokens"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
+
     corpus = data.read_corpus(config.train, config.validation)
     tokenizer = data.Tokenizer.train(corpus.lines(), config.vocab_size)
-    both = (tokenizer, tokenizer)  # source and target share one
-    run.save_tokenizers(*both)
+    preprocessor = data.TextPreprocessor(tokenizer)
+    both = (preprocessor, tokenizer)  # source and target share a vocabulary
     batches = data.training_batches(
         corpus.train,
         *both,
@@ -69,9 +80,8 @@ def main(config):
         max_length=config.max_length,
         seed=config.seed,
     )
-    held_out = data.evaluation_batches(corpus.validation, *both)
 
-    with training.device_strategy().scope():
+    with devices.device_strategy().scope():
         model = models.LSTMSeq2Seq(
             *(tokenizer.vocab_size, tokenizer.vocab_size),
             embedding_dim=config.embedding_dim,
@@ -91,29 +101,26 @@ def main(config):
             label_smoothing=config.label_smoothing,
             clip_norm=config.clip_norm,
         )
-    run.save_model(model)
+    beam = decoding.BeamSearch(config.beam_size)
+    generator = serving.Generator(model, *both, beam)
+    run.save(generator)
 
-    greedy = serving.Translator(model, *both, beam_size=1)
-    checkpoints = training.Checkpoints(run, patience=config.patience)
-    model.fit(
+    greedy = generator.with_search(decoding.GreedySearch())
+    held_out = evaluation.Translations(greedy.predictor(128), corpus.validation)
+    losses = data.evaluation_batches(corpus.validation, *both)
+    training.fit(
+        model,
         batches,
+        training.Checkpoints(run, patience=config.patience),
+        steps=config.steps,
         steps_per_epoch=config.evaluate_every,
-        epochs=config.steps // config.evaluate_every,
-        initial_epoch=checkpoints.restore(model, config.evaluate_every),
-        callbacks=[
-            training.Validation(run, greedy, corpus.validation, held_out),
-            training.MetricsLog(run, config.steps),
-            checkpoints,
-        ],
-        shuffle=False,
-        verbose=training.verbosity(),
+        callbacks=[training.Validation(run, held_out, losses)],
     )
-    training.end_unless_chief()
 
-    model = training.load_model(run, weights="best")
-    best = serving.Translator(model, *both, beam_size=config.beam_size)
+    best = serving.load_run(run, weights="best")
     path = serving.export(best, f"saved_models/{run.path.name}")
-    training.report(path, serving.load_export(path), run, corpus.test)
+    exported = serving.load(path)
+    evaluation.report(path, evaluation.Translations(exported, corpus.test), run)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from kseq.data.dates import dates
 from kseq.data.planted import planted
+from kseq.runs.run_directory import batch_fields
 from kseq.training import run_recipe
-from kseq.training.run_directory import batch_fields
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.py"))
 # Tracing a recipe takes long: one goes through a first training alone, and
@@ -115,7 +115,7 @@ def test_the_same_command_again(recipe, config):
 
 @pytest.mark.slow
 def test_trains_on_two_devices(recipe, config, monkeypatch, two_devices):
-    monkeypatch.setattr(recipe.training, "device_strategy", lambda: two_devices)
+    monkeypatch.setattr(recipe.devices, "device_strategy", lambda: two_devices)
     for steps in (2, 4):
         recipe.main(dataclasses.replace(config, steps=steps))
     lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()

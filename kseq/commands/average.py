@@ -1,6 +1,6 @@
 """kseq average: the mean of the last checkpoints of a run."""
 
-from kseq.training import RunDirectory, save_average
+from kseq.runs import RunDirectory, save_average
 
 
 def run(options):

@@ -2,25 +2,19 @@
 
 import sys
 
-from kseq.commands.explanation_page import explanation_page
-from kseq.commands.open_model import is_classifier, open_model
+from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks
-from kseq.training import explained_documents
+from kseq.pictures import explanation_page
 from kseq.user_error import UserError
 
 
 def run(options):
     """Reads a document a line, and prints one page with all of them."""
-    classifier = open_model(options)
-    if not is_classifier(classifier):
-        raise UserError(
-            f"explain is for classifiers, and {options.path} is a translator: "
-            "see predict --json --attention."
-        )
+    predictor = open_predictor(options)
     documents = [
         document
         for lines in read_chunks(sys.stdin.fileno(), size=options.batch_size)
-        for document in explained_documents(classifier.explain(lines))
+        for document in predictor.explain(lines)
     ]
     if not documents:
         raise UserError("there is no document in the input.")

@@ -1,13 +1,13 @@
-"""kseq export: a run becomes a SavedModel."""
+"""kseq export: one more version of a run's SavedModel."""
 
 from pathlib import Path
 
-from kseq.commands.open_model import open_run
+from kseq.commands.open_predictor import open_predictor
 from kseq.serving import export
 
 
 def run(options):
-    """Prints where the new version is."""
-    name = options.path.resolve().name
-    directory = options.to or Path("saved_models", name)
-    print(export(open_run(options), directory))
+    """Writes it, and prints its path."""
+    served = open_predictor(options).served
+    directory = options.to or Path("saved_models") / options.path.resolve().name
+    print(export(served, directory))

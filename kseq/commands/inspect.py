@@ -1,19 +1,18 @@
 """kseq inspect: what a run or an export is."""
 
 import tensorflow as tf
-from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import saved_model_pb2
 
-from kseq.commands.model_path import is_run
 from kseq.data import Tokenizer
-from kseq.training import RunDirectory, load_model
-from kseq.training.checkpoint_files import (
+from kseq.model_path import is_run
+from kseq.runs import RunDirectory
+from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     read_newest,
     step_of,
 )
-from kseq.training.run_directory import read_json
-from kseq.user_error import UserError
+from kseq.runs.run_directory import read_json
+from kseq.serving.load_export import op_names, read_meta_graph
+from kseq.serving.load_run import load_model
 
 
 def run(options):
@@ -38,34 +37,25 @@ def _facts_of_run(run):
     if checkpoint_paths(run.checkpoints / "last"):
         model = load_model(run, weights="last")
         yield "parameters", f"{model.count_params():,}"
-    for name, path in (
-        ("source vocabulary", run.source_tokenizer),
-        ("target vocabulary", run.target_tokenizer),
-    ):
-        if path.is_file():
-            yield name, Tokenizer.load(path).vocab_size
-    if run.documents.is_file():
-        yield from read_json(run.documents).items()
+    for name in ("source", "target"):
+        if (path := run.tokenizer(name)).is_file():
+            yield f"{name} vocabulary", Tokenizer.load(path).vocab_size
+    yield from run.read_task().items()
     yield from read_json(run.config).items()
     yield from read_json(run.environment).items()
 
 
 def _facts_of_export(path):
-    saved = saved_model_pb2.SavedModel()
-    try:
-        saved.ParseFromString((path / "saved_model.pb").read_bytes())
-    except DecodeError:
-        raise UserError(f"{path}/saved_model.pb cannot be read.") from None
+    meta_graph = read_meta_graph(path)
     yield "export", path
     description = path / "assets.extra" / "kseq.json"
     if description.is_file():
         yield from read_json(description).items()
-    graph = saved.meta_graphs[0]
-    for name, signature in sorted(graph.signature_def.items()):
+    for name, signature in sorted(meta_graph.signature_def.items()):
         if not name.startswith("__"):
             inputs, outputs = signature.inputs, signature.outputs
             yield name, f"{_tensors(inputs)} -> {_tensors(outputs)}"
-    yield "ops", ", ".join(sorted(_ops(graph.graph_def)))
+    yield "ops", ", ".join(sorted(op_names(meta_graph)))
 
 
 def _tensors(tensors):
@@ -74,8 +64,3 @@ def _tensors(tensors):
         f"{tf.TensorShape(info.tensor_shape)}"
         for name, info in sorted(tensors.items())
     )
-
-
-def _ops(graph):
-    nodes = [graph.node, *(f.node_def for f in graph.library.function)]
-    return {node.op for part in nodes for node in part}

@@ -3,8 +3,7 @@
 import os
 import select
 
-LONGEST_LINE = 65_536  # bytes
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+from kseq.data.text_files import BYTE_ORDER_MARK, LONGEST_LINE
 
 
 def read_chunks(descriptor, size):
@@ -22,7 +21,7 @@ def read_chunks(descriptor, size):
         Lists of bytes.
     """
     chunk, line = [], b""
-    data = os.read(descriptor, LONGEST_LINE).removeprefix(_BYTE_ORDER_MARK)
+    data = os.read(descriptor, LONGEST_LINE).removeprefix(BYTE_ORDER_MARK)
     while data:
         *ends, rest = data.split(b"\n")
         for end in ends:

@@ -1,24 +1,39 @@
 """Searches over any model that has `encode` and `decode_step`.
 
-`encode(source_ids)` gives a state, `decode_step(token_ids, state)` the logits
-of the next token and the state after it. A state is a dict of nests of
-tensors, batch first. Its entry "memory" is what no step changes: it stays as
-`encode` made it, one row an item, however many hypotheses the item has.
-Every other entry has one row a hypothesis, those of an item side by side.
+`encode(inputs)` returns a state, `decode_step(token_ids, state)` the logits
+of the next token and the next state. A state is a dict of nests of tensors,
+batch first. Its entry "memory" is what no step changes: it keeps one row per
+item, whatever the number of hypotheses. Every other entry has one row per
+hypothesis, those of an item consecutive.
+
+A constraint is a callable (log_probs (R, V), ids (R, T)) -> (R, V): from the
+log-probabilities of the next token and the tokens so far to those that the
+search reads, -inf for what is impossible. One that only excludes tokens
+leaves the score of an answer as the model finds it.
 """
 
-from kseq.decoding.beam_search import beam_search
-from kseq.decoding.greedy_search import greedy_search
+from kseq.decoding.beam_search import BeamSearch
+from kseq.decoding.forbidden_tokens import ForbiddenTokens
+from kseq.decoding.forced_prefix import ForcedPrefix
+from kseq.decoding.greedy_search import GreedySearch
 from kseq.decoding.hypotheses import Hypotheses
+from kseq.decoding.least_length import LeastLength
 from kseq.decoding.length_limits import length_limits
-from kseq.decoding.sample import sample
+from kseq.decoding.no_repeated_ngrams import NoRepeatedNgrams
+from kseq.decoding.repetition_penalty import RepetitionPenalty
+from kseq.decoding.sampling import Sampling
 from kseq.decoding.sequence_scores import sequence_scores
 
 __all__ = [
+    "BeamSearch",
+    "ForbiddenTokens",
+    "ForcedPrefix",
+    "GreedySearch",
     "Hypotheses",
-    "beam_search",
-    "greedy_search",
+    "LeastLength",
+    "NoRepeatedNgrams",
+    "RepetitionPenalty",
+    "Sampling",
     "length_limits",
-    "sample",
     "sequence_scores",
 ]

@@ -1,243 +1,297 @@
 """Beam search."""
 
+import dataclasses
 import math
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding.growing_loop import growing_loop
+from kseq.decoding.greedy_search import GreedySearch
 from kseq.decoding.hypotheses import Hypotheses
-from kseq.decoding.next_log_probs import next_log_probs
 from kseq.decoding.penalized_scores import penalized_scores
+from kseq.decoding.search_fields import (
+    check_common_fields,
+    check_integer,
+    check_number,
+    config_of,
+)
+from kseq.decoding.start_decoding import start_decoding
 from kseq.decoding.top_k import top_k
+from kseq.decoding.while_loop import while_loop
 
 
-class _Search(NamedTuple):
-    """B items, K live hypotheses and K places for finished ones each."""
+class _Beam(NamedTuple):
+    """R live hypotheses and K finished ones of each of B items.
 
-    tokens: tf.Tensor  # (B * K,), the last ones of the live hypotheses
-    ids: tf.Tensor  # (B, K, T), all so far
-    log_probs: tf.Tensor  # (B, K), their sums, the best first
+    The first K live ones are the beam, the best first. The greedy hypothesis,
+    if there is one, comes after them.
+    """
+
+    tokens: tf.Tensor  # (B * R,), the last ones of the live hypotheses
+    ids: tf.Tensor  # (B, R, T), all so far
+    log_probs: tf.Tensor  # (B, R), their sums, -inf if there is no hypothesis
     finished_ids: tf.Tensor  # (B, K, T)
     finished_scores: tf.Tensor  # (B, K), the best first, -inf if empty
+    num_finished: tf.Tensor  # (B,), also those that were not kept
     done: tf.Tensor  # (B,)
-    state: dict  # of tensors (B * K, ...)
+    state: dict  # of tensors (B * R, ...)
 
 
-class _Candidates(NamedTuple):
-    """Live hypotheses with one token more, the best first."""
+class _Extensions(NamedTuple):
+    """Live hypotheses with one more token each."""
 
     parents: tf.Tensor  # (B, C), which live hypothesis
-    tokens: tf.Tensor  # (B, C), and which token
-    log_probs: tf.Tensor  # (B, C)
+    tokens: tf.Tensor  # (B, C), which token
+    log_probs: tf.Tensor  # (B, C), of all tokens
 
 
-def beam_search(
-    model,
-    source_ids,
-    max_lengths,
-    beam_size=4,
-    length_penalty=1.0,
-    n_best=1,
-):
-    """The best finished hypotheses that a beam comes across.
+@dataclasses.dataclass(frozen=True)
+class BeamSearch:
+    """The best answers that a beam of hypotheses finds.
 
     At every step the K live hypotheses are extended by every token. Of the K
-    best extensions those that end are finished, and go to a pool of their
-    own, where only a better one takes their place. The K best that do not end
-    live on. An item is done when K hypotheses have finished, when no live one
-    can still reach the n best, or at its length limit; if fewer than n have
-    finished by then, the best live ones come after them. A beam of one is
-    greedy search.
+    best extensions, those that end are finished; the K best that do not end
+    stay alive. At the length limit all K best are finished: an answer that
+    the limit cuts competes by its score. An item is done at its length limit,
+    or as soon as no live hypothesis can still enter the n best: its sum of
+    log-probabilities can only fall, and counts for most when divided by the
+    largest penalty, that of the length limit.
+
+    A beam can lose the hypothesis of greedy search. So the search follows it
+    in one more row per item, and its answer competes with the finished ones:
+    the best answer is never worse than that of `GreedySearch` or of the beam
+    alone. With `patience` there is no such row and no such guarantee: an item
+    is also done when patience * K of its hypotheses have finished.
+
+    A beam of one is greedy search, whatever the patience.
 
     Args:
-        model: anything with `encode` and `decode_step`.
-        source_ids: (B, S) int32.
+        beam_size: int, K, up to 10000.
+        length_penalty: float, 0 to 10, see `penalized_scores`.
+        penalty_offset: float, 5 for the penalty of Wu et al. 2016, 0 for
+            length ** length_penalty.
+        patience: float, 0.01 to 1000, or None; 1 is the fast rule of most
+            toolkits ("first come, first served").
+        constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V), where
+            the rows of an item are consecutive.
+
+    Call arguments:
+        model: has `encode` and `decode_step`.
+        inputs: what `model.encode` takes, passed on unread.
         max_lengths: (B,) int32, most tokens of each answer, END included.
-        beam_size: int, K.
-        length_penalty: float, 0 or more, see `penalized_scores`.
         n_best: int, answers for each item, at most `beam_size`.
+        prefix: (B, P) int32 or None, how each answer begins, PAD after each
+            item's own prefix; see `ForcedPrefix`.
 
     Returns:
         Hypotheses, N = n_best.
 
     Raises:
-        ValueError: if `n_best` is not in 1 ... `beam_size`, or
-            `length_penalty` is negative.
+        ValueError: if a field or `n_best` is out of range.
+
+    Example:
+        >>> model = kseq.models.LSTMSeq2Seq(
+        ...     source_vocab_size=9, target_vocab_size=9,
+        ...     embedding_dim=4, units=4, attention=None,
+        ... )
+        >>> inputs = {"source_ids": tf.constant([[4, 5, 3], [6, 3, 0]])}
+        >>> search = BeamSearch(beam_size=3)
+        >>> best = search(model, inputs, tf.constant([5, 5]), n_best=2)
+        >>> best.scores.shape
+        TensorShape([2, 2])
 
     Reference:
-        Kasai et al. 2022, arXiv:2204.05424, "first come, first served".
+        Kasai et al. 2022, arXiv:2204.05424 (patience).
     """
-    _check_arguments(beam_size, length_penalty, n_best)
-    memory, state = _split_memory(model.encode(source_ids))
 
-    def advance(search):
-        logits, state = model.decode_step(
-            search.tokens, {**search.state, **memory}
+    beam_size: int = 4
+    length_penalty: float = 1.0
+    penalty_offset: float = 5.0
+    patience: float | None = None
+    constraints: tuple = ()
+
+    def __post_init__(self):
+        check_integer("beam_size", self.beam_size, 1, 10_000)
+        if self.patience is not None:
+            check_number("patience", self.patience, 0.01, 1000)
+        check_common_fields(self)
+
+    @property
+    def most_answers(self):
+        """The largest `n_best`."""
+        return self.beam_size
+
+    def get_config(self):
+        return config_of(self)
+
+    def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
+        check_integer("n_best", n_best, 1, self.most_answers)
+        if self.beam_size == 1:
+            greedy = GreedySearch(
+                self.length_penalty, self.penalty_offset, self.constraints
+            )
+            return greedy(model, inputs, max_lengths, prefix=prefix)
+
+        max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
+        step, state = start_decoding(
+            model, inputs, max_lengths, self.constraints, prefix, self._rows
         )
-        _, state = _split_memory(state)
-        candidates = _best_candidates(search, next_log_probs(logits))
 
-        ids, scores = _with_ended(search, candidates, length_penalty)
-        search = _with_living(search, candidates, state)
-        search = search._replace(finished_ids=ids, finished_scores=scores)
-        done = _is_done(search, max_lengths, length_penalty, n_best)
-        return search._replace(done=search.done | done)
+        def advance(beam):
+            num_rows, length = tf.size(beam.tokens), tf.shape(beam.ids)[2]
+            ids = tf.reshape(beam.ids, (num_rows, length))
+            log_probs, state = step(beam.tokens, ids, beam.state)
+            best, greedy = self._extend(beam, log_probs)
+            beam = self._finish(beam, best, greedy, max_lengths)
+            beam = self._keep_alive(beam, best, greedy, state)
+            done = self._is_done(beam, max_lengths, n_best)
+            return beam._replace(done=beam.done | done)
 
-    start = _start(state, max_lengths, beam_size)
-    search = growing_loop(lambda x: ~tf.reduce_all(x.done), advance, start)
-    return _best_hypotheses(search, length_penalty, n_best)
+        start = self._start(state, max_lengths)
+        beam = while_loop(lambda x: ~tf.reduce_all(x.done), advance, start)
+        scores = beam.finished_scores[:, :n_best]
+        ids = beam.finished_ids[:, :n_best]
+        ids = tf.where(scores[:, :, None] > -math.inf, ids, PAD)
+        lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
+        return Hypotheses(ids, scores, lengths)
 
+    @property
+    def _rows(self):
+        """Live hypotheses of an item, the greedy one included."""
+        return self.beam_size + (self.patience is None)
 
-def _check_arguments(beam_size, length_penalty, n_best):
-    if not 1 <= n_best <= beam_size:
-        raise ValueError(
-            "n_best must be between 1 and beam_size. "
-            f"Received: n_best={n_best}, beam_size={beam_size}"
+    def _start(self, state, max_lengths):
+        """The K hypotheses of an item are equal, so only one may count.
+
+        Where the limit is 0, the empty answer has finished.
+        """
+        batch = tf.shape(max_lengths)[0]
+        is_first = tf.range(self._rows) % self.beam_size == 0
+        empty = (max_lengths <= 0)[:, None] & is_first[: self.beam_size]
+        log_probs = tf.where(is_first, 0.0, -math.inf)
+        return _Beam(
+            tokens=tf.fill((batch * self._rows,), START),
+            ids=tf.zeros((batch, self._rows, 0), tf.int32),
+            log_probs=tf.tile(log_probs[None], (batch, 1)),
+            finished_ids=tf.zeros((batch, self.beam_size, 0), tf.int32),
+            finished_scores=tf.where(empty, 0.0, -math.inf),
+            num_finished=tf.zeros_like(max_lengths),
+            done=max_lengths <= 0,
+            state=state,
         )
-    if length_penalty < 0:
-        raise ValueError(
-            "length_penalty must not be negative. "
-            f"Received: length_penalty={length_penalty}"
+
+    def _extend(self, beam, log_probs):
+        """The 2 K best extensions of the beam, and that of greedy search.
+
+        At most K of 2 K end, so K stay alive. For them it is enough to look
+        at the K + 1 best tokens of each hypothesis.
+        """
+        size = self.beam_size
+        width = min(size + 1, log_probs.shape[-1])
+        log_probs, tokens = top_k(log_probs, width)
+        log_probs += tf.reshape(beam.log_probs, (-1, 1))  # (B * R, width)
+        log_probs = tf.reshape(log_probs, (-1, self._rows, width))
+        tokens = tf.reshape(tokens, (-1, self._rows, width))
+
+        flat = (-1, size * width)
+        of_beam, places = tf.math.top_k(
+            tf.reshape(log_probs[:, :size], flat), min(2 * size, flat[1])
+        )
+        all_tokens = tf.reshape(tokens[:, :size], flat)
+        best = _Extensions(
+            parents=places // width,
+            tokens=tf.gather(all_tokens, places, batch_dims=1),
+            log_probs=of_beam,
+        )
+        of_greedy = tokens[:, size:, 0]  # (B, R - K)
+        greedy = _Extensions(
+            parents=tf.fill(tf.shape(of_greedy), size),
+            tokens=of_greedy,
+            log_probs=log_probs[:, size:, 0],
+        )
+        return best, greedy
+
+    def _finish(self, beam, best, greedy, max_lengths):
+        """The beam with those extensions that end among the finished ones."""
+        size = self.beam_size
+        best = _Extensions(*(tensor[:, :size] for tensor in best))
+        extensions = _joined(best, greedy)
+        ids = _extended_ids(beam, extensions)  # (B, R, T + 1)
+        length = tf.shape(ids)[2]
+        at_limit = (length >= max_lengths)[:, None]
+        ended = (extensions.tokens == END) | at_limit
+        ended &= ~beam.done[:, None] & (extensions.log_probs > -math.inf)
+        num_finished = tf.math.count_nonzero(
+            ended[:, :size], axis=1, dtype=tf.int32
+        )
+        if self.patience is None:  # the greedy answer, unless it is found
+            found = tf.reduce_all(ids[:, :size] == ids[:, size:], axis=-1)
+            found = tf.reduce_any(found & ended[:, :size], axis=1)
+            is_new = ended[:, size:] & ~found[:, None]
+            ended = tf.concat([ended[:, :size], is_new], axis=1)
+
+        scores = self._scores(extensions.log_probs, length)
+        scores = tf.where(ended, scores, -math.inf)
+        padding = [[0, 0], [0, 0], [0, 1]]
+        before = tf.pad(beam.finished_ids, padding, constant_values=PAD)
+        scores = tf.concat([beam.finished_scores, scores], axis=1)
+        scores, places = tf.math.top_k(scores, size)
+        ids = tf.concat([before, ids], axis=1)
+        return beam._replace(
+            finished_ids=tf.gather(ids, places, batch_dims=1),
+            finished_scores=scores,
+            num_finished=beam.num_finished + num_finished,
+        )
+
+    def _keep_alive(self, beam, best, greedy, state):
+        """The beam with the K best extensions that do not end."""
+        best, greedy = _without_ended(best), _without_ended(greedy)
+        log_probs, places = tf.math.top_k(best.log_probs, self.beam_size)
+        alive = _Extensions(
+            parents=tf.gather(best.parents, places, batch_dims=1),
+            tokens=tf.gather(best.tokens, places, batch_dims=1),
+            log_probs=log_probs,
+        )
+        alive = _joined(alive, greedy)
+        first_rows = tf.range(tf.shape(places)[0])[:, None] * self._rows
+        rows = tf.reshape(first_rows + alive.parents, (-1,))  # (B * R,)
+        return beam._replace(
+            tokens=tf.reshape(alive.tokens, (-1,)),
+            ids=_extended_ids(beam, alive),
+            log_probs=alive.log_probs,
+            state=tf.nest.map_structure(
+                lambda tensor: tf.gather(tensor, rows), state
+            ),
+        )
+
+    def _is_done(self, beam, max_lengths, n_best):
+        likeliest = tf.reduce_max(beam.log_probs, axis=1)
+        highest = self._scores(likeliest, max_lengths)
+        hopeless = highest <= beam.finished_scores[:, n_best - 1]
+        done = hopeless | (tf.shape(beam.ids)[2] >= max_lengths)
+        if self.patience is None:
+            return done
+        enough = max(n_best, math.ceil(self.patience * self.beam_size))
+        return done | (beam.num_finished >= enough)
+
+    def _scores(self, log_probs, lengths):
+        return penalized_scores(
+            log_probs, lengths, self.length_penalty, self.penalty_offset
         )
 
 
-def _split_memory(state):
-    memory = {name: state[name] for name in state if name == "memory"}
-    return memory, {name: state[name] for name in state if name != "memory"}
+def _without_ended(extensions):
+    has_ended = extensions.tokens == END
+    log_probs = tf.where(has_ended, -math.inf, extensions.log_probs)
+    return extensions._replace(log_probs=log_probs)
 
 
-def _start(state, max_lengths, beam_size):
-    """All hypotheses of an item are alike, so that only one may count."""
-    batch = tf.shape(max_lengths)[0]
-    nothing = tf.zeros((batch, beam_size, 0), tf.int32)
-    only_first = tf.one_hot(
-        tf.zeros_like(max_lengths), beam_size, on_value=0.0, off_value=-math.inf
-    )
-    return _Search(
-        tokens=tf.fill((batch * beam_size,), START),
-        ids=nothing,
-        log_probs=only_first,
-        finished_ids=nothing,
-        finished_scores=tf.fill((batch, beam_size), -math.inf),
-        done=max_lengths <= 0,
-        state=tf.nest.map_structure(
-            lambda tensor: tf.repeat(tensor, beam_size, axis=0), state
-        ),
-    )
+def _joined(first, second):
+    pairs = zip(first, second, strict=True)
+    return _Extensions(*(tf.concat(pair, axis=1) for pair in pairs))
 
 
-def _best_candidates(search, log_probs):
-    """The 2 K best extensions: at most K of them end, so K live on.
-
-    For them it is enough to look at the K + 1 best tokens of each hypothesis.
-    """
-    beam_size = search.ids.shape[1]
-    per_hypothesis = min(beam_size + 1, log_probs.shape[-1])
-    all_log_probs, all_tokens = top_k(log_probs, per_hypothesis)
-    all_log_probs += tf.reshape(search.log_probs, (-1, 1))  # (B * K, K + 1)
-
-    per_item = beam_size * per_hypothesis
-    all_log_probs = tf.reshape(all_log_probs, (-1, per_item))
-    all_tokens = tf.reshape(all_tokens, (-1, per_item))
-    log_probs, places = tf.math.top_k(
-        all_log_probs, min(2 * beam_size, per_item)
-    )
-    return _Candidates(
-        parents=places // per_hypothesis,
-        tokens=tf.gather(all_tokens, places, batch_dims=1),
-        log_probs=log_probs,
-    )
-
-
-def _with_ended(search, candidates, length_penalty):
-    """The pool of finished hypotheses after those of the K best that end."""
-    beam_size = search.ids.shape[1]
-    best = _Candidates(*(tensor[:, :beam_size] for tensor in candidates))
-    ended = (best.tokens == END) & ~search.done[:, None]
-    length = tf.shape(search.ids)[2] + 1
-    scores = penalized_scores(best.log_probs, length, length_penalty)
-    scores = tf.where(ended, scores, -math.inf)
-
-    ids = tf.concat([_padded(search.finished_ids), _extended(search, best)], 1)
-    scores = tf.concat([search.finished_scores, scores], axis=1)
-    scores, places = tf.math.top_k(scores, beam_size)
-    return tf.gather(ids, places, batch_dims=1), scores
-
-
-def _with_living(search, candidates, state):
-    """The search after the K best candidates that do not end.
-
-    The hypotheses of an item that is done stay as they are.
-    """
-    beam_size = search.ids.shape[1]
-    log_probs = tf.where(
-        candidates.tokens == END, -math.inf, candidates.log_probs
-    )
-    log_probs, places = tf.math.top_k(log_probs, beam_size)
-    done = search.done[:, None]
-    parents = tf.gather(candidates.parents, places, batch_dims=1)
-    parents = tf.where(done, tf.range(beam_size), parents)
-    tokens = tf.gather(candidates.tokens, places, batch_dims=1)
-    tokens = tf.where(done, PAD, tokens)
-    log_probs = tf.where(done, search.log_probs, log_probs)
-    best = _Candidates(parents, tokens, log_probs)
-
-    first_rows = tf.range(tf.shape(parents)[0])[:, None] * beam_size
-    rows = tf.reshape(first_rows + parents, (-1,))  # (B * K,)
-    return search._replace(
-        tokens=tf.reshape(tokens, (-1,)),
-        ids=_extended(search, best),
-        log_probs=log_probs,
-        state=tf.nest.map_structure(
-            lambda tensor: tf.gather(tensor, rows), state
-        ),
-    )
-
-
-def _extended(search, candidates):
-    ids = tf.gather(search.ids, candidates.parents, batch_dims=1)
-    return tf.concat([ids, candidates.tokens[:, :, None]], axis=2)
-
-
-def _padded(ids):
-    return tf.pad(ids, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
-
-
-def _is_done(search, max_lengths, length_penalty, n_best):
-    """K have finished, or no live one can reach the n best, or the limit."""
-    full = search.finished_scores[:, -1] > -math.inf
-    # A sum of log-probabilities can only fall, and counts for most when it
-    # is divided by the largest penalty, that of the length limit.
-    highest = penalized_scores(
-        search.log_probs[:, 0], max_lengths, length_penalty
-    )
-    hopeless = highest <= search.finished_scores[:, n_best - 1]
-    at_limit = tf.shape(search.ids)[2] >= max_lengths
-    return full | hopeless | at_limit
-
-
-def _best_hypotheses(search, length_penalty, n_best):
-    """Finished hypotheses, then live ones where there are too few."""
-    live_scores = penalized_scores(
-        search.log_probs, _lengths(search.ids), length_penalty
-    )
-    ids = tf.concat([search.finished_ids, search.ids], axis=1)
-    scores = tf.concat([search.finished_scores, live_scores], axis=1)
-    empty = tf.concat(
-        [
-            search.finished_scores == -math.inf,
-            tf.zeros_like(live_scores, tf.bool),
-        ],
-        axis=1,
-    )
-    order = tf.argsort(tf.cast(empty, tf.int32), stable=True)[:, :n_best]
-    scores = tf.gather(scores, order, batch_dims=1)
-    ids = tf.gather(ids, order, batch_dims=1)
-    ids = tf.where(scores[:, :, None] > -math.inf, ids, PAD)
-    return Hypotheses(ids, scores, _lengths(ids))
-
-
-def _lengths(ids):
-    return tf.math.count_nonzero(ids != PAD, axis=-1, dtype=tf.int32)
+def _extended_ids(beam, extensions):
+    ids = tf.gather(beam.ids, extensions.parents, batch_dims=1)
+    return tf.concat([ids, extensions.tokens[:, :, None]], axis=2)

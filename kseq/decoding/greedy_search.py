@@ -1,24 +1,71 @@
 """Greedy search."""
 
+import dataclasses
+
 import tensorflow as tf
 
 from kseq.decoding.generate import generate
+from kseq.decoding.search_fields import (
+    check_common_fields,
+    check_integer,
+    config_of,
+)
 
 
-def greedy_search(model, source_ids, max_lengths, length_penalty=1.0):
+@dataclasses.dataclass(frozen=True)
+class GreedySearch:
     """The likeliest token at every step.
 
     Args:
-        model: anything with `encode` and `decode_step`.
-        source_ids: (B, S) int32.
+        length_penalty: float, 0 to 10, see `penalized_scores`.
+        penalty_offset: float, 5 for the penalty of Wu et al. 2016, 0 for
+            length ** length_penalty.
+        constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V).
+
+    Call arguments:
+        model: has `encode` and `decode_step`.
+        inputs: what `model.encode` takes, passed on unread.
         max_lengths: (B,) int32, most tokens of each answer, END included.
-        length_penalty: float, see `penalized_scores`.
+        n_best: int, 1.
+        prefix: (B, P) int32 or None, how each answer begins, PAD after each
+            item's own prefix; see `ForcedPrefix`.
 
     Returns:
         Hypotheses, N = 1.
+
+    Raises:
+        ValueError: if a field or `n_best` is out of range.
+
+    Example:
+        >>> model = kseq.models.LSTMSeq2Seq(
+        ...     source_vocab_size=9, target_vocab_size=9,
+        ...     embedding_dim=4, units=4, attention=None,
+        ... )
+        >>> inputs = {"source_ids": tf.constant([[4, 5, 3], [6, 3, 0]])}
+        >>> best = GreedySearch()(model, inputs, tf.constant([5, 5]))
+        >>> best.scores.shape
+        TensorShape([2, 1])
     """
 
-    def likeliest(log_probs, position):
-        return tf.argmax(log_probs, axis=-1, output_type=tf.int32)
+    length_penalty: float = 1.0
+    penalty_offset: float = 5.0
+    constraints: tuple = ()
 
-    return generate(model, source_ids, max_lengths, likeliest, length_penalty)
+    def __post_init__(self):
+        check_common_fields(self)
+
+    @property
+    def most_answers(self):
+        """The largest `n_best`."""
+        return 1
+
+    def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
+        check_integer("n_best", n_best, 1, self.most_answers)
+
+        def likeliest(log_probs, position):
+            return tf.argmax(log_probs, axis=-1, output_type=tf.int32)
+
+        return generate(self, model, inputs, max_lengths, likeliest, prefix)
+
+    def get_config(self):
+        return config_of(self)

@@ -5,8 +5,10 @@ import tensorflow as tf
 from kseq.decoding.penalized_scores import penalized_scores
 
 
-def sequence_scores(logits, labels, sample_weight, length_penalty=1.0):
-    """The scores a search would give to these answers.
+def sequence_scores(
+    logits, labels, sample_weight, length_penalty=1.0, penalty_offset=5.0
+):
+    """The scores that a search gives to these answers.
 
     Args:
         logits: (B, T, V) float, of a model that was fed the answers.
@@ -14,6 +16,7 @@ def sequence_scores(logits, labels, sample_weight, length_penalty=1.0):
         sample_weight: (B, T) float32, 1 at the tokens of the answers and 0
             at padding.
         length_penalty: float, see `penalized_scores`.
+        penalty_offset: float, see `penalized_scores`.
 
     Returns:
         (B,) float32, the sums of the log-probabilities divided by the length
@@ -24,4 +27,4 @@ def sequence_scores(logits, labels, sample_weight, length_penalty=1.0):
     )  # (B, T)
     log_probs = -tf.reduce_sum(losses * sample_weight, axis=1)
     lengths = tf.reduce_sum(sample_weight, axis=1)
-    return penalized_scores(log_probs, lengths, length_penalty)
+    return penalized_scores(log_probs, lengths, length_penalty, penalty_offset)

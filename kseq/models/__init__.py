@@ -1,10 +1,10 @@
 """Functional models, built of `kseq.layers`."""
 
-from kseq.models.exact_model import ExactModel
+from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.models.flat_attention import FlatAttention
 from kseq.models.hierarchical_attention import HierarchicalAttention
-from kseq.models.language_model import LanguageModel
 from kseq.models.lstm_seq2seq import LSTMSeq2Seq
+from kseq.models.piece_prediction import PiecePrediction
 from kseq.models.transformer import Transformer
 from kseq.models.transformer_classifier import TransformerClassifier
 
@@ -13,7 +13,8 @@ __all__ = [
     "FlatAttention",
     "HierarchicalAttention",
     "LSTMSeq2Seq",
-    "LanguageModel",
+    "PiecePrediction",
+    "TokenLosses",
     "Transformer",
     "TransformerClassifier",
 ]

@@ -1,22 +1,36 @@
 """A keras.Model whose training step is exact on any number of devices."""
 
-import itertools
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
-from kseq.models.cross_entropy import cross_entropy
-from kseq.models.step_function import (
-    StepFunction,
-    TrainFunction,
-    check_finite,
-)
-from kseq.ops import padding_mask
+if keras.backend.backend() == "tensorflow":  # the only one that trains
+    from kseq.models import exact_step
+    from kseq.models.cross_entropy import cross_entropy
+    from kseq.models.step_function import StepFunction, TrainFunction
+
+
+class TokenLosses(NamedTuple):
+    """What a model is trained on: one loss for each token, or for each row.
+
+    Args:
+        loss: (...) float.
+        weight: (...) float, 0 where there is no token; None counts all as 1.
+        likelihood: (...) float, negative log-likelihood, of which `perplexity`
+            is reported; or None.
+        right: (...) bool, of which `accuracy` is reported; or None.
+    """
+
+    loss: Any
+    weight: Any = None
+    likelihood: Any = None
+    right: Any = None
 
 
 @keras.saving.register_keras_serializable(package="kseq")
 class ExactModel(keras.Model):
-    """A functional model trained by cross-entropy, exactly, on any devices.
+    """A functional model with an exact training step on any devices.
 
     Each replica sums the loss over its tokens; sums and gradients are added
     over micro-batches and replicas, and only then divided by the number of
@@ -28,30 +42,76 @@ class ExactModel(keras.Model):
     and in several micro-batches. Stock Keras averages the means of replicas
     and clips before it adds, which is neither.
 
-    Data are `(inputs, labels, sample_weight)`: labels (..., ) int, one for
-    each row of the model's logits (..., V), weights of the same shape.
+    Data are `(inputs, labels, sample_weight)`. The loss is the cross-entropy
+    of labels (...) int under logits (..., V), with weights of the shape of
+    the labels; a model with a loss of its own overrides `token_losses`.
 
     Training and `evaluate` report means over real tokens: `loss`,
     `perplexity` (of the labels, without smoothing) and `accuracy`; and
-    means over steps: `tokens` and `padding`, the fraction of places that hold
-    none, of the labels or, where a row has but one label, of the
-    `source_ids` that it is for. Training adds `gradient_norm`, before
+    means over steps: `tokens` and `padding`, the fraction of positions
+    without one, of the labels or, where a row has one loss, of its
+    `source_ids` or `source_mask`. Training adds `gradient_norm`, before
     clipping. `evaluate` leaves label smoothing out of its loss.
 
-    A step whose loss or gradient is not finite is not made: `fit` raises
-    `DivergedError`, which says where it began. With mixed_float16 gradients
-    may overflow, and the optimizer deals with it. A step without enough
-    memory raises `OutOfMemoryError`.
+    If the loss or gradient of a step is not finite, the update is skipped and
+    `fit` raises `DivergedError`, which names the layer where it began. With
+    mixed_float16, the optimizer handles gradients that overflow. A step that
+    runs out of memory raises `OutOfMemoryError`.
+
+    Training needs the TensorFlow backend.
 
     Args:
         *args: see `keras.Model`, as all other arguments.
         dtype: dtype policy or its name.
         **kwargs: see `keras.Model`.
+
+    Example:
+        >>> class Tagger(ExactModel):
+        ...     def token_losses(
+        ...         self, inputs, labels, outputs, sample_weight, label_smoothing
+        ...     ):
+        ...         loss = keras.ops.binary_crossentropy(
+        ...             labels, outputs, from_logits=True
+        ...         )
+        ...         return TokenLosses(loss)
+        >>> inputs = keras.Input((4,))
+        >>> model = Tagger(inputs, keras.layers.Dense(3)(inputs))
+        >>> model.compile(keras.optimizers.Adam(), clip_norm=1.0)
+        >>> x, y = np.ones((8, 4)), np.ones((8, 3))
+        >>> sorted(model.evaluate(x, y, verbose=0, return_dict=True))
+        ['loss', 'padding', 'tokens']
     """
 
     def __init__(self, *args, dtype=None, **kwargs):
         super().__init__(*args, **kwargs)
         self.dtype_policy = keras.dtype_policies.get(dtype)
+
+    def token_losses(
+        self, inputs, labels, outputs, sample_weight, label_smoothing
+    ):
+        """The losses of a batch; to be overridden for a loss of one's own.
+
+        Losses are summed over all batches with their weights, and divided by
+        the sum of the weights. What is one number for each row, say of CTC,
+        is added to the tokens of the row in equal parts, divided by the
+        number of them:
+
+            loss + ctc[:, None] / maximum(sum(weight, axis=1), 1)[:, None]
+
+        Args:
+            inputs: inputs of the model.
+            labels: from the data, or None.
+            outputs: outputs of the model; logits (..., V) here.
+            sample_weight: from the data, or None.
+            label_smoothing: float, that of `compile`; 0 in `evaluate`.
+
+        Returns:
+            `TokenLosses`.
+        """
+        loss, likelihood, right = cross_entropy(
+            labels, outputs, label_smoothing
+        )
+        return TokenLosses(loss, sample_weight, likelihood, right)
 
     def compile(
         self,
@@ -60,7 +120,14 @@ class ExactModel(keras.Model):
         label_smoothing=0.0,
         clip_norm=None,
         accumulation_steps=1,
-        **kwargs,
+        run_eagerly=False,
+        auto_scale_loss=True,
+        loss=None,
+        loss_weights=None,
+        metrics=None,
+        weighted_metrics=None,
+        jit_compile=False,
+        steps_per_execution=1,
     ):
         """Configures training.
 
@@ -72,25 +139,51 @@ class ExactModel(keras.Model):
             clip_norm: float, largest global norm of the gradient, or None.
             accumulation_steps: int, micro-batches that a batch is cut into
                 to save memory. The update stays the same.
-            **kwargs: passed to `keras.Model.compile`.
+            run_eagerly: bool, see `keras.Model.compile`.
+            auto_scale_loss: bool, see `keras.Model.compile`.
+            loss: None; a model has its loss in `token_losses`.
+            loss_weights: None; see `loss`.
+            metrics: None; those of `ExactModel` are reported.
+            weighted_metrics: None; see `metrics`.
+            jit_compile: False or "auto". XLA would drop the check that loss
+                and gradient are finite.
+            steps_per_execution: 1.
 
         Raises:
-            ValueError: where a value is out of range or exactness would be
-                lost.
+            ValueError: if a value is out of range, if exactness would be
+                lost, or if Keras is not on TensorFlow.
         """
-        _check_compile(
-            optimizer, label_smoothing, clip_norm, accumulation_steps
+        if keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                "Training needs the TensorFlow backend. "
+                f"Received: {keras.backend.backend()}"
+            )
+        optimizer = keras.optimizers.get(optimizer)
+        _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps)
+        _check_unused(
+            loss=loss,
+            loss_weights=loss_weights,
+            metrics=metrics,
+            weighted_metrics=weighted_metrics,
+            jit_compile=jit_compile != "auto" and jit_compile,
+            steps_per_execution=steps_per_execution != 1
+            and steps_per_execution,
         )
-        kwargs.setdefault("jit_compile", False)
-        super().compile(optimizer=optimizer, **kwargs)
+        super().compile(
+            optimizer=optimizer,
+            run_eagerly=run_eagerly,
+            auto_scale_loss=auto_scale_loss,
+            jit_compile=False,
+        )
         self.label_smoothing = label_smoothing
         self.clip_norm = clip_norm
         self.accumulation_steps = accumulation_steps
-        self._progress = [
-            keras.metrics.Mean(name=name)
+        self.auto_scale_loss = auto_scale_loss
+        self._progress = {
+            name: keras.metrics.Mean(name=name)
             for name in ("loss", "accuracy", "tokens", "padding")
-        ]
-        self._progress.append(_Perplexity(name="perplexity"))
+        }
+        self._progress["perplexity"] = _Perplexity(name="perplexity")
         self._gradient_norm = keras.metrics.Mean(name="gradient_norm")
         self.optimizer.build(self.trainable_variables)
 
@@ -98,13 +191,14 @@ class ExactModel(keras.Model):
     def metrics(self):
         if not self.compiled:
             return []
-        return [*self._progress, self._gradient_norm]
+        return [*self._progress.values(), self._gradient_norm]
 
     def get_compile_config(self):
         config = super().get_compile_config()
         if not self.compiled:
             return config
-        for name in ("label_smoothing", "clip_norm", "accumulation_steps"):
+        names = ("label_smoothing", "clip_norm", "accumulation_steps")
+        for name in (*names, "auto_scale_loss"):
             config[name] = getattr(self, name)
         return config
 
@@ -112,10 +206,10 @@ class ExactModel(keras.Model):
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Nothing: a functional model is built, and `compile` built the rest.
+        """Nothing: a functional model is built, and `compile` builds the rest.
 
-        Keras would read a batch ahead here, and fail under a strategy where
-        the first one does not divide evenly (or there are several workers).
+        Keras would read a batch in advance here, and fail under a strategy
+        if the first one does not divide evenly, or on several machines.
         """
 
     def make_train_function(self, force=False):
@@ -128,57 +222,16 @@ class ExactModel(keras.Model):
             self.test_function = StepFunction(self, self.test_step)
 
     def train_step(self, data):
-        import tensorflow as tf
-
-        # Of mixed_float16; 1 for every other policy.
-        scale = self.optimizer.scale_loss(tf.constant(1.0))
-        totals = None
-        for batch in _micro_batches(data, self.accumulation_steps):
-            # One after the other, or no memory would be saved.
-            with tf.control_dependencies(tf.nest.flatten(totals or [])):
-                part = self._sums_and_gradients(batch, scale)
-                totals = (
-                    tf.nest.map_structure(tf.add, totals, part)
-                    if totals
-                    else part
-                )
-
-        replica = tf.distribute.get_replica_context()
-        sums, gradients = replica.all_reduce("SUM", totals)
-        factor = 1 / tf.maximum(sums["weight"], 1.0)
-        norm = tf.linalg.global_norm(gradients) * factor
-        if self.clip_norm is not None:
-            limit = self.clip_norm * scale
-            factor *= tf.where(tf.math.is_finite(norm), limit, norm)
-            factor /= tf.maximum(norm, limit)
-        # Gradients of a scaled loss may overflow: the optimizer sees to it.
-        is_scaled = isinstance(
-            self.optimizer, keras.optimizers.LossScaleOptimizer
-        )
-        with tf.control_dependencies(
-            [check_finite(sums["loss"], *([] if is_scaled else [norm]))]
-        ):
-            factor = tf.identity(factor)
-
-        # Keras will add the gradients of the replicas once more.
-        factor /= replica.num_replicas_in_sync
-        self.optimizer.apply(
-            [gradient * factor for gradient in gradients],
-            self.trainable_variables,
-        )
-        self._gradient_norm.update_state(norm / scale)
-        reported = self._report(sums)
-        return {**reported, "gradient_norm": self._gradient_norm.result()}
+        sums, norm = exact_step.update(self, data)
+        self._gradient_norm.update_state(norm)
+        logs = self._report(sums)
+        return {**logs, "gradient_norm": self._gradient_norm.result()}
 
     def test_step(self, data):
-        import tensorflow as tf
-
-        replica = tf.distribute.get_replica_context()
-        sums = self._sums(data, label_smoothing=0.0, training=False)
-        return self._report(replica.all_reduce("SUM", sums))
+        return self._report(exact_step.global_sums(self, data))
 
     def loss_and_gradients(self, data):
-        """Those of one batch, as training sees them.
+        """Those of one batch, as training computes them.
 
         Args:
             data: `(inputs, labels, sample_weight)`.
@@ -187,93 +240,68 @@ class ExactModel(keras.Model):
             The loss, (), and a list with the gradient of its mean for each
             of `trainable_variables`.
         """
-        sums, gradients = self._sums_and_gradients(data, scale=1.0)
-        weight = ops.maximum(sums["weight"], 1.0)
-        return sums["loss"] / weight, [g / weight for g in gradients]
-
-    def _sums_and_gradients(self, data, scale):
-        """`_sums`, and the gradients of `scale` times their loss."""
-        import tensorflow as tf
-
-        with tf.GradientTape() as tape:
-            sums = self._sums(data, self.label_smoothing, training=True)
-            # A mean while it flows back, or float16 overflows.
-            count = tf.maximum(sums["labels"], 1.0)
-            loss = sums["loss"] / count * scale
-        gradients = tape.gradient(
-            loss, self.trainable_variables, unconnected_gradients="zero"
-        )
-        return sums, [tf.convert_to_tensor(g) * count for g in gradients]
-
-    def _sums(self, data, label_smoothing, training):
-        """Sums over the places of one batch, each () float32."""
-        inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
-        logits = self(inputs, training=training)
-        losses, likelihoods, right = cross_entropy(
-            labels, logits, label_smoothing
-        )
-        if weights is None:
-            weights = ops.ones_like(losses)
-        weights = ops.cast(weights, "float32")
-        real = weights > 0
-        if len(real.shape) == 1 and isinstance(inputs, dict):
-            real = padding_mask(inputs["source_ids"])
-        return {
-            "loss": ops.sum(losses * weights),
-            "likelihood": ops.sum(likelihoods * weights),
-            "right": ops.sum(ops.cast(right, "float32") * weights),
-            "weight": ops.sum(weights),
-            "real": ops.sum(ops.cast(real, "float32")),
-            "places": ops.cast(ops.size(real), "float32"),
-            "labels": ops.cast(ops.size(weights), "float32"),
-        }
+        return exact_step.loss_and_gradients(self, data)
 
     def _report(self, sums):
         """Updates the metrics with sums over the global batch.
 
-        Every replica is given the same sums: Keras adds up the totals and the
-        counts of replicas, so that their quotient stays right.
+        Every replica gets the same sums: Keras adds the totals and the counts
+        of the replicas, so their quotient is right.
         """
         weight = ops.maximum(sums["weight"], 1.0)
-        places = ops.maximum(sums["places"], 1.0)
-        loss, accuracy, tokens, padding, perplexity = self._progress
-        loss.update_state(sums["loss"] / weight, weight)
-        accuracy.update_state(sums["right"] / weight, weight)
-        perplexity.update_state(sums["likelihood"] / weight, weight)
-        tokens.update_state(sums["real"])
-        padding.update_state(1 - sums["real"] / places, places)
-        return {metric.name: metric.result() for metric in self._progress}
+        positions = ops.maximum(sums["positions"], 1.0)
+        updates = {
+            "loss": (sums["loss"] / weight, weight),
+            "tokens": (sums["real"],),
+            "padding": (1 - sums["real"] / positions, positions),
+        }
+        if "right" in sums:
+            updates["accuracy"] = (sums["right"] / weight, weight)
+        if "likelihood" in sums:
+            updates["perplexity"] = (sums["likelihood"] / weight, weight)
+        for name, update in updates.items():
+            self._progress[name].update_state(*update)
+        return {
+            name: metric.result()
+            for name, metric in self._progress.items()
+            if name in updates
+        }
 
 
 class _Perplexity(keras.metrics.Mean):
-    """exp of the mean, which is a negative log-likelihood."""
+    """exp of the mean of negative log-likelihoods."""
 
     def result(self):
         return ops.exp(super().result())
 
 
-def _check_compile(optimizer, label_smoothing, clip_norm, accumulation_steps):
+def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        raise ValueError(
+            f"optimizer must be that of Keras. Received: optimizer={optimizer}"
+        )
     if not 0 <= label_smoothing < 1:
         raise ValueError(
             "label_smoothing must be in [0, 1). "
             f"Received: label_smoothing={label_smoothing}"
         )
-    if clip_norm is not None and clip_norm <= 0:
+    if clip_norm is not None and not clip_norm > 0:
         raise ValueError(
             f"clip_norm must be positive. Received: clip_norm={clip_norm}"
         )
-    if accumulation_steps < 1:
+    if accumulation_steps < 1 or accumulation_steps % 1:
         raise ValueError(
-            "accumulation_steps must be at least 1. "
+            "accumulation_steps must be a positive int. "
             f"Received: accumulation_steps={accumulation_steps}"
         )
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
     for name in (
         "clipnorm",
         "global_clipnorm",
         "clipvalue",
         "gradient_accumulation_steps",
     ):
-        value = getattr(optimizer, name, None)
+        value = getattr(optimizer, name, None) or getattr(inner, name, None)
         if value is not None:
             raise ValueError(
                 f"{name} of an optimizer is not exact on several devices: use "
@@ -282,13 +310,11 @@ def _check_compile(optimizer, label_smoothing, clip_norm, accumulation_steps):
             )
 
 
-def _micro_batches(data, count):
-    """Cuts a nest of (B, ...) tensors into `count` parts along the batch."""
-    if count == 1:
-        return [data]
-    batch = ops.shape(keras.tree.flatten(data)[0])[0]
-    edges = [batch * part // count for part in range(count + 1)]
-    return [
-        keras.tree.map_structure(lambda x: x[start:stop], data)  # noqa: B023
-        for start, stop in itertools.pairwise(edges)
-    ]
+def _check_unused(**given):
+    for name, value in given.items():
+        if value:
+            raise ValueError(
+                f"compile does not take {name}: a model has its loss in "
+                "token_losses, reports the metrics of ExactModel, and runs "
+                f"one step at a time, without XLA. Received: {name}={value!r}"
+            )

@@ -1,20 +1,29 @@
 """Flat attention: a document as one long sentence."""
 
 import keras
+from keras import layers, ops
 
-from kseq.layers import RecurrentPooling, WordEmbedding
-from kseq.models.flat_classifier import FlatClassifier
-from kseq.models.language_model import LanguageModel
+from kseq.layers import (
+    Dropout,
+    JoinSentences,
+    PieceEmbedding,
+    RecurrentPooling,
+    SentenceDropout,
+)
+from kseq.models.check_arguments import check_rates, check_sizes
+from kseq.models.exact_model import ExactModel
+from kseq.models.piece_prediction import PiecePrediction
+from kseq.ops import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class FlatAttention(FlatClassifier):
-    """A classifier of documents that knows nothing of sentences.
+class FlatAttention(ExactModel):
+    """A classifier of documents that does not distinguish sentences.
 
-        document = attention over the words of [forward RNN; backward RNN]
+        document = attention over the pieces of [forward GRU; backward GRU]
         logits = W document + b
 
-    What hierarchical attention has to beat.
+    The baseline of hierarchical attention.
 
     Args:
         vocab_size: int.
@@ -22,16 +31,15 @@ class FlatAttention(FlatClassifier):
         embedding_dim: int.
         units: int, of each direction.
         attention_units: int, size of the learned query.
-        cell: "gru" or "lstm".
         dropout: float, on embeddings and documents.
-        word_dropout: float, on whole words.
+        piece_dropout: float, on whole pieces.
         sentence_dropout: float, on whole sentences.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
     Call arguments:
-        inputs: dict of `source_ids` (B, L, W) int32, as
-            `HierarchicalAttention` takes them.
+        inputs: dict of `source_ids` (B, L, W) int32, the same as for
+            `HierarchicalAttention`.
 
     Returns:
         logits, (B, C) float32.
@@ -60,53 +68,100 @@ class FlatAttention(FlatClassifier):
         embedding_dim,
         units,
         attention_units,
-        cell="gru",
         dropout=0.0,
-        word_dropout=0.0,
+        piece_dropout=0.0,
         sentence_dropout=0.0,
         dtype=None,
         name="flat_attention",
         **kwargs,
     ):
+        check_sizes(
+            vocab_size=vocab_size,
+            num_classes=num_classes,
+            embedding_dim=embedding_dim,
+            units=units,
+            attention_units=attention_units,
+        )
+        check_rates(
+            dropout=dropout,
+            piece_dropout=piece_dropout,
+            sentence_dropout=sentence_dropout,
+        )
+
+        # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.embedding = WordEmbedding(
+        self.embedding = PieceEmbedding(
             vocab_size,
             embedding_dim,
             dropout=dropout,
-            word_dropout=word_dropout,
+            piece_dropout=piece_dropout,
             dtype=policy,
             name="embedding",
         )
         self.document_encoder = RecurrentPooling(
-            units,
-            attention_units,
-            cell=cell,
-            dtype=policy,
-            name="document_encoder",
+            units, attention_units, dtype=policy, name="document_encoder"
         )
+        self.sentence_dropout_layer = SentenceDropout(
+            sentence_dropout, dtype=policy, name="sentence_dropout"
+        )
+        self.join = JoinSentences(dtype=policy, name="join")
+        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
+        self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
+        self.logits = layers.Identity(dtype="float32", name="logits")
+
+        # Config
         self.vocab_size = vocab_size
+        self.num_classes = num_classes
         self.embedding_dim = embedding_dim
         self.units = units
         self.attention_units = attention_units
-        self.cell = cell
-        self.word_dropout = word_dropout
+        self.dropout = dropout
+        self.piece_dropout = piece_dropout
+        self.sentence_dropout = sentence_dropout
+
+        # Graph
+        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
+        logits, _ = self._classify(source_ids)
         super().__init__(
-            num_classes,
-            dropout=dropout,
-            sentence_dropout=sentence_dropout,
+            inputs={"source_ids": source_ids},
+            outputs=logits,
             dtype=policy,
             name=name,
             **kwargs,
         )
 
-    def language_model(self):
-        """A `LanguageModel` that teaches the embedding and the RNN of words."""
-        recurrent = self.document_encoder.recurrent
-        return LanguageModel(self.embedding, recurrent, dtype=self.dtype_policy)
+    def _classify(self, source_ids):
+        ids = self.join(self.sentence_dropout_layer(source_ids))  # (B, T)
+        document, weights = self.document_encoder(
+            self.embedding(ids), padding_mask(ids), return_weights=True
+        )
+        logits = self.classes(self.dropout_layer(document))
+        return self.logits(logits), ops.cast(weights, "float32")
 
-    def _read(self, ids, mask):
-        return self.document_encoder(
-            self.embedding(ids), mask, return_weights=True
+    def explain(self, inputs):
+        """The logits, and the weights of what they depend on.
+
+        Args:
+            inputs: dict of `source_ids` (B, L, W) int.
+
+        Returns:
+            A dict, the same as that of `HierarchicalAttention.explain`. The
+            weight of a sentence is the sum over its pieces.
+        """
+        source_ids = inputs["source_ids"]
+        logits, weights = self._classify(source_ids)
+        of_sentences, of_words = self.join.share_weights(weights, source_ids)
+        return {
+            "logits": logits,
+            "sentence_weights": of_sentences,
+            "word_weights": of_words,
+        }
+
+    def piece_prediction(self):
+        """A `PiecePrediction` that trains the embedding and the GRU."""
+        recurrent = self.document_encoder.recurrent
+        return PiecePrediction(
+            self.embedding, recurrent, dtype=self.dtype_policy
         )
 
     def get_config(self):
@@ -116,9 +171,8 @@ class FlatAttention(FlatClassifier):
             "embedding_dim",
             "units",
             "attention_units",
-            "cell",
             "dropout",
-            "word_dropout",
+            "piece_dropout",
             "sentence_dropout",
             "name",
         )

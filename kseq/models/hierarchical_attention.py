@@ -1,4 +1,4 @@
-"""Hierarchical attention: words make sentences, sentences a document."""
+"""Hierarchical attention: words to sentences, sentences to a document."""
 
 import keras
 from keras import layers, ops
@@ -9,18 +9,21 @@ from kseq.layers import (
     SentenceDropout,
     SentenceEncoder,
 )
+from kseq.models.check_arguments import check_rates, check_sizes
 from kseq.models.exact_model import ExactModel
-from kseq.models.language_model import LanguageModel
+from kseq.models.piece_prediction import PiecePrediction
 from kseq.ops import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="kseq")
 class HierarchicalAttention(ExactModel):
-    """A classifier of documents that reads words, and then sentences.
+    """A classifier of documents that reads words, then sentences.
 
-        sentence = attention over the words of [forward RNN; backward RNN]
-        document = attention over the sentences of the same, one level up
+        sentence = attention over the words of [forward GRU; backward GRU]
+        document = attention over the sentences of [forward GRU; backward GRU]
         logits = W document + b
+
+    Words are what `source_ids` hold: SentencePiece pieces in the recipes.
 
     Args:
         vocab_size: int.
@@ -28,11 +31,9 @@ class HierarchicalAttention(ExactModel):
         embedding_dim: int.
         units: int, of each direction, on both levels.
         attention_units: int, size of the learned queries.
-        cell: "gru" or "lstm".
         dropout: float, on embeddings, sentences and documents.
-        word_dropout: float, on whole words.
+        piece_dropout: float, on whole words.
         sentence_dropout: float, on whole sentences.
-        groups: int, see `SentenceEncoder`.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -66,15 +67,26 @@ class HierarchicalAttention(ExactModel):
         embedding_dim,
         units,
         attention_units,
-        cell="gru",
         dropout=0.0,
-        word_dropout=0.0,
+        piece_dropout=0.0,
         sentence_dropout=0.0,
-        groups=4,
         dtype=None,
         name="hierarchical_attention",
         **kwargs,
     ):
+        check_sizes(
+            vocab_size=vocab_size,
+            num_classes=num_classes,
+            embedding_dim=embedding_dim,
+            units=units,
+            attention_units=attention_units,
+        )
+        check_rates(
+            dropout=dropout,
+            piece_dropout=piece_dropout,
+            sentence_dropout=sentence_dropout,
+        )
+
         # Layers
         policy = keras.dtype_policies.get(dtype)
         self.sentence_dropout_layer = SentenceDropout(
@@ -85,19 +97,13 @@ class HierarchicalAttention(ExactModel):
             embedding_dim,
             units,
             attention_units,
-            cell=cell,
             dropout=dropout,
-            word_dropout=word_dropout,
-            groups=groups,
+            piece_dropout=piece_dropout,
             dtype=policy,
             name="sentence_encoder",
         )
         self.document_encoder = RecurrentPooling(
-            units,
-            attention_units,
-            cell=cell,
-            dtype=policy,
-            name="document_encoder",
+            units, attention_units, dtype=policy, name="document_encoder"
         )
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
@@ -109,17 +115,16 @@ class HierarchicalAttention(ExactModel):
         self.embedding_dim = embedding_dim
         self.units = units
         self.attention_units = attention_units
-        self.cell = cell
         self.dropout = dropout
-        self.word_dropout = word_dropout
+        self.piece_dropout = piece_dropout
         self.sentence_dropout = sentence_dropout
-        self.groups = groups
 
         # Graph
         source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
+        inputs = {"source_ids": source_ids}
         super().__init__(
-            inputs={"source_ids": source_ids},
-            outputs=self.explain(source_ids)["logits"],
+            inputs=inputs,
+            outputs=self.explain(inputs)["logits"],
             dtype=policy,
             name=name,
             **kwargs,
@@ -127,26 +132,21 @@ class HierarchicalAttention(ExactModel):
 
     @property
     def embedding(self):
-        """The `WordEmbedding`, as the other classifiers name theirs."""
+        """The embedding of the pieces."""
         return self.sentence_encoder.embedding
 
-    def language_model(self):
-        """A `LanguageModel` that teaches the embedding and the RNN of words."""
-        recurrent = self.sentence_encoder.pooling.recurrent
-        return LanguageModel(self.embedding, recurrent, dtype=self.dtype_policy)
-
-    def explain(self, source_ids):
-        """The logits, and what they rest on.
+    def explain(self, inputs):
+        """The logits, and the weights of what they depend on.
 
         Args:
-            source_ids: (B, L, W) int.
+            inputs: dict of `source_ids` (B, L, W) int.
 
         Returns:
             A dict: `logits` (B, C) float32; `sentence_weights` (B, L) and
             `word_weights` (B, L, W) float32, which sum to 1 over the
             sentences of a document and over the words of a sentence.
         """
-        source_ids = self.sentence_dropout_layer(source_ids)
+        source_ids = self.sentence_dropout_layer(inputs["source_ids"])
         sentence_mask = ops.any(padding_mask(source_ids), axis=-1)
         sentences, word_weights = self.sentence_encoder(
             source_ids, return_weights=True
@@ -161,6 +161,13 @@ class HierarchicalAttention(ExactModel):
             "word_weights": ops.cast(word_weights, "float32"),
         }
 
+    def piece_prediction(self):
+        """A `PiecePrediction` that trains the embedding and the first GRU."""
+        recurrent = self.sentence_encoder.pooling.recurrent
+        return PiecePrediction(
+            self.embedding, recurrent, dtype=self.dtype_policy
+        )
+
     def get_config(self):
         names = (
             "vocab_size",
@@ -168,11 +175,9 @@ class HierarchicalAttention(ExactModel):
             "embedding_dim",
             "units",
             "attention_units",
-            "cell",
             "dropout",
-            "word_dropout",
+            "piece_dropout",
             "sentence_dropout",
-            "groups",
             "name",
         )
         config = {name: getattr(self, name) for name in names}

@@ -32,7 +32,7 @@ class LSTMSeq2Seq(ExactModel):
         attention: an attention layer of `kseq.layers`, or None.
         order: "luong" or "bahdanau", see `AttentionDecoder`.
         input_feeding: bool, see `AttentionDecoder`.
-        cell: "lstm" or "tanh".
+        cell: "lstm", "gru" or "tanh".
         dropout: float, on the embeddings, between layers and on the outputs
             of the decoder.
         tie_embeddings: bool, the target embedding is the output projection
@@ -102,8 +102,8 @@ class LSTMSeq2Seq(ExactModel):
         policy = keras.dtype_policies.get(dtype)
 
         def encoder_layer(name):
-            recurrent = layers.LSTM if cell == "lstm" else layers.SimpleRNN
-            layer = recurrent(
+            recurrent = {"lstm": layers.LSTM, "gru": layers.GRU}
+            layer = recurrent.get(cell, layers.SimpleRNN)(
                 units // 2 if bidirectional else units,
                 return_sequences=True,
                 return_state=True,

@@ -1,4 +1,6 @@
-"""Steps of a model on its devices, and what is said where one fails."""
+"""Compiled steps of a model on its devices, and what a failed one raises."""
+
+import tensorflow as tf
 
 from kseq.models.training_errors import diverged, out_of_memory
 
@@ -8,12 +10,14 @@ _DIVERGED = "not finite"
 class StepFunction:
     """A step of a model on the devices of its strategy, compiled.
 
-    As what Keras makes of a step, but that the batch is taken out of the
-    iterator before, and that it works with several machines.
+    It differs from the function that Keras makes of a step: the batch is
+    taken from the iterator outside of the compiled part, several machines
+    are supported, and each signature of the data is compiled once, whatever
+    the lengths of its batches.
 
     Args:
         model: `ExactModel`.
-        step: a function of a batch; gives all devices the same logs.
+        step: a function of a batch; returns the same logs on every device.
 
     Call arguments:
         iterator: over `(inputs, labels, sample_weight)`.
@@ -25,19 +29,25 @@ class StepFunction:
     def __init__(self, model, step):
         self.model = model
         self._step = step
-        self._compiled = None
+        self._compiled = []
 
     def __call__(self, iterator):
-        if self._compiled is None:
-            self._compiled = self._compile(iterator)
-        return self._run(next(iterator))
+        # An iterator over Python values has no signature.
+        spec = getattr(iterator, "element_spec", None)
+        return self._run(self._function_of(spec), next(iterator))
 
-    def _run(self, data):
-        return self._compiled(data)
+    def _run(self, function, data):
+        return function(data)
 
-    def _compile(self, iterator):
-        import tensorflow as tf
+    def _function_of(self, spec):
+        for known, function in self._compiled:
+            if known == spec:
+                return function
+        function = self._compile(spec)
+        self._compiled.append((spec, function))
+        return function
 
+    def _compile(self, spec):
         strategy = self.model.distribute_strategy
 
         def step(data):
@@ -48,8 +58,6 @@ class StepFunction:
 
         if self.model.run_eagerly:
             return step
-        # One over Python values has none; there the first batches show it.
-        spec = getattr(iterator, "element_spec", None)
         return tf.function(
             step,
             input_signature=spec and [spec],
@@ -59,14 +67,14 @@ class StepFunction:
 
 
 class TrainFunction(StepFunction):
-    """`train_step`, on a batch that is still at hand where it fails.
+    """`train_step`, with an explanation where it fails.
 
     Args:
         model: `ExactModel`.
 
     Raises:
-        DivergedError: where loss or gradient are not finite.
-        OutOfMemoryError: where the step has not enough memory.
+        DivergedError: if loss or gradient are not finite.
+        OutOfMemoryError: if the step runs out of memory.
     """
 
     def __init__(self, model):
@@ -74,27 +82,23 @@ class TrainFunction(StepFunction):
         self.steps = 0
 
     def start(self):
-        """Looks up how many steps have been made before this training."""
+        """Reads the number of steps done before this call of `fit`."""
         self.steps = int(self.model.optimizer.iterations.numpy())
 
-    def _run(self, data):
-        import tensorflow as tf
-
+    def _run(self, function, data):
         self.steps += 1
         try:
-            return super()._run(data)
+            return super()._run(function, data)
         except (
             tf.errors.InvalidArgumentError,
             tf.errors.ResourceExhaustedError,
         ) as error:
-            # Nothing keeps TensorFlow from counting a step while it fails.
+            # TensorFlow may have counted the step that failed.
             self.model.optimizer.iterations.assign(self.steps - 1)
             raise self._explained(data, error) from error
 
     def _explained(self, data, error):
-        """What a failed step is raised as."""
-        import tensorflow as tf
-
+        """The error to raise for a failed step."""
         strategy = self.model.distribute_strategy
         parts = map(strategy.experimental_local_results, tf.nest.flatten(data))
         batches = [
@@ -109,12 +113,10 @@ class TrainFunction(StepFunction):
 
 
 def check_finite(*values):
-    """An operation that fails, and `train_function` with it, unless all are.
+    """An operation that fails, and the step with it, unless all are finite.
 
     Args:
         *values: () float tensors.
     """
-    import tensorflow as tf
-
     finite = tf.reduce_all(tf.math.is_finite(tf.stack(values)))
     return tf.debugging.Assert(finite, [_DIVERGED, *values])

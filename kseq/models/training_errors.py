@@ -1,4 +1,4 @@
-"""Ends of a training that its user can do something about."""
+"""Errors of training that a user can act on."""
 
 import keras
 from keras import ops
@@ -7,13 +7,13 @@ from kseq.user_error import UserError
 
 
 class DivergedError(UserError):
-    """A loss or gradient that is not finite; the weights still are."""
+    """A loss or gradient is not finite; the weights still are."""
 
     exit_code = 3
 
 
 class OutOfMemoryError(UserError, MemoryError):
-    """A step for which there was not enough memory."""
+    """A step ran out of memory."""
 
     exit_code = 4
 
@@ -22,9 +22,10 @@ def diverged(model, step, batches):
     """Explains a step whose loss or gradient is not finite.
 
     Args:
-        model: `ExactModel`, with the weights that it had before the step.
+        model: `ExactModel`, with its weights before the step.
         step: int, counted from 1.
-        batches: list of `(inputs, labels, sample_weight)`, one a device.
+        batches: list of `(inputs, labels, sample_weight)`, one for each
+            device.
 
     Returns:
         DivergedError.
@@ -33,18 +34,19 @@ def diverged(model, step, batches):
     rate = float(ops.convert_to_numpy(model.optimizer.learning_rate))
     return DivergedError(
         f"Training diverged at step {step}: loss {loss:.4g}, gradient norm "
-        f"{norm:.4g}, learning rate {rate:.4g}. {source} The step was not "
-        "made, and what was saved before is finite. A lower learning rate, "
-        "more warm-up or clipping may help."
+        f"{norm:.4g}, learning rate {rate:.4g}. {source} The update was "
+        "skipped, and all checkpoints are finite. A lower learning rate, more "
+        "warm-up or clipping may help."
     )
 
 
 def out_of_memory(step, batches):
-    """Explains a step that had not enough memory.
+    """Explains a step that ran out of memory.
 
     Args:
         step: int, counted from 1.
-        batches: list of `(inputs, labels, sample_weight)`, one a device.
+        batches: list of `(inputs, labels, sample_weight)`, one for each
+            device.
 
     Returns:
         OutOfMemoryError.
@@ -58,7 +60,7 @@ def out_of_memory(step, batches):
         shapes.append(", ".join(names))
     return OutOfMemoryError(
         f"Out of memory at step {step}, with a batch of {'; '.join(shapes)}. "
-        "What was saved before is intact. Train with smaller batches."
+        "All checkpoints are intact. Train with smaller batches."
     )
 
 
@@ -85,7 +87,7 @@ def _where(model, batches):
                     "The outputs of all layers are finite; the gradient of "
                     f'"{variable.path}" is not.',
                 )
-    return loss, norm**0.5, "A second try of the same step was finite."
+    return loss, norm**0.5, "The same step, repeated, was finite."
 
 
 def _layer_outputs(model, inputs):
@@ -97,7 +99,7 @@ def _layer_outputs(model, inputs):
         if isinstance(layer, keras.layers.Layer) and layer.name not in inputs:
             try:
                 outputs[layer.name] = layer.output
-            except (AttributeError, ValueError):  # is called more than once
+            except (AttributeError, ValueError):  # called more than once
                 continue
     values = keras.Function(model.inputs, outputs)(
         [inputs[tensor.name] for tensor in model.inputs]

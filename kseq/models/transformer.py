@@ -272,7 +272,7 @@ class Transformer(ExactModel):
         memory = self._encode(source_ids, memory_mask)
         x = self._embed_target(target_ids)
         for layer in self.decoder_blocks:
-            x, weights = layer(
+            x, _, weights = layer(
                 x, memory, memory_mask=memory_mask, return_weights=True
             )
         return ops.mean(ops.cast(weights, "float32"), axis=1)

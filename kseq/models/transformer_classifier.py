@@ -1,27 +1,33 @@
 """A Transformer encoder that classifies documents."""
 
 import keras
+from keras import layers, ops
 
 from kseq.layers import (
     AttentionPooling,
+    Dropout,
+    JoinSentences,
     LayerNormalization,
+    PieceEmbedding,
+    SentenceDropout,
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
-    WordEmbedding,
 )
-from kseq.models.flat_classifier import FlatClassifier
+from kseq.models.check_arguments import check_heads, check_rates, check_sizes
+from kseq.models.exact_model import ExactModel
+from kseq.ops import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class TransformerClassifier(FlatClassifier):
+class TransformerClassifier(ExactModel):
     """A classifier of documents: pre-norm encoder blocks, pooled.
 
         x = x + SelfAttention(norm(x)); x = x + FFN(norm(x))
-        document = attention over the words of norm(x)
+        document = attention over the pieces of norm(x)
         logits = W document + b
 
-    The weights that it explains itself with are those of the pooling. What
-    a word holds there, the blocks have gathered from all others.
+    `explain` returns the weights of the pooling. Each piece that they weigh
+    has been mixed with all others by the blocks.
 
     Args:
         vocab_size: int.
@@ -32,14 +38,14 @@ class TransformerClassifier(FlatClassifier):
         num_heads: int, N.
         dropout: float, on embeddings, on what each sublayer adds, and on
             documents.
-        word_dropout: float, on whole words.
+        piece_dropout: float, on whole pieces.
         sentence_dropout: float, on whole sentences.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
     Call arguments:
-        inputs: dict of `source_ids` (B, L, W) int32, as
-            `HierarchicalAttention` takes them.
+        inputs: dict of `source_ids` (B, L, W) int32, the same as for
+            `HierarchicalAttention`.
 
     Returns:
         logits, (B, C) float32.
@@ -70,23 +76,33 @@ class TransformerClassifier(FlatClassifier):
         ffn_dim,
         num_heads,
         dropout=0.0,
-        word_dropout=0.0,
+        piece_dropout=0.0,
         sentence_dropout=0.0,
         dtype=None,
         name="transformer_classifier",
         **kwargs,
     ):
-        if model_dim % num_heads:
-            raise ValueError(
-                "model_dim must be a multiple of num_heads. "
-                f"Received: model_dim={model_dim}, num_heads={num_heads}"
-            )
+        check_sizes(
+            vocab_size=vocab_size,
+            num_classes=num_classes,
+            num_layers=num_layers,
+            model_dim=model_dim,
+            ffn_dim=ffn_dim,
+            num_heads=num_heads,
+        )
+        check_rates(
+            dropout=dropout,
+            piece_dropout=piece_dropout,
+            sentence_dropout=sentence_dropout,
+        )
+        check_heads(model_dim, num_heads)
 
+        # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.embedding = WordEmbedding(
+        self.embedding = PieceEmbedding(
             vocab_size,
             model_dim,
-            word_dropout=word_dropout,
+            piece_dropout=piece_dropout,
             dtype=policy,
             name="embedding",
         )
@@ -106,27 +122,67 @@ class TransformerClassifier(FlatClassifier):
         ]
         self.last_norm = LayerNormalization(dtype=policy, name="encoder_norm")
         self.pooling = AttentionPooling(model_dim, dtype=policy, name="pooling")
+        self.sentence_dropout_layer = SentenceDropout(
+            sentence_dropout, dtype=policy, name="sentence_dropout"
+        )
+        self.join = JoinSentences(dtype=policy, name="join")
+        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
+        self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
+        self.logits = layers.Identity(dtype="float32", name="logits")
+
+        # Config
         self.vocab_size = vocab_size
+        self.num_classes = num_classes
         self.num_layers = num_layers
         self.model_dim = model_dim
         self.ffn_dim = ffn_dim
         self.num_heads = num_heads
-        self.word_dropout = word_dropout
+        self.dropout = dropout
+        self.piece_dropout = piece_dropout
+        self.sentence_dropout = sentence_dropout
+
+        # Graph
+        source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
+        logits, _ = self._classify(source_ids)
         super().__init__(
-            num_classes,
-            dropout=dropout,
-            sentence_dropout=sentence_dropout,
+            inputs={"source_ids": source_ids},
+            outputs=logits,
             dtype=policy,
             name=name,
             **kwargs,
         )
 
-    def _read(self, ids, mask):
+    def _classify(self, source_ids):
+        ids = self.join(self.sentence_dropout_layer(source_ids))  # (B, T)
+        mask = padding_mask(ids)
         x = self.embedding(ids) * self.model_dim**0.5
         x = self.dropout_layer(self.position_layer(x))
         for block in self.blocks:
             x = block(x, inputs_mask=mask)
-        return self.pooling(self.last_norm(x), mask, return_weights=True)
+        document, weights = self.pooling(
+            self.last_norm(x), mask, return_weights=True
+        )
+        logits = self.classes(self.dropout_layer(document))
+        return self.logits(logits), ops.cast(weights, "float32")
+
+    def explain(self, inputs):
+        """The logits, and the weights of what they depend on.
+
+        Args:
+            inputs: dict of `source_ids` (B, L, W) int.
+
+        Returns:
+            A dict, the same as that of `HierarchicalAttention.explain`. The
+            weight of a sentence is the sum over its pieces.
+        """
+        source_ids = inputs["source_ids"]
+        logits, weights = self._classify(source_ids)
+        of_sentences, of_words = self.join.share_weights(weights, source_ids)
+        return {
+            "logits": logits,
+            "sentence_weights": of_sentences,
+            "word_weights": of_words,
+        }
 
     def get_config(self):
         names = (
@@ -137,7 +193,7 @@ class TransformerClassifier(FlatClassifier):
             "ffn_dim",
             "num_heads",
             "dropout",
-            "word_dropout",
+            "piece_dropout",
             "sentence_dropout",
             "name",
         )

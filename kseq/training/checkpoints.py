@@ -1,4 +1,4 @@
-"""Checkpoints that survive anything, and go on where they stopped."""
+"""Checkpoints of all that changes in training."""
 
 import math
 import os
@@ -9,16 +9,17 @@ import threading
 import keras
 import tensorflow as tf
 
-from kseq.training.checkpoint_files import (
+from kseq.devices import is_chief, on_all_machines
+from kseq.runs import version_0_1
+from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
     read_newest,
     step_of,
     write_checkpoint,
 )
-from kseq.training.device_strategy import is_chief, on_all_machines
+from kseq.runs.run_directory import RunError
 from kseq.training.ema import ema_weights
-from kseq.training.run_directory import RunError
 
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."
@@ -26,7 +27,7 @@ _NEEDS_ONE_ITERATOR = (
 
 
 class Checkpoints(keras.callbacks.Callback):
-    """Saves a training so that the same command goes on with it.
+    """Saves a training so that the same command resumes it.
 
     `checkpoints/last` holds the newest states of all that changes: weights,
     seeds of dropout, optimizer, position in the data. `checkpoints/best`
@@ -40,14 +41,14 @@ class Checkpoints(keras.callbacks.Callback):
     all machines end so when one of them is asked to, after the same step, and
     what is monitored is the chief's.
 
-    It has to stand behind all other callbacks, and `fit` needs
-    `steps_per_epoch` and a data set that repeats: Keras then keeps one
-    iterator over all epochs.
+    It must be the last callback, and `fit` needs `steps_per_epoch` and a data
+    set that repeats: Keras then keeps one iterator over all epochs. See
+    `kseq.training.fit`, which does both.
 
     An iterator over several devices, or over a generator, cannot be saved.
-    Its batches are then read again, from the first on, which finds the same
-    place in data that are the same every time. Where the run goes on with
-    batches of another size, its data begin anew.
+    Its batches are then read again, from the first one, which finds the same
+    position in data that are the same every time. Where the run resumes with
+    batches of a different size, its data restart.
 
     Args:
         run: `RunDirectory`.
@@ -83,7 +84,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._handlers = {}
 
     def restore(self, model, steps_per_epoch):
-        """Brings a compiled model back to where its run stopped.
+        """Restores a compiled model to where its run stopped.
 
         Args:
             model: `keras.Model`, compiled.
@@ -111,12 +112,15 @@ class Checkpoints(keras.callbacks.Callback):
         _assign(model.optimizer.variables, numbered(tensors, "opt"))
         self._step = step_of(path)
         self._data_start = self._step
-        if tensors["batch_sizes"] == self.run.batch_sizes:
+        sizes = tensors["batch_sizes"].numpy().decode()
+        if version_0_1.renamed_sizes(sizes) == self.run.batch_sizes:
             self._data_start -= int(tensors["batches_read"])
             if any(key.startswith("iterator") for key in tensors):
                 self._resumed = path
         else:
-            print("The data begin anew, in other batches.", file=sys.stderr)
+            print(
+                "The data restart: batch sizes have changed.", file=sys.stderr
+            )
 
         best = read_newest(self.run.checkpoints / "best")
         if best is not None:
@@ -248,7 +252,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.on_train_end()
         print(
             f"Stopped after step {self._step}, which is saved in "
-            f"{self.run.path}. The same command goes on from there.",
+            f"{self.run.path}. The same command resumes from there.",
             file=sys.stderr,
         )
         raise SystemExit(128 + number)

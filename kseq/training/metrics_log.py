@@ -8,7 +8,7 @@ import time
 import keras
 import tensorflow as tf
 
-from kseq.training.device_strategy import is_chief
+from kseq.devices import is_chief
 from kseq.whole_files import write_whole
 
 

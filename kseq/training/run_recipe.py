@@ -8,8 +8,8 @@ import sys
 import tensorflow as tf
 import tyro
 
-from kseq.training.device_strategy import device_strategy
-from kseq.training.run_directory import batch_fields
+from kseq.devices import device_strategy
+from kseq.runs.run_directory import batch_fields
 from kseq.user_error import UserError
 
 _ERRORS = (UserError, OSError, MemoryError, tf.errors.ResourceExhaustedError)

@@ -1,78 +1,79 @@
-"""Validation by real decoding, inside `fit`."""
+"""Validation by real answers, inside `fit`."""
 
-import itertools
+import html
 
 import keras
 import tensorflow as tf
 
-from kseq.training.attention_picture import attention_picture
+from kseq.devices import is_chief
 from kseq.training.ema import ema_weights
-from kseq.training.scores import translation_scores
-from kseq.training.show_samples import show_samples
-from kseq.training.translate_all import real_parts, strings, translate_all
 
 
 class Validation(keras.callbacks.Callback):
-    """Translates the validation sources at the end of an epoch.
+    """Judges a model by its answers at the end of an epoch.
 
-    It adds to the logs, where early stopping, checkpoints and metrics behind
-    it find them: `val_loss`, `val_perplexity` and `val_accuracy` of the
-    references, and `val_bleu`, `val_chrf` and `val_exact_match` of the
-    translations. TensorBoard and `samples/` get a table of sources,
-    references and outputs, and TensorBoard attention maps of the same few
-    sentences. A model with moving averages of its weights is validated with
-    them.
+    The scores are added to the logs as `val_` and their name, for the
+    callbacks after it: early stopping, checkpoints and metrics. TensorBoard
+    and `samples/` get a table of examples, and TensorBoard pictures. A model
+    with moving averages of its weights is validated with them.
 
     Args:
         run: `RunDirectory`.
-        translator: has `translate` and `explain`, as
-            `kseq.serving.Translator` does, over the model in training.
-        pairs: finite `tf.data.Dataset` of strings (source, target).
-        batches: the same pairs, in batches for `evaluate`.
-        samples: int, sentences in the table.
-        pictures: int, sentences whose attention is drawn.
+        evaluation: `kseq.evaluation.Translations`, `Classifications` or the
+            like, of the model in training.
+        batches: the same examples for `evaluate`, whose numbers are added
+            too; or None.
+        samples: int, examples in the table.
+        pictures: int, examples that are drawn.
     """
 
     def __init__(
-        self, run, translator, pairs, batches, *, samples=20, pictures=4
+        self, run, evaluation, batches=None, *, samples=20, pictures=4
     ):
         super().__init__()
         self.run = run
-        self.translator = translator
-        self.sources, self.references = strings(pairs)
+        self.evaluation = evaluation
         self.batches = batches
         self.samples = samples
         self.pictures = pictures
 
     def on_epoch_end(self, epoch, logs=None):
         with ema_weights(self.model):
-            losses = self.model.evaluate(
-                self.batches, verbose=0, return_dict=True
-            )
-            outputs = translate_all(self.translator.translate, self.sources)
-            pictures = self._draw()
-        scores = translation_scores(outputs, self.references)
-        for name in ("loss", "perplexity", "accuracy"):
-            logs[f"val_{name}"] = losses[name]
-        for name in ("bleu", "chrf", "exact_match"):
-            logs[f"val_{name}"] = scores[name]
-        rows = zip(self.sources, self.references, outputs, strict=True)
-        show_samples(
-            self.run,
-            step=int(self.model.optimizer.iterations.numpy()),
-            columns=("source", "reference", "output"),
-            rows=itertools.islice(rows, self.samples),
-            pictures=pictures,
-        )
+            scores = self._losses() | self.evaluation.scores()
+            pictures = self.evaluation.pictures(self.pictures)
+        logs.update({f"val_{name}": score for name, score in scores.items()})
+        if is_chief():
+            self._show(pictures)
 
-    def _draw(self):
-        """The attention maps of the first sentences, PNG by name."""
-        explained = self.translator.explain(
-            tf.constant(self.sources[: self.pictures])
-        )
+    def _losses(self):
+        if self.batches is None:
+            return {}
+        losses = self.model.evaluate(self.batches, verbose=0, return_dict=True)
+        # Of batches, not of the model.
         return {
-            f"attention/{number}": attention_picture(weights, source, target)
-            for number, (source, target, weights) in enumerate(
-                real_parts(explained)
-            )
+            name: loss
+            for name, loss in losses.items()
+            if name not in ("tokens", "padding")
         }
+
+    def _show(self, pictures):
+        columns = self.evaluation.columns
+        table = [columns, ["---"] * len(columns)]
+        table += [map(_cell, row) for row in self.evaluation.rows(self.samples)]
+        text = "".join(f"| {' | '.join(row)} |\n" for row in table)
+        step = int(self.model.optimizer.iterations.numpy())
+        self.run.samples.mkdir(exist_ok=True)
+        path = self.run.samples / f"{step:08d}.md"
+        path.write_text(text, encoding="utf-8")
+
+        writer = tf.summary.create_file_writer(str(self.run.tensorboard))
+        with writer.as_default(step=step):
+            tf.summary.text("samples", text)
+            for name, png in pictures.items():
+                image = tf.io.decode_png(png, channels=3)
+                tf.summary.image(name, image[None])
+        writer.close()
+
+
+def _cell(text):
+    return html.escape(text).replace("|", "&#124;")

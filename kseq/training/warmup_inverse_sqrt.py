@@ -45,21 +45,3 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self):
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
-
-
-def noam(model_dim, warmup_steps, scale=1.0):
-    """The schedule of the Transformer paper, whose peak follows from its size.
-
-    Args:
-        model_dim: int, D.
-        warmup_steps: int.
-        scale: float, factor on the paper's rate.
-
-    Returns:
-        A `WarmupInverseSqrt` with peak `scale / sqrt(model_dim *
-        warmup_steps)`.
-    """
-    return WarmupInverseSqrt(
-        peak=scale * (model_dim * warmup_steps) ** -0.5,
-        warmup_steps=warmup_steps,
-    )

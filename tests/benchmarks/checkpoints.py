@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.models import Transformer
-from kseq.training.checkpoint_files import read_newest, write_checkpoint
+from kseq.runs.checkpoint_files import read_newest, write_checkpoint
 
 VOCAB, ROWS, LENGTH = 8000, 256, 16
 TIMES = 10

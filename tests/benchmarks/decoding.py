@@ -1,12 +1,17 @@
-"""What the cache is worth in decoding.
+"""What the cache is worth in decoding, and what the default rule costs.
 
     python tests/benchmarks/decoding.py [--dtype float32]
 
 The Transformer of recipes/translate_transformer.py, untrained, answers 32
 sources of 20 tokens with 40 tokens each: greedily and with a beam of 4, by
 `decode_step` with its cache, and by the same search over a model that
-computes the whole prefix anew for every token. Prints tokens of the answers
-per second and ratios of medians.
+recomputes the whole prefix for every token. Prints tokens of the answers per
+second and ratios of medians.
+
+Then a beam of 4 ends by its default rule and by `patience=1.0`, over two
+models: in the first no answer ends before the limit, so that the ratio of
+times is the cost of following the greedy hypothesis; the second ends at 2 % a
+step. Prints the ratio of medians and the mean scores.
 """
 
 import argparse
@@ -17,7 +22,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kseq.decoding import beam_search, greedy_search
+from kseq.control_tokens import END
+from kseq.decoding import BeamSearch, GreedySearch
 from kseq.models import Transformer
 
 VOCAB, ROWS, SOURCE, STEPS = 8000, 32, 20, 40
@@ -29,9 +35,9 @@ class Recomputed:
     def __init__(self, model):
         self.model = model
 
-    def encode(self, source_ids):
-        prefix = tf.zeros((tf.shape(source_ids)[0], 0), tf.int32)
-        return {"memory": {"source_ids": source_ids}, "prefix": prefix}
+    def encode(self, inputs):
+        batch = tf.shape(inputs["source_ids"])[0]
+        return {"memory": inputs, "prefix": tf.zeros((batch, 0), tf.int32)}
 
     def decode_step(self, token_ids, state):
         source_ids = state["memory"]["source_ids"]
@@ -46,13 +52,39 @@ class Recomputed:
         return logits[:, -1], {"memory": state["memory"], "prefix": prefix}
 
 
-def compiled(search, model, **arguments):
+class Ending:
+    """A model with sharper logits that ends at 2 % a step."""
+
+    def __init__(self, model):
+        self.encode, self.model = model.encode, model
+
+    def decode_step(self, token_ids, state):
+        logits, state = self.model.decode_step(token_ids, state)
+        logits = 4 * tf.cast(logits, tf.float32)
+        end = tf.reduce_logsumexp(logits, axis=-1, keepdims=True) + np.log(0.02)
+        is_end = tf.range(tf.shape(logits)[-1]) == END
+        return tf.where(is_end, end, logits), state
+
+
+def compiled(search, model):
     @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32)])
     def decode(source_ids):
         limits = tf.fill(tf.shape(source_ids)[:1], STEPS)
-        return search(model, source_ids, limits, **arguments)
+        return search(model, {"source_ids": source_ids}, limits)
 
     return decode
+
+
+def seconds_of(tests, source_ids, rounds):
+    """name -> median seconds, and name -> Hypotheses; rounds interleaved."""
+    found = {name: test(source_ids) for name, test in tests.items()}
+    seconds = {name: [] for name in tests}
+    for _ in range(rounds):
+        for name, test in tests.items():
+            start = time.perf_counter()
+            test(source_ids).ids.numpy()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(s) for name, s in seconds.items()}, found
 
 
 def main():
@@ -75,33 +107,40 @@ def main():
     )
     rng = np.random.default_rng(0)
     source_ids = tf.constant(rng.integers(4, VOCAB, (ROWS, SOURCE)), tf.int32)
-    tests = {}
-    for name, decoded in (("cached", model), ("recomputed", Recomputed(model))):
-        tests[f"greedy, {name}"] = compiled(greedy_search, decoded)
-        tests[f"beam of 4, {name}"] = compiled(
-            beam_search, decoded, beam_size=4
-        )
-
-    speeds = {name: [] for name in tests}
-    answers = {name: test(source_ids).ids for name, test in tests.items()}
-    for _ in range(options.rounds):
-        for name, test in tests.items():
-            start = time.perf_counter()
-            ids = test(source_ids).ids.numpy()
-            seconds = time.perf_counter() - start
-            speeds[name].append((ids[:, 0] != 0).sum() / seconds)
-
-    medians = {name: statistics.median(s) for name, s in speeds.items()}
+    searches = {"greedy": GreedySearch(), "beam of 4": BeamSearch(4)}
+    models = {"cached": model, "recomputed": Recomputed(model)}
+    tests = {
+        (kind, name): compiled(search, decoded)
+        for kind, search in searches.items()
+        for name, decoded in models.items()
+    }
+    seconds, found = seconds_of(tests, source_ids, options.rounds)
     print(f"{options.dtype}: tokens per second, median")
-    for kind in ("greedy", "beam of 4"):
-        cached, recomputed = f"{kind}, cached", f"{kind}, recomputed"
-        same = np.array_equal(answers[cached], answers[recomputed])
-        print(
-            f"  {kind:10} cached {medians[cached]:7.0f}"
-            f"  recomputed {medians[recomputed]:7.0f}"
-            f"  ratio {medians[cached] / medians[recomputed]:5.1f}"
-            f"  same answers: {same}"
+    for kind in searches:
+        cached, recomputed = (
+            found[kind, name].lengths.numpy().sum() / seconds[kind, name]
+            for name in models
         )
+        same = np.array_equal(
+            found[kind, "cached"].ids, found[kind, "recomputed"].ids
+        )
+        print(
+            f"  {kind:10} cached {cached:7.0f}  recomputed {recomputed:7.0f}"
+            f"  ratio {cached / recomputed:5.1f}  same answers: {same}"
+        )
+
+    rules = {"default": BeamSearch(4), "patience": BeamSearch(4, patience=1.0)}
+    print("time under the default rule / under patience=1.0")
+    for kind, decoded in (("no ends", model), ("2 % ends", Ending(model))):
+        tests = {
+            name: compiled(search, decoded) for name, search in rules.items()
+        }
+        seconds, found = seconds_of(tests, source_ids, options.rounds)
+        scores = [
+            f"{best.scores.numpy().mean():.3f}" for best in found.values()
+        ]
+        ratio = seconds["default"] / seconds["patience"]
+        print(f"  {kind:10} {ratio:5.2f}  mean scores: {' / '.join(scores)}")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ import random
 import numpy as np
 
 from kseq.data import read_documents
-from kseq.serving import load_export
-from kseq.training import explained_documents, map_lines
+from kseq.evaluation import map_lines
+from kseq.serving import explained_documents, load_export
 
 
 def without(document, place):

@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from kseq.data import read_document_corpus, read_documents
-from kseq.training.classification_scores import classification_scores
+from kseq.evaluation.classification_scores import classification_scores
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # C: the less, the stronger
 

@@ -24,7 +24,8 @@ from bare_transformer import BareTransformer
 
 from kseq.data import ParallelText, Tokenizer, training_batches
 from kseq.models import Transformer
-from kseq.training import MetricsLog, RunDirectory
+from kseq.runs import RunDirectory
+from kseq.training import MetricsLog
 
 SIZE = {"layers": 4, "dim": 128, "ffn_dim": 256, "heads": 4, "dropout": 0.3}
 VOCAB, ROWS, LENGTH = 8000, 256, 16

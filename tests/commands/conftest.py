@@ -5,7 +5,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from kseq import cli, data, models, training
+from kseq import cli, data, models, runs, training
 from kseq.commands import predict as predict_command
 from kseq.commands.open_model import open_model
 from tests.commands.some_lines import LEARNT
@@ -22,7 +22,7 @@ def run(tmp_path_factory):
     """A run that has learnt five lines by heart."""
     keras.utils.set_random_seed(1)
     path = tmp_path_factory.mktemp("runs") / "tiny"
-    run = training.RunDirectory(path)
+    run = runs.RunDirectory(path)
     run.start(Config())
     tokenizer = data.Tokenizer.train(LEARNT, 270, "bpe")
     run.save_tokenizers(tokenizer, tokenizer)

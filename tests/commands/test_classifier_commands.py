@@ -6,7 +6,7 @@ import sys
 import keras
 import pytest
 
-from kseq import cli, data, models, training
+from kseq import cli, data, models, runs, training
 from kseq.data.planted import planted
 from tests.commands.some_lines import lines_of
 
@@ -24,7 +24,7 @@ TEXTS = [*DOCUMENTS.texts[:3], "", "Smoke & <b>flames</b>. 😀"]
 def run(tmp_path_factory):
     """A run of a classifier that has been trained for a moment."""
     keras.utils.set_random_seed(1)
-    run = training.RunDirectory(tmp_path_factory.mktemp("runs") / "labels")
+    run = runs.RunDirectory(tmp_path_factory.mktemp("runs") / "labels")
     run.start(Config())
     labels = ("ambulance", "fire", "flood", "police")
     tokenizer = data.DocumentTokenizer.train(DOCUMENTS, 400)

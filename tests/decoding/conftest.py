@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.control_tokens import PAD, START
+from kseq.decoding import sequence_scores
 
 
 class TinyModel:
@@ -24,11 +25,18 @@ class TinyModel:
         for token, value in (bias or {}).items():
             self.bias[token] = value
 
-    def encode(self, source_ids):
-        mask = tf.cast(source_ids != PAD, tf.float32)[:, :, None]
-        batch, dim = tf.shape(source_ids)[0], self.target.shape[1]
+    def encode(self, inputs):
+        """Of ids, or of features (B, S, dim) with their mask."""
+        if "source" in inputs:
+            embeddings, mask = inputs["source"], inputs["source_mask"]
+        else:
+            source_ids = inputs["source_ids"]
+            embeddings = tf.gather(self.source, source_ids)
+            mask = source_ids != PAD
+        mask = tf.cast(mask, tf.float32)[:, :, None]
+        batch, dim = tf.shape(mask)[0], self.target.shape[1]
         return {
-            "memory": (tf.gather(self.source, source_ids) * mask, mask),
+            "memory": (embeddings * mask, mask),
             "last": tf.zeros((batch, dim)),
             "caches": [{"tokens": tf.zeros((batch, 0, dim))}],
         }
@@ -51,7 +59,7 @@ class TinyModel:
 
     def __call__(self, inputs):
         """(B, T, V) logits, a step for each column of `target_ids`."""
-        state, steps = self.encode(inputs["source_ids"]), []
+        state, steps = self.encode(inputs), []
         for token_ids in tf.unstack(inputs["target_ids"], axis=1):
             logits, state = self.decode_step(token_ids, state)
             steps.append(logits)
@@ -74,18 +82,16 @@ def source_ids():
 @pytest.fixture
 def scores_of(source_ids):
     """A function: the scores of answers (B, N, T) from whole sequences."""
-    from kseq.decoding import sequence_scores
 
-    def scores_of(model, ids, source_ids=source_ids, length_penalty=1.0):
+    def scores_of(model, ids, inputs=None, **kwargs):
+        inputs = inputs or {"source_ids": source_ids}
         columns = []
         for labels in tf.unstack(ids, axis=1):
             start = tf.fill((labels.shape[0], 1), START)
             target_ids = tf.concat([start, labels[:, :-1]], axis=1)
-            logits = model({"source_ids": source_ids, "target_ids": target_ids})
+            logits = model({**inputs, "target_ids": target_ids})
             weights = tf.cast(labels != PAD, tf.float32)
-            columns.append(
-                sequence_scores(logits, labels, weights, length_penalty)
-            )
+            columns.append(sequence_scores(logits, labels, weights, **kwargs))
         return tf.stack(columns, axis=1)
 
     return scores_of
@@ -98,7 +104,7 @@ def traced():
     def traced(search, model, **kwargs):
         return tf.function(
             lambda source_ids, max_lengths: search(
-                model, source_ids, max_lengths, **kwargs
+                model, {"source_ids": source_ids}, max_lengths, **kwargs
             ),
             input_signature=[
                 tf.TensorSpec((None, None), tf.int32),

@@ -1,8 +1,12 @@
+import math
+import re
+
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding import greedy_search
+from kseq.decoding import BeamSearch, GreedySearch, LeastLength, Sampling
 
 
 def test_takes_the_likeliest_token_at_every_step(
@@ -10,7 +14,7 @@ def test_takes_the_likeliest_token_at_every_step(
 ):
     model, limit = make_model(), 6
 
-    best = in_graph(greedy_search, model, source_ids, [limit] * 3)
+    best = in_graph(GreedySearch(), model, source_ids, [limit] * 3)
 
     for i, answer in enumerate(best.ids[:, 0].numpy()):
         expected = [START]
@@ -34,7 +38,7 @@ def test_scores_are_those_of_the_whole_sequences(
 ):
     model = make_model()
 
-    best = in_graph(greedy_search, model, source_ids, [6, 4, 9])
+    best = in_graph(GreedySearch(), model, source_ids, [6, 4, 9])
 
     expected = scores_of(model, best.ids)
     np.testing.assert_allclose(best.scores, expected, atol=1e-4)
@@ -43,8 +47,10 @@ def test_scores_are_those_of_the_whole_sequences(
 def test_same_in_and_out_of_a_graph(make_model, source_ids, in_graph):
     model, limits = make_model(), [6, 1, 9]
 
-    inside = in_graph(greedy_search, model, source_ids, limits)
-    outside = greedy_search(model, source_ids, tf.constant(limits))
+    inside = in_graph(GreedySearch(), model, source_ids, limits)
+    outside = GreedySearch()(
+        model, {"source_ids": source_ids}, tf.constant(limits)
+    )
 
     for a, b in zip(inside, outside, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
@@ -55,9 +61,54 @@ def test_length_limits_of_nothing_and_an_empty_batch(
 ):
     model = make_model()
 
-    best = in_graph(greedy_search, model, source_ids, [0, 1, 0])
+    best = in_graph(GreedySearch(), model, source_ids, [0, 1, 0])
     np.testing.assert_array_equal(best.lengths, [[0], [1], [0]])
     np.testing.assert_array_equal(best.scores[0], [0])
 
-    none = in_graph(greedy_search, model, source_ids[:0], [])
+    none = in_graph(GreedySearch(), model, source_ids[:0], [])
     assert none.ids.shape == (0, 1, 0)
+
+
+def test_fields_and_config():
+    search = GreedySearch(length_penalty=0.5, constraints=[LeastLength(3)])
+
+    assert search.most_answers == 1
+    assert search.get_config() == {
+        "length_penalty": 0.5,
+        "penalty_offset": 5.0,
+        "constraints": [{"length": 3}],
+    }
+    assert search == GreedySearch(0.5, constraints=(LeastLength(3),))
+
+
+@pytest.mark.parametrize("search", [GreedySearch, BeamSearch, Sampling])
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"length_penalty": -0.5},
+        {"length_penalty": math.nan},
+        {"length_penalty": math.inf},
+        {"length_penalty": 10**400},
+        {"length_penalty": True},
+        {"length_penalty": "1"},
+        {"penalty_offset": -1},
+        {"penalty_offset": math.nan},
+        {"constraints": 3},
+        {"constraints": [3]},
+        {"constraints": None},
+    ],
+    ids=str,
+)
+def test_bad_fields_of_every_search(search, kwargs):
+    (name, value), *_ = kwargs.items()
+    with pytest.raises(
+        ValueError, match=re.escape(f"Received: {name}={value}")
+    ):
+        search(**kwargs)
+
+
+@pytest.mark.parametrize("n_best", [0, 2, True, 1.0])
+def test_bad_n_best(make_model, source_ids, n_best):
+    inputs = {"source_ids": source_ids}
+    with pytest.raises(ValueError, match=f"from 1 to 1.*n_best={n_best}"):
+        GreedySearch()(make_model(), inputs, [3, 3, 3], n_best=n_best)

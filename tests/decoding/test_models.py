@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.decoding import beam_search, greedy_search
+from kseq.decoding import BeamSearch, GreedySearch, Sampling
 from kseq.layers import BahdanauAttention, LuongAttention
 from kseq.models import LSTMSeq2Seq, Transformer
 
@@ -55,9 +55,11 @@ def model(request, seed):
 def test_searches_of_a_model(model, source_ids, traced, scores_of):
     def searches(*args):
         return {
-            "greedy": greedy_search(*args),
-            "one": beam_search(*args, beam_size=1),
-            "four": beam_search(*args, n_best=3),
+            "greedy": GreedySearch()(*args),
+            "one": BeamSearch(1)(*args),
+            "four": BeamSearch(4)(*args, n_best=3),
+            "quick": BeamSearch(4, patience=1.0)(*args),
+            "drawn": Sampling(num_samples=2)(*args, n_best=2),
         }
 
     search = traced(searches, model)
@@ -66,14 +68,17 @@ def test_searches_of_a_model(model, source_ids, traced, scores_of):
     one, greedy = found["one"], found["greedy"]
     np.testing.assert_array_equal(one.ids, greedy.ids)
     np.testing.assert_allclose(one.scores, greedy.scores, atol=1e-4)
+    best, quick = found["four"].scores[:, :1], found["quick"].scores
+    assert np.all(best >= np.maximum(greedy.scores, quick) - 1e-4)
     for best in found.values():
         expected = scores_of(model, best.ids)
         np.testing.assert_allclose(best.scores, expected, atol=1e-4)
 
-    alone = search(source_ids[1:2, :2], LIMITS[1:2])["four"]
-    width = alone.ids.shape[2]
-    np.testing.assert_array_equal(found["four"].ids[1:2, :, :width], alone.ids)
-    np.testing.assert_allclose(
-        found["four"].scores[1:2], alone.scores, atol=1e-4
-    )
+    for name, alone in search(source_ids[1:2, :2], LIMITS[1:2]).items():
+        width = alone.ids.shape[2]
+        together = found[name].ids[1:2, :, :width]
+        np.testing.assert_array_equal(together, alone.ids)
+        np.testing.assert_allclose(
+            found[name].scores[1:2], alone.scores, atol=1e-4
+        )
     assert search(source_ids[:0], LIMITS[:0])["four"].ids.shape == (0, 3, 0)

@@ -285,7 +285,7 @@ def test_attention_weights(seed, attention, wiring):
         ({"units": 7}, "even .* Received: units=7"),
         ({"num_encoder_layers": 0}, "Received: num_encoder_layers=0"),
         ({"num_decoder_layers": 0}, "Received: num_layers=0"),
-        ({"cell": "gru"}, "Received: cell='gru'"),
+        ({"cell": "rnn"}, "Received: cell='rnn'"),
         ({"attention": None, "input_feeding": True}, "needs attention"),
     ],
 )

@@ -18,7 +18,7 @@ import pytest
 
 from kseq.data.dates import dates
 from kseq.data.planted import planted
-from kseq.training.checkpoint_files import read_newest
+from kseq.runs.checkpoint_files import read_newest
 
 pytestmark = pytest.mark.slow
 

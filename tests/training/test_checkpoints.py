@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.training import Checkpoints, RunDirectory, RunError, load_model
-from kseq.training.checkpoint_files import (
+from kseq.runs import RunDirectory, RunError
+from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     read_newest,
     step_of,
 )
-from kseq.training.run_directory import DiskError
+from kseq.runs.run_directory import DiskError
+from kseq.serving import load_model
+from kseq.training import Checkpoints
 from tests.training.tiny_training import STEPS, make_data, make_model, train
 
 

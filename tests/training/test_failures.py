@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from kseq.models.training_errors import DivergedError
-from kseq.training import Checkpoints, RunDirectory
-from kseq.training.checkpoint_files import numbered, read_newest
+from kseq.runs import RunDirectory
+from kseq.runs.checkpoint_files import numbered, read_newest
+from kseq.training import Checkpoints
 from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, same_start, tiny_model
 from tests.training.tiny_training import Config

@@ -7,7 +7,9 @@ import pytest
 import tensorflow as tf
 
 from kseq.data.documents import Documents
-from kseq.training import LabelValidation, RunDirectory, label_report
+from kseq.evaluation import label_report
+from kseq.runs import RunDirectory
+from kseq.training import LabelValidation
 
 LABELS = ("no", "yes")
 DOCUMENTS = Documents(

@@ -4,7 +4,8 @@ import math
 import keras
 import pytest
 
-from kseq.training import MetricsLog, RunDirectory
+from kseq.runs import RunDirectory
+from kseq.training import MetricsLog
 from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, tiny_model
 

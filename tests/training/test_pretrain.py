@@ -8,8 +8,13 @@ import tensorflow as tf
 
 from kseq.data import language_model_batches
 from kseq.models import FlatAttention, TransformerClassifier
-from kseq.training import MetricsLog, RunDirectory, RunError, pretrain, set_seed
-from kseq.training.checkpoint_files import write_checkpoint
+from kseq.runs import RunDirectory, RunError
+from kseq.runs.checkpoint_files import write_checkpoint
+from kseq.training import (
+    MetricsLog,
+    pretrain,
+    set_seed,
+)
 
 STEPS = 6
 

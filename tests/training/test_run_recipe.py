@@ -4,8 +4,8 @@ import sys
 import pytest
 import tensorflow as tf
 
+from kseq.runs.run_directory import DiskError
 from kseq.training import run_recipe
-from kseq.training.run_directory import DiskError
 from kseq.user_error import UserError
 
 

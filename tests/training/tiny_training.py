@@ -5,7 +5,8 @@ import dataclasses
 import keras
 import tensorflow as tf
 
-from kseq.training import Checkpoints, RunDirectory
+from kseq.runs import RunDirectory
+from kseq.training import Checkpoints
 
 STEPS = 5  # an epoch
 

@@ -1,0 +1,61 @@
+"""What a path on the command line holds, ready to answer."""
+
+import dataclasses
+
+from kseq.decoding import BeamSearch, GreedySearch, Sampling
+from kseq.model_path import is_run
+from kseq.serving import load
+from kseq.serving.load_run import search_of_run
+from kseq.user_error import UserError
+
+
+def open_predictor(options):
+    """Opens the run or the export at `options.path`.
+
+    Args:
+        options: of the command, with those of `_add_search` that it has.
+
+    Returns:
+        What `kseq.load` returns.
+    """
+    predictor = load(
+        options.path,
+        weights=getattr(options, "weights", None),
+        search=_search(options),
+    )
+    predictor.batch_size = getattr(options, "batch_size", 32)
+    return predictor
+
+
+def _search(options):
+    """The search that the options ask for; None for that of the model."""
+    given = {
+        name: value
+        for name, value in vars(options).items()
+        if name in _FIELDS and value is not None
+    }
+    kinds = [name for name in ("greedy", "sample") if name in given]
+    if len(kinds) > 1:
+        raise UserError("--greedy and --sample exclude each other.")
+    kind = _KINDS[kinds[0]] if kinds else BeamSearch
+    fields = {field.name for field in dataclasses.fields(kind)}
+    for name in given.keys() - fields - {"greedy", "sample"}:
+        hint = " needs --sample" if name in _OF_SAMPLING else " is for a beam"
+        raise UserError(f"--{name.replace('_', '-')}{hint}.")
+    if not given:
+        return None
+    chosen = {name: value for name, value in given.items() if name in fields}
+    try:
+        if kinds or not is_run(options.path):
+            return kind(**chosen)
+        default = search_of_run(options.path)
+        if isinstance(default, BeamSearch):
+            return dataclasses.replace(default, **chosen)
+        return BeamSearch(**chosen)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+_KINDS = {"greedy": GreedySearch, "sample": Sampling}
+_OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+_FIELDS = (*_KINDS, *_OF_SAMPLING, "beam_size", "length_penalty")

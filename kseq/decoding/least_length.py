@@ -1,0 +1,49 @@
+"""A least length."""
+
+import dataclasses
+import math
+
+import tensorflow as tf
+
+from kseq.control_tokens import END
+from kseq.decoding.search_fields import check_integer
+
+
+@dataclasses.dataclass(frozen=True)
+class LeastLength:
+    """No answer ends before it has a number of tokens.
+
+    The length limit of an item precedes it.
+
+    Args:
+        length: int, least tokens of an answer, END included, as in
+            `Hypotheses.lengths`.
+
+    Call arguments:
+        log_probs: (R, V) float32.
+        ids: (R, T) int32, the tokens so far.
+
+    Returns:
+        (R, V) float32.
+
+    Raises:
+        ValueError: if `length` is negative or no integer.
+
+    Example:
+        >>> log_probs = tf.math.log([[0.1, 0.1, 0.1, 0.1, 0.2, 0.4]])
+        >>> np.exp(LeastLength(3)(log_probs, tf.constant([[4]]))).round(1)
+        array([[0.1, 0.1, 0.1, 0. , 0.2, 0.4]], dtype=float32)
+    """
+
+    length: int
+
+    def __post_init__(self):
+        check_integer("length", self.length, 0, 2**31 - 1)
+
+    def __call__(self, log_probs, ids):
+        is_end = tf.range(tf.shape(log_probs)[-1]) == END
+        is_short = tf.shape(ids)[1] + 1 < self.length
+        return tf.where(is_end & is_short, -math.inf, log_probs)
+
+    def get_config(self):
+        return {"length": self.length}

@@ -1,0 +1,148 @@
+"""Sampling."""
+
+import dataclasses
+import math
+
+import tensorflow as tf
+
+from kseq.decoding.generate import generate
+from kseq.decoding.hypotheses import Hypotheses
+from kseq.decoding.search_fields import (
+    check_common_fields,
+    check_integer,
+    check_number,
+    config_of,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """Tokens drawn at random, each with the probability of the model.
+
+    Scores use the model's own probabilities at every temperature.
+
+    The draws depend on the seed, the sample and the position of the token
+    alone: the same seed gives the same answers, and an item has the same
+    answers alone, in any batch and in any order (up to rounding in the
+    model). So equal sources get equal answers; another seed or `num_samples`
+    gives others.
+
+    Args:
+        temperature: float, 0.001 to 1000; the logits are divided by it.
+        top_k: int, only the k likeliest tokens are drawn; 0 for all.
+        top_p: float, up to 1; only the fewest likeliest tokens are drawn that
+            have this probability together.
+        seed: int, 0 or more.
+        num_samples: int, independent answers drawn for each item, returned
+            with the best first; they need not differ.
+        length_penalty: float, 0 to 10, see `penalized_scores`.
+        penalty_offset: float, 5 for the penalty of Wu et al. 2016, 0 for
+            length ** length_penalty.
+        constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V).
+
+    Call arguments:
+        model: has `encode` and `decode_step`.
+        inputs: what `model.encode` takes, passed on unread.
+        max_lengths: (B,) int32, most tokens of each answer, END included.
+        n_best: int, the best ones of the samples, at most `num_samples`.
+        prefix: (B, P) int32 or None, how each answer begins, PAD after each
+            item's own prefix; see `ForcedPrefix`.
+
+    Returns:
+        Hypotheses, N = n_best.
+
+    Raises:
+        ValueError: if a field or `n_best` is out of range.
+
+    Example:
+        >>> model = kseq.models.LSTMSeq2Seq(
+        ...     source_vocab_size=9, target_vocab_size=9,
+        ...     embedding_dim=4, units=4, attention=None,
+        ... )
+        >>> inputs = {"source_ids": tf.constant([[4, 5, 3], [6, 3, 0]])}
+        >>> search = Sampling(temperature=0.8, seed=7)
+        >>> first = search(model, inputs, tf.constant([5, 5]))
+        >>> again = search(model, inputs, tf.constant([5, 5]))
+        >>> bool(tf.reduce_all(first.ids == again.ids))
+        True
+
+    Reference:
+        Holtzman et al. 2020, arXiv:1904.09751, section 3.1 (top p).
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+    num_samples: int = 1
+    length_penalty: float = 1.0
+    penalty_offset: float = 5.0
+    constraints: tuple = ()
+
+    def __post_init__(self):
+        check_number("temperature", self.temperature, 0.001, 1000)
+        check_integer("top_k", self.top_k, 0, 2**31 - 1)
+        check_number("top_p", self.top_p, 1e-6, 1)
+        check_integer("seed", self.seed, 0, 2**63 - 1)
+        check_integer("num_samples", self.num_samples, 1, 10_000)
+        check_common_fields(self)
+
+    @property
+    def most_answers(self):
+        """The largest `n_best`."""
+        return self.num_samples
+
+    def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
+        check_integer("n_best", n_best, 1, self.most_answers)
+        drawn = generate(
+            self,
+            model,
+            inputs,
+            max_lengths,
+            self._draw,
+            prefix,
+            answers=self.num_samples,
+        )
+        if self.num_samples == 1:
+            return drawn
+        _, order = tf.math.top_k(drawn.scores, n_best)
+        return Hypotheses(
+            *(tf.gather(tensor, order, batch_dims=1) for tensor in drawn)
+        )
+
+    def _draw(self, log_probs, position):
+        """Adds the same noise to all items: the largest sum is the draw."""
+        log_probs = log_probs / self.temperature
+        if self.top_k:
+            log_probs = _likeliest_tokens(log_probs, self.top_k)
+        if self.top_p < 1:
+            log_probs = _nucleus(log_probs, self.top_p)
+        rows, size = tf.unstack(tf.shape(log_probs))
+        uniform = tf.random.stateless_uniform(
+            (self.num_samples, size),
+            seed=[
+                tf.constant(self.seed, tf.int64),
+                tf.cast(position, tf.int64),
+            ],
+            minval=1e-30,
+        )
+        noise = -tf.math.log(-tf.math.log(uniform))  # of Gumbel's distribution
+        noise = tf.tile(noise, (rows // self.num_samples, 1))
+        return tf.argmax(log_probs + noise, axis=-1, output_type=tf.int32)
+
+    def get_config(self):
+        return config_of(self)
+
+
+def _likeliest_tokens(log_probs, top_k):
+    top_k = min(top_k, log_probs.shape[-1])
+    least = tf.math.top_k(log_probs, top_k).values[:, -1:]
+    return tf.where(log_probs < least, -math.inf, log_probs)
+
+
+def _nucleus(log_probs, top_p):
+    falling = tf.sort(log_probs, direction="DESCENDING")
+    before = tf.cumsum(tf.nn.softmax(falling), axis=-1, exclusive=True)
+    inside = tf.where(before < top_p, falling, math.inf)
+    least = tf.reduce_min(inside, axis=-1, keepdims=True)
+    return tf.where(log_probs < least, -math.inf, log_probs)

@@ -1,0 +1,53 @@
+"""Fields of searches and constraints: checks and configuration."""
+
+import dataclasses
+
+
+def check_integer(name, value, least, most):
+    """Raises ValueError if `value` is no int from `least` to `most`."""
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(
+            f"{name} must be an integer from {least} to {most}. "
+            f"Received: {name}={value}"
+        )
+
+
+def check_number(name, value, least, most):
+    """Raises ValueError if `value` is no number from `least` to `most`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:  # nan is not between
+        raise ValueError(
+            f"{name} must be a number from {least} to {most}. "
+            f"Received: {name}={value}"
+        )
+
+
+def check_common_fields(search):
+    """Checks the fields that every search has; constraints become a tuple."""
+    check_number("length_penalty", search.length_penalty, 0, 10)
+    check_number("penalty_offset", search.penalty_offset, 0, 1000)
+    constraints = search.constraints
+    if not isinstance(constraints, tuple | list) or not all(
+        callable(constraint) for constraint in constraints
+    ):
+        raise ValueError(
+            "constraints must be a tuple of callables. "
+            f"Received: constraints={constraints}"
+        )
+    object.__setattr__(search, "constraints", tuple(constraints))
+
+
+def config_of(search):
+    """The fields of a search for JSON, its constraints as their configs.
+
+    A constraint without a config is given by its name.
+    """
+    names = [field.name for field in dataclasses.fields(search)]
+    config = {name: getattr(search, name) for name in names}
+    config["constraints"] = [
+        constraint.get_config()
+        if hasattr(constraint, "get_config")
+        else getattr(constraint, "__name__", type(constraint).__name__)
+        for constraint in search.constraints
+    ]
+    return config

@@ -1,0 +1,27 @@
+"""Answers, judged by references and labels."""
+
+from kseq.evaluation.accuracy import accuracy
+from kseq.evaluation.bleu import bleu
+from kseq.evaluation.chrf import chrf
+from kseq.evaluation.classification_scores import classification_scores
+from kseq.evaluation.classifications import Classifications
+from kseq.evaluation.evaluation_of_files import evaluation_of_files
+from kseq.evaluation.exact_match import exact_match
+from kseq.evaluation.macro_f1 import macro_f1
+from kseq.evaluation.report import report
+from kseq.evaluation.score import Score
+from kseq.evaluation.translations import Translations
+
+__all__ = [
+    "Classifications",
+    "Score",
+    "Translations",
+    "accuracy",
+    "bleu",
+    "chrf",
+    "classification_scores",
+    "evaluation_of_files",
+    "exact_match",
+    "macro_f1",
+    "report",
+]

@@ -1,0 +1,32 @@
+"""BLEU, as sacreBLEU computes it."""
+
+from sacrebleu.metrics import BLEU
+
+from kseq.evaluation.score import Score, check_lengths
+
+
+def bleu(outputs, references):
+    """BLEU of detokenized outputs against one reference each.
+
+    Args:
+        outputs: list of str.
+        references: list of str.
+
+    Returns:
+        Score, 0 to 100, printed with sacreBLEU's signature.
+
+    Raises:
+        ValueError: if the lists are empty or differ in length.
+
+    Example:
+        >>> bleu(["a rose is a rose"], ["a rose is a rose"]).text[:12]
+        'BLEU 100.00 '
+
+    Reference:
+        Papineni et al. 2002, aclanthology.org/P02-1040; Post 2018,
+        arXiv:1804.08771.
+    """
+    check_lengths(outputs, references)
+    metric = BLEU(force=True)  # only silences advice about tokenized text
+    value = metric.corpus_score(outputs, [references]).score
+    return Score(value, f"BLEU {value:.2f}  {metric.get_signature()}")

@@ -1,0 +1,119 @@
+"""Labels of documents, judged by the true ones."""
+
+import itertools
+
+import numpy as np
+
+from kseq.evaluation.accuracy import accuracy
+from kseq.evaluation.classification_scores import classification_scores
+from kseq.evaluation.evidence_found import evidence_found
+from kseq.evaluation.macro_f1 import macro_f1
+from kseq.pictures import confusion_picture, document_picture
+from kseq.user_error import UserError
+
+
+class Classifications:
+    """Labels that a predictor gives to documents, judged by the true ones.
+
+    Args:
+        predictor: see `kseq.serving.ClassifierPredictor`.
+        documents: has `texts`, `labels` and `evidence`, as
+            `kseq.data.Documents` does.
+        metrics: functions of outputs and references, see `Score`.
+
+    Raises:
+        UserError: if the predictor does not know a label.
+    """
+
+    columns = ("text", "label", "predicted")
+
+    def __init__(self, predictor, documents, metrics=(accuracy, macro_f1)):
+        self.predictor = predictor
+        self.documents = documents
+        self.metrics = metrics
+        self._outputs = []
+        self._labels = None
+
+    def __len__(self):
+        return len(self.documents.texts)
+
+    def scores(self, progress=None):
+        """Classifies all documents and judges their labels.
+
+        Args:
+            progress: see `kseq.serving.predict_batches`.
+
+        Returns:
+            A dict, name of the metric -> float; and `loss`, the mean negative
+            log-probability of the true label.
+        """
+        found = self.predictor.probabilities(self.documents.texts, progress)
+        self._outputs = [max(row, key=row.get) for row in found]
+        self._labels = list(found[0])
+        if unknown := set(self.documents.labels) - set(self._labels):
+            raise UserError(
+                "The documents have labels that the model does not know: "
+                f"{', '.join(sorted(unknown))}"
+            )
+        likelihoods = [
+            row[label]
+            for row, label in zip(found, self.documents.labels, strict=True)
+        ]
+        losses = -np.log(np.maximum(likelihoods, 1e-30))
+        return {
+            "loss": float(np.mean(losses)),
+            **{
+                metric.__name__: metric(
+                    self._outputs, self.documents.labels
+                ).value
+                for metric in self.metrics
+            },
+        }
+
+    def report(self):
+        """The scores as lines of text, after `scores`."""
+        lines = [
+            metric(self._outputs, self.documents.labels).text
+            for metric in self.metrics
+        ]
+        for label, row in self._table()["per_class"].items():
+            numbers = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
+            lines.append(f"{label}: {numbers}")
+        if self.documents.evidence:
+            lines += evidence_found(self.predictor, self.documents)
+        return lines
+
+    def rows(self, count):
+        """The first texts, labels and predicted labels, after `scores`."""
+        rows = zip(
+            self.documents.texts,
+            self.documents.labels,
+            self._outputs,
+            strict=True,
+        )
+        return list(itertools.islice(rows, count))
+
+    def pictures(self, count):
+        """The confusion matrix, after `scores`, and the first documents.
+
+        Returns:
+            A dict, name -> PNG.
+        """
+        pictures = {
+            "confusion": confusion_picture(
+                self._table()["confusion"], self._labels
+            )
+        }
+        explained = self.predictor.explain(self.documents.texts[:count])
+        for number, document in enumerate(explained):
+            title = (
+                f"{document.label} ({document.probability:.0%}); true label: "
+                f"{self.documents.labels[number]}"
+            )
+            pictures[f"documents/{number}"] = document_picture(document, title)
+        return pictures
+
+    def _table(self):
+        return classification_scores(
+            self.documents.labels, self._outputs, self._labels
+        )

@@ -1,0 +1,42 @@
+"""Attention, judged by the evidence of a built-in corpus."""
+
+
+def evidence_found(predictor, documents):
+    """How often what decides has the highest weights.
+
+    A word has the sum of the weights of its pieces; it ends at a space, and
+    its full stop counts as part of it.
+
+    Args:
+        predictor: see `kseq.serving.ClassifierPredictor`.
+        documents: has `texts` and `evidence`, as `kseq.data.Documents` does.
+
+    Returns:
+        Two lines of text.
+    """
+    sentences = words = 0
+    explained = predictor.explain(documents.texts)
+    for document, (place, word) in zip(
+        explained, documents.evidence, strict=True
+    ):
+        weights = document.sentence_weights
+        sentences += weights.index(max(weights)) == place
+        words += _heaviest_word(document, place) == word
+    count = len(documents.texts)
+    return [
+        "the sentence that decides has the highest weight in "
+        f"{sentences / count:.1%}",
+        f"the word that decides has the highest weight in {words / count:.1%}",
+    ]
+
+
+def _heaviest_word(document, place):
+    words = []
+    for piece, weight in zip(
+        document.words[place], document.word_weights[place], strict=True
+    ):
+        if piece.startswith(" ") or not words:
+            words.append(["", 0.0])
+        words[-1][0] += piece
+        words[-1][1] += weight
+    return max(words, key=lambda word: word[1])[0].strip(" .,")

@@ -1,0 +1,28 @@
+"""The value of a metric."""
+
+from typing import NamedTuple
+
+
+class Score(NamedTuple):
+    """What a metric makes of outputs and references.
+
+    A metric is a function of both, lists of str of the same length; its name
+    is the name of the score.
+
+    Args:
+        value: float.
+        text: str, the value as it is printed, with what says how it was
+            computed.
+    """
+
+    value: float
+    text: str
+
+
+def check_lengths(outputs, references):
+    """ValueError unless both lists have the same length, and are not empty."""
+    if len(outputs) != len(references) or not outputs:
+        raise ValueError(
+            "Expected one output for each reference, and at least one. "
+            f"Received: {len(outputs)} outputs, {len(references)} references"
+        )

@@ -1,0 +1,49 @@
+"""What a path is, a run or an export, told without TensorFlow."""
+
+from pathlib import Path
+
+from kseq.user_error import UserError
+
+
+def model_path(path):
+    """The path of a run, or of the newest version of an export.
+
+    Args:
+        path: str or path: `runs/<name>`, `saved_models/<name>` or
+            `saved_models/<name>/<version>`.
+
+    Returns:
+        A `pathlib.Path`.
+
+    Raises:
+        UserError: if it is neither.
+    """
+    path = Path(path)
+    if is_run(path) or is_version(path):
+        return path
+    versions = [
+        file.parent
+        for file in path.glob("*/saved_model.pb")
+        if file.parent.name.isdecimal()
+    ]
+    if not versions:
+        raise UserError(f"{path} is neither a run directory nor an export")
+    return max(versions, key=lambda version: int(version.name))
+
+
+def run_path(path):
+    """The path of a run; UserError if it is something else."""
+    if not is_run(found := model_path(path)):
+        raise UserError(f"{path} is an export; this needs a run directory")
+    return found
+
+
+def is_run(path):
+    """Whether a directory holds a run."""
+    names = ("config.json", "environment.json")
+    return all((Path(path) / name).is_file() for name in names)
+
+
+def is_version(path):
+    """Whether a directory holds one version of an export."""
+    return (Path(path) / "saved_model.pb").is_file()

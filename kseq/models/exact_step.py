@@ -1,0 +1,154 @@
+"""The training step of `ExactModel`, exact on any number of devices."""
+
+import itertools
+
+import keras
+import tensorflow as tf
+
+from kseq.models.step_function import check_finite
+from kseq.ops import padding_mask
+
+
+def update(model, data):
+    """Updates the weights with the gradient over the global batch.
+
+    Args:
+        model: `ExactModel`.
+        data: `(inputs, labels, sample_weight)`, the part of this replica.
+
+    Returns:
+        The sums of the global batch, see `global_sums`, and the norm of the
+        gradient before clipping, () float32.
+    """
+    # Of mixed_float16; 1 for every other policy.
+    scale = model.optimizer.scale_loss(tf.constant(1.0))
+    totals = None
+    for batch in _micro_batches(data, model.accumulation_steps):
+        # In sequence: in parallel they would need the memory of one batch.
+        with tf.control_dependencies(tf.nest.flatten(totals or [])):
+            part = _sums_and_gradients(model, batch, scale)
+            totals = (
+                tf.nest.map_structure(tf.add, totals, part) if totals else part
+            )
+
+    replica = tf.distribute.get_replica_context()
+    sums, gradients = replica.all_reduce("SUM", totals)
+    factor = 1 / tf.maximum(sums["weight"], 1.0)
+    norm = tf.linalg.global_norm(gradients) * factor
+    if model.clip_norm is not None:
+        limit = model.clip_norm * scale
+        factor *= tf.where(tf.math.is_finite(norm), limit, norm)
+        factor /= tf.maximum(norm, limit)
+    # The optimizer skips the update where gradients of a scaled loss overflow.
+    is_scaled = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+    with tf.control_dependencies(
+        [check_finite(sums["loss"], *([] if is_scaled else [norm]))]
+    ):
+        factor = tf.identity(factor)
+
+    # Keras sums the gradients of the replicas once more.
+    factor /= replica.num_replicas_in_sync
+    model.optimizer.apply(
+        [gradient * factor for gradient in gradients],
+        model.trainable_variables,
+    )
+    return sums, norm / scale
+
+
+def global_sums(model, data):
+    """Sums over the global batch, without an update.
+
+    Args:
+        model: `ExactModel`.
+        data: `(inputs, labels, sample_weight)`, the part of this replica.
+
+    Returns:
+        A dict of () float32: `loss` and `weight`; `likelihood` and `right`
+        where the model has them; `real` and `positions`, tokens and all
+        positions; `losses`, how many there are.
+    """
+    sums = _sums(model, data, label_smoothing=0.0, training=False)
+    return tf.distribute.get_replica_context().all_reduce("SUM", sums)
+
+
+def loss_and_gradients(model, data):
+    """See `ExactModel.loss_and_gradients`."""
+    sums, gradients = _sums_and_gradients(model, data, scale=1.0)
+    weight = tf.maximum(sums["weight"], 1.0)
+    return sums["loss"] / weight, [g / weight for g in gradients]
+
+
+def _sums_and_gradients(model, data, scale):
+    """`_sums`, and the gradients of `scale` times their loss."""
+    with tf.GradientTape() as tape:
+        sums = _sums(model, data, model.label_smoothing, training=True)
+        # The gradient of a sum would overflow in float16: that of a mean.
+        count = tf.maximum(sums["losses"], 1.0)
+        loss = sums["loss"] / count * scale
+    gradients = tape.gradient(
+        loss, model.trainable_variables, unconnected_gradients="zero"
+    )
+    return sums, [tf.convert_to_tensor(g) * count for g in gradients]
+
+
+def _sums(model, data, label_smoothing, training):
+    inputs, labels, weight = keras.utils.unpack_x_y_sample_weight(data)
+    outputs = model(inputs, training=training)
+    if model.losses:
+        raise ValueError(
+            "Regularizers and add_loss are not part of the exact step: add "
+            f"them in token_losses. Received: {len(model.losses)} losses"
+        )
+    losses = model.token_losses(
+        inputs, labels, outputs, weight, label_smoothing
+    )
+    loss = tf.cast(losses.loss, tf.float32)
+    weight = losses.weight
+    weight = tf.ones_like(loss) if weight is None else weight
+    weight = tf.cast(weight, tf.float32)
+    if not loss.shape.is_compatible_with(weight.shape):
+        raise ValueError(
+            "Each loss needs one weight. "
+            f"Received: losses of shape {loss.shape}, "
+            f"weights of shape {weight.shape}"
+        )
+
+    real = _real_positions(inputs, weight)
+    sums = {
+        "loss": tf.reduce_sum(loss * weight),
+        "weight": tf.reduce_sum(weight),
+        "real": tf.reduce_sum(tf.cast(real, tf.float32)),
+        "positions": tf.cast(tf.size(real), tf.float32),
+        "losses": tf.cast(tf.size(weight), tf.float32),
+    }
+    for name in ("likelihood", "right"):
+        values = getattr(losses, name)
+        if values is not None:
+            sums[name] = tf.reduce_sum(tf.cast(values, tf.float32) * weight)
+    return sums
+
+
+def _real_positions(inputs, weight):
+    """True at the tokens to be counted: of the source for one loss a row."""
+    if weight.shape.rank == 1 and isinstance(inputs, dict):
+        if "source_ids" in inputs:
+            return padding_mask(inputs["source_ids"])
+        if "source_mask" in inputs:
+            return inputs["source_mask"]
+    return weight > 0
+
+
+def _micro_batches(data, count):
+    """Cuts a nest of (B, ...) tensors into `count` parts along the batch."""
+    if count == 1:
+        return [data]
+    first, *_ = (x for x in keras.tree.flatten(data) if x is not None)
+    batch = tf.shape(first)[0]
+    edges = [batch * part // count for part in range(count + 1)]
+    return [
+        keras.tree.map_structure(
+            lambda x: None if x is None else x[start:stop],  # noqa: B023
+            data,
+        )
+        for start, stop in itertools.pairwise(edges)
+    ]

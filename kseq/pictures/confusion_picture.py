@@ -1,0 +1,70 @@
+"""A confusion matrix as a picture with the classes on its axes."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kseq.pictures.png import as_png, boxes_for_missing_letters
+
+_SIDE = 14  # inches, at most, of the matrix
+_MOST_COUNTED = 50  # classes
+_LONGEST_NAME = 24  # characters
+_POINTS = 72  # an inch
+
+
+@boxes_for_missing_letters()
+def confusion_picture(confusion, classes):
+    """Draws the counts, each shaded by its share of the row.
+
+    A row whose class is always found has a black cell on the diagonal and
+    white ones beside it, however rare the class is. Of more than 50 classes,
+    and where counts would not fit their cells, only the shades are drawn.
+
+    Args:
+        confusion: (C, C) int, a row for each true class and a column for
+            each predicted one.
+        classes: C strings.
+
+    Returns:
+        A PNG image, bytes.
+    """
+    confusion = np.asarray(confusion)
+    shares = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+    size = len(classes)
+    longest = len(f"{confusion.max():,}")
+    cell = min(max(0.5, 0.1 + 0.1 * longest), _SIDE / size)
+    side = cell * size
+    figure = Figure(figsize=(side + 3, side + 2), layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(shares, cmap="Greys", vmin=0, vmax=1)
+    figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
+
+    # Of very many classes every k-th is named.
+    places = range(0, size, -(-size // 80))
+    names = [_short(classes[place]) for place in places]
+    # A name may hold a dollar, which would begin a formula.
+    axes.set_xticks(places, names, rotation=90, parse_math=False)
+    axes.set_yticks(places, names, parse_math=False)
+    axes.tick_params(length=0)
+    axes.set(xlabel="predicted", ylabel="true")
+
+    # A digit is about 0.6 times as wide as the letters are high.
+    letters = min(10, 0.9 * cell * _POINTS / (0.6 * longest))
+    if letters >= 5 and size <= _MOST_COUNTED:
+        for (row, column), count in np.ndenumerate(confusion):
+            axes.text(
+                column,
+                row,
+                f"{count:,}",
+                size=letters,
+                color="white" if shares[row, column] > 0.6 else "black",
+                ha="center",
+                va="center",
+            )
+
+    return as_png(figure)
+
+
+def _short(name):
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return name[: _LONGEST_NAME - 1] + "…"

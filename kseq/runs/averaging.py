@@ -1,0 +1,71 @@
+"""Averages of checkpoints."""
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.runs.checkpoint_files import (
+    checkpoint_paths,
+    numbered,
+    read_checkpoint,
+    step_of,
+    write_checkpoint,
+)
+from kseq.runs.run_directory import RunError
+
+
+def average_checkpoints(paths):
+    """The mean of the weights in several checkpoints.
+
+    What is not a float, such as the seeds of dropout, is taken from the last
+    one.
+
+    Args:
+        paths: list of str, see `checkpoint_paths`.
+
+    Returns:
+        A list of arrays, as `model.variables` are.
+
+    Raises:
+        BrokenCheckpointError: where one is broken.
+
+    Reference:
+        Popel and Bojar 2018, arXiv:1804.00247, section 4.10.
+    """
+    for count, path in enumerate(paths):
+        values = [
+            value.numpy() for value in numbered(read_checkpoint(path), "vars")
+        ]
+        if count == 0:
+            sums = [np.zeros(value.shape, "float64") for value in values]
+        for total, value in zip(sums, values, strict=True):
+            total += value
+    return [
+        (total / len(paths)).astype(value.dtype)
+        if np.issubdtype(value.dtype, np.floating)
+        else value
+        for total, value in zip(sums, values, strict=True)
+    ]
+
+
+def save_average(run, last=5):
+    """Averages the last checkpoints of a run into `checkpoints/average`.
+
+    Args:
+        run: `RunDirectory`.
+        last: int, how many.
+
+    Returns:
+        The paths that were averaged, the oldest first: fewer than `last`
+        where the run has fewer.
+
+    Raises:
+        RunError: where the run has none, or a broken one.
+    """
+    paths = checkpoint_paths(run.checkpoints / "last")[-last:]
+    if not paths:
+        raise RunError(f"{run.path} has no checkpoints to average.")
+    weights = [tf.Variable(value) for value in average_checkpoints(paths)]
+    write_checkpoint(
+        run.checkpoints / "average", step_of(paths[-1]), 1, vars=weights
+    )
+    return paths

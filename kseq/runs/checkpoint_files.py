@@ -1,0 +1,181 @@
+"""Checkpoints as files: writing and finding them, and reading them whole."""
+
+import hashlib
+import shutil
+import warnings
+from pathlib import Path
+
+import tensorflow as tf
+
+from kseq.runs.run_directory import DiskError, RunError
+from kseq.whole_files import flush, write_whole
+
+_VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
+_MANIFEST = ".sha256"
+
+
+class BrokenCheckpointError(RunError):
+    """A checkpoint that does not hold what was written."""
+
+
+def write_checkpoint(directory, step, keep, **values):
+    """Writes a checkpoint, and then deletes those that are too old.
+
+    It is there from the moment its manifest is: the SHA-256 of each of its
+    files, in the format of `sha256sum`, written last. Killed before, the
+    checkpoint before it is the newest.
+
+    Args:
+        directory: a `pathlib.Path`; made if it is missing.
+        step: int, how many steps have been trained.
+        keep: int, how many checkpoints stay.
+        **values: what `tf.train.Checkpoint` takes.
+
+    Raises:
+        DiskError: where a file cannot be written. No other checkpoint is
+            lost.
+        tf.errors.FailedPreconditionError: where a value, such as an iterator
+            over a generator, cannot be saved at all.
+    """
+    path = directory / f"ckpt-{step}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _manifest(path).unlink(missing_ok=True)
+        tf.train.Checkpoint(**values).write(str(path))
+        files = sorted(directory.glob(f"{path.name}.*"))
+        for file in files:
+            flush(file)
+        lines = [f"{_sha256(file)}  {file.name}\n" for file in files]
+        write_whole(_manifest(path), "".join(lines))
+        flush(directory)
+        _delete_all_but(checkpoint_paths(directory)[-keep:], directory)
+    except tf.errors.FailedPreconditionError:
+        raise
+    except (OSError, tf.errors.OpError) as error:
+        raise DiskError(
+            f"{path} could not be written; what was saved before is intact. "
+            f"{error}"
+        ) from error
+
+
+def checkpoint_paths(directory):
+    """The checkpoints in a directory, the oldest first.
+
+    Args:
+        directory: a `pathlib.Path`; need not exist.
+
+    Returns:
+        A list of str, as `tf.train` wants them.
+    """
+    manifests = directory.glob(f"ckpt-*{_MANIFEST}")
+    return sorted(
+        (str(path.with_suffix("")) for path in manifests), key=step_of
+    )
+
+
+def step_of(path):
+    """How many steps had been trained when a checkpoint was written."""
+    return int(path.rsplit("-", 1)[1])
+
+
+def read_checkpoint(path):
+    """Everything in a checkpoint.
+
+    Args:
+        path: one of `checkpoint_paths`.
+
+    Returns:
+        A dict of tensors; `vars/0`, `vars/1`, ... are the values of
+        `model.variables`, `opt/0`, ... those of the optimizer.
+
+    Raises:
+        BrokenCheckpointError: where a file is missing or not what was written.
+    """
+    _check_manifest(Path(path))
+    try:
+        return _tensors(path)
+    except tf.errors.OpError as error:
+        raise BrokenCheckpointError(
+            f"{path} is broken: {error.message}"
+        ) from error
+
+
+def read_newest(directory):
+    """Reads the newest checkpoint that is whole.
+
+    There is a warning for each newer one that is not.
+
+    Args:
+        directory: a `pathlib.Path`; need not exist.
+
+    Returns:
+        path and dict of `read_checkpoint`, or None where there is no whole
+        checkpoint.
+    """
+    for path in reversed(checkpoint_paths(directory)):
+        try:
+            return path, read_checkpoint(path)
+        except BrokenCheckpointError as error:
+            warnings.warn(f"Passed over: {error}", stacklevel=2)
+    return None
+
+
+def numbered(tensors, name):
+    """The values of `name/0`, `name/1`, ... in this order."""
+    names = [key for key in tensors if key.startswith(f"{name}/")]
+    return [tensors[f"{name}/{index}"] for index in range(len(names))]
+
+
+def _manifest(path):
+    return path.with_name(path.name + _MANIFEST)
+
+
+def _sha256(path):
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_manifest(path):
+    try:
+        lines = _manifest(path).read_text("ascii").splitlines()
+        for line in lines:
+            digest, name = line.split("  ")
+            if _sha256(path.with_name(name)) != digest:
+                raise BrokenCheckpointError(
+                    f"{path} is broken: {name} is not what was written."
+                )
+    except (OSError, ValueError) as error:
+        if isinstance(error, BrokenCheckpointError):
+            raise
+        raise BrokenCheckpointError(f"{path} is broken: {error}") from error
+    if not lines:
+        raise BrokenCheckpointError(f"{path} is broken: its manifest is empty.")
+
+
+def _tensors(path):
+    types = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
+    tensors = tf.raw_ops.RestoreV2(
+        prefix=path,
+        tensor_names=list(types),
+        shape_and_slices=[""] * len(types),
+        dtypes=list(types.values()),
+    )
+    names = (name.removesuffix(_VALUE) for name in types)
+    return dict(zip(names, tensors, strict=True))
+
+
+def _delete_all_but(kept, directory):
+    """Deletes the other checkpoints, and what a killed save has left."""
+    kept = tuple(f"{Path(path).name}." for path in kept)
+    # The manifest first: half a checkpoint is none.
+    for path in sorted(directory.glob("ckpt-*"), key=_is_no_manifest):
+        if path.name.startswith(kept):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _is_no_manifest(path):
+    return path.suffix != _MANIFEST

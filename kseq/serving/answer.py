@@ -1,0 +1,31 @@
+"""What a predictor answers to one input."""
+
+from typing import Any, NamedTuple
+
+
+class Hypothesis(NamedTuple):
+    """One of the answers to an input.
+
+    Args:
+        text: str, a text or a label.
+        score: float, its score or its probability.
+    """
+
+    text: str
+    score: float
+
+
+class Answer(NamedTuple):
+    """What a predictor answers to one input.
+
+    Args:
+        hypotheses: list of `Hypothesis`, the best first.
+        truncated: bool, whether the input was cut.
+        record: dict, the answer as JSON has it.
+        explanation: `Attention` or `ExplainedDocument`, if asked for.
+    """
+
+    hypotheses: list[Hypothesis]
+    truncated: bool
+    record: dict[str, Any]
+    explanation: Any = None

@@ -1,0 +1,51 @@
+"""The attention of an answer to its source."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Attention(NamedTuple):
+    """Which source tokens each token of an answer was made from.
+
+    In a notebook it shows itself as a picture.
+
+    Args:
+        source_tokens: S strings.
+        target_tokens: T strings.
+        weights: (T, S) float array; each row sums to 1.
+    """
+
+    source_tokens: list[str]
+    target_tokens: list[str]
+    weights: np.ndarray
+
+    @classmethod
+    def of_row(cls, row):
+        """Without the padding of one row of what `explain` returns.
+
+        Args:
+            row: dict of arrays: `source_tokens` (S,), `target_tokens` (T,),
+                `attention` (T, S).
+        """
+        source, target = (
+            [token.decode("utf-8", "replace") for token in row[name] if token]
+            for name in ("source_tokens", "target_tokens")
+        )
+        weights = row["attention"][: len(target), : len(source)]
+        return cls(source, target, weights)
+
+    def to_json(self):
+        """The same in lists, weights rounded to six digits."""
+        return {
+            "source_tokens": self.source_tokens,
+            "target_tokens": self.target_tokens,
+            "weights": np.round(self.weights.astype(float), 6).tolist(),
+        }
+
+    def _repr_png_(self):
+        from kseq.pictures import attention_picture  # imports matplotlib
+
+        return attention_picture(
+            self.weights, self.source_tokens, self.target_tokens
+        )

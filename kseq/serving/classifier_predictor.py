@@ -1,0 +1,113 @@
+"""Labels from Python lists: a classifier without tensors."""
+
+import numpy as np
+
+from kseq.serving.answer import Answer, Hypothesis
+from kseq.serving.explained_document import ExplainedDocument
+from kseq.serving.predict_batches import predict_batches
+from kseq.user_error import UserError
+
+
+class ClassifierPredictor:
+    """Labels lists of documents.
+
+    `kseq.load` gives one for a run or an export that answers with a label.
+
+    Args:
+        signatures: dict of functions, see `kseq.serving.Classifier`.
+        served: the `Classifier`, where there is one: not for an export.
+        batch_size: int, documents that are read at once.
+
+    Attributes:
+        model: the `keras.Model` of a run; None for an export.
+
+    Example:
+        >>> classifier = kseq.load("saved_models/reports")  # doctest: +SKIP
+        >>> classifier(["The baker saw smoke."])  # doctest: +SKIP
+        ['fire']
+    """
+
+    def __init__(self, signatures, served=None, batch_size=32):
+        self.signatures = signatures
+        self.served = served
+        self.batch_size = batch_size
+        self.model = served and served.model
+
+    def __call__(self, inputs):
+        """The label of each document, a list of str."""
+        answers = self.answers(inputs)
+        return [answer.hypotheses[0].text for answer in answers]
+
+    @property
+    def labels(self):
+        """All labels, a list of str in the order of the model's classes."""
+        return list(self.probabilities([""])[0])
+
+    def probabilities(self, inputs, progress=None):
+        """All labels' probabilities for each document, a list of dicts."""
+        rows = self._rows("serving_default", inputs, progress)
+        return [_probabilities(row) for row in rows]
+
+    def explain(self, inputs):
+        """The `ExplainedDocument` of each document."""
+        rows = self._rows("explain", inputs)
+        return [ExplainedDocument.of_row(row) for row in rows]
+
+    def scores(self, inputs, targets):
+        """Refused: it is for generators."""
+        raise UserError(
+            "score is for models that answer with a text; see predict --scores."
+        )
+
+    def answers(
+        self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
+    ):
+        """All that is known of the likeliest labels.
+
+        Args:
+            inputs: list of str or bytes.
+            n_best: int, labels; all of them if there are fewer.
+            prefixes: must be None.
+            attention: bool, whether to explain the document.
+            progress: see `predict_batches`.
+
+        Returns:
+            list of `Answer`.
+        """
+        if prefixes is not None:
+            raise UserError("A label takes no prefix.")
+        rows = self._rows("serving_default", inputs, progress)
+        explained = self.explain(inputs) if attention else [None] * len(rows)
+        return [
+            _answer(row, n_best, explanation)
+            for row, explanation in zip(rows, explained, strict=True)
+        ]
+
+    def _rows(self, name, inputs, progress=None):
+        return predict_batches(
+            self.signatures[name], {"text": inputs}, self.batch_size, progress
+        )
+
+
+def _probabilities(row):
+    labels = [label.decode() for label in row["labels"]]
+    return dict(zip(labels, map(float, row["probabilities"]), strict=True))
+
+
+def _answer(row, n_best, explanation):
+    probabilities = _probabilities(row)
+    labels = list(probabilities)
+    order = np.argsort(row["probabilities"])[::-1][:n_best]
+    record = {
+        "label": row["label"].decode(),
+        "probability": round(float(row["probability"]), 6),
+        "probabilities": {k: round(v, 6) for k, v in probabilities.items()},
+    }
+    if explanation is not None:
+        record["attention"] = explanation.to_json()
+    return Answer(
+        [Hypothesis(labels[i], probabilities[labels[i]]) for i in order],
+        bool(row["truncated"]),
+        record,
+        explanation,
+    )

@@ -1,0 +1,209 @@
+"""Text out: preprocessor, model, search and tokenizer as one graph."""
+
+import tensorflow as tf
+
+from kseq.control_tokens import PAD
+from kseq.data import teacher_forcing
+from kseq.decoding import BeamSearch, length_limits, sequence_scores
+from kseq.serving.generator_predictor import GeneratorPredictor
+from kseq.serving.object_config import object_config
+from kseq.serving.served_function import served_function
+
+# A loaded graph gives operations of the same name the same resource: the
+# tokenizers of source and target need different names.
+_SCOPE = "target_tokenizer"
+
+
+class Generator:
+    """Text out, whatever comes in: translation, captions, transcripts.
+
+        inputs = preprocessor(raw)
+        answers = tokenizer.detokenize(search(model, inputs))
+
+    A blank input has a blank answer with score 0. An answer has at most
+    `2 * length + 10` tokens, where length is that of its source.
+
+    Args:
+        model: has `encode` and `decode_step`, and `attention_weights` if it
+            attends to its source.
+        preprocessor: makes the model's inputs from raw ones, see
+            `kseq.data.TextPreprocessor`.
+        tokenizer: a `kseq.data.Tokenizer` of the answers.
+        search: `kseq.decoding.BeamSearch`, `GreedySearch` or `Sampling`;
+            a beam of 4 if None.
+        max_length: int, most tokens of an answer, START and END included.
+
+    Attributes:
+        signatures: dict of functions of a batch of raw inputs, by keyword;
+            for text, `text` (B,) string:
+
+            - `serving_default`: `text` (B,) string; `score` (B,) float32,
+              the sum of the log-probabilities over the length penalty;
+              `truncated` (B,) bool, whether the input was cut.
+            - `n_best`: `texts` (B, N) string, the best first, and `scores`
+              (B, N) float32, -inf where there are fewer than N; `truncated`.
+            - `prefix`: the same of answers that begin with `prefix` (B,)
+              string.
+            - `score`: `score` (B,) of given answers, `target` (B,) string.
+            - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T),
+              strings, "" at padding, and `attention` (B, T, S) float32.
+
+    Raises:
+        ValueError: if `max_length` is less than 2.
+
+    Example:
+        >>> lines = ["a rose is a rose", "is a rose"]
+        >>> tokenizer = kseq.data.Tokenizer.train(lines, 270, "bpe")
+        >>> model = kseq.models.LSTMSeq2Seq(
+        ...     source_vocab_size=270, target_vocab_size=270,
+        ...     embedding_dim=8, units=16,
+        ...     attention=kseq.layers.LuongAttention("dot"),
+        ... )
+        >>> preprocessor = kseq.data.TextPreprocessor(tokenizer)
+        >>> generator = Generator(model, preprocessor, tokenizer)
+        >>> text = tf.constant(["a rose", ""])
+        >>> generator.signatures["serving_default"](text=text)["text"].shape
+        TensorShape([2])
+    """
+
+    def __init__(
+        self, model, preprocessor, tokenizer, search=None, *, max_length=512
+    ):
+        if max_length < 2:
+            raise ValueError(
+                "max_length must be at least 2. "
+                f"Received: max_length={max_length}"
+            )
+        self.model = model
+        self.preprocessor = preprocessor
+        self.tokenizer = tokenizer
+        self.search = search or BeamSearch()
+        self.max_length = max_length
+        # Traced once for all signatures: tracing a search takes seconds.
+        self._best = tf.function(self._search_best, autograph=False)
+        self._all = tf.function(self._search_all, autograph=False)
+
+        raw = preprocessor.input_signature
+        target = {"target": tf.TensorSpec((None,), tf.string, "target")}
+        prefix = {"prefix": tf.TensorSpec((None,), tf.string, "prefix")}
+        self.signatures = {
+            "serving_default": served_function(self._generate, raw),
+            "n_best": served_function(self._n_best, raw),
+            "prefix": served_function(self._n_best, {**raw, **prefix}),
+            "score": served_function(self._score, {**raw, **target}),
+        }
+        # A recurrent model may have been built without attention.
+        if getattr(model, "attention", True) is not None:
+            self.signatures["explain"] = served_function(self._explain, raw)
+
+    def with_search(self, search):
+        """The same generator with a different search."""
+        return Generator(
+            self.model,
+            self.preprocessor,
+            self.tokenizer,
+            search,
+            max_length=self.max_length,
+        )
+
+    @property
+    def tokenizers(self):
+        """Of the source, if it is text, and of the answers: by their names."""
+        source = getattr(self.preprocessor, "tokenizer", None)
+        tokenizers = {"target": self.tokenizer}
+        return {"source": source, **tokenizers} if source else tokenizers
+
+    def predictor(self, batch_size=32):
+        """The `GeneratorPredictor` of Python lists."""
+        return GeneratorPredictor(self.signatures, self, batch_size)
+
+    def get_config(self):
+        """What it does with a model, JSON-able."""
+        return {
+            "preprocessor": object_config(self.preprocessor),
+            "search": object_config(self.search),
+            "max_length": self.max_length,
+        }
+
+    def _generate(self, **raw):
+        source = self.preprocessor(**raw)
+        best = self._best(source)
+        return {
+            "text": self._texts(best.ids[:, 0]),
+            "score": best.scores[:, 0],
+            "truncated": source.truncated,
+        }
+
+    def _n_best(self, prefix=None, **raw):
+        source = self.preprocessor(**raw)
+        if prefix is None:
+            prefix_ids = tf.zeros((tf.shape(source.lengths)[0], 0), tf.int32)
+        else:
+            with tf.name_scope(_SCOPE):
+                prefix_ids = self.tokenizer.tokenize(prefix).to_tensor(PAD)
+        best = self._all(source, prefix_ids)
+        batch, answers, length = tf.unstack(tf.shape(best.ids))
+        texts = self._texts(tf.reshape(best.ids, (batch * answers, length)))
+        return {
+            "texts": tf.reshape(texts, (batch, answers)),
+            "scores": best.scores,
+            "truncated": source.truncated,
+        }
+
+    def _score(self, target, **raw):
+        source = self.preprocessor(**raw)
+        with tf.name_scope(_SCOPE):
+            labels, _ = self.tokenizer.tokenize_with_end(
+                target, self.max_length - 1
+            )
+        labels = labels.to_tensor(PAD)
+        real = tf.cast(labels != PAD, tf.float32)
+        scores = sequence_scores(
+            self.model(
+                {**source.inputs, "target_ids": teacher_forcing(labels)}
+            ),
+            labels,
+            real,
+            self.search.length_penalty,
+        )
+        # A blank input has a blank answer for sure.
+        is_blank = tf.reduce_sum(real, axis=1) <= 1
+        return {"score": tf.where(source.blank & is_blank, 0.0, scores)}
+
+    def _explain(self, **raw):
+        source = self.preprocessor(**raw)
+        labels = self._best(source).ids[:, 0]
+        weights = self.model.attention_weights(
+            {**source.inputs, "target_ids": teacher_forcing(labels)}
+        )
+        with tf.name_scope(_SCOPE):
+            tokens = self.tokenizer.pieces(labels)
+        real = labels != PAD
+        return {
+            "source_tokens": self.preprocessor.tokens(source.inputs),
+            "target_tokens": tf.where(real, tokens, ""),
+            "attention": weights * tf.cast(real, tf.float32)[:, :, None],
+        }
+
+    def _texts(self, ids):
+        with tf.name_scope(_SCOPE):
+            return self.tokenizer.detokenize(ids)
+
+    def _search_best(self, source):
+        return self._answers(source, n_best=1)
+
+    def _search_all(self, source, prefix_ids):
+        return self._answers(
+            source, n_best=self.search.most_answers, prefix=prefix_ids
+        )
+
+    def _answers(self, source, **options):
+        limits = tf.minimum(length_limits(source.lengths), self.max_length - 1)
+        best = self.search(
+            self.model,
+            source.inputs,
+            tf.where(source.blank, 0, limits),
+            **options,
+        )
+        scores = tf.where(source.blank[:, None], 0.0, best.scores)
+        return best._replace(scores=scores)

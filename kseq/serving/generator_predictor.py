@@ -1,0 +1,134 @@
+"""Texts from Python lists: a generator without tensors."""
+
+import math
+
+from kseq.serving.answer import Answer, Hypothesis
+from kseq.serving.attention import Attention
+from kseq.serving.predict_batches import predict_batches
+from kseq.user_error import UserError
+
+
+class GeneratorPredictor:
+    """Answers lists of strings by lists of strings.
+
+    `kseq.load` gives one for a run or an export that answers with a text.
+
+    Args:
+        signatures: dict of functions, see `kseq.serving.Generator`.
+        served: the `Generator`, where there is one: not for an export.
+        batch_size: int, inputs that are decoded at once.
+
+    Attributes:
+        model: the `keras.Model` of a run; None for an export.
+
+    Raises:
+        UserError: for a method whose signature the export does not have.
+
+    Example:
+        >>> translator = kseq.load("saved_models/dates")  # doctest: +SKIP
+        >>> translator(["3 mars 1999"])  # doctest: +SKIP
+        ['1999-03-03']
+    """
+
+    def __init__(self, signatures, served=None, batch_size=32):
+        self.signatures = signatures
+        self.served = served
+        self.batch_size = batch_size
+        self.model = served and served.model
+
+    def __call__(self, inputs, prefixes=None):
+        """The best answer to each input, a list of str.
+
+        Args:
+            inputs: list of str.
+            prefixes: list of str, what each answer has to begin with.
+        """
+        answers = self.answers(inputs, prefixes=prefixes)
+        return [answer.hypotheses[0].text for answer in answers]
+
+    def n_best(self, inputs, n, prefixes=None):
+        """The best `n` answers to each input, lists of `Hypothesis`."""
+        answers = self.answers(inputs, n_best=n, prefixes=prefixes)
+        return [answer.hypotheses for answer in answers]
+
+    def scores(self, inputs, targets):
+        """The scores of given answers, a list of float.
+
+        Args:
+            inputs: list of str.
+            targets: list of str, an answer to each input.
+        """
+        columns = {"text": inputs, "target": targets}
+        rows = self._rows("score", columns)
+        return [float(row["score"]) for row in rows]
+
+    def attention(self, inputs):
+        """The `Attention` of the best answer to each input."""
+        rows = self._rows("explain", {"text": inputs})
+        return [Attention.of_row(row) for row in rows]
+
+    def explain(self, inputs):
+        """Refused: it is for classifiers."""
+        raise UserError(
+            "explain is for classifiers; this model answers with a text: see "
+            "predict --json --attention."
+        )
+
+    def answers(
+        self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
+    ):
+        """All that is known of the best answers.
+
+        Args:
+            inputs: list of str or bytes.
+            n_best: int.
+            prefixes: list of str or bytes, or None.
+            attention: bool, whether to explain the best answer.
+            progress: see `predict_batches`.
+
+        Returns:
+            list of `Answer`.
+        """
+        columns = {"text": inputs}
+        name = "serving_default" if n_best == 1 else "n_best"
+        if prefixes is not None:
+            columns["prefix"], name = prefixes, "prefix"
+        rows = self._rows(name, columns, progress)
+        if rows and n_best > 1 and len(rows[0]["texts"]) < n_best:
+            raise UserError(
+                f"--n-best {n_best} needs a beam of at least that size; this "
+                f"search gives {len(rows[0]['texts'])}."
+            )
+        attentions = self.attention(inputs) if attention else [None] * len(rows)
+        return [
+            _answer(row, n_best, explanation)
+            for row, explanation in zip(rows, attentions, strict=True)
+        ]
+
+    def _rows(self, name, columns, progress=None):
+        if name not in self.signatures:
+            raise UserError(
+                f"This model has no signature {name}; it has "
+                f"{', '.join(sorted(self.signatures))}."
+            )
+        signature = self.signatures[name]
+        return predict_batches(signature, columns, self.batch_size, progress)
+
+
+def _answer(row, n_best, explanation):
+    pairs = [(row["text"], row["score"])] if "text" in row else None
+    pairs = pairs or zip(row["texts"], row["scores"], strict=True)
+    hypotheses = [
+        Hypothesis(text.decode("utf-8", "replace"), float(score))
+        for text, score in pairs
+        if math.isfinite(score)
+    ][:n_best]
+    records = [
+        {"text": text, "score": round(score, 6)} for text, score in hypotheses
+    ]
+    record = dict(records[0])
+    if n_best > 1:
+        record["hypotheses"] = records
+    if explanation is not None:
+        record["attention"] = explanation.to_json()
+    return Answer(hypotheses, bool(row["truncated"]), record, explanation)

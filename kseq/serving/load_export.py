@@ -1,0 +1,84 @@
+"""Exports, opened where no model code is needed."""
+
+import re
+
+import tensorflow as tf
+import tensorflow_text  # noqa: F401, it has the operations of tokenizers
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+from kseq.model_path import is_version, model_path
+from kseq.serving.classifier_predictor import ClassifierPredictor
+from kseq.serving.generator_predictor import GeneratorPredictor
+from kseq.user_error import UserError
+
+# SaveV2, RestoreV2 and ShardedFilename are in every SavedModel.
+_UNSAFE = re.compile(
+    r"PyFunc|File(?!name)|Reader|Dataset|Print|Debug|Summary|Remap"
+)
+_DEFAULT = "serving_default"
+
+
+def load_export(path):
+    """Opens a version that `export` wrote.
+
+    The graph is read before it is loaded: a graph that could run Python or
+    touch files is refused.
+
+    Args:
+        path: str or path, `saved_models/<name>/<version>`, or
+            `saved_models/<name>` for its newest version.
+
+    Returns:
+        A `GeneratorPredictor` or a `ClassifierPredictor`.
+
+    Raises:
+        UserError: if there is no such export.
+    """
+    path = model_path(path)
+    if not is_version(path):
+        raise UserError(f"{path} is not an export.")
+    meta_graph = read_meta_graph(path)
+    unsafe = sorted(filter(_UNSAFE.search, op_names(meta_graph)))
+    if unsafe:
+        raise UserError(
+            "An export must not run Python or touch files. "
+            f"Received: {path}, with {unsafe}"
+        )
+    outputs = meta_graph.signature_def[_DEFAULT].outputs
+    predictor = (
+        ClassifierPredictor if "label" in outputs else GeneratorPredictor
+    )
+    if not {"label", "text"} & set(outputs):
+        raise UserError(
+            f"An export must have a signature {_DEFAULT} that gives `text` or "
+            f"`label`. Received: {path}, which gives {sorted(outputs)}"
+        )
+    is_generator = "text" in outputs
+    predictor = GeneratorPredictor if is_generator else ClassifierPredictor
+    return predictor(dict(tf.saved_model.load(str(path)).signatures))
+
+
+def read_meta_graph(path):
+    """The graph and the signatures of a version, not loaded.
+
+    Args:
+        path: `pathlib.Path` of the version.
+
+    Raises:
+        UserError: if its file is broken.
+    """
+    saved = saved_model_pb2.SavedModel()
+    try:
+        saved.ParseFromString((path / "saved_model.pb").read_bytes())
+        [meta_graph] = saved.meta_graphs
+    except (DecodeError, ValueError):
+        raise UserError(f"{path}/saved_model.pb cannot be read.") from None
+    return meta_graph
+
+
+def op_names(meta_graph):
+    """The names of all operations of a graph, a set."""
+    graph = meta_graph.graph_def
+    nodes = [graph.node, *(f.node_def for f in graph.library.function)]
+    return {node.op for part in nodes for node in part}

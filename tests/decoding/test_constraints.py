@@ -1,0 +1,385 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.control_tokens import END, PAD, START
+from kseq.decoding import (
+    BeamSearch,
+    ForbiddenTokens,
+    ForcedPrefix,
+    GreedySearch,
+    LeastLength,
+    NoRepeatedNgrams,
+    RepetitionPenalty,
+    Sampling,
+)
+
+VOCAB, LIMITS = 7, [9, 4, 12]
+SEARCHES = pytest.mark.parametrize(
+    "search",
+    [GreedySearch, BeamSearch, Sampling],
+    ids=["greedy", "beam", "sampling"],
+)
+
+
+def answers_of(best):
+    """The tokens of each best answer."""
+    pairs = zip(best.ids[:, 0].numpy(), best.lengths[:, 0], strict=True)
+    return [ids[:length].tolist() for ids, length in pairs]
+
+
+def ngrams_of(ids, n):
+    return [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
+
+
+def applied(constraint, log_probs, ids):
+    """In a graph of any size."""
+    function = tf.function(
+        constraint,
+        input_signature=[
+            tf.TensorSpec((None, None), tf.float32),
+            tf.TensorSpec((None, None), tf.int32),
+        ],
+        autograph=False,
+    )
+    return function(log_probs, ids).numpy()
+
+
+@pytest.fixture
+def log_probs(seed):
+    random = np.random.default_rng(seed)
+    rows = random.dirichlet(np.ones(VOCAB), size=5)
+    return np.log(rows).astype("float32")
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 8])
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        ForbiddenTokens([4, 6]),
+        ForbiddenTokens([]),
+        NoRepeatedNgrams(1),
+        NoRepeatedNgrams(2),
+        NoRepeatedNgrams(3),
+        NoRepeatedNgrams(2**31 - 1),
+        RepetitionPenalty(1.5),
+        LeastLength(3),
+    ],
+    ids=str,
+)
+def test_same_as_in_plain_python(log_probs, seed, constraint, length):
+    random = np.random.default_rng(seed)
+    ids = random.integers(4, VOCAB, size=(5, length)).astype("int32")
+    expected = log_probs.copy()
+    for row, so_far in zip(expected, ids.tolist(), strict=True):
+        for token in range(VOCAB):
+            match constraint:
+                case ForbiddenTokens(ids=forbidden):
+                    excluded = token in forbidden
+                case NoRepeatedNgrams(n=n):
+                    ngrams = ngrams_of([*so_far, token], min(n, 99))
+                    excluded = len(set(ngrams)) < len(ngrams)
+                    excluded &= bool(ngrams) and ngrams[-1] in ngrams[:-1]
+                case LeastLength(length=least):
+                    excluded = token == END and length + 1 < least
+                case RepetitionPenalty(penalty=penalty):
+                    excluded = False
+                    row[token] *= penalty if token in so_far else 1
+            if excluded:
+                row[token] = -math.inf
+
+    found = applied(constraint, log_probs, ids)
+
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert applied(constraint, log_probs[:0], ids[:0]).shape == (0, VOCAB)
+
+
+@SEARCHES
+def test_forbidden_tokens(make_model, source_ids, in_graph, scores_of, search):
+    model = make_model(bias={5: 3.0, END: -2.0})
+    search = search(constraints=[ForbiddenTokens([5])])
+
+    best = in_graph(search, model, source_ids, LIMITS)
+
+    assert not (best.ids.numpy() == 5).any()
+    np.testing.assert_allclose(
+        best.scores, scores_of(model, best.ids), atol=1e-4
+    )
+
+
+@SEARCHES
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_no_repeated_ngrams(
+    make_model, source_ids, in_graph, scores_of, search, n
+):
+    """With n = 1 every token is used up, and the answer has to end."""
+    model = make_model(bias={END: -9.0, 4: 3.0})
+    search = search(constraints=[NoRepeatedNgrams(n)])
+
+    best = in_graph(search, model, source_ids, [20, 4, 20])
+
+    for ids in answers_of(best):
+        ngrams = ngrams_of(ids, n)
+        assert len(set(ngrams)) == len(ngrams)
+    np.testing.assert_allclose(
+        best.scores, scores_of(model, best.ids), atol=1e-4
+    )
+
+
+@SEARCHES
+def test_least_length(make_model, source_ids, in_graph, scores_of, search):
+    """The length limit precedes it."""
+    model = make_model(bias={END: 60.0})
+    search = search(constraints=[LeastLength(6)])
+
+    best = in_graph(search, model, source_ids, LIMITS)
+
+    np.testing.assert_array_equal(best.lengths, [[6], [4], [6]])
+    ids = best.ids[:, 0].numpy()
+    assert (ids[:, :5] != END).all()
+    assert ids[0, 5] == ids[2, 5] == END
+    np.testing.assert_allclose(
+        best.scores, scores_of(model, best.ids), atol=1e-4
+    )
+
+
+@pytest.fixture
+def repeating_model(make_model):
+    """Token 4 at every step, but not with certainty; it never ends."""
+    model = make_model(bias={END: -60.0, 4: 5.0})
+    model.output *= 0.05
+    return model
+
+
+@SEARCHES
+def test_repetition_penalty(repeating_model, source_ids, in_graph, search):
+    search = search(constraints=[RepetitionPenalty(1000.0)])
+
+    best = in_graph(search, repeating_model, source_ids, [4, 4, 4])
+
+    assert all(len(set(ids)) == 4 for ids in answers_of(best))
+
+
+def test_score_with_a_repetition_penalty(repeating_model, source_ids, in_graph):
+    """The penalty is in the score."""
+
+    def scores(length, **kwargs):
+        search = GreedySearch(length_penalty=0.0, **kwargs)
+        limits = [length] * 3
+        best = in_graph(search, repeating_model, source_ids, limits)
+        assert answers_of(best) == [[4] * length] * 3
+        return best.scores
+
+    penalized = scores(2, constraints=[RepetitionPenalty(1.2)])
+
+    expected = scores(1) + 1.2 * (scores(2) - scores(1))
+    np.testing.assert_allclose(penalized, expected, atol=1e-5)
+
+
+@SEARCHES
+def test_a_row_without_a_possible_token_ends(
+    make_model, source_ids, in_graph, scores_of, search
+):
+    model = make_model()
+    constraints = [ForbiddenTokens([1, 4, 5, 6]), LeastLength(5)]
+
+    best = in_graph(search(constraints=constraints), model, source_ids, LIMITS)
+
+    assert answers_of(best) == [[END]] * 3
+    np.testing.assert_allclose(
+        best.scores, scores_of(model, best.ids), atol=1e-4
+    )
+
+
+@SEARCHES
+def test_a_function_of_ones_own(make_model, source_ids, in_graph, search):
+    def rises(log_probs, ids):
+        last = ids[:, -1:] if ids.shape[1] != 0 else ids
+        last = tf.reduce_max(tf.pad(last, [[0, 0], [0, 1]]), 1, keepdims=True)
+        vocabulary = tf.range(tf.shape(log_probs)[-1])
+        is_fine = (vocabulary > last) | (vocabulary == END)
+        return tf.where(is_fine, log_probs, -math.inf)
+
+    model = make_model(bias={END: -9.0})
+    best = in_graph(search(constraints=[rises]), model, source_ids, LIMITS)
+
+    for *ids, _ in answers_of(best):
+        assert ids == sorted(set(ids))
+    assert search(constraints=[rises]).get_config()["constraints"] == ["rises"]
+
+
+@pytest.fixture
+def traced_with_prefix():
+    """A function: a search in a graph that takes prefixes."""
+
+    def traced_with_prefix(search, model, **kwargs):
+        ids = tf.TensorSpec((None, None), tf.int32)
+        return tf.function(
+            lambda source_ids, max_lengths, prefix: search(
+                model,
+                {"source_ids": source_ids},
+                max_lengths,
+                prefix=prefix,
+                **kwargs,
+            ),
+            input_signature=[ids, tf.TensorSpec((None,), tf.int32), ids],
+            autograph=False,
+        )
+
+    return traced_with_prefix
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_forced_prefix_is_exhaustive_search_below_it(
+    make_model, source_ids, traced_with_prefix, scores_of, length_penalty
+):
+    """Of all answers, those that begin with the item's own prefix."""
+    model, limits, others = make_model(), [4, 3, 4], [1, 4, 5, 6]
+    prefixes = [[4, 5], [6, PAD], [PAD, PAD]]
+    n_best = 5
+    search = traced_with_prefix(
+        BeamSearch(500, length_penalty), model, n_best=n_best
+    )
+
+    best = search(source_ids, tf.constant(limits), tf.constant(prefixes))
+
+    for i, (limit, prefix) in enumerate(zip(limits, prefixes, strict=True)):
+        prefix = [token for token in prefix if token != PAD]
+        answers = [
+            [*tokens, END] + [PAD] * (limit - length - 1)
+            for length in range(limit)
+            for tokens in itertools.product(others, repeat=length)
+        ]
+        answers += map(list, itertools.product(others, repeat=limit))
+        answers = [ids for ids in answers if ids[: len(prefix)] == prefix]
+        scores = scores_of(
+            model,
+            tf.constant([answers]),
+            {"source_ids": source_ids[i : i + 1]},
+            length_penalty=length_penalty,
+        )[0]
+        order = np.argsort(-scores.numpy())[:n_best]
+        expected = [answers[j] for j in order]
+        np.testing.assert_array_equal(best.ids[i, :, :limit], expected)
+        np.testing.assert_allclose(
+            best.scores[i], scores.numpy()[order], atol=1e-4
+        )
+
+
+@SEARCHES
+def test_searches_follow_the_prefix(
+    make_model, source_ids, traced_with_prefix, scores_of, search
+):
+    """Cut by the limit, ended by END, and in spite of other constraints."""
+    model = make_model(bias={6: -9.0, END: -9.0})
+    search = search(constraints=[ForbiddenTokens([6]), NoRepeatedNgrams(1)])
+    prefix = [[6, 6, 4], [6, END, PAD], [PAD, PAD, PAD]]
+
+    search = traced_with_prefix(search, model)
+    best = search(source_ids, tf.constant([2, 9, 9]), tf.constant(prefix))
+
+    first, second, third = answers_of(best)
+    assert (first, second) == ([6, 6], [6, END])
+    assert 6 not in third
+    assert len(third) == len(set(third))
+    expected = scores_of(model, best.ids)
+    np.testing.assert_allclose(best.scores, expected, atol=1e-4)
+
+
+@SEARCHES
+def test_prefixes_alone_in_a_batch_and_of_nothing(
+    make_model, source_ids, traced, traced_with_prefix, search
+):
+    model, limits = make_model(), tf.constant(LIMITS)
+    prefix = tf.constant([[4, 5], [6, PAD], [PAD, PAD]])
+    with_prefix = traced_with_prefix(search(), model)
+
+    together = with_prefix(source_ids, limits, prefix)
+    without = traced(search(), model)(source_ids, limits)
+
+    assert answers_of(together)[2] == answers_of(without)[2]
+    for i in range(3):
+        row = slice(i, i + 1)
+        alone = with_prefix(source_ids[row], limits[row], prefix[row])
+        assert answers_of(alone) == answers_of(together)[row]
+    for nothing in (prefix[:, :0], tf.zeros_like(prefix)):
+        same = with_prefix(source_ids, limits, nothing)
+        np.testing.assert_array_equal(same.ids, without.ids)
+    none = with_prefix(source_ids[:0], limits[:0], prefix[:0])
+    assert none.ids.shape[:2] == (0, 1)
+
+
+@SEARCHES
+@pytest.mark.parametrize("token", [START, 99, -3])
+def test_a_prefix_that_no_answer_can_have_ends(
+    make_model, source_ids, search, token
+):
+    inputs, prefix = {"source_ids": source_ids}, tf.fill((3, 1), token)
+
+    best = search()(make_model(), inputs, LIMITS, prefix=prefix)
+
+    assert answers_of(best) == [[END]] * 3
+
+
+def test_forced_prefix_as_a_constraint(make_model, source_ids):
+    inputs, prefix = {"source_ids": source_ids}, [[4, 5], [6, PAD], [1, 4]]
+    model, forced = make_model(), ForcedPrefix(prefix)
+
+    best = BeamSearch(constraints=[forced])(model, inputs, LIMITS)
+    same = BeamSearch()(model, inputs, LIMITS, prefix=prefix)
+
+    np.testing.assert_array_equal(best.ids, same.ids)
+    assert forced.get_config() == {"prefix": prefix}
+
+
+@SEARCHES
+def test_prefixes_of_another_batch(make_model, source_ids, search):
+    inputs = {"source_ids": source_ids}
+    with pytest.raises(ValueError, match=r"prefix\.shape=\(1, 2\)"):
+        search()(make_model(), inputs, LIMITS, prefix=[[4, 5]])
+
+
+@pytest.mark.parametrize(
+    ("constraint", "value"),
+    [
+        (ForbiddenTokens, [-1]),
+        (ForbiddenTokens, [1.5]),
+        (ForbiddenTokens, 4),
+        (NoRepeatedNgrams, 0),
+        (NoRepeatedNgrams, 2.0),
+        (NoRepeatedNgrams, True),
+        (NoRepeatedNgrams, 2**31),
+        (RepetitionPenalty, 0.5),
+        (RepetitionPenalty, math.nan),
+        (RepetitionPenalty, math.inf),
+        (LeastLength, -1),
+        (LeastLength, 1.5),
+        (ForcedPrefix, [4, 5]),
+    ],
+)
+def test_bad_fields(constraint, value):
+    with pytest.raises(ValueError, match="Received: "):
+        constraint(value)
+
+
+def test_forbidden_tokens_beyond_the_vocabulary(make_model, source_ids):
+    search = GreedySearch(constraints=[ForbiddenTokens([7])])
+    with pytest.raises(ValueError, match=r"size 7\. Received: ids=\[7\]"):
+        search(make_model(), {"source_ids": source_ids}, LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "config"),
+    [
+        (ForbiddenTokens([4, 5]), {"ids": [4, 5]}),
+        (NoRepeatedNgrams(3), {"n": 3}),
+        (RepetitionPenalty(1.2), {"penalty": 1.2}),
+        (LeastLength(3), {"length": 3}),
+    ],
+)
+def test_configs(constraint, config):
+    assert constraint.get_config() == config
+    assert type(constraint)(**config) == constraint

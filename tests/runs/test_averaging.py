@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+from kseq.runs import (
+    RunDirectory,
+    RunError,
+    average_checkpoints,
+    save_average,
+)
+from kseq.serving import load_model
+from kseq.runs.checkpoint_files import (
+    checkpoint_paths,
+    numbered,
+    read_checkpoint,
+)
+from tests.training.tiny_training import make_model, train
+
+
+@pytest.fixture
+def run(tmp_path):
+    train(tmp_path, epochs=3)
+    return RunDirectory(tmp_path)
+
+
+def weights_of(path):
+    return [v.numpy() for v in numbered(read_checkpoint(path), "vars")]
+
+
+def test_the_mean_of_weights_and_the_newest_seed(run):
+    paths = checkpoint_paths(run.checkpoints / "last")
+    states = [weights_of(path) for path in paths]
+    variables = make_model().variables
+    for index, value in enumerate(average_checkpoints(paths)):
+        values = np.stack([state[index] for state in states])
+        expected = values[-1]
+        if variables[index].trainable:
+            expected = values.mean(axis=0)
+        assert value.dtype == values.dtype
+        np.testing.assert_allclose(value, expected, rtol=1e-6)
+
+
+def test_the_average_is_saved_as_weights_of_the_run(run):
+    paths = save_average(run, last=2)
+    assert [path[-7:] for path in paths] == ["ckpt-10", "ckpt-15"]
+    averaged = load_model(run, weights="average")
+    for a, b in zip(
+        averaged.variables, average_checkpoints(paths), strict=True
+    ):
+        np.testing.assert_array_equal(a.numpy(), b)
+
+
+def test_fewer_checkpoints_than_asked_for_are_enough(run):
+    assert len(save_average(run, last=10)) == 3
+
+
+def test_a_run_without_checkpoints_is_refused(tmp_path):
+    with pytest.raises(RunError, match="no checkpoints to average"):
+        save_average(RunDirectory(tmp_path))
