@@ -73,14 +73,13 @@ def _counts(ids, vocab_size):
 
 
 def _positive_association(together):
-    import scipy.sparse  # slow, and needed for training alone
-
     together = together.tocoo()
     of_pieces = together.sum(axis=1)
     of_contexts = of_pieces**_SMOOTHING
     of_contexts /= max(of_contexts.sum(), 1)
     row, column = together.coords
     association = np.log(together.data / (of_pieces[row] * of_contexts[column]))
-    kept = association > 0
-    indices = row[kept], column[kept]
-    return scipy.sparse.csr_array((association[kept], indices), together.shape)
+    together.data = np.maximum(association, 0)
+    association = together.tocsr()
+    association.eliminate_zeros()
+    return association

@@ -25,7 +25,7 @@ def randomized_svd(matrix, rank: int) -> tuple[np.ndarray, np.ndarray]:
     >>> left, strengths = randomized_svd(np.diag([1.0, 3.0, 2.0]), rank=2)
     >>> strengths.round(3).tolist()
     [3.0, 2.0]
-    >>> left.round(3).T.tolist()
+    >>> np.abs(left.round(3)).T.tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
     Reference:

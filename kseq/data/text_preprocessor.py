@@ -8,7 +8,7 @@ from kseq.data.tokenizer import Tokenizer
 
 
 class TextPreprocessor:
-    r"""Lines of text to the source inputs of a model, inside the graph.
+    """Lines of text to the source inputs of a model, inside the graph.
 
     Every preprocessor has the same attributes and methods. It is used in
     training batches, in `kseq score`, in validation and in the served graph.
@@ -32,12 +32,12 @@ class TextPreprocessor:
     Example:
     >>> lines = ["a rose is a rose", "is a rose"]
     >>> preprocessor = TextPreprocessor(Tokenizer.train(lines, 270))
-    >>> source = preprocessor(["a rose is", ""])
+    >>> source = preprocessor(["a", ""])
     >>> source.lengths.numpy(), source.blank.numpy()
-    (array([4, 1], dtype=int32), array([False,  True]))
-    >>> preprocessor.tokens(source.inputs)[0].numpy()
-    array([b'\xe2\x96\x81a', b'\xe2\x96\x81rose', b'\xe2\x96\x81is', b'</s>'],
-          dtype=object)
+    (array([2, 1], dtype=int32), array([False,  True]))
+    >>> pieces = preprocessor.tokens(source.inputs).numpy()
+    >>> [piece.decode() for piece in pieces[0]]
+    ['▁a', '</s>']
     """
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 512):
