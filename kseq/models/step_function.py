@@ -1,5 +1,7 @@
 """Compiled steps of a model on its devices, and what a failed one raises."""
 
+import functools
+
 import tensorflow as tf
 
 from kseq.models.training_errors import diverged, out_of_memory
@@ -59,7 +61,9 @@ class StepFunction:
         if self.model.run_eagerly:
             return step
         return tf.function(
-            step,
+            # A partial, for TensorFlow counts the tracings of functions that
+            # share their code together, and warns of many.
+            functools.partial(step),
             input_signature=spec and [spec],
             reduce_retracing=True,
             autograph=False,

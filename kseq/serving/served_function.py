@@ -1,5 +1,6 @@
 """Functions of named tensors, for signatures."""
 
+import functools
 import inspect
 
 import tensorflow as tf
@@ -25,9 +26,9 @@ def served_function(method, inputs):
         array([4], dtype=int32)
     """
 
-    def call(*tensors):
-        return method(**dict(zip(inputs, tensors, strict=True)))
-
+    # A partial, for TensorFlow counts the tracings of functions that share
+    # their code together, and warns of many.
+    call = functools.partial(_by_keyword, method, tuple(inputs))
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     call.__signature__ = inspect.Signature(
         [inspect.Parameter(name, kind) for name in inputs]
@@ -35,3 +36,7 @@ def served_function(method, inputs):
     return tf.function(
         call, input_signature=list(inputs.values()), autograph=False
     )
+
+
+def _by_keyword(method, names, *tensors):
+    return method(**dict(zip(names, tensors, strict=True)))

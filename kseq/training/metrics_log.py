@@ -22,9 +22,8 @@ class MetricsLog(keras.callbacks.Callback):
     that measure them. Where standard output is no terminal, and a progress
     bar of no use, each also becomes a line there.
 
-    A training that goes on drops what was written of steps that it will do
-    again. Where it was stopped between two lines, the next one is about the
-    steps since.
+    A resumed run drops what was written of steps that it will repeat. If it
+    was stopped between two lines, the next line is about the steps since.
 
     Args:
         run: `RunDirectory`; gets `metrics.jsonl` and `tensorboard/`.
@@ -71,10 +70,11 @@ class MetricsLog(keras.callbacks.Callback):
         now = time.perf_counter()
         means = self._window_means()
         tokens = means.pop("tokens") * self._steps
+        if "perplexity" in means:
+            means["perplexity"] = math.exp(min(means["perplexity"], 80))
         self._write(
             {
                 **means,
-                "perplexity": math.exp(min(means["perplexity"], 80)),
                 "learning_rate": _number(self.model.optimizer.learning_rate),
                 "tokens_per_second": tokens / (now - self._start),
             }
@@ -91,7 +91,8 @@ class MetricsLog(keras.callbacks.Callback):
         for metric in self.model.metrics:
             now = _number(metric.total), _number(metric.count)
             total, count = self._before.get(metric.name, (0.0, 0.0))
-            means[metric.name] = (now[0] - total) / max(now[1] - count, 1e-9)
+            if now[1] > count:  # what the model's losses do not tell has none
+                means[metric.name] = (now[0] - total) / (now[1] - count)
             self._before[metric.name] = now
         return means
 
