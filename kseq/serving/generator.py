@@ -165,6 +165,7 @@ class Generator:
             labels,
             real,
             self.search.length_penalty,
+            self.search.penalty_offset,
         )
         # A blank input has a blank answer for sure.
         is_blank = tf.reduce_sum(real, axis=1) <= 1
