@@ -226,6 +226,22 @@ def test_the_greedy_answer_survives_outside_of_the_beam():
     assert beam_alone.ids[0, 0, 0] == 5
 
 
+def test_the_greedy_answer_is_awaited_when_the_beam_has_no_hope():
+    """Its sum is above those of the beam that it dropped out of."""
+    tables = table_of(
+        {(START, 4): 0.4, (START, 5): 0.35, (START, 6): 0.2},
+        {(4, 1): 0.24, (4, 7): 0.2, (5, 5): 0.5, (5, 6): 0.45},
+        {(1, 7): 0.99, (5, END): 0.3, (5, 4): 0.01, (6, 4): 0.01},
+        {(7, END): 0.99, (4, END): 0.99},
+    )
+
+    best = found_by(BeamSearch(2), tables, np.array([4]))
+    beam_alone = found_by(BeamSearch(2, patience=99.0), tables, np.array([4]))
+
+    np.testing.assert_array_equal(best.ids[0, 0], [4, 1, 7, END])
+    np.testing.assert_array_equal(beam_alone.ids[0, 0], [5, 5, END])
+
+
 def test_at_the_limit_a_better_live_answer_precedes_an_empty_one():
     tables = table_of(*[whatever_is_last(four=0.99, end=0.001)] * 5)
 
