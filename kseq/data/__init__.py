@@ -13,6 +13,7 @@ from kseq.data.piece_prediction_batches import piece_prediction_batches
 from kseq.data.piece_vectors import piece_vectors
 from kseq.data.source import Source
 from kseq.data.teacher_forcing import teacher_forcing
+from kseq.data.text_files import read_lines
 from kseq.data.text_preprocessor import TextPreprocessor
 from kseq.data.tokenizer import Tokenizer
 
@@ -35,6 +36,7 @@ __all__ = [
     "read_corpus",
     "read_document_corpus",
     "read_documents",
+    "read_lines",
     "teacher_forcing",
     "training_batches",
 ]
