@@ -6,7 +6,7 @@ Shapes: B batch, T query time, S memory time, D features. Functions of
 
 import math
 
-from keras import ops
+from keras import ops, tree
 
 from kseq.control_tokens import PAD
 
@@ -174,6 +174,44 @@ def unfold_hypotheses(folded, query):
     """The inverse: (B, K * T, ...), (B * K, T, D) -> (B * K, T, ...)."""
     rows, time, _ = ops.shape(query)
     return ops.reshape(folded, (rows, time, *ops.shape(folded)[2:]))
+
+
+def scan_time(step, state, inputs, unroll=False):
+    """States after each step of a loop over the time axis.
+
+    Args:
+        step: function from the state and the inputs of one step, nests of
+            (B, ...), to the next state.
+        state: the initial state.
+        inputs: nest of (B, T, ...).
+        unroll: bool, whether to unroll the loop, for T known in advance.
+
+    Returns:
+        the states, a nest of (B, T, ...).
+    """
+    if unroll:
+        length = tree.flatten(inputs)[0].shape[1]
+        if not length:
+            raise ValueError(
+                "A loop is unrolled over a known, positive number of steps. "
+                f"Received: unroll=True, {length} steps"
+            )
+        states = []
+        for t in range(length):
+            at_step = tree.map_structure(lambda x, t=t: x[:, t], inputs)
+            states.append(step(state if t == 0 else states[-1], at_step))
+        return tree.map_structure(lambda *x: ops.stack(x, axis=1), *states)
+
+    def advance(state, inputs):
+        state = step(state, inputs)
+        return state, state
+
+    _, states = ops.scan(advance, state, _swap_batch_and_time(inputs))
+    return _swap_batch_and_time(states)
+
+
+def _swap_batch_and_time(nest):
+    return tree.map_structure(lambda x: ops.swapaxes(x, 0, 1), nest)
 
 
 def lstm_step(gates, cell):

@@ -7,7 +7,7 @@ from keras import ops
 
 from kseq.layers.dropout import Dropout
 from kseq.layers.recurrent_stack import RecurrentStack
-from kseq.ops import fold_hypotheses, unfold_hypotheses
+from kseq.ops import fold_hypotheses, scan_time, unfold_hypotheses
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -39,6 +39,9 @@ class AttentionDecoder(keras.layers.Layer):
         cell: "lstm", "gru", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b),
             see `RecurrentStack`.
         dropout: float, between the layers and on the outputs.
+        unroll: bool, whether to unroll the loop over time, for T known in
+            advance. On TensorFlow, `jit_compile=True` needs it: XLA has no
+            gradient of the loop, and Keras then compiles without XLA.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -55,7 +58,7 @@ class AttentionDecoder(keras.layers.Layer):
         outputs, (B, T, U), or `(outputs, weights)` with weights (B, T, S).
 
     Raises:
-        ValueError: if an argument does not fit the others.
+        ValueError: if an argument is out of range or does not fit the others.
 
     Example:
         >>> decoder = AttentionDecoder(
@@ -80,6 +83,7 @@ class AttentionDecoder(keras.layers.Layer):
         input_feeding=False,
         cell="lstm",
         dropout=0.0,
+        unroll=False,
         **kwargs,
     ):
         if order not in ("luong", "bahdanau"):
@@ -94,6 +98,7 @@ class AttentionDecoder(keras.layers.Layer):
             )
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.supports_jit = unroll or keras.backend.backend() != "tensorflow"
         self.units = units
         self.num_layers = num_layers
         self.attention = attention and type(attention).from_config(
@@ -103,6 +108,7 @@ class AttentionDecoder(keras.layers.Layer):
         self.input_feeding = input_feeding
         self.cell = cell
         self.dropout = dropout
+        self.unroll = unroll
         self._feeds_back = input_feeding or (attention and order == "bahdanau")
         self.recurrent = RecurrentStack(
             units,
@@ -168,13 +174,8 @@ class AttentionDecoder(keras.layers.Layer):
             "projected": self._project_inputs(inputs, projected_memory),
             "keep": self.recurrent.draw_keep(inputs, training),
         }
-
-        def advance(state, step):
-            state = self._advance(state, step, attend)
-            return state, state
-
-        _, states = ops.scan(advance, state, _swap_batch_and_time(steps))
-        states = _swap_batch_and_time(states)
+        advance = functools.partial(self._advance, attend=attend)
+        states = scan_time(advance, state, steps, unroll=self.unroll)
         outputs, weights = self._read_out(inputs, states, attend)
         outputs = self.output_dropout(outputs, training=training)
         return (outputs, weights) if return_weights else outputs
@@ -285,6 +286,7 @@ class AttentionDecoder(keras.layers.Layer):
             "input_feeding": self.input_feeding,
             "cell": self.cell,
             "dropout": self.dropout,
+            "unroll": self.unroll,
         }
 
     @classmethod
@@ -296,7 +298,3 @@ class AttentionDecoder(keras.layers.Layer):
 def _at_one_step(attend, query):
     context, weights = attend(query[:, None])
     return context[:, 0], weights[:, 0]
-
-
-def _swap_batch_and_time(nest):
-    return keras.tree.map_structure(lambda x: ops.swapaxes(x, 0, 1), nest)

@@ -53,9 +53,16 @@ class RecurrentPooling(keras.layers.Layer):
         self.supports_masking = True
         self.units = units
         self.attention_units = attention_units
+        # TensorFlow has no orthogonal initializer in bfloat16.
+        has_qr = self.variable_dtype != "bfloat16"
         self.recurrent = keras.layers.Bidirectional(
             keras.layers.GRU(
-                units, return_sequences=True, dtype=self.dtype_policy
+                units,
+                recurrent_initializer=(
+                    "orthogonal" if has_qr else "glorot_uniform"
+                ),
+                return_sequences=True,
+                dtype=self.dtype_policy,
             ),
             dtype=self.dtype_policy,
             name="recurrent",

@@ -99,6 +99,21 @@ class SentenceEncoder(keras.layers.Layer):
         batch, sentences, pieces = ops.shape(ids)
         count = batch * sentences
         rows = ops.reshape(ids, (count, pieces))
+        if self.groups == 1:
+            output, weights = self._encode(rows, training)
+        else:
+            output, weights = self._encode_groups(rows, training)
+        output = ops.reshape(output, (batch, sentences, 2 * self.units))
+        if not return_weights:
+            return output
+        return output, ops.reshape(weights, (batch, sentences, pieces))
+
+    def _encode(self, ids, training):
+        x = self.embedding(ids, training=training)
+        return self.pooling(x, padding_mask(ids), return_weights=True)
+
+    def _encode_groups(self, rows, training):
+        count, pieces = ops.shape(rows)
         ends = ops.arange(1, pieces + 1, dtype="int32")
         lengths = ops.max(
             ops.cast(padding_mask(rows), "int32") * ends, axis=-1, initial=1
@@ -112,22 +127,16 @@ class SentenceEncoder(keras.layers.Layer):
             chosen = order[start:end]
             width = ops.max(ops.take(lengths, chosen), initial=1)
             group_ids = ops.take(rows, chosen, axis=0)[:, :width]
-            output, weight = self.pooling(
-                self.embedding(group_ids, training=training),
-                padding_mask(group_ids),
-                return_weights=True,
-            )
+            output, weight = self._encode(group_ids, training)
             rest = ops.zeros((end - start, pieces - width), weight.dtype)
             outputs.append(output)
             weights.append(ops.concatenate([weight, rest], axis=-1))
 
         inverse = ops.argsort(order)
-        output = ops.take(ops.concatenate(outputs, axis=0), inverse, axis=0)
-        output = ops.reshape(output, (batch, sentences, 2 * self.units))
-        if not return_weights:
-            return output
-        weight = ops.take(ops.concatenate(weights, axis=0), inverse, axis=0)
-        return output, ops.reshape(weight, (batch, sentences, pieces))
+        return tuple(
+            ops.take(ops.concatenate(parts, axis=0), inverse, axis=0)
+            for parts in (outputs, weights)
+        )
 
     def compute_output_shape(self, ids_shape):
         return (*ids_shape[:2], 2 * self.units)

@@ -11,6 +11,7 @@ from kseq.layers import (
 )
 from tests.layers.arrays import normal, numpy_of
 
+TENSORFLOW = keras.backend.backend() == "tensorflow"
 WIRINGS = {
     "luong": {"order": "luong"},
     "feeding": {"order": "luong", "input_feeding": True},
@@ -175,6 +176,43 @@ def test_hypotheses_step_by_step(seed, attention, wiring):
     )
 
 
+def test_an_unrolled_loop(wiring):
+    layer = built(wiring, num_layers=2)
+    unrolled = built(wiring, num_layers=2, unroll=True)
+    unrolled.set_weights(layer.get_weights())
+    inputs, memory = inputs_of(wiring)
+
+    np.testing.assert_allclose(
+        unrolled(inputs, memory, memory_mask=mask_of(wiring)),
+        layer(inputs, memory, memory_mask=mask_of(wiring)),
+        atol=1e-6,
+    )
+
+
+@pytest.mark.skipif(not TENSORFLOW, reason="XLA has its limits on TensorFlow")
+def test_training_with_xla(wiring):
+    inputs, memory = inputs_of(wiring)
+    losses = []
+    for unroll in (False, True):
+        layer = built(wiring, unroll=unroll)
+        layer.set_weights(
+            [np.full(w.shape, 0.1, "float32") for w in layer.get_weights()]
+        )
+        symbolic = [keras.Input(x.shape[1:]) for x in (inputs, memory)]
+        model = keras.Model(symbolic, layer(*symbolic))
+        if unroll:
+            model.compile("sgd", "mse", jit_compile=True)
+        else:
+            with pytest.warns(UserWarning, match="support `jit_compile"):
+                model.compile("sgd", "mse", jit_compile=True)
+        assert model.jit_compile == unroll
+        for _ in range(2):
+            loss = model.train_on_batch([inputs, memory], np.ones((2, 5, 6)))
+        losses.append(loss)
+
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+
+
 # Influence.
 
 
@@ -189,9 +227,7 @@ def test_later_inputs_change_nothing(wiring):
     assert (changed[:, 3:] != outputs[:, 3:]).any(axis=-1).all()
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="a tape is TensorFlow's"
-)
+@pytest.mark.skipif(not TENSORFLOW, reason="a tape is TensorFlow's")
 def test_everything_has_a_gradient(wiring):
     import tensorflow as tf
 
@@ -238,6 +274,11 @@ def test_arguments_that_do_not_fit(arguments, message):
 def test_without_attention_the_memory_is_one_vector():
     with pytest.raises(ValueError, match="one vector"):
         make("none")(np.ones((2, 5, 4)), np.ones((2, 7, 6)))
+
+
+def test_a_loop_of_unknown_length_is_not_unrolled():
+    with pytest.raises(ValueError, match="Received: unroll=True"):
+        make("luong", unroll=True)(keras.Input((None, 4)), keras.Input((7, 6)))
 
 
 def test_without_attention_there_are_no_weights():

@@ -105,6 +105,17 @@ def test_positions_past_the_table_get_its_last_row(seed):
     np.testing.assert_array_equal(past, rows[[2, 3, 3]])
 
 
+def test_leading_axes_are_independent(make):
+    x = np.random.normal(size=(2, 3, 5, 8)).astype("float32")
+    layer = make()
+    rows = layer(x.reshape(6, 5, 8))
+
+    np.testing.assert_allclose(
+        layer(x), numpy_of(rows).reshape(x.shape), atol=1e-6
+    )
+    assert layer(keras.Input((3, None, 8))).shape == (None, 3, None, 8)
+
+
 # Errors.
 
 
@@ -113,7 +124,11 @@ def test_errors():
         SinusoidalPositionalEncoding()(np.zeros((1, 5, 7)))
     with pytest.raises(ValueError, match="max_length=0"):
         LearnedPositionalEmbedding(max_length=0)
+    with pytest.raises(ValueError, match=r"max_length=2\.5"):
+        LearnedPositionalEmbedding(max_length=2.5)
     with pytest.raises(ValueError, match="position 5"):
         LearnedPositionalEmbedding(max_length=4)(np.zeros((1, 5, 8)))
+    with pytest.raises(ValueError, match="position 5"):
+        LearnedPositionalEmbedding(max_length=4)(np.zeros((1, 3, 5, 8)))
     with pytest.raises(ValueError, match="position 5"):
         LearnedPositionalEmbedding(max_length=4)(np.zeros((1, 3, 8)), start=2)

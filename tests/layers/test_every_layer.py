@@ -1,0 +1,158 @@
+"""Forward, backward, save and load of every layer, on any backend."""
+
+import keras
+import numpy as np
+import pytest
+
+from kseq import layers
+from tests.layers.arrays import normal, numpy_of
+
+BACKEND = keras.backend.backend()
+BLOCK = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16, "dropout": 0.1}
+
+
+def decoder(score="dot", **arguments):
+    attention = layers.LuongAttention(score)
+    return layers.AttentionDecoder(8, attention=attention, **arguments)
+
+
+SEQUENCE = {
+    "AttentionPooling": {"units": 5},
+    "Dropout": {"rate": 0.2},
+    "LayerNormalization": {},
+    "LearnedPositionalEmbedding": {"max_length": 5},
+    "MultiHeadAttention": {"num_heads": 2, "key_dim": 4, "window": 2},
+    "RecurrentPooling": {"units": 3, "attention_units": 5},
+    "SinusoidalPositionalEncoding": {},
+    "TransformerDecoderBlock": {**BLOCK, "norm": "post"},
+    "TransformerEncoderBlock": BLOCK,
+}
+PAIR = {
+    "BahdanauAttention": {"units": 5},
+    "BahdanauAttention shared": {"units": 5, "shared": True, "window": 3},
+    "LocationAttention": {"max_length": 9},
+    "LuongAttention": {},
+    "LuongAttention concat": {"score": "concat", "units": 5},
+    "LuongAttention symmetric": {
+        "score": "general",
+        "units": 5,
+        "symmetric": True,
+    },
+    "MultiHeadAttention memory": {"num_heads": 2, "key_dim": 4},
+    "TransformerDecoderBlock memory": BLOCK,
+}
+DECODERS = {
+    "AttentionDecoder": {"dropout": 0.1, "num_layers": 2},
+    "AttentionDecoder fed": {"cell": "gru", "input_feeding": True},
+    "AttentionDecoder tanh": {"cell": "tanh", "order": "bahdanau"},
+    "AttentionDecoder unrolled": {"score": "general", "unroll": True},
+}
+IDS = {"PieceEmbedding": {"vocab_size": 30, "dim": 8, "piece_dropout": 0.1}}
+DOCUMENTS = {
+    "JoinSentences": {},
+    "SentenceDropout": {"rate": 0.2},
+    "SentenceEncoder": {
+        "vocab_size": 30,
+        "embedding_dim": 4,
+        "units": 3,
+        "attention_units": 3,
+        "groups": 1 if BACKEND == "jax" else 2,
+    },
+}
+SHAPES = {  # without the batch
+    **dict.fromkeys(SEQUENCE, ((5, 8),)),
+    **dict.fromkeys([*PAIR, *DECODERS], ((5, 8), (7, 8))),
+    **dict.fromkeys(IDS, ((6,),)),
+    **dict.fromkeys(DOCUMENTS, ((3, 6),)),
+}
+
+
+def make(name, **arguments):
+    every = {**SEQUENCE, **PAIR, **DECODERS, **IDS, **DOCUMENTS}
+    create = getattr(layers, name.split()[0])
+    return (decoder if name in DECODERS else create)(**every[name], **arguments)
+
+
+def dtype_of(name):
+    return "int32" if name in {**IDS, **DOCUMENTS} else "float32"
+
+
+def model_of(layer, name):
+    inputs = [keras.Input(s, dtype=dtype_of(name)) for s in SHAPES[name]]
+    return keras.Model(inputs, layer(*inputs))
+
+
+def arrays_of(name):
+    if dtype_of(name) == "float32":
+        return [normal(4, *shape) for shape in SHAPES[name]]
+    return [np.random.randint(0, 30, (4, *shape)) for shape in SHAPES[name]]
+
+
+@pytest.fixture(params=SHAPES)
+def name(request, seed):
+    return request.param
+
+
+def test_no_layer_is_missing():
+    assert {name.split()[0] for name in SHAPES} == set(layers.__all__)
+
+
+def test_forward_and_backward(name):
+    layer, arrays = make(name), arrays_of(name)
+    outputs = layer(*arrays)
+    assert np.isfinite(numpy_of(outputs)).all()
+    if not layer.trainable_weights:
+        return
+
+    # A step of gradient descent at rate 1 subtracts the gradient.
+    model = model_of(layer, name)
+    model.compile(keras.optimizers.SGD(1.0), loss="mse", jit_compile=False)
+    before = [numpy_of(weight) for weight in layer.trainable_weights]
+    model.train_on_batch(arrays, normal(*outputs.shape))
+    for weight, value in zip(layer.trainable_weights, before, strict=True):
+        gradient = value - numpy_of(weight)
+        assert np.isfinite(gradient).all()
+        assert gradient.any(), weight.path
+
+
+def test_save_and_load(name, tmp_path):
+    layer, arrays = make(name), arrays_of(name)
+    if name == "JoinSentences" and BACKEND == "jax":
+        pytest.skip("its shape depends on values")
+    model = model_of(layer, name)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+
+    configs = [made.get_config() for made in (loaded.layers[-1], layer)]
+    for config in configs:
+        config.get("attention", {}).pop("build_config", None)
+    assert configs[0] == configs[1]
+    np.testing.assert_array_equal(
+        numpy_of(model(arrays)), numpy_of(loaded(arrays))
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_pure_half_precision(name, dtype):
+    """Eagerly and in a graph, in all weights and outputs."""
+    layer, arrays = make(name, dtype=dtype), arrays_of(name)
+    outputs = layer(*arrays)
+
+    assert {weight.dtype for weight in layer.trainable_weights} <= {dtype}
+    if dtype_of(name) == "int32" and not layer.trainable_weights:
+        return
+    assert keras.ops.dtype(outputs) == dtype
+    full = make(name)
+    full(*arrays)
+    full.set_weights(
+        [keras.ops.convert_to_numpy(weight) for weight in layer.weights]
+    )
+    np.testing.assert_allclose(
+        numpy_of(outputs), numpy_of(full(*arrays)), atol=0.2, rtol=0.1
+    )
+    graph = model_of(layer, name)
+    graph.compile(jit_compile=False)
+    found = graph.predict(arrays, verbose=0)
+    np.testing.assert_allclose(
+        np.asarray(found, "float32"), numpy_of(outputs), atol=0.1, rtol=0.1
+    )

@@ -1,0 +1,141 @@
+"""The mask of `Embedding(mask_zero=True)` is used where no other is given."""
+
+import keras
+import numpy as np
+import pytest
+
+from kseq import layers
+from tests.layers.arrays import normal, numpy_of, randomize
+
+IDS = np.array([[3, 4, 5, 6], [7, 8, 0, 0]])
+PADDED = np.pad(IDS, [(0, 0), (0, 3)])
+LEFT = np.array([[0, 0, 3, 4, 5, 6], [0, 0, 0, 0, 7, 8]])
+BLOCK = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16}
+
+
+def encoder_stack():
+    """The mask goes from layer to layer."""
+    stack = [
+        layers.SinusoidalPositionalEncoding(),
+        layers.LearnedPositionalEmbedding(9),
+        layers.Dropout(0.1),
+        layers.TransformerEncoderBlock(**BLOCK, norm="post"),
+        layers.TransformerEncoderBlock(**BLOCK),
+        layers.LayerNormalization(),
+        layers.AttentionPooling(5),
+    ]
+
+    def call(x):
+        for layer in stack:
+            x = layer(x)
+        return x
+
+    return call
+
+
+OF_ONE = {
+    "pooling": lambda: layers.AttentionPooling(5),
+    "recurrent pooling": lambda: layers.RecurrentPooling(3, 5),
+    "self-attention": lambda: layers.MultiHeadAttention(2, 4),
+    "pre-norm block": lambda: layers.TransformerEncoderBlock(**BLOCK),
+    "post-norm block": lambda: layers.TransformerEncoderBlock(
+        **BLOCK, norm="post"
+    ),
+    "language model": lambda: layers.TransformerDecoderBlock(**BLOCK),
+    "stack": encoder_stack,
+}
+OVER_MEMORY = {
+    "multi-head": lambda: layers.MultiHeadAttention(2, 4),
+    "bahdanau": lambda: layers.BahdanauAttention(5),
+    "window": lambda: layers.BahdanauAttention(5, window=2),
+    "luong": lambda: layers.LuongAttention("general"),
+    "location": lambda: layers.LocationAttention(9),
+    "decoder block": lambda: layers.TransformerDecoderBlock(**BLOCK),
+    "decoder": lambda: layers.AttentionDecoder(
+        8, attention=layers.LuongAttention(), input_feeding=True
+    ),
+}
+
+
+@pytest.fixture(params=[True, False], ids=["eager", "graph"])
+def eager(request, seed):
+    return request.param
+
+
+def run(inputs, output, arrays, eager):
+    model = randomize(keras.Model(keras.tree.flatten(inputs), output), 0.5)
+    model.compile(jit_compile=False)
+
+    def call(*arrays):
+        if eager:
+            return numpy_of(model(list(arrays)))
+        return model.predict(list(arrays), verbose=0)
+
+    return [call(*given) for given in arrays]
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_padding_changes_nothing(name, eager):
+    ids = keras.Input((None,), dtype="int32")
+    embedding = keras.layers.Embedding(10, 8, mask_zero=True)
+    output = OF_ONE[name]()(embedding(ids))
+    alone = [IDS[:1], IDS[1:, :2]]
+    padded, *rows = run(
+        ids, output, [[PADDED], *([row] for row in alone)], eager
+    )
+
+    for i, row in enumerate(rows):
+        real = padded[i] if row.ndim == 2 else padded[i, : row.shape[1]]
+        np.testing.assert_allclose(real, row[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["self-attention", "language model"])
+def test_padding_on_the_left_changes_nothing(name, eager):
+    ids = keras.Input((None,), dtype="int32")
+    embedding = keras.layers.Embedding(10, 8, mask_zero=True)
+    output = OF_ONE[name]()(embedding(ids))
+    padded, alone = run(ids, output, [[LEFT], [IDS[1:, :2]]], eager)
+
+    np.testing.assert_allclose(padded[1, -2:], alone[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", OVER_MEMORY)
+def test_padding_of_a_memory_changes_nothing(name, eager):
+    ids, query = keras.Input((None,), dtype="int32"), keras.Input((3, 8))
+    memory = keras.layers.Embedding(10, 8, mask_zero=True)(ids)
+    output = OVER_MEMORY[name]()(query, memory)
+    queries = normal(2, 3, 8)
+    padded, alone = run(
+        [ids, query],
+        output,
+        [[PADDED, queries], [IDS[1:, :2], queries[1:]]],
+        eager,
+    )
+
+    np.testing.assert_allclose(padded[1:], alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", OVER_MEMORY)
+def test_both_sides_may_have_a_mask(name, eager):
+    ids = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(10, 8, mask_zero=True)(ids)
+    output = OVER_MEMORY[name]()(x, x)
+    padded, alone = run(ids, output, [[PADDED], [IDS[1:, :2]]], eager)
+
+    np.testing.assert_allclose(padded[1, :2], alone[0], atol=1e-5)
+
+
+def test_an_explicit_mask_is_preferred(seed):
+    x = keras.layers.Embedding(10, 8, mask_zero=True)(PADDED)
+    explicit = np.ones(PADDED.shape, bool)
+    values = numpy_of(x)
+    for make, keyword in (
+        (OF_ONE["pooling"], "inputs_mask"),
+        (OF_ONE["recurrent pooling"], "inputs_mask"),
+        (OF_ONE["self-attention"], "memory_mask"),
+        (OF_ONE["pre-norm block"], "inputs_mask"),
+    ):
+        layer = make()
+        np.testing.assert_allclose(
+            layer(x, **{keyword: explicit}), layer(values), atol=1e-6
+        )
