@@ -78,6 +78,8 @@ class ExactModel(keras.Model):
 
             loss + ctc[:, None] / maximum(sum(weight, axis=1), 1)[:, None]
 
+        A part of a batch may have no rows: that of a device, of the last batch.
+
         Args:
             inputs: inputs of the model.
             labels: from the data, or None.
@@ -121,10 +123,8 @@ class ExactModel(keras.Model):
                 to save memory. The update stays the same.
             run_eagerly: bool, see `keras.Model.compile`.
             auto_scale_loss: bool, see `keras.Model.compile`.
-            loss: None; a model has its loss in `token_losses`.
-            loss_weights: None; see `loss`.
-            metrics: None; those of `ExactModel` are reported.
-            weighted_metrics: None; see `metrics`.
+            loss, loss_weights: None; the loss is that of `token_losses`.
+            metrics, weighted_metrics: None; see the class.
             jit_compile: False or "auto". XLA would drop the check that loss
                 and gradient are finite.
             steps_per_execution: 1.
