@@ -233,3 +233,30 @@ def test_heads_must_divide_the_width():
         TransformerClassifier(
             30, 2, num_layers=1, model_dim=10, ffn_dim=8, num_heads=4
         )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"vocab_size": 0},
+        {"num_classes": 0},
+        {"dropout": float("nan")},
+        {"piece_dropout": -0.1},
+        {"sentence_dropout": 2.0},
+    ],
+)
+def test_arguments_out_of_range(arguments):
+    [(name, value)] = arguments.items()
+    for family, sizes in MODELS.values():
+        fitting = {"vocab_size": 30, "num_classes": 3, **sizes}
+        with pytest.raises(ValueError, match=f"Received: {name}={value}"):
+            family(**fitting | arguments)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_sizes_out_of_range(kind):
+    family, sizes = MODELS[kind]
+    for name in sizes:
+        for size in (0, 0.5):
+            with pytest.raises(ValueError, match=f"Received: {name}={size}"):
+                family(30, 3, **sizes | {name: size})

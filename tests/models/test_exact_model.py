@@ -1,3 +1,5 @@
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -176,11 +178,20 @@ def test_smoothing_is_of_the_loss_and_not_of_the_perplexity():
 
 def test_a_saved_model_resumes_training(tmp_path):
     model = same_start(tiny_model())
-    train(model, [6], clip_norm=0.5, label_smoothing=0.1)
+    settings = {
+        "clip_norm": 0.5,
+        "label_smoothing": 0.1,
+        "accumulation_steps": 2,
+        "run_eagerly": True,
+        "auto_scale_loss": False,
+    }
+    train(model, [6], **settings)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
 
-    assert (loaded.clip_norm, loaded.label_smoothing) == (0.5, 0.1)
+    for name, value in settings.items():
+        assert getattr(loaded, name) == value, name
+    assert loaded.get_compile_config() == model.get_compile_config()
     for one in (model, loaded):
         one.fit(dataset([6]), verbose=0, shuffle=False)
     assert_all_close(model.get_weights(), loaded.get_weights())
@@ -192,9 +203,20 @@ def test_a_saved_model_resumes_training(tmp_path):
         ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
         ({"clip_norm": 0.0}, "clip_norm=0.0"),
         ({"accumulation_steps": 0}, "accumulation_steps=0"),
+        ({"accumulation_steps": 1.5}, "accumulation_steps=1.5"),
+        ({"clip_norm": float("nan")}, "clip_norm=nan"),
+        ({"optimizer": None}, "optimizer=None"),
         (
             {"optimizer": keras.optimizers.SGD(0.1, global_clipnorm=1.0)},
             "global_clipnorm=1.0",
+        ),
+        (
+            {
+                "optimizer": keras.optimizers.LossScaleOptimizer(
+                    keras.optimizers.SGD(0.1, clipvalue=2.0)
+                )
+            },
+            "clipvalue=2.0",
         ),
     ],
 )
@@ -202,3 +224,48 @@ def test_what_could_not_be_exact_is_refused(settings, message):
     optimizer = settings.pop("optimizer", keras.optimizers.SGD(0.1))
     with pytest.raises(ValueError, match=message):
         tiny_model().compile(optimizer, **settings)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        {"loss": "mse"},
+        {"loss_weights": [1.0]},
+        {"metrics": ["accuracy"]},
+        {"weighted_metrics": ["accuracy"]},
+        {"jit_compile": True},
+        {"steps_per_execution": 2},
+    ],
+)
+def test_what_would_be_ignored_is_refused(argument):
+    [(name, value)] = argument.items()
+    message = re.escape(f"Received: {name}={value!r}")
+    with pytest.raises(ValueError, match=message):
+        tiny_model().compile(keras.optimizers.SGD(0.1), **argument)
+
+
+def test_defaults_of_keras_are_accepted():
+    model = same_start(tiny_model())
+    model.compile(
+        "sgd", loss=None, metrics=None, jit_compile="auto", run_eagerly=True
+    )
+    assert model.run_eagerly and not model.jit_compile
+
+
+def test_regularizers_are_refused():
+    inputs = keras.Input((4,))
+    regular = keras.layers.Dense(VOCAB, kernel_regularizer="l2")
+    model = ExactModel(inputs, regular(inputs))
+    model.compile("sgd")
+    with pytest.raises(ValueError, match="Received: 1 losses"):
+        model.train_on_batch(np.ones((2, 4)), np.ones(2, "int32"))
+
+
+def test_labels_of_another_shape_are_refused():
+    model = tiny_model()
+    model.compile("sgd")
+    [(inputs, labels, weights)] = batches([3])
+    with pytest.raises(ValueError, match="labels of shape"):
+        model.test_on_batch(inputs, labels[:, 0])
+    with pytest.raises(ValueError, match="weights of shape"):
+        model.test_on_batch(inputs, labels, weights[:, 0])

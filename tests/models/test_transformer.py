@@ -178,6 +178,16 @@ def test_an_empty_source_is_finite():
     ("settings", "message"),
     [
         ({"num_heads": 3}, "model_dim=16, num_heads=3"),
+        ({"num_heads": 1.5}, "num_heads=1.5"),
+        ({"num_encoder_layers": 0.5}, "num_encoder_layers=0.5"),
+        ({"num_decoder_layers": 0}, "num_decoder_layers=0"),
+        ({"source_vocab_size": 0}, "source_vocab_size=0"),
+        ({"target_vocab_size": -1}, "target_vocab_size=-1"),
+        ({"model_dim": 0}, "model_dim=0"),
+        ({"ffn_dim": 0}, "ffn_dim=0"),
+        ({"max_length": 0}, "max_length=0"),
+        ({"dropout": float("nan")}, "dropout=nan"),
+        ({"attention_dropout": 1.5}, "attention_dropout=1.5"),
         ({"positions": "none"}, "positions='none'"),
         ({"norm": "middle"}, "norm='middle'"),
         (
