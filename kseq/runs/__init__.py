@@ -1,0 +1,12 @@
+"""The files of runs: configuration, checkpoints, their average."""
+
+from kseq.runs.averaging import average_checkpoints, save_average
+from kseq.runs.run_directory import DiskError, RunDirectory, RunError
+
+__all__ = [
+    "DiskError",
+    "RunDirectory",
+    "RunError",
+    "average_checkpoints",
+    "save_average",
+]

@@ -1,0 +1,51 @@
+"""Runs that version 0.1 made, in the words of this one."""
+
+_RENAMED = {
+    "batch_words": "batch_pieces",
+    "word_dropout": "piece_dropout",
+    "max_words": "max_pieces",
+}
+_REMOVED = {"HierarchicalAttention": ("cell", "groups"), "FlatAttention": ("cell",)}
+
+
+def renamed(config):
+    """A dict of version 0.1 with the names that its keys have now."""
+    return {_RENAMED.get(key, key): value for key, value in config.items()}
+
+
+def renamed_sizes(sizes):
+    """What a checkpoint of version 0.1 says of the sizes of batches."""
+    name, equals, value = sizes.partition("=")
+    return _RENAMED.get(name, name) + equals + value
+
+
+def model_description(description):
+    """`model.json` of version 0.1 as this version writes it."""
+    removed = _REMOVED.get(description["class_name"], ())
+    config = renamed(description["config"])
+    config = {k: v for k, v in config.items() if k not in removed}
+    return {**description, "config": config}
+
+
+def task(config, documents):
+    """What `task.json` says, which version 0.1 did not write.
+
+    Args:
+        config: dict of `config.json`.
+        documents: dict of `documents.json`; None where texts are generated.
+    """
+    if documents is not None:
+        documents = renamed(documents)
+        labels = documents.pop("labels")
+        preprocessor = {"class": "DocumentPreprocessor", **documents}
+        return {"preprocessor": preprocessor, "labels": labels}
+    search = {
+        "class": "BeamSearch",
+        "beam_size": config.get("beam_size", 4),
+        "length_penalty": config.get("length_penalty", 1.0),
+    }
+    return {
+        "preprocessor": {"class": "TextPreprocessor", "max_length": 512},
+        "search": search,
+        "max_length": 512,
+    }
