@@ -13,7 +13,7 @@ from pathlib import Path
 
 import kseq
 from kseq.model_path import model_path, run_path
-from kseq.quiet_stderr import quiet_stderr
+from kseq.start_keras import start_keras
 from kseq.user_error import UserError
 
 
@@ -21,10 +21,9 @@ def main(arguments=None):
     """Runs a command and gives back its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        with quiet_stderr():
-            command = importlib.import_module(
-                f"kseq.commands.{options.command}"
-            )
+        if options.command != "recipes":
+            start_keras()
+        command = importlib.import_module(f"kseq.commands.{options.command}")
         command.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
