@@ -1,7 +1,7 @@
 """Attention and positions as pure functions of tensors.
 
-Shapes: B batch, T query time, S memory time, D features. Leading axes are
-free: what is said of (B, T, D) holds for (B, N, T, D) too.
+Shapes: B batch, T query time, S memory time, D features. Functions of
+(B, T, D) accept more leading axes, such as (B, N, T, D).
 """
 
 import math
@@ -19,10 +19,10 @@ def padding_mask(ids):
 
 
 def distances(query_length, memory_length):
-    """How far each memory position lies before each query, (T, S) int32.
+    """Distance from each query back to each memory position, (T, S) int32.
 
-    The queries are the last T of the S positions, as they are when the
-    earlier ones are read from a cache.
+    The queries are the last T of the S positions, since a cache holds the
+    earlier ones.
     """
     query = ops.arange(query_length, dtype="int32")
     query = query + (memory_length - query_length)
@@ -68,9 +68,9 @@ def additive_energies(query, keys, scale):
 
 
 def masked_softmax(energies, mask=None):
-    """Softmax over the last axis, in float32, of the places that mask admits.
+    """Softmax over the last axis, in float32, where the mask is True.
 
-    A row that admits nothing gives zeros.
+    A row whose mask is all False gives zeros.
 
     Args:
         energies: (..., S) float.
@@ -83,8 +83,8 @@ def masked_softmax(energies, mask=None):
     if mask is None:
         return ops.cast(_softmax(energies_f32), energies.dtype)
 
-    # A sum and a product, since a choice between tensors that have yet to be
-    # broadcast is slow on a CPU.
+    # A sum and a product, since `where` on tensors that broadcast is slow on
+    # a CPU.
     masked = ops.cast(ops.logical_not(mask), "float32") * _MASKED
     admitted = ops.cast(ops.any(mask, axis=-1, keepdims=True), "float32")
     weights = _softmax(energies_f32 + masked) * admitted
@@ -92,7 +92,7 @@ def masked_softmax(energies, mask=None):
 
 
 def _softmax(energies):
-    # Of one place it is 1, and Keras warns of it; a cache begins like that.
+    # Keras warns about a softmax over one position, the first of a cache.
     if energies.shape[-1] == 1:
         return ops.ones_like(energies)
     return ops.softmax(energies, axis=-1)
@@ -104,7 +104,7 @@ def weighted_sum(weights, values):
 
 
 def attend(energies, values, memory_mask=None):
-    """From energies (B, T, S) and values (B, S, D) to context and weights.
+    """Context and weights from energies (B, T, S) and values (B, S, D).
 
     Args:
         energies: (B, T, S) float.
@@ -120,11 +120,48 @@ def attend(energies, values, memory_mask=None):
     return weighted_sum(weights, values), weights
 
 
-def fold_hypotheses(query, memory):
-    """Lays the K hypotheses of each item side by side on the time axis.
+def read_memory(
+    energies,
+    query,
+    projected_memory,
+    memory_mask=None,
+    window=None,
+    return_weights=False,
+):
+    """Attention of K hypotheses of each item to the memory of their item.
 
-    With them there, all K read the one memory of their item, and no copy of
-    it has to be made: (B * K, T, D), (B, ...) -> (B, K * T, D).
+    Args:
+        energies: function from queries (B, K * T, D) and keys to energies
+            (B, K * T, S).
+        query: (B * K, T, D) float.
+        projected_memory: keys, and values (B, S, M) float.
+        memory_mask: (B, S) bool, True at real positions, or None.
+        window: int, attend to the last `window` real positions only, or None.
+        return_weights: bool, whether to return the weights too.
+
+    Returns:
+        context (B * K, T, M), or `(context, weights)` with weights
+        (B * K, T, S).
+    """
+    keys, values = projected_memory
+    if window is not None:
+        if memory_mask is None:
+            memory_mask = ops.ones(ops.shape(values)[:2], dtype="bool")
+        memory_mask = last_mask(memory_mask, window)
+
+    folded = fold_hypotheses(query, values)
+    context, weights = attend(energies(folded, keys), values, memory_mask)
+    context = unfold_hypotheses(context, query)
+    if not return_weights:
+        return context
+    return context, unfold_hypotheses(weights, query)
+
+
+def fold_hypotheses(query, memory):
+    """Moves the K hypotheses of each item to the time axis.
+
+    All K then read the memory of their item without a copy of it:
+    (B * K, T, D), (B, ...) -> (B, K * T, D).
     """
     rows, time, depth = ops.shape(query)
     batch = ops.shape(memory)[0]
@@ -142,9 +179,9 @@ def unfold_hypotheses(folded, query):
 def lstm_step(gates, cell):
     """One step of an LSTM cell: gates (B, 4U), cell (B, U) -> hidden, cell.
 
-    The gates come before their activation, in the order input, forget,
-    candidate, output. The forget gate is biased by one, so that an untrained
-    cell remembers (Jozefowicz et al. 2015).
+    The gates are given before their activation, in the order input, forget,
+    candidate, output. The forget gate has a constant bias of one, so that an
+    untrained cell remembers (Jozefowicz et al. 2015).
     """
     admit, keep, candidate, emit = ops.split(gates, 4, axis=-1)
     cell = ops.sigmoid(keep + 1) * cell
@@ -153,12 +190,14 @@ def lstm_step(gates, cell):
 
 
 def layer_norm(inputs, gamma, beta):
-    """Mean 0 and variance 1 over the last axis, in float32, then an affinity.
+    """Gamma times the normalized inputs plus beta, computed in float32.
+
+    The normalized inputs have mean 0 and variance 1 over the last axis.
 
     Args:
         inputs: (..., D) float.
-        gamma: (D,) float32.
-        beta: (D,) float32.
+        gamma: (D,) float.
+        beta: (D,) float.
 
     Returns:
         (..., D), in the dtype of `inputs`.
@@ -167,15 +206,16 @@ def layer_norm(inputs, gamma, beta):
     centered = inputs_f32 - ops.mean(inputs_f32, axis=-1, keepdims=True)
     variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
     normal = centered * ops.rsqrt(variance + 1e-5)
+    gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
     return ops.cast(normal * gamma + beta, inputs.dtype)
 
 
 def sinusoids(positions, dim):
     """Sine and cosine of positions, always in float32.
 
-    The first half of the features are sines and the second half cosines, of
-    the same wavelengths 2 pi ... 10000 * 2 pi: a permutation of the
-    interleaved order of the paper, which no linear layer can tell apart.
+    The first half of the features are sines and the second half cosines, with
+    the same wavelengths 2 pi ... 10000 * 2 pi: a permutation of the paper's
+    interleaved order, which makes no difference to a linear layer.
 
     Args:
         positions: (T,) int or float.

@@ -3,15 +3,7 @@ import numpy as np
 import pytest
 
 from kseq import ops
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
-
-
-def numpy_of(tensor):
-    return keras.ops.convert_to_numpy(keras.ops.cast(tensor, "float32"))
-
+from tests.layers.arrays import normal, numpy_of
 
 # Masks.
 

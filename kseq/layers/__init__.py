@@ -7,6 +7,7 @@ from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.location_attention import LocationAttention
 from kseq.layers.luong_attention import LuongAttention
 from kseq.layers.multi_head_attention import MultiHeadAttention
+from kseq.layers.piece_embedding import PieceEmbedding
 from kseq.layers.positional_encoding import (
     LearnedPositionalEmbedding,
     SinusoidalPositionalEncoding,
@@ -16,7 +17,6 @@ from kseq.layers.sentence_dropout import SentenceDropout
 from kseq.layers.sentence_encoder import SentenceEncoder
 from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
 from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
-from kseq.layers.word_embedding import WordEmbedding
 
 __all__ = [
     "AttentionDecoder",
@@ -29,11 +29,11 @@ __all__ = [
     "LocationAttention",
     "LuongAttention",
     "MultiHeadAttention",
+    "PieceEmbedding",
     "RecurrentPooling",
     "SentenceDropout",
     "SentenceEncoder",
     "SinusoidalPositionalEncoding",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
-    "WordEmbedding",
 ]

@@ -26,28 +26,30 @@ class AttentionDecoder(keras.layers.Layer):
     With input feeding, Luong's cell reads [x_t; y_{t-1}]. Without attention
     the memory is one vector c, h_t = cell([x_t; c], h_{t-1}) and y_t = h_t.
 
-    What no step depends on is computed for all steps at once. Padding at the
-    end of the inputs needs no mask, since nothing looks ahead.
+    Projections and attention that no later step depends on are computed for
+    all steps at once. Padding at the end of the inputs needs no mask.
 
     Args:
         units: int, U, width of every layer and of the outputs.
         num_layers: int, recurrent layers.
-        attention: an attention layer, or None. The decoder makes one like it,
+        attention: an attention layer, or None. The decoder creates a copy
             with its own dtype policy.
         order: "luong" or "bahdanau".
         input_feeding: bool, in the order of Luong.
-        cell: "lstm", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b).
-        dropout: float, on what goes from layer to layer and on the outputs.
+        cell: "lstm", "gru", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b),
+            see `RecurrentStack`.
+        dropout: float, between the layers and on the outputs.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         inputs: (B, T, E) float.
         memory: (B, S, M) float; (B, 1, M) without attention.
-        memory_mask: (B, S) bool, True at real positions.
+        memory_mask: (B, S) bool, True at real positions. By default the
+            Keras mask of `memory`, if it has one.
         initial_state: {"hidden": tensors, "cell": tensors}, one (B, U) for
-            each layer; no cells with "tanh". Zeros if None.
+            each layer; cells with "lstm" only. Zeros if None.
         return_weights: bool, whether to return the attention weights too.
-        training: bool, whether to drop out.
+        training: bool, whether to apply dropout.
 
     Returns:
         outputs, (B, T, U), or `(outputs, weights)` with weights (B, T, S).
@@ -91,6 +93,7 @@ class AttentionDecoder(keras.layers.Layer):
                 f"Received: attention={attention}, order={order!r}"
             )
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.units = units
         self.num_layers = num_layers
         self.attention = attention and type(attention).from_config(
@@ -177,13 +180,13 @@ class AttentionDecoder(keras.layers.Layer):
         return (outputs, weights) if return_weights else outputs
 
     def project_memory(self, memory):
-        """What depends on the memory alone; batch first."""
+        """The part of the computation that depends on the memory alone."""
         if self.attention is None:
             return self.memory_projection(memory)
         return self.attention.project_memory(memory)
 
     def start(self, memory, initial_state=None):
-        """The state before the first step; batch first.
+        """The state before the first step.
 
         Args:
             memory: (B, S, M) float.
@@ -203,8 +206,8 @@ class AttentionDecoder(keras.layers.Layer):
 
         Args:
             inputs: (B * K, E) float, K hypotheses of each item.
-            state: what `start` or the step before returned, of B * K.
-            projected_memory: what `project_memory` returned, of B.
+            state: the output of `start` or of the previous step, for B * K.
+            projected_memory: the output of `project_memory`, for B.
             memory_mask: (B, S) bool.
 
         Returns:
@@ -235,7 +238,7 @@ class AttentionDecoder(keras.layers.Layer):
         return unfold_hypotheses(folded + projected_memory, projected)
 
     def _advance(self, state, step, attend):
-        """All of one step that the next one depends on: (B, .) tensors."""
+        """The part of a step that the next one depends on: (B, .) tensors."""
         recur = functools.partial(self.recurrent, state=state, **step)
         if not self._feeds_back:
             return recur()
@@ -251,7 +254,7 @@ class AttentionDecoder(keras.layers.Layer):
         return {**advanced, "attended": attended, "weights": weights}
 
     def _read_out(self, inputs, states, attend):
-        """What no step depends on, of all steps: outputs and weights."""
+        """Outputs and weights of all steps, from their states."""
         hidden = states["hidden"][-1]
         if self.attention is None:
             return hidden, None
@@ -269,9 +272,8 @@ class AttentionDecoder(keras.layers.Layer):
     def compute_output_shape(self, inputs_shape, memory_shape):
         return (*inputs_shape[:-1], self.units)
 
-    def compute_output_spec(self, *args, **kwargs):
-        # How many outputs there are depends on the arguments: trace `call`.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self):
         return {

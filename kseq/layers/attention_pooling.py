@@ -3,19 +3,20 @@
 import keras
 from keras import ops
 
+from kseq.layers.check_integers import check_integers
 from kseq.ops import masked_softmax, weighted_sum
 
 
 @keras.saving.register_keras_serializable(package="kseq")
 class AttentionPooling(keras.layers.Layer):
-    """The weighted mean of a sequence, by attention from a learned query.
+    """The mean of a sequence, weighted by attention from a learned query.
 
         energies = c . tanh(W h + b)
         weights = softmax(energies) over the real positions
         output = sum of weights * h
 
-    Axes before the time axis are free: words of sentences of documents,
-    (B, L, W, D), are pooled to sentences, (B, L, D).
+    The inputs may have more leading axes: the pieces of the sentences of
+    documents, (B, L, W, D), are pooled to sentences, (B, L, D).
 
     Args:
         units: int, size of the learned query c.
@@ -23,19 +24,22 @@ class AttentionPooling(keras.layers.Layer):
 
     Call arguments:
         inputs: (..., T, D) float.
-        inputs_mask: (..., T) bool, True at real positions.
+        inputs_mask: (..., T) bool, True at real positions. By default the
+            Keras mask of `inputs`, if it has one.
         return_weights: bool, whether to return the weights too.
+        mask: set by Keras; pass `inputs_mask` instead.
 
     Returns:
-        output, (..., D), or `(output, weights)` with weights (..., T). Where
-        no position is real, both are zero.
+        output, (..., D), or `(output, weights)` with weights (..., T). Both
+        are zero if all positions are masked.
 
     Raises:
-        ValueError: if `units` is not positive.
+        ValueError: if `units` is not a positive integer.
 
     Example:
-        >>> words = np.ones((2, 3, 7, 16))  # 2 documents, 3 sentences
-        >>> sentences, weights = AttentionPooling(8)(words, return_weights=True)
+        >>> pieces = np.ones((2, 3, 7, 16))  # 2 documents, 3 sentences
+        >>> pooling = AttentionPooling(8)
+        >>> sentences, weights = pooling(pieces, return_weights=True)
         >>> sentences.shape, weights.shape
         (TensorShape([2, 3, 16]), TensorShape([2, 3, 7]))
 
@@ -44,12 +48,9 @@ class AttentionPooling(keras.layers.Layer):
     """
 
     def __init__(self, units, **kwargs):
-        if units < 1:
-            raise ValueError(f"units must be positive. Received: units={units}")
+        check_integers(units=units)
         super().__init__(**kwargs)
-        self.supports_masking = (
-            True  # or Keras warns where a layer hands one on
-        )
+        self.supports_masking = True
         self.units = units
         self.hidden = keras.layers.Dense(
             units, activation="tanh", dtype=self.dtype_policy, name="hidden"
@@ -62,7 +63,9 @@ class AttentionPooling(keras.layers.Layer):
         self.hidden.build(inputs_shape)
         self.query.build((*inputs_shape[:-1], self.units))
 
-    def call(self, inputs, inputs_mask=None, return_weights=False):
+    def call(self, inputs, inputs_mask=None, return_weights=False, mask=None):
+        if inputs_mask is None:
+            inputs_mask = mask
         energies = ops.squeeze(self.query(self.hidden(inputs)), -1)
         weights = masked_softmax(energies, inputs_mask)  # (..., T)
         output = weighted_sum(ops.expand_dims(weights, -2), inputs)
@@ -70,14 +73,13 @@ class AttentionPooling(keras.layers.Layer):
         return (output, weights) if return_weights else output
 
     def compute_mask(self, inputs, previous_mask):
-        return None  # the axis that it was of is gone
+        return None  # the time axis is gone
 
     def compute_output_shape(self, inputs_shape):
         return (*inputs_shape[:-2], inputs_shape[-1])
 
-    def compute_output_spec(self, *args, **kwargs):
-        # How many outputs there are depends on the arguments: trace `call`.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}

@@ -2,12 +2,9 @@
 
 import keras
 
-from kseq.ops import (
-    additive_energies,
-    attend,
-    fold_hypotheses,
-    unfold_hypotheses,
-)
+from kseq.layers.check_integers import check_integers
+from kseq.layers.projection import projection, projection_config
+from kseq.ops import additive_energies, read_memory
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -18,24 +15,35 @@ class BahdanauAttention(keras.layers.Layer):
         weights      = softmax of the energies over the real memory
         context      = sum of weights * memory
 
+    For a different score, override `energies`, see `LuongAttention`.
+
     Args:
         units: int, width of the hidden layer.
+        window: int, attend to the last `window` real positions of the memory
+            only; None for all.
+        shared: bool, one projection for query and memory, W = U. Both must
+            have the same number of features.
+        use_bias: bool, whether each projection has a bias.
+        kernel_initializer: of W and U.
+        kernel_constraint: of W and U.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         query: (B, T, D) float. With `projected_memory`, (B * K, T, D): K
-            hypotheses of each item, all reading the item's one memory.
-        memory: (B, S, M) float, or None where `projected_memory` is given.
-        memory_mask: (B, S) bool, True at real positions.
-        projected_memory: what `project_memory(memory)` returned.
+            hypotheses of each item, which read the same memory.
+        memory: (B, S, M) float, or None if `projected_memory` is given.
+        memory_mask: (B, S) bool, True at real positions. By default the
+            Keras mask of `memory`, if it has one.
+        projected_memory: the output of `project_memory(memory)`.
         return_weights: bool, whether to return the weights too.
 
     Returns:
         context, (B, T, M), or `(context, weights)` with weights (B, T, S).
-        With nothing to attend to, both are zero.
+        Both are zero if all positions are masked.
 
     Raises:
-        ValueError: if `units` is not positive.
+        ValueError: if an argument is out of range, or if M is not D in a
+            shared projection.
 
     Example:
         >>> query, memory = np.ones((2, 5, 8)), np.ones((2, 7, 16))
@@ -47,29 +55,54 @@ class BahdanauAttention(keras.layers.Layer):
         Bahdanau et al. 2015, arXiv:1409.0473, sections 3.1 and A.1.2.
     """
 
-    def __init__(self, units, **kwargs):
-        if units < 1:
-            raise ValueError(f"units must be positive. Received: units={units}")
+    def __init__(
+        self,
+        units,
+        window=None,
+        shared=False,
+        use_bias=False,
+        kernel_initializer="glorot_uniform",
+        kernel_constraint=None,
+        **kwargs,
+    ):
+        check_integers(units=units)
+        check_integers(window=window, optional=True)
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.units = units
-        self.query_projection = self._projection("query_projection")
-        self.memory_projection = self._projection("memory_projection")
-
-    def _projection(self, name):
-        return keras.layers.Dense(
-            self.units, use_bias=False, dtype=self.dtype_policy, name=name
+        self.window = window
+        self.shared = shared
+        self.use_bias = use_bias
+        self.kernel_initializer = kernel_initializer
+        self.kernel_constraint = kernel_constraint
+        self.query_projection = projection(self, units, "query_projection")
+        self.memory_projection = (
+            self.query_projection
+            if shared
+            else projection(self, units, "memory_projection")
         )
 
     def build(self, query_shape, memory_shape):
+        if self.shared and query_shape[-1] != memory_shape[-1]:
+            raise ValueError(
+                "A shared projection needs query and memory of one size. "
+                f"Received: query {query_shape}, memory {memory_shape}"
+            )
         self.query_projection.build(query_shape)
-        self.memory_projection.build(memory_shape)
+        if not self.shared:
+            self.memory_projection.build(memory_shape)
         self.scale = self.add_weight(
             shape=(self.units,), initializer="glorot_uniform", name="scale"
         )
 
     def project_memory(self, memory):
-        """Keys and values: what depends on the memory alone."""
+        """Keys and values, which do not depend on the query."""
         return self.memory_projection(memory), memory
+
+    def energies(self, query, keys):
+        """Scores before the softmax: (B, T, D), (B, S, U) -> (B, T, S)."""
+        hidden = self.query_projection(query)
+        return additive_energies(hidden, keys, self.scale)
 
     def call(
         self,
@@ -79,26 +112,26 @@ class BahdanauAttention(keras.layers.Layer):
         projected_memory=None,
         return_weights=False,
     ):
-        if projected_memory is None:
-            projected_memory = self.project_memory(memory)
-        keys, values = projected_memory
-
-        folded = fold_hypotheses(query, values)
-        energies = additive_energies(
-            self.query_projection(folded), keys, self.scale
+        return read_memory(
+            self.energies,
+            query,
+            projected_memory or self.project_memory(memory),
+            memory_mask=memory_mask,
+            window=self.window,
+            return_weights=return_weights,
         )
-        context, weights = attend(energies, values, memory_mask)
-        context = unfold_hypotheses(context, query)
-        if not return_weights:
-            return context
-        return context, unfold_hypotheses(weights, query)
 
     def compute_output_shape(self, query_shape, memory_shape):
         return (*query_shape[:-1], memory_shape[-1])
 
-    def compute_output_spec(self, *args, **kwargs):
-        # How many outputs there are depends on the arguments: trace `call`.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self):
-        return {**super().get_config(), "units": self.units}
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "window": self.window,
+            "shared": self.shared,
+            **projection_config(self),
+        }

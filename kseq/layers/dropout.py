@@ -1,29 +1,30 @@
-"""Dropout from half the random numbers."""
+"""Dropout with half the random numbers."""
 
 import keras
 from keras import ops
 
-_DRAWS = 2**15  # a random integer of 30 bits is two draws out of as many
+_DRAWS = 2**15  # a random integer of 30 bits is two integers of 15 bits
 
 
 @keras.saving.register_keras_serializable(package="kseq")
 class Dropout(keras.layers.Dropout):
-    """Drops features at random in training, and scales up the others.
+    """Sets features to zero at random in training, and scales up the others.
 
         output = inputs * kept / (1 - rate)
 
-    It differs from the layer of Keras in that one random integer decides on
-    two features, the rate being rounded to 1/32768: on a CPU it takes two
-    thirds of the time.
+    It differs from the Keras layer in that one random integer decides for two
+    features, with the rate rounded to 1/32768, which takes two thirds of the
+    time on a CPU.
 
     Args:
-        rate: float in [0, 1], share of the features that are dropped.
-        noise_shape: as in Keras, must be None.
-        seed: int, or None for one at random.
+        rate: float in [0, 1], rate at which features are dropped.
+        noise_shape: must be None.
+        seed: int, or None for a random seed.
+        **kwargs: see `keras.layers.Dropout`.
 
     Call arguments:
         inputs: (..., D) float.
-        training: bool, whether to drop.
+        training: bool, whether to apply dropout.
 
     Returns:
         (..., D), in the dtype of the layer.

@@ -1,4 +1,4 @@
-"""Documents of sentences as one sequence of words."""
+"""Documents of sentences as one sequence of pieces."""
 
 import keras
 from keras import ops
@@ -8,16 +8,16 @@ from kseq.ops import padding_mask
 
 @keras.saving.register_keras_serializable(package="kseq")
 class JoinSentences(keras.layers.Layer):
-    """The words of all sentences of a document, one after the other.
+    """Concatenates the pieces of all sentences of a document.
 
     Args:
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
-        ids: (B, L, W) int, words of sentences, padded with PAD.
+        ids: (B, L, W) int, pieces of sentences, padded with PAD.
 
     Returns:
-        (B, T) int, padded with PAD, where T is the number of words in the
+        (B, T) int, padded with PAD, where T is the number of pieces in the
         longest document, or 1.
 
     Example:
@@ -28,36 +28,36 @@ class JoinSentences(keras.layers.Layer):
     """
 
     def call(self, ids):
-        batch, sentences, words = ops.shape(ids)
-        ids = ops.reshape(ids, (batch, sentences * words))
+        batch, sentences, pieces = ops.shape(ids)
+        ids = ops.reshape(ids, (batch, sentences * pieces))
         real = padding_mask(ids)
         lengths = ops.sum(ops.cast(real, "int32"), axis=-1)
         longest = ops.max(lengths, initial=1)
         return ops.take_along_axis(ids, _real_first(real)[:, :longest], axis=1)
 
     def share_weights(self, weights, ids):
-        """Gives weights of words in a row back to their sentences.
+        """Distributes the weights of a joined sequence to its sentences.
 
         Args:
-            weights: (B, T) float, of what `call` returned for `ids`.
-            ids: (B, L, W) int.
+            weights: (B, T) float, of the pieces that `call` returned.
+            ids: (B, L, W) int, the inputs of that call.
 
         Returns:
-            A tuple: weights of the sentences, (B, L), each the sum over its
-            words, and of the words within each sentence, (B, L, W), which sum
-            to 1, or to 0 where it has none.
+            A tuple: sentence weights, (B, L), the sums over their pieces, and
+            word weights, (B, L, W), which sum to 1 over the pieces of a
+            sentence, or to 0 if it has none.
         """
-        batch, sentences, words = ops.shape(ids)
-        count = sentences * words
+        batch, sentences, pieces = ops.shape(ids)
+        count = sentences * pieces
         rest = ops.zeros((batch, count - ops.shape(weights)[1]), weights.dtype)
         weights = ops.concatenate([weights, rest], axis=1)
         real = padding_mask(ops.reshape(ids, (batch, count)))
-        places = ops.argsort(_real_first(real))
-        weights = ops.take_along_axis(weights, places, axis=1)
-        weights = ops.reshape(weights, (batch, sentences, words))
-        of_sentences = ops.sum(weights, axis=-1)
-        of_words = ops.divide_no_nan(weights, of_sentences[:, :, None])
-        return of_sentences, of_words
+        inverse = ops.argsort(_real_first(real))
+        weights = ops.take_along_axis(weights, inverse, axis=1)
+        weights = ops.reshape(weights, (batch, sentences, pieces))
+        sentence_weights = ops.sum(weights, axis=-1)
+        word_weights = ops.divide_no_nan(weights, sentence_weights[:, :, None])
+        return sentence_weights, word_weights
 
     def compute_output_shape(self, ids_shape):
         return (ids_shape[0], None)
@@ -68,7 +68,7 @@ class JoinSentences(keras.layers.Layer):
 
 
 def _real_first(real):
-    """The order that moves padding behind what is real. (B, T) bool -> int."""
-    places = ops.arange(ops.shape(real)[1], dtype="int32")
+    """The order that moves padding to the end. (B, T) bool -> int."""
+    positions = ops.arange(ops.shape(real)[1], dtype="int32")
     is_padding = ops.cast(ops.logical_not(real), "int32")
-    return ops.argsort(places + ops.shape(real)[1] * is_padding)
+    return ops.argsort(positions + ops.shape(real)[1] * is_padding)

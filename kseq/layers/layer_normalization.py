@@ -7,13 +7,16 @@ from kseq.ops import layer_norm
 
 @keras.saving.register_keras_serializable(package="kseq")
 class LayerNormalization(keras.layers.Layer):
-    """Normalizes the features of each place, then scales and shifts them.
+    """Normalizes the features of each position, then scales and shifts them.
 
         output = gamma * (x - mean) / sqrt(variance + 1e-5) + beta
 
-    It differs from the layer of Keras in its epsilon, which is that of most
-    published models, and in the order of its arithmetic: in a TensorFlow
-    graph on a CPU, this one takes two thirds of the time.
+    It differs from the Keras layer in its epsilon, which is that of most
+    published models, and in the order of its arithmetic, which takes two
+    thirds of the time in a TensorFlow graph on a CPU.
+
+    Args:
+        **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         inputs: (..., D) float.
@@ -28,6 +31,10 @@ class LayerNormalization(keras.layers.Layer):
     Reference:
         Ba et al. 2016, arXiv:1607.06450, equation 4.
     """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
 
     def build(self, input_shape):
         self.gamma = self.add_weight(

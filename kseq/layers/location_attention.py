@@ -1,13 +1,10 @@
-"""Attention to positions, whatever stands there."""
+"""Attention to positions, whatever the memory contains."""
 
 import keras
 from keras import ops
 
-from kseq.ops import (
-    attend,
-    fold_hypotheses,
-    unfold_hypotheses,
-)
+from kseq.layers.check_integers import check_integers
+from kseq.ops import read_memory
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -18,24 +15,25 @@ class LocationAttention(keras.layers.Layer):
         context = sum of weights * memory
 
     Args:
-        max_length: int, memory positions that have an energy. Later ones get
-            no weight.
+        max_length: int, number of memory positions that have an energy. Later
+            positions get no weight.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         query: (B, T, D) float. With `projected_memory`, (B * K, T, D): K
-            hypotheses of each item, all reading the item's one memory.
-        memory: (B, S, M) float, or None where `projected_memory` is given.
-        memory_mask: (B, S) bool, True at real positions.
-        projected_memory: what `project_memory(memory)` returned.
+            hypotheses of each item, which read the same memory.
+        memory: (B, S, M) float, or None if `projected_memory` is given.
+        memory_mask: (B, S) bool, True at real positions. By default the
+            Keras mask of `memory`, if it has one.
+        projected_memory: the output of `project_memory(memory)`.
         return_weights: bool, whether to return the weights too.
 
     Returns:
         context, (B, T, M), or `(context, weights)` with weights (B, T, S).
-        With nothing to attend to, both are zero.
+        Both are zero if all positions are masked.
 
     Raises:
-        ValueError: if `max_length` is not positive.
+        ValueError: if `max_length` is not a positive integer.
 
     Example:
         >>> query, memory = np.ones((2, 5, 8)), np.ones((2, 7, 16))
@@ -48,12 +46,9 @@ class LocationAttention(keras.layers.Layer):
     """
 
     def __init__(self, max_length, **kwargs):
-        if max_length < 1:
-            raise ValueError(
-                "max_length must be positive. "
-                f"Received: max_length={max_length}"
-            )
+        check_integers(max_length=max_length)
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.max_length = max_length
         self.query_projection = keras.layers.Dense(
             max_length,
@@ -66,8 +61,17 @@ class LocationAttention(keras.layers.Layer):
         self.query_projection.build(query_shape)
 
     def project_memory(self, memory):
-        """The memory: nothing to compute depends on it alone."""
-        return memory
+        """Keys and values: the memory, since nothing is projected."""
+        return memory, memory
+
+    def energies(self, query, keys):
+        """Scores before the softmax: (B, T, D), (B, S, M) -> (B, T, S)."""
+        positions = ops.arange(ops.shape(keys)[1])
+        return ops.take(
+            self.query_projection(query),
+            ops.minimum(positions, self.max_length - 1),
+            axis=-1,
+        )
 
     def call(
         self,
@@ -77,30 +81,24 @@ class LocationAttention(keras.layers.Layer):
         projected_memory=None,
         return_weights=False,
     ):
-        values = memory if projected_memory is None else projected_memory
+        keys, values = projected_memory or self.project_memory(memory)
         positions = ops.arange(ops.shape(values)[1])
         reached = ops.expand_dims(positions < self.max_length, 0)
         if memory_mask is not None:
             reached = ops.logical_and(reached, memory_mask)
-
-        folded = fold_hypotheses(query, values)
-        energies = ops.take(
-            self.query_projection(folded),
-            ops.minimum(positions, self.max_length - 1),
-            axis=-1,
-        )  # (B, K * T, S)
-        context, weights = attend(energies, values, reached)
-        context = unfold_hypotheses(context, query)
-        if not return_weights:
-            return context
-        return context, unfold_hypotheses(weights, query)
+        return read_memory(
+            self.energies,
+            query,
+            (keys, values),
+            memory_mask=reached,
+            return_weights=return_weights,
+        )
 
     def compute_output_shape(self, query_shape, memory_shape):
         return (*query_shape[:-1], memory_shape[-1])
 
-    def compute_output_spec(self, *args, **kwargs):
-        # How many outputs there are depends on the arguments: trace `call`.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self):
         return {**super().get_config(), "max_length": self.max_length}

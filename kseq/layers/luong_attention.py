@@ -1,16 +1,14 @@
 """Multiplicative attention of Luong, Pham and Manning."""
 
 import keras
-from keras import ops
 
+from kseq.layers.check_integers import check_integers
+from kseq.layers.projection import projection, projection_config
 from kseq.ops import (
     additive_energies,
-    attend,
     dot_energies,
-    fold_hypotheses,
-    last_mask,
+    read_memory,
     scaled_dot_energies,
-    unfold_hypotheses,
 )
 
 _SCORES = ("dot", "scaled_dot", "general", "concat")
@@ -28,29 +26,39 @@ class LuongAttention(keras.layers.Layer):
         weights = softmax of the energies over the real memory
         context = sum of weights * memory
 
+    For a different score, override `energies`, as in the second example. The
+    subclass works in `AttentionDecoder`, in beam search and in saved models.
+
     Args:
         score: "dot", "scaled_dot", "general" or "concat".
-        units: int, width of the hidden layer of "concat", and only there.
+        units: int, width of the hidden layer of "concat", or rank of a
+            symmetric W; None for the other scores.
         window: int, attend to the last `window` real positions of the memory
             only; None for all. The paper's local attention moves its window
             over the memory instead.
+        symmetric: bool, "general" with W = U^T diag(d) U, where U has `units`
+            rows. Query and memory must have the same number of features.
+        use_bias: bool, whether each projection has a bias.
+        kernel_initializer: of W or U.
+        kernel_constraint: of W or U.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         query: (B, T, D) float. With `projected_memory`, (B * K, T, D): K
-            hypotheses of each item, all reading the item's one memory.
-        memory: (B, S, M) float, or None where `projected_memory` is given.
-        memory_mask: (B, S) bool, True at real positions.
-        projected_memory: what `project_memory(memory)` returned.
+            hypotheses of each item, which read the same memory.
+        memory: (B, S, M) float, or None if `projected_memory` is given.
+        memory_mask: (B, S) bool, True at real positions. By default the
+            Keras mask of `memory`, if it has one.
+        projected_memory: the output of `project_memory(memory)`.
         return_weights: bool, whether to return the weights too.
 
     Returns:
         context, (B, T, M), or `(context, weights)` with weights (B, T, S).
-        With nothing to attend to, both are zero.
+        Both are zero if all positions are masked.
 
     Raises:
-        ValueError: if `score` is unknown, if `units` or `window` does not fit
-            it, or if M is not D in a dot product.
+        ValueError: if `score` is unknown, if an argument does not fit it, or
+            if M is not D in a dot product.
 
     Example:
         >>> query, memory = np.ones((2, 5, 8)), np.ones((2, 7, 8))
@@ -60,64 +68,100 @@ class LuongAttention(keras.layers.Layer):
         >>> context.shape, weights.shape
         (TensorShape([2, 5, 8]), TensorShape([2, 5, 7]))
 
+        >>> @keras.saving.register_keras_serializable(package="example")
+        ... class CosineAttention(LuongAttention):
+        ...     def energies(self, query, keys):
+        ...         query, keys = map(keras.ops.normalize, (query, keys))
+        ...         return kseq.ops.dot_energies(query, keys)
+        >>> cosine = CosineAttention()
+        >>> decoder = kseq.layers.AttentionDecoder(units=8, attention=cosine)
+        >>> decoder(query, memory).shape
+        TensorShape([2, 5, 8])
+
     Reference:
-        Luong et al. 2015, arXiv:1508.04025, section 3.1; the scale is of
-        Vaswani et al. 2017, arXiv:1706.03762, equation 1.
+        Luong et al. 2015, arXiv:1508.04025, section 3.1; the scale: Vaswani
+        et al. 2017, arXiv:1706.03762, equation 1; the symmetric form: Huang
+        et al. 2018, arXiv:1711.07341.
     """
 
-    def __init__(self, score="dot", units=None, window=None, **kwargs):
+    def __init__(
+        self,
+        score="dot",
+        units=None,
+        window=None,
+        symmetric=False,
+        use_bias=False,
+        kernel_initializer="glorot_uniform",
+        kernel_constraint=None,
+        **kwargs,
+    ):
         if score not in _SCORES:
             raise ValueError(
                 f"score must be one of {_SCORES}. Received: score={score!r}"
             )
-        if (score == "concat") != (units is not None):
+        if symmetric and score != "general":
             raise ValueError(
-                'units must be given for score="concat" and only there. '
+                'Only score="general" can be symmetric. '
+                f"Received: score={score!r}, symmetric={symmetric}"
+            )
+        if (score == "concat" or symmetric) != (units is not None):
+            raise ValueError(
+                'units must be given for score="concat" and for a symmetric '
+                'score="general", and only there. '
                 f"Received: score={score!r}, units={units}"
             )
-        for name, value in (("units", units), ("window", window)):
-            if value is not None and value < 1:
-                raise ValueError(
-                    f"{name} must be positive or None. Received: {name}={value}"
-                )
+        check_integers(units=units, window=window, optional=True)
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.score = score
         self.units = units
         self.window = window
+        self.symmetric = symmetric
+        self.use_bias = use_bias
+        self.kernel_initializer = kernel_initializer
+        self.kernel_constraint = kernel_constraint
 
     def build(self, query_shape, memory_shape):
-        if self.score == "general":
-            self.memory_projection = self._projection(
-                query_shape[-1], memory_shape, name="memory_projection"
-            )
-        elif self.score == "concat":
-            self.query_projection = self._projection(
-                self.units, query_shape, name="query_projection"
-            )
-            self.memory_projection = self._projection(
-                self.units, memory_shape, name="memory_projection"
-            )
-            self.scale = self.add_weight(
-                shape=(self.units,), initializer="glorot_uniform", name="scale"
-            )
-        elif query_shape[-1] != memory_shape[-1]:
+        must_be_equal = self.symmetric or self.score in ("dot", "scaled_dot")
+        if must_be_equal and query_shape[-1] != memory_shape[-1]:
             raise ValueError(
-                f"score={self.score!r} needs query and memory of one size. "
+                f"score={self.score!r}, symmetric={self.symmetric} needs query "
+                "and memory of one size. "
                 f"Received: query {query_shape}, memory {memory_shape}"
             )
-
-    def _projection(self, units, shape, name):
-        dense = keras.layers.Dense(
-            units, use_bias=False, dtype=self.dtype_policy, name=name
-        )
-        dense.build(shape)
-        return dense
+        if self.score == "concat":
+            self.query_projection = projection(
+                self, self.units, "query_projection"
+            )
+            self.query_projection.build(query_shape)
+        if self.score in ("general", "concat"):
+            self.memory_projection = projection(
+                self, self.units or query_shape[-1], "memory_projection"
+            )
+            self.memory_projection.build(memory_shape)
+        if self.score == "concat" or self.symmetric:
+            self.scale = self.add_weight(
+                shape=(self.units,),
+                initializer="ones" if self.symmetric else "glorot_uniform",
+                name="scale",
+            )
 
     def project_memory(self, memory):
-        """Keys and values: what depends on the memory alone."""
+        """Keys and values, which do not depend on the query."""
         if self.score in ("general", "concat"):
             return self.memory_projection(memory), memory
         return memory, memory
+
+    def energies(self, query, keys):
+        """Scores before the softmax: (B, T, D), keys (B, S, .) -> (B, T, S)."""
+        if self.score == "concat":
+            hidden = self.query_projection(query)
+            return additive_energies(hidden, keys, self.scale)
+        if self.score == "scaled_dot":
+            return scaled_dot_energies(query, keys)
+        if self.symmetric:
+            query = self.memory_projection(query) * self.scale
+        return dot_energies(query, keys)
 
     def call(
         self,
@@ -127,36 +171,20 @@ class LuongAttention(keras.layers.Layer):
         projected_memory=None,
         return_weights=False,
     ):
-        if projected_memory is None:
-            projected_memory = self.project_memory(memory)
-        keys, values = projected_memory
-        if self.window is not None:
-            if memory_mask is None:
-                memory_mask = ops.ones(ops.shape(values)[:2], dtype="bool")
-            memory_mask = last_mask(memory_mask, self.window)
-
-        folded = fold_hypotheses(query, values)
-        energies = self._energies(folded, keys)
-        context, weights = attend(energies, values, memory_mask)
-        context = unfold_hypotheses(context, query)
-        if not return_weights:
-            return context
-        return context, unfold_hypotheses(weights, query)
-
-    def _energies(self, query, keys):
-        if self.score == "concat":
-            hidden = self.query_projection(query)
-            return additive_energies(hidden, keys, self.scale)
-        if self.score == "scaled_dot":
-            return scaled_dot_energies(query, keys)
-        return dot_energies(query, keys)
+        return read_memory(
+            self.energies,
+            query,
+            projected_memory or self.project_memory(memory),
+            memory_mask=memory_mask,
+            window=self.window,
+            return_weights=return_weights,
+        )
 
     def compute_output_shape(self, query_shape, memory_shape):
         return (*query_shape[:-1], memory_shape[-1])
 
-    def compute_output_spec(self, *args, **kwargs):
-        # How many outputs there are depends on the arguments: trace `call`.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self):
         return {
@@ -164,4 +192,6 @@ class LuongAttention(keras.layers.Layer):
             "score": self.score,
             "units": self.units,
             "window": self.window,
+            "symmetric": self.symmetric,
+            **projection_config(self),
         }

@@ -5,6 +5,7 @@ import functools
 import keras
 from keras import ops
 
+from kseq.layers.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.ops import (
     causal_mask,
@@ -19,49 +20,50 @@ from kseq.ops import (
 
 @keras.saving.register_keras_serializable(package="kseq")
 class MultiHeadAttention(keras.layers.Layer):
-    """Scaled dot-product attention in several subspaces at once.
+    """Scaled dot-product attention with several heads.
 
         head_i = softmax(Q_i K_i^T / sqrt(key_dim)) V_i
         output = [head_1; ...; head_N] W_o + b_o
 
-    A layer whose first call brings no memory attends to its own inputs, with
-    one fused projection for query, key and value. Any other attends to a
+    A layer that is first called without a memory attends to its own inputs,
+    with one projection for query, key and value. Otherwise it attends to the
     memory, with one projection for the query and one for key and value.
 
     Args:
         num_heads: int, number of heads, N.
         key_dim: int, features of a head, H.
-        output_dim: int, features of the output; those of the query if None.
-        dropout: float, share of the attention weights dropped in training.
-        use_bias: bool, whether the projections have biases.
-        window: int or None. Self-attention only: how many positions away a
-            query may look, in either direction.
+        dropout: float, rate at which attention weights are dropped.
+        window: int or None. Self-attention only: largest distance between a
+            query and the positions that it attends to.
+        **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         query: (B, T, D) float.
         memory: (B, S, M) float, what is attended to.
-        memory_mask: bool, True where attention may go: (B, S) over the keys,
-            or (B, T, S). In self-attention the keys are the query's own
-            positions, behind those of the cache.
-        causal: bool, whether a query is kept from later positions.
-        projected_memory: what `project_memory(memory)` gave, instead of
-            `memory`. There may then be K queries to an item of the memory,
-            (B * K, T, D), the K of an item in a row; no memory is copied.
+        memory_mask: bool, True at keys that may be attended to, (B, S) or
+            (B, T, S). In self-attention the keys are the positions of the
+            cache, then those of the query. By default the Keras mask of
+            `memory`, or of `query` in self-attention without a cache.
+        causal: bool, whether to mask later positions.
+        projected_memory: the output of `project_memory(memory)`, instead of
+            `memory`. Then `query` may be (B * K, T, D): K hypotheses of each
+            item, which read the same memory.
         cache: self-attention only: a dict of "key" and "value", each
             (B, N, P, H) float, the P positions before the query's.
         return_weights: bool, whether to return the attention weights too,
-            as they were before any was dropped.
-        training: bool, whether to drop weights.
+            before dropout.
+        training: bool, whether to apply dropout.
+        mask: set by Keras; pass `memory_mask` instead.
 
     Returns:
-        output, (B, T, output_dim); then weights, (B, N, T, S), if
-        `return_weights`; then the cache grown to P + T, if one was given.
-        A query with nothing to attend to has weights and heads of zero.
+        output, (B, T, D); then weights, (B, N, T, S), if `return_weights`;
+        then the cache with P + T positions, if one was given. The weights
+        and heads are zero if all keys are masked.
 
     Raises:
-        ValueError: for arguments out of range, for a memory given to
-            self-attention or missing elsewhere, for `causal`, a cache or a
-            window in attention over a memory.
+        ValueError: if an argument is out of range, if a memory is given to
+            self-attention or missing otherwise, if `causal`, a cache or a
+            window is given with a memory.
 
     Example:
         >>> query, memory = np.ones((2, 5, 16)), np.ones((2, 7, 24))
@@ -79,32 +81,17 @@ class MultiHeadAttention(keras.layers.Layer):
         self,
         num_heads,
         key_dim,
-        output_dim=None,
         dropout=0.0,
-        use_bias=True,
         window=None,
         **kwargs,
     ):
+        check_integers(num_heads=num_heads, key_dim=key_dim)
+        check_integers(window=window, minimum=0, optional=True)
         super().__init__(**kwargs)
-        if num_heads < 1 or key_dim < 1:
-            raise ValueError(
-                "num_heads and key_dim must be positive. "
-                f"Received: num_heads={num_heads}, key_dim={key_dim}"
-            )
-        if output_dim is not None and output_dim < 1:
-            raise ValueError(
-                "output_dim must be positive or None. "
-                f"Received: output_dim={output_dim}"
-            )
-        if window is not None and window < 0:
-            raise ValueError(
-                f"window must not be negative. Received: window={window}"
-            )
+        self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
-        self.output_dim = output_dim
         self.dropout = dropout
-        self.use_bias = use_bias
         self.window = window
 
         self.weights_dropout = Dropout(
@@ -128,8 +115,7 @@ class MultiHeadAttention(keras.layers.Layer):
             self.key_value = self._dense(2 * width, "key_value")
             self.key_value.build(memory_shape)
 
-        output_dim = self.output_dim or query_shape[-1]
-        self.projection = self._dense(output_dim, "projection")
+        self.projection = self._dense(query_shape[-1], "projection")
         self.projection.build((*query_shape[:-1], width))
 
     def project_memory(self, memory):
@@ -146,6 +132,7 @@ class MultiHeadAttention(keras.layers.Layer):
         cache=None,
         return_weights=False,
         training=None,
+        mask=None,
     ):
         has_memory = memory is not None or projected_memory is not None
         if self.attends_to_itself and has_memory:
@@ -163,6 +150,9 @@ class MultiHeadAttention(keras.layers.Layer):
                 f"Received: causal={causal}, cache={cache is not None}"
             )
 
+        if memory_mask is None and not has_memory:
+            memory_mask = mask
+
         if self.attends_to_itself:
             queries, keys, values = self._project(
                 self.query_key_value, query, parts=3
@@ -177,8 +167,8 @@ class MultiHeadAttention(keras.layers.Layer):
             cache = {"key": keys, "value": values}
 
         energies = scaled_dot_energies(queries, keys)  # (B, N, K * T, S)
-        mask = self._mask(energies, memory_mask, causal)
-        weights = masked_softmax(energies, mask)
+        admitted = self._mask(energies, memory_mask, causal)
+        weights = masked_softmax(energies, admitted)
         dropped = self.weights_dropout(weights, training=training)
         context = weighted_sum(dropped, values)  # (B, N, K * T, H)
 
@@ -191,39 +181,34 @@ class MultiHeadAttention(keras.layers.Layer):
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def compute_output_shape(self, query_shape, memory_shape=None):
-        return (*query_shape[:-1], self.output_dim or query_shape[-1])
+        return query_shape
 
-    def compute_output_spec(self, *args, **kwargs):
-        # How many outputs there are depends on the arguments: trace `call`.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self):
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
-            "output_dim": self.output_dim,
             "dropout": self.dropout,
-            "use_bias": self.use_bias,
             "window": self.window,
         }
 
     def _dense(self, units, name):
-        return keras.layers.Dense(
-            units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name
-        )
+        return keras.layers.Dense(units, dtype=self.dtype_policy, name=name)
 
     def _project(self, projection, inputs, parts):
-        """(B, T, D) -> as many tensors (B, N, T, H) as there are parts."""
+        """(B, T, D) -> `parts` tensors (B, N, T, H)."""
         batch, time, depth = ops.shape(inputs)
-        # Of a matrix, TensorFlow fuses the product and the bias.
+        # TensorFlow fuses product and bias for a matrix only.
         rows = projection(ops.reshape(inputs, (-1, depth)))  # (B * T, ...)
         shape = (batch, time, parts, self.num_heads, self.key_dim)
         heads = ops.transpose(ops.reshape(rows, shape), (2, 0, 3, 1, 4))
         return tuple(ops.unstack(heads))
 
     def _join_heads(self, context, query):
-        """(B, N, K * T, H) -> (B * K, T, output_dim)."""
+        """(B, N, K * T, H) -> (B * K, T, D)."""
         width = self.num_heads * self.key_dim
         rows = ops.reshape(ops.swapaxes(context, 1, 2), (-1, width))
         batch, time, _ = ops.shape(query)
@@ -231,7 +216,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return ops.reshape(self.projection(rows), shape)
 
     def _mask(self, energies, memory_mask, causal):
-        """Where attention may go, of a shape that broadcasts to energies."""
+        """True where keys are attended to; broadcasts to the energies."""
         masks = []
         time, memory_time = ops.shape(energies)[-2:]
         if causal:

@@ -1,8 +1,9 @@
-"""Positions added to features: computed sinusoids, or a table that learns."""
+"""Positions added to features: sinusoids, or learned vectors."""
 
 import keras
 from keras import ops
 
+from kseq.layers.check_integers import check_integers
 from kseq.ops import sinusoids
 
 
@@ -13,15 +14,18 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         output[t] = inputs[t] + [sin(p r_0), ..., cos(p r_0), ...]
         p = start + t,  r_i = 10000^(-2 i / D)
 
-    The sinusoids are computed in float32, whatever the dtype of the layer:
-    in half precision distant positions would collapse.
+    The sinusoids are computed in float32, since distant positions become
+    equal in half precision.
+
+    Args:
+        **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
-        inputs: (B, T, D) float, D even.
-        start: int or int scalar tensor, position of `inputs[:, 0]`.
+        inputs: (..., T, D) float, D even.
+        start: int or int scalar tensor, position of `inputs[..., 0, :]`.
 
     Returns:
-        (B, T, D), in the dtype of `inputs`.
+        (..., T, D), in the dtype of `inputs`.
 
     Raises:
         ValueError: if D is odd.
@@ -34,6 +38,10 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
     Reference:
         Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
     """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
 
     def call(self, inputs, start=0):
         table = sinusoids(_positions(inputs, start), inputs.shape[-1])
@@ -51,18 +59,19 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
 
     Args:
         max_length: int, number of positions that have a vector.
+        **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
-        inputs: (B, T, D) float.
-        start: int or int scalar tensor, position of `inputs[:, 0]`.
+        inputs: (..., T, D) float.
+        start: int or int scalar tensor, position of `inputs[..., 0, :]`.
 
     Returns:
-        (B, T, D), in the dtype of `inputs`.
+        (..., T, D), in the dtype of `inputs`.
 
     Raises:
-        ValueError: if T, or `start` + T, is known beforehand and exceeds
-            `max_length`. Where it is known only while running, positions
-            beyond the table get its last vector, on every device alike.
+        ValueError: if `start` + T is a Python integer and exceeds
+            `max_length`. If it is a tensor, positions past `max_length` get
+            the last vector, on all devices.
 
     Example:
         >>> inputs = np.zeros((2, 3, 8))
@@ -74,12 +83,9 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
     """
 
     def __init__(self, max_length, **kwargs):
+        check_integers(max_length=max_length)
         super().__init__(**kwargs)
-        if max_length < 1:
-            raise ValueError(
-                "max_length must be positive. "
-                f"Received: max_length={max_length}"
-            )
+        self.supports_masking = True
         self.max_length = max_length
 
     def build(self, input_shape):
@@ -90,7 +96,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
         )
 
     def call(self, inputs, start=0):
-        end = (inputs.shape[1] or 0) + (start if isinstance(start, int) else 0)
+        end = (inputs.shape[-2] or 0) + (start if isinstance(start, int) else 0)
         if end > self.max_length:
             raise ValueError(
                 f"There are vectors for max_length={self.max_length} "
@@ -107,4 +113,4 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
 
 
 def _positions(inputs, start):
-    return start + ops.arange(ops.shape(inputs)[1], dtype="int32")
+    return start + ops.arange(ops.shape(inputs)[-2], dtype="int32")

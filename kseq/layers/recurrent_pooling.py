@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.attention_pooling import AttentionPooling
+from kseq.layers.check_integers import check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -13,24 +14,25 @@ class RecurrentPooling(keras.layers.Layer):
         h_t = [forward GRU(x)_t; backward GRU(x)_t]
         output = sum of weights_t * h_t
 
-    One level of hierarchical attention: words to a sentence, or sentences to
-    a document.
+    One level of hierarchical attention: the words of a sentence, or the
+    sentences of a document.
 
     Args:
         units: int, U, of each direction.
         attention_units: int, size of the learned query, see
             `AttentionPooling`.
-        cell: "gru" or "lstm".
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         inputs: (B, T, D) float.
-        inputs_mask: (B, T) bool, True at real positions.
+        inputs_mask: (B, T) bool, True at real positions. By default the
+            Keras mask of `inputs`; without one, all positions are real.
         return_weights: bool, whether to return the weights too.
+        mask: set by Keras; pass `inputs_mask` instead.
 
     Returns:
-        output, (B, 2 U), or `(output, weights)` with weights (B, T). Where no
-        position is real, both are zero.
+        output, (B, 2 U), or `(output, weights)` with weights (B, T). Both
+        are zero if all positions are masked.
 
     Raises:
         ValueError: if an argument is out of range.
@@ -45,20 +47,16 @@ class RecurrentPooling(keras.layers.Layer):
         Yang et al. 2016, aclanthology.org/N16-1174, section 2.2.
     """
 
-    def __init__(self, units, attention_units, cell="gru", **kwargs):
-        if units < 1:
-            raise ValueError(f"units must be positive. Received: units={units}")
-        if cell not in ("gru", "lstm"):
-            raise ValueError(
-                f'cell must be "gru" or "lstm". Received: cell={cell!r}'
-            )
+    def __init__(self, units, attention_units, **kwargs):
+        check_integers(units=units, attention_units=attention_units)
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.units = units
         self.attention_units = attention_units
-        self.cell = cell
-        recurrent = keras.layers.GRU if cell == "gru" else keras.layers.LSTM
         self.recurrent = keras.layers.Bidirectional(
-            recurrent(units, return_sequences=True, dtype=self.dtype_policy),
+            keras.layers.GRU(
+                units, return_sequences=True, dtype=self.dtype_policy
+            ),
             dtype=self.dtype_policy,
             name="recurrent",
         )
@@ -70,24 +68,30 @@ class RecurrentPooling(keras.layers.Layer):
         self.recurrent.build(inputs_shape)
         self.pooling.build((*inputs_shape[:-1], 2 * self.units))
 
-    def call(self, inputs, inputs_mask, return_weights=False):
-        # cuDNN refuses a sequence of no length. The first position of such a
-        # one is read as if it were real, and then has no weight.
+    def call(self, inputs, inputs_mask=None, return_weights=False, mask=None):
+        if inputs_mask is None:
+            inputs_mask = mask
+        if inputs_mask is None:
+            inputs_mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
+
+        # cuDNN refuses a sequence of length 0. The GRU reads its first
+        # position, which the pooling then ignores.
         first = ops.equal(ops.arange(ops.shape(inputs)[1]), 0)
         hidden = self.recurrent(inputs, mask=ops.logical_or(inputs_mask, first))
         return self.pooling(hidden, inputs_mask, return_weights=return_weights)
 
+    def compute_mask(self, inputs, previous_mask):
+        return None  # the time axis is gone
+
     def compute_output_shape(self, inputs_shape):
         return (inputs_shape[0], 2 * self.units)
 
-    def compute_output_spec(self, *args, **kwargs):
-        # How many outputs there are depends on the arguments: trace `call`.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self):
         return {
             **super().get_config(),
             "units": self.units,
             "attention_units": self.attention_units,
-            "cell": self.cell,
         }

@@ -1,38 +1,47 @@
-"""One step of recurrent cells that stand on each other."""
+"""One step of stacked recurrent cells."""
 
 import keras
 from keras import ops
 
+from kseq.layers.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.ops import lstm_step
+
+_GATES = {"lstm": 4, "gru": 3, "tanh": 1}
 
 
 @keras.saving.register_keras_serializable(package="kseq")
 class RecurrentStack(keras.layers.Layer):
-    """One step of LSTM or tanh cells, to be called within a loop.
+    """One step of stacked LSTM, GRU or tanh cells, for use in a loop.
 
     With h_i the state of cell i before the step and h'_i after it,
 
         gates_1 = projected + W_1 [fed; h_1] + b_1
         gates_i = W_i [h'_{i-1}; h_i] + b_i
-        h'_i    = tanh(gates_i), or that of an LSTM cell
+        h'_i    = tanh(gates_i), or the state of an LSTM cell
 
-    What `projected` is made of does not depend on the loop, and so its
-    projection can be computed outside, for all steps at once.
+    The cells of a GRU reset h before the product, as in the paper:
+
+        z, r    = sigmoid(W [fed; h] + b + projected)
+        h'      = z * h + (1 - z) * tanh(V [fed; r * h] + c + projected)
+
+    `projected` does not depend on the state, so it can be computed for all
+    steps before the loop.
 
     Args:
         units: int, U, width of every cell.
         num_layers: int, number of cells.
-        cell: "lstm" or "tanh".
-        dropout: float, on what goes from cell to cell, see `draw_keep`.
+        cell: "lstm", "gru" or "tanh".
+        dropout: float, between the cells, see `draw_keep`.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
-        projected: (B, `gate_units`) float: 4 U with "lstm", U with "tanh".
+        projected: (B, `gate_units`) float: 4 U with "lstm", 3 U with "gru"
+            (z, r, candidate), U with "tanh".
         state: {"hidden": tensors, "cell": tensors}, one (B, U) for each
-            cell; no "cell" tensors with "tanh".
+            cell; "cell" tensors with "lstm" only.
         fed: (B, F) float, or None.
-        keep: what `draw_keep` returned, at this step.
+        keep: the output of `draw_keep`, at this step.
 
     Returns:
         the state after the step.
@@ -48,74 +57,94 @@ class RecurrentStack(keras.layers.Layer):
 
     Reference:
         Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al.
-        2000; stacked as in Sutskever et al. 2014, arXiv:1409.3215.
+        2000; GRU: Cho et al. 2014, arXiv:1406.1078, section 2.3, equal to
+        `keras.layers.GRU(reset_after=False)`; stacked as in Sutskever et al.
+        2014, arXiv:1409.3215.
     """
 
     def __init__(self, units, num_layers=1, cell="lstm", dropout=0.0, **kwargs):
-        for name, value in (("units", units), ("num_layers", num_layers)):
-            if value < 1:
-                raise ValueError(
-                    f"{name} must be positive. Received: {name}={value}"
-                )
-        if cell not in ("lstm", "tanh"):
+        check_integers(units=units, num_layers=num_layers)
+        if cell not in _GATES:
             raise ValueError(
-                f'cell must be "lstm" or "tanh". Received: cell={cell!r}'
+                f"cell must be one of {tuple(_GATES)}. Received: cell={cell!r}"
             )
         super().__init__(**kwargs)
         self.units = units
         self.num_layers = num_layers
         self.cell = cell
         self.dropout = dropout
-        self.gate_units = 4 * units if cell == "lstm" else units
-        self.recurrences = [
-            keras.layers.Dense(
-                self.gate_units, dtype=self.dtype_policy, name=f"recurrence_{i}"
-            )
-            for i in range(num_layers)
-        ]
+        self.gate_units = _GATES[cell] * units
+        recurrent_units = 2 * units if cell == "gru" else self.gate_units
+        self.recurrences = self._dense(recurrent_units, "recurrence")
+        self.candidates = []
+        if cell == "gru":
+            self.candidates = self._dense(units, "candidate")
         self.dropout_layer = Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
+    def _dense(self, units, name):
+        return [
+            keras.layers.Dense(
+                units, dtype=self.dtype_policy, name=f"{name}_{i}"
+            )
+            for i in range(self.num_layers)
+        ]
+
     def build(self, projected_shape, fed_shape=(None, 0)):
-        below = fed_shape[-1]
-        for recurrence in self.recurrences:
-            recurrence.build((None, below + self.units))
-            below = self.units
+        sizes = [fed_shape[-1]] + [self.units] * (self.num_layers - 1)
+        for layers in (self.recurrences, self.candidates):
+            for size, layer in zip(sizes, layers, strict=False):
+                layer.build((None, size + self.units))
 
     def call(self, projected, state, fed=None, keep=()):
         below = [] if fed is None else [fed]
         hiddens, cells = [], []
-        for i, recurrence in enumerate(self.recurrences):
-            read = ops.concatenate([*below, state["hidden"][i]], axis=-1)
-            gates = recurrence(read)
-            if i == 0:
-                gates = gates + projected
-            if self.cell == "lstm":
-                hidden, cell = lstm_step(gates, state["cell"][i])
-                cells.append(cell)
+        for i, hidden in enumerate(state["hidden"]):
+            if self.cell == "gru":
+                hidden = self._gru_step(i, projected, below, hidden)
             else:
-                hidden = ops.tanh(gates)
+                read = ops.concatenate([*below, hidden], axis=-1)
+                gates = self.recurrences[i](read)
+                if i == 0:
+                    gates = gates + projected
+                if self.cell == "lstm":
+                    hidden, cell = lstm_step(gates, state["cell"][i])
+                    cells.append(cell)
+                else:
+                    hidden = ops.tanh(gates)
             hiddens.append(hidden)
             below = [hidden * keep[i] if i < len(keep) else hidden]
         return {"hidden": hiddens, "cell": cells}
 
+    def _gru_step(self, i, projected, below, hidden):
+        of_gates, of_candidate = 0, 0
+        if i == 0:
+            splits = [2 * self.units]
+            of_gates, of_candidate = ops.split(projected, splits, axis=-1)
+        read = ops.concatenate([*below, hidden], axis=-1)
+        gates = ops.sigmoid(self.recurrences[i](read) + of_gates)
+        update, reset = ops.split(gates, 2, axis=-1)
+        read = ops.concatenate([*below, reset * hidden], axis=-1)
+        candidate = ops.tanh(self.candidates[i](read) + of_candidate)
+        return update * hidden + (1 - update) * candidate
+
     def zeros(self, batch):
-        """A state for `batch` sequences that have not begun."""
+        """The initial state of `batch` sequences."""
         zeros = ops.zeros((batch, self.units), dtype=self.compute_dtype)
         hidden = [zeros] * self.num_layers
         return {"hidden": hidden, "cell": hidden if self.cell == "lstm" else []}
 
     def draw_keep(self, inputs, training):
-        """Factors for dropout, drawn outside the loop, for all its steps.
+        """Dropout factors for all steps, drawn before the loop.
 
         Args:
-            inputs: (B, T, E), read by the loop.
+            inputs: (B, T, E), the inputs of the loop.
             training: bool.
 
         Returns:
-            tensors (B, T, U), one for each cell but the last; none where
-            nothing is dropped.
+            tensors (B, T, U), one for each cell except the last; no tensors
+            without dropout.
         """
         if not training or not self.dropout:
             return []

@@ -1,4 +1,4 @@
-"""Documents without some of their sentences."""
+"""Dropout of whole sentences."""
 
 import keras
 from keras import ops
@@ -10,22 +10,24 @@ from kseq.ops import padding_mask
 
 @keras.saving.register_keras_serializable(package="kseq")
 class SentenceDropout(Dropout):
-    """Leaves sentences out of documents at random in training.
+    """Removes sentences of documents at random in training.
 
-    A label is true of most of a document as well as of all of it, so every
-    epoch reads other documents. One sentence with words always stays.
+    The label of a document is usually that of most of its sentences too, so
+    each epoch reads different documents. At least one sentence with pieces
+    remains.
 
     Args:
-        rate: float in [0, 1], share of the sentences that are left out.
-        noise_shape: as in Keras, must be None.
-        seed: int, or None for one at random.
+        rate: float in [0, 1], rate at which sentences are removed.
+        noise_shape: must be None.
+        seed: int, or None for a random seed.
+        **kwargs: see `keras.layers.Dropout`.
 
     Call arguments:
-        ids: (B, L, W) int, words of sentences, padded with PAD.
-        training: bool, whether to leave out.
+        ids: (B, L, W) int, pieces of sentences, padded with PAD.
+        training: bool, whether to remove sentences.
 
     Returns:
-        (B, L, W) int, with PAD for what is left out.
+        (B, L, W) int, with PAD in the removed sentences.
 
     Example:
         >>> ids = np.array([[[4, 5, 6], [7, 0, 0]], [[8, 9, 0], [0, 0, 0]]])
@@ -36,11 +38,11 @@ class SentenceDropout(Dropout):
     def call(self, ids, training=False):
         if not training or not self.rate:
             return ids
-        has_words = ops.any(padding_mask(ids), axis=-1)
+        has_pieces = ops.any(padding_mask(ids), axis=-1)
         draws = keras.random.uniform(
-            ops.shape(has_words), dtype="float32", seed=self.seed_generator
+            ops.shape(has_pieces), dtype="float32", seed=self.seed_generator
         )
-        draws = ops.where(has_words, draws, -1.0)
+        draws = ops.where(has_pieces, draws, -1.0)
         highest = ops.max(draws, axis=-1, keepdims=True, initial=-1.0)
         kept = draws >= ops.minimum(highest, self.rate)
         return ops.where(kept[..., None], ids, PAD)

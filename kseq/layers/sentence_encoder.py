@@ -1,44 +1,45 @@
-"""Sentences of documents as vectors, without a computation on padding."""
+"""Sentences of documents as vectors, with little computation on padding."""
 
 import keras
 from keras import ops
 
+from kseq.layers.check_integers import check_integers
+from kseq.layers.piece_embedding import PieceEmbedding
 from kseq.layers.recurrent_pooling import RecurrentPooling
-from kseq.layers.word_embedding import WordEmbedding
 from kseq.ops import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="kseq")
 class SentenceEncoder(keras.layers.Layer):
-    """Words of the sentences of documents, each sentence to one vector.
+    """Encodes each sentence of a document as one vector.
 
-    `WordEmbedding`, and `RecurrentPooling` over the words of each sentence.
+    `PieceEmbedding`, then `RecurrentPooling` over the pieces of a sentence.
 
-    In a batch of documents most places are padding, for sentences differ in
-    length and documents in their number of sentences. So the sentences of all
-    documents are sorted by length and cut into groups of as many sentences,
-    each as wide as its longest. The result is that of one large grid.
+    Most positions of a batch of documents are padding, since sentences differ
+    in length and documents in their number of sentences. The sentences of all
+    documents are therefore sorted by length and split into groups of equal
+    size, each as wide as its longest sentence. The number of groups does not
+    change the result.
 
     Args:
-        vocab_size: int.
+        vocab_size: int, number of SentencePiece pieces.
         embedding_dim: int, E.
         units: int, U, of each direction.
         attention_units: int, see `AttentionPooling`.
-        cell: "gru" or "lstm".
         dropout: float, on the features of the embeddings.
-        word_dropout: float, on whole words.
-        groups: int; 1 for the large grid, and where a compiler wants shapes
-            that do not depend on values, as that of JAX does.
+        piece_dropout: float, on whole pieces.
+        groups: int, number of groups. Use 1 with compilers that need static
+            shapes, such as that of JAX.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
-        ids: (B, L, W) int, words of sentences, padded with PAD.
-        training: bool, whether to drop.
+        ids: (B, L, W) int, pieces of sentences, padded with PAD.
+        training: bool, whether to apply dropout.
         return_weights: bool, whether to return the weights too.
 
     Returns:
         output, (B, L, 2 U), or `(output, weights)` with weights (B, L, W).
-        Both are zero for a sentence of padding alone.
+        Both are zero for a sentence without pieces.
 
     Raises:
         ValueError: if an argument is out of range.
@@ -61,37 +62,31 @@ class SentenceEncoder(keras.layers.Layer):
         embedding_dim,
         units,
         attention_units,
-        cell="gru",
         dropout=0.0,
-        word_dropout=0.0,
+        piece_dropout=0.0,
         groups=4,
         **kwargs,
     ):
-        if groups < 1:
-            raise ValueError(
-                f"groups must be positive. Received: groups={groups}"
-            )
+        check_integers(groups=groups)
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.embedding_dim = embedding_dim
         self.units = units
         self.attention_units = attention_units
-        self.cell = cell
         self.dropout = dropout
-        self.word_dropout = word_dropout
+        self.piece_dropout = piece_dropout
         self.groups = groups
-        self.embedding = WordEmbedding(
+        self.embedding = PieceEmbedding(
             vocab_size,
             embedding_dim,
             dropout=dropout,
-            word_dropout=word_dropout,
+            piece_dropout=piece_dropout,
             dtype=self.dtype_policy,
             name="embedding",
         )
         self.pooling = RecurrentPooling(
             units,
             attention_units,
-            cell=cell,
             dtype=self.dtype_policy,
             name="pooling",
         )
@@ -101,12 +96,12 @@ class SentenceEncoder(keras.layers.Layer):
         self.pooling.build((None, None, self.embedding_dim))
 
     def call(self, ids, training=None, return_weights=False):
-        batch, sentences, words = ops.shape(ids)
+        batch, sentences, pieces = ops.shape(ids)
         count = batch * sentences
-        rows = ops.reshape(ids, (count, words))
-        places = ops.arange(1, words + 1, dtype="int32")
+        rows = ops.reshape(ids, (count, pieces))
+        ends = ops.arange(1, pieces + 1, dtype="int32")
         lengths = ops.max(
-            ops.cast(padding_mask(rows), "int32") * places, axis=-1, initial=1
+            ops.cast(padding_mask(rows), "int32") * ends, axis=-1, initial=1
         )
         order = ops.argsort(lengths)
 
@@ -117,22 +112,22 @@ class SentenceEncoder(keras.layers.Layer):
             chosen = order[start:end]
             width = ops.max(ops.take(lengths, chosen), initial=1)
             group_ids = ops.take(rows, chosen, axis=0)[:, :width]
-            output, weight = self._encode(group_ids, training)
-            rest = ops.zeros((end - start, words - width), weight.dtype)
+            output, weight = self.pooling(
+                self.embedding(group_ids, training=training),
+                padding_mask(group_ids),
+                return_weights=True,
+            )
+            rest = ops.zeros((end - start, pieces - width), weight.dtype)
             outputs.append(output)
             weights.append(ops.concatenate([weight, rest], axis=-1))
 
-        back = ops.argsort(order)
-        output = ops.take(ops.concatenate(outputs, axis=0), back, axis=0)
+        inverse = ops.argsort(order)
+        output = ops.take(ops.concatenate(outputs, axis=0), inverse, axis=0)
         output = ops.reshape(output, (batch, sentences, 2 * self.units))
         if not return_weights:
             return output
-        weight = ops.take(ops.concatenate(weights, axis=0), back, axis=0)
-        return output, ops.reshape(weight, (batch, sentences, words))
-
-    def _encode(self, ids, training):
-        x = self.embedding(ids, training=training)
-        return self.pooling(x, padding_mask(ids), return_weights=True)
+        weight = ops.take(ops.concatenate(weights, axis=0), inverse, axis=0)
+        return output, ops.reshape(weight, (batch, sentences, pieces))
 
     def compute_output_shape(self, ids_shape):
         return (*ids_shape[:2], 2 * self.units)
@@ -151,8 +146,7 @@ class SentenceEncoder(keras.layers.Layer):
             "embedding_dim": self.embedding_dim,
             "units": self.units,
             "attention_units": self.attention_units,
-            "cell": self.cell,
             "dropout": self.dropout,
-            "word_dropout": self.word_dropout,
+            "piece_dropout": self.piece_dropout,
             "groups": self.groups,
         }

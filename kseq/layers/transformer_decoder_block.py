@@ -1,11 +1,14 @@
 """One block of a Transformer decoder."""
 
-import keras
-from keras import ops
+import functools
 
+import keras
+
+from kseq.layers.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.multi_head_attention import MultiHeadAttention
+from kseq.layers.transformer_sublayers import feed_forward, residual
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -14,41 +17,45 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
         pre:  x = x + f(norm(x))     post:  x = norm(x + f(x))
 
-    for each f in turn; the network is `ffn_dim` wide inside. A stack of
-    pre-norm blocks wants one more normalization after the last of them. A
-    block whose first call brings no memory has no attention over one: it is
-    a block of a language model.
+    where f is each sublayer in turn; the network is W_2 relu(W_1 x + b_1) +
+    b_2. A stack of pre-norm blocks needs one more normalization at its end. A
+    block that is first called without a memory has no attention over a
+    memory: it is a block of a language model.
 
     Args:
         num_heads: int, number of attention heads.
         key_dim: int, features of a head.
         ffn_dim: int, width of the feed-forward network.
-        dropout: float, share dropped of what each f adds to x.
-        attention_dropout: float, share of the attention weights dropped.
-        activation: name or function, inside the feed-forward network.
-        norm: "pre" or "post", where the layer normalization stands.
-        window: int or None, how far back self-attention may look.
+        dropout: float, on the output of each f.
+        attention_dropout: float, on the attention weights.
+        norm: "pre" or "post", the position of the layer normalization.
+        window: int or None, largest distance that self-attention bridges.
+        **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
-        query: (B, T, D) float.
+        query: (B, T, D) float. Padding at its end needs no mask, since
+            attention is causal. Without a cache, positions that a Keras mask
+            of `query` excludes are not attended to.
         memory: (B, S, M) float.
-        query_mask: (B, T) bool, True at real tokens; with a cache (B, P + T).
-        memory_mask: (B, S) bool, True at real tokens.
-        projected_memory: what `project_memory(memory)` gave, instead of
-            `memory`. There may then be K queries to an item of the memory,
-            (B * K, T, D), the K of an item in a row; no memory is copied.
+        memory_mask: (B, S) bool, True at real tokens. By default the Keras
+            mask of `memory`, if it has one.
+        projected_memory: the output of `project_memory(memory)`, instead of
+            `memory`. Then `query` may be (B * K, T, D): K hypotheses of each
+            item, which read the same memory.
         cache: dict of "key" and "value", each (B, N, P, H) float, the P
             positions before the query's. P may be 0.
-        return_weights: bool, whether to return the weights over the memory.
-        training: bool, whether to drop.
+        return_weights: bool, whether to return the attention weights too.
+        training: bool, whether to apply dropout.
 
     Returns:
-        output, (B, T, D); then weights, (B, N, T, S), if `return_weights`;
-        then the cache grown to P + T, if one was given.
+        output, (B, T, D); then, if `return_weights`, the weights of
+        self-attention, (B, N, T, P + T), and those over the memory,
+        (B, N, T, S), if the block has one; then the cache with P + T
+        positions, if one was given.
 
     Raises:
-        ValueError: for arguments out of range, for a memory that is missing
-            or not expected.
+        ValueError: if an argument is out of range, if a memory is missing or
+            not expected.
 
     Example:
         >>> query, memory = np.ones((2, 5, 16)), np.ones((2, 7, 16))
@@ -68,26 +75,22 @@ class TransformerDecoderBlock(keras.layers.Layer):
         ffn_dim,
         dropout=0.0,
         attention_dropout=0.0,
-        activation="relu",
         norm="pre",
         window=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        if ffn_dim < 1:
-            raise ValueError(
-                f"ffn_dim must be positive. Received: ffn_dim={ffn_dim}"
-            )
+        check_integers(ffn_dim=ffn_dim)
         if norm not in ("pre", "post"):
             raise ValueError(
                 f'norm must be "pre" or "post". Received: norm={norm!r}'
             )
+        super().__init__(**kwargs)
+        self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.ffn_dim = ffn_dim
         self.dropout = dropout
         self.attention_dropout = attention_dropout
-        self.activation = keras.activations.get(activation)
         self.norm = norm
         self.window = window
 
@@ -108,7 +111,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         )
         self.ffn_in = keras.layers.Dense(
             ffn_dim,
-            activation=self.activation,
+            activation="relu",
             dtype=self.dtype_policy,
             name="ffn_in",
         )
@@ -148,7 +151,6 @@ class TransformerDecoderBlock(keras.layers.Layer):
         self,
         query,
         memory=None,
-        query_mask=None,
         memory_mask=None,
         projected_memory=None,
         cache=None,
@@ -156,55 +158,45 @@ class TransformerDecoderBlock(keras.layers.Layer):
         training=None,
     ):
         has_memory = memory is not None or projected_memory is not None
-        if not self.reads_memory and (has_memory or return_weights):
+        if not self.reads_memory and has_memory:
             raise ValueError(
-                f"{self.name} was built without a memory. "
-                f"Received: memory={has_memory}, "
-                f"return_weights={return_weights}"
+                f"{self.name} was built without a memory. Received: a memory"
             )
-
-        attended = self.self_attention(
-            self._before(self.self_attention_norm, query),
-            memory_mask=query_mask,
+        attend = functools.partial(
+            self.self_attention,
             causal=True,
             cache=cache,
+            return_weights=return_weights,
             training=training,
         )
-        if cache is not None:
-            attended, cache = attended
-        x = query + self.residual_dropout(attended, training=training)
-        x = self._after(self.self_attention_norm, x)
+        attend_to_memory = functools.partial(
+            self.cross_attention,
+            memory=memory,
+            memory_mask=memory_mask,
+            projected_memory=projected_memory,
+            return_weights=return_weights,
+            training=training,
+        )
+        feed = functools.partial(feed_forward, self)
 
+        x, *outputs = residual(
+            self, self.self_attention_norm, query, attend, training
+        )
+        caches = [outputs.pop()] if cache is not None else []
         if self.reads_memory:
-            attended = self.cross_attention(
-                self._before(self.cross_attention_norm, x),
-                memory,
-                memory_mask=memory_mask,
-                projected_memory=projected_memory,
-                return_weights=return_weights,
-                training=training,
+            x, *weights = residual(
+                self, self.cross_attention_norm, x, attend_to_memory, training
             )
-            if return_weights:
-                attended, weights = attended
-            x = x + self.residual_dropout(attended, training=training)
-            x = self._after(self.cross_attention_norm, x)
-
-        hidden = self._ffn(self._before(self.ffn_norm, x))
-        x = x + self.residual_dropout(hidden, training=training)
-
-        outputs = [self._after(self.ffn_norm, x)]
-        if return_weights:
-            outputs.append(weights)
-        if cache is not None:
-            outputs.append(cache)
+            outputs += weights
+        (x,) = residual(self, self.ffn_norm, x, feed, training)
+        outputs = [x, *outputs, *caches]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def compute_output_shape(self, query_shape, memory_shape=None):
         return query_shape
 
-    def compute_output_spec(self, *args, **kwargs):
-        # How many outputs there are depends on the arguments: trace `call`.
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self):
         return {
@@ -214,18 +206,6 @@ class TransformerDecoderBlock(keras.layers.Layer):
             "ffn_dim": self.ffn_dim,
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
-            "activation": keras.activations.serialize(self.activation),
             "norm": self.norm,
             "window": self.window,
         }
-
-    def _ffn(self, x):
-        # Of a matrix, TensorFlow fuses product, bias and activation.
-        rows = ops.reshape(x, (-1, x.shape[-1]))  # (B * T, D)
-        return ops.reshape(self.ffn_out(self.ffn_in(rows)), ops.shape(x))
-
-    def _before(self, norm, x):
-        return norm(x) if self.norm == "pre" else x
-
-    def _after(self, norm, x):
-        return norm(x) if self.norm == "post" else x

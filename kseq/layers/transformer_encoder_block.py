@@ -1,11 +1,14 @@
 """One block of a Transformer encoder."""
 
-import keras
-from keras import ops
+import functools
 
+import keras
+
+from kseq.layers.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.multi_head_attention import MultiHeadAttention
+from kseq.layers.transformer_sublayers import feed_forward, residual
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -14,29 +17,31 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
         pre:  x = x + f(norm(x))     post:  x = norm(x + f(x))
 
-    for f the attention and then the network, `ffn_dim` wide inside. A stack
-    of pre-norm blocks wants one more normalization after the last of them.
+    where f is the attention, then the network W_2 relu(W_1 x + b_1) + b_2. A
+    stack of pre-norm blocks needs one more normalization at its end.
 
     Args:
         num_heads: int, number of attention heads.
         key_dim: int, features of a head.
         ffn_dim: int, width of the feed-forward network.
-        dropout: float, share dropped of what each f adds to x.
-        attention_dropout: float, share of the attention weights dropped.
-        activation: name or function, inside the feed-forward network.
-        norm: "pre" or "post", where the layer normalization stands.
-        window: int or None, how many positions away attention may look.
+        dropout: float, on the output of each f.
+        attention_dropout: float, on the attention weights.
+        norm: "pre" or "post", the position of the layer normalization.
+        window: int or None, largest distance that attention bridges.
+        **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         inputs: (B, T, D) float.
-        inputs_mask: (B, T) bool, True at real tokens.
-        training: bool, whether to drop.
+        inputs_mask: (B, T) bool, True at real tokens. By default the Keras
+            mask of `inputs`, if it has one.
+        return_weights: bool, whether to return the attention weights too.
+        training: bool, whether to apply dropout.
 
     Returns:
-        (B, T, D).
+        output, (B, T, D), or `(output, weights)` with weights (B, N, T, T).
 
     Raises:
-        ValueError: for arguments out of range.
+        ValueError: if an argument is out of range.
 
     Example:
         >>> inputs = np.ones((2, 5, 16))
@@ -56,26 +61,22 @@ class TransformerEncoderBlock(keras.layers.Layer):
         ffn_dim,
         dropout=0.0,
         attention_dropout=0.0,
-        activation="relu",
         norm="pre",
         window=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        if ffn_dim < 1:
-            raise ValueError(
-                f"ffn_dim must be positive. Received: ffn_dim={ffn_dim}"
-            )
+        check_integers(ffn_dim=ffn_dim)
         if norm not in ("pre", "post"):
             raise ValueError(
                 f'norm must be "pre" or "post". Received: norm={norm!r}'
             )
+        super().__init__(**kwargs)
+        self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.ffn_dim = ffn_dim
         self.dropout = dropout
         self.attention_dropout = attention_dropout
-        self.activation = keras.activations.get(activation)
         self.norm = norm
         self.window = window
 
@@ -89,7 +90,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         )
         self.ffn_in = keras.layers.Dense(
             ffn_dim,
-            activation=self.activation,
+            activation="relu",
             dtype=self.dtype_policy,
             name="ffn_in",
         )
@@ -113,21 +114,27 @@ class TransformerEncoderBlock(keras.layers.Layer):
         )
         self.ffn_out.build((*input_shape[:-1], self.ffn_dim))
 
-    def call(self, inputs, inputs_mask=None, training=None):
-        attended = self.attention(
-            self._before(self.attention_norm, inputs),
+    def call(
+        self, inputs, inputs_mask=None, return_weights=False, training=None
+    ):
+        attend = functools.partial(
+            self.attention,
             memory_mask=inputs_mask,
+            return_weights=return_weights,
             training=training,
         )
-        x = inputs + self.residual_dropout(attended, training=training)
-        x = self._after(self.attention_norm, x)
-
-        hidden = self._ffn(self._before(self.ffn_norm, x))
-        x = x + self.residual_dropout(hidden, training=training)
-        return self._after(self.ffn_norm, x)
+        feed = functools.partial(feed_forward, self)
+        x, *weights = residual(
+            self, self.attention_norm, inputs, attend, training
+        )
+        (x,) = residual(self, self.ffn_norm, x, feed, training)
+        return (x, *weights) if return_weights else x
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self):
         return {
@@ -137,18 +144,6 @@ class TransformerEncoderBlock(keras.layers.Layer):
             "ffn_dim": self.ffn_dim,
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
-            "activation": keras.activations.serialize(self.activation),
             "norm": self.norm,
             "window": self.window,
         }
-
-    def _ffn(self, x):
-        # Of a matrix, TensorFlow fuses product, bias and activation.
-        rows = ops.reshape(x, (-1, x.shape[-1]))  # (B * T, D)
-        return ops.reshape(self.ffn_out(self.ffn_in(rows)), ops.shape(x))
-
-    def _before(self, norm, x):
-        return norm(x) if self.norm == "pre" else x
-
-    def _after(self, norm, x):
-        return norm(x) if self.norm == "post" else x

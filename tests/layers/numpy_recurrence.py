@@ -8,7 +8,7 @@ def sigmoid(x):
 
 
 def gru(inputs, kernel, recurrent, bias):
-    """States (T, U) of a GRU whose reset gate stands behind the product."""
+    """States (T, U) of a GRU whose reset gate comes after the product."""
     hidden, states = np.zeros(len(recurrent)), []
     for x in inputs:
         read, kept = x @ kernel + bias[0], hidden @ recurrent + bias[1]
@@ -19,27 +19,15 @@ def gru(inputs, kernel, recurrent, bias):
     return np.array(states)
 
 
-def lstm(inputs, kernel, recurrent, bias):
-    """States (T, U) of an LSTM."""
-    hidden, cell, states = 0 * recurrent[:, 0], 0, []
-    for x in inputs:
-        gates = x @ kernel + hidden @ recurrent + bias
-        admit, keep, candidate, emit = np.split(gates, 4)
-        cell = sigmoid(keep) * cell + sigmoid(admit) * np.tanh(candidate)
-        hidden = sigmoid(emit) * np.tanh(cell)
-        states.append(hidden)
-    return np.array(states)
-
-
-def recurrent_pooling(inputs, weights, step=gru):
-    """What `RecurrentPooling` with these 9 weights makes of (T, D)."""
+def recurrent_pooling(inputs, weights):
+    """Output and weights of `RecurrentPooling`, (T, D) -> (2 U,), (T,)."""
     forward, backward, (kernel, bias, query) = (
         weights[:3],
         weights[3:6],
         weights[6:],
     )
     hidden = np.concatenate(
-        [step(inputs, *forward), step(inputs[::-1], *backward)[::-1]], axis=-1
+        [gru(inputs, *forward), gru(inputs[::-1], *backward)[::-1]], axis=-1
     )
     powers = np.exp(np.tanh(hidden @ kernel + bias) @ query[:, 0])
     shares = powers / powers.sum()

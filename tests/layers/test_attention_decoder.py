@@ -9,6 +9,7 @@ from kseq.layers import (
     LocationAttention,
     LuongAttention,
 )
+from tests.layers.arrays import normal, numpy_of
 
 WIRINGS = {
     "luong": {"order": "luong"},
@@ -17,14 +18,6 @@ WIRINGS = {
     "none": {"attention": None},
 }
 MASK = np.arange(7) < [[7], [4]]
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
 
 
 def make(wiring, **arguments):
@@ -142,7 +135,7 @@ def test_half_precision(wiring, dtype):
 # Two ways to one answer.
 
 
-@pytest.mark.parametrize("cell", ["lstm", "tanh"])
+@pytest.mark.parametrize("cell", ["lstm", "gru", "tanh"])
 @pytest.mark.parametrize("num_layers", [1, 2])
 def test_step_by_step(wiring, num_layers, cell):
     layer = built(wiring, num_layers=num_layers, cell=cell)
@@ -160,6 +153,8 @@ def test_step_by_step(wiring, num_layers, cell):
     "attention",
     [
         BahdanauAttention(units=3),
+        BahdanauAttention(units=3, window=2, shared=True, use_bias=True),
+        LuongAttention("general", units=3, symmetric=True, use_bias=True),
         LuongAttention("general"),
         LuongAttention("concat", units=3),
         LuongAttention("scaled_dot", window=2),
@@ -228,7 +223,7 @@ def test_dropout_only_in_training(wiring):
     [
         ({"units": 0}, "Received: units=0"),
         ({"num_layers": 0}, "Received: num_layers=0"),
-        ({"cell": "gru"}, "Received: cell='gru'"),
+        ({"cell": "rnn"}, "Received: cell='rnn'"),
         ({"order": "chan"}, "Received: order='chan'"),
         ({"attention": None, "input_feeding": True}, "needs attention"),
         ({"order": "bahdanau", "input_feeding": True}, 'order="luong"'),

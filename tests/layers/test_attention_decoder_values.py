@@ -3,12 +3,9 @@ import numpy as np
 import pytest
 
 from kseq.layers import AttentionDecoder, LuongAttention
+from tests.layers.arrays import normal
 
 MASK = np.arange(7) < [[7], [4]]
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
 
 
 def built(memory, units=6, **arguments):
@@ -88,6 +85,29 @@ def test_agrees_with_the_papers(seed, wiring):
     expected = reference(layer, inputs, memory, MASK, state)
     for output, value in zip(found, expected, strict=True):
         np.testing.assert_allclose(output, value, atol=1e-5)
+
+
+def test_without_attention_a_gru_is_that_of_keras(seed):
+    inputs, memory = normal(2, 5, 4), normal(2, 1, 3)
+    layer = built(memory, cell="gru")
+    gru = keras.layers.GRU(6, return_sequences=True, reset_after=False)
+    gru.build((2, 5, 4 + 3))
+    kernel, bias, candidate, candidate_bias = layer.recurrent.get_weights()
+    projections = layer.input_projection, layer.memory_projection
+    gru.set_weights(
+        [
+            np.vstack([dense.get_weights()[0] for dense in projections]),
+            np.concatenate([kernel, candidate], axis=1),
+            np.concatenate([bias, candidate_bias]),
+        ]
+    )
+    constant = np.repeat(memory, 5, axis=1)
+
+    np.testing.assert_allclose(
+        layer(inputs, memory),
+        gru(np.concatenate([inputs, constant], axis=-1)),
+        atol=1e-6,
+    )
 
 
 def test_without_attention_the_memory_is_a_constant_input(seed):

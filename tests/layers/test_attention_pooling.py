@@ -4,14 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import AttentionPooling
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
+from tests.layers.arrays import normal, numpy_of
 
 
 def built(**arguments):

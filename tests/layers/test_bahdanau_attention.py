@@ -4,14 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import BahdanauAttention
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
+from tests.layers.arrays import normal, numpy_of, randomize
 
 
 def built(units=4, **arguments):
@@ -118,7 +111,67 @@ def test_agrees_with_the_paper(seed):
             np.testing.assert_allclose(output, value, atol=1e-5)
 
 
+def test_shared_projection_and_biases(seed):
+    layer = BahdanauAttention(4, shared=True, use_bias=True)
+    query, memory = normal(2, 5, 6), normal(2, 7, 6)
+    layer(query, memory)
+    randomize(layer)
+    scale, kernel, bias = layer.get_weights()
+    both = (query @ kernel + bias)[:, :, None] + (memory @ kernel + bias)[
+        :, None
+    ]
+    energies = np.tanh(both) @ scale
+    powers = np.exp(energies)
+    expected = powers / powers.sum(axis=-1, keepdims=True)
+
+    _, weights = layer(query, memory, return_weights=True)
+    np.testing.assert_allclose(weights, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("initializer", ["zeros", keras.initializers.Zeros()])
+def test_initializer_and_constraint(initializer):
+    layer = BahdanauAttention(
+        4,
+        use_bias=True,
+        kernel_initializer=initializer,
+        kernel_constraint=keras.constraints.MaxNorm(2),
+    )
+    again = BahdanauAttention.from_config(layer.get_config())
+    for made in (layer, again):
+        made(np.ones((2, 5, 8)), np.ones((2, 7, 6)))
+        for dense in (made.query_projection, made.memory_projection):
+            assert not numpy_of(dense.kernel).any()
+            assert dense.kernel.constraint.max_value == 2
+            assert dense.use_bias
+    assert again.get_config() == layer.get_config()
+
+
+def test_projections_start_from_different_values():
+    initializer = keras.initializers.RandomNormal()
+    layer = BahdanauAttention(4, kernel_initializer=initializer)
+    layer(np.ones((2, 5, 6)), np.ones((2, 7, 6)))
+    _, query_kernel, memory_kernel = layer.get_weights()
+
+    assert (query_kernel != memory_kernel).all()
+
+
 # Two ways to one answer.
+
+
+def test_window_is_a_cut_of_the_memory(seed):
+    layer, all_of_it = built(window=2), built()
+    all_of_it.set_weights(layer.get_weights())
+    query, memory = normal(2, 5, 8), normal(2, 7, 6)
+    mask = np.arange(7) < np.full((2, 1), 5)
+
+    np.testing.assert_allclose(
+        layer(query, memory, memory_mask=mask),
+        all_of_it(query, memory[:, 3:5]),
+        atol=1e-5,
+    )
+    np.testing.assert_allclose(
+        layer(query, memory), all_of_it(query, memory[:, 5:]), atol=1e-5
+    )
 
 
 def test_hypotheses_read_one_memory(seed):
@@ -176,6 +229,16 @@ def test_nothing_to_attend_to(seed, dtype):
 # Errors.
 
 
-def test_units_must_be_positive():
-    with pytest.raises(ValueError, match="Received: units=0"):
-        BahdanauAttention(units=0)
+@pytest.mark.parametrize(
+    "arguments", [{"units": 0}, {"units": True}, {"units": 3, "window": 1.5}]
+)
+def test_arguments_that_do_not_fit(arguments):
+    with pytest.raises(ValueError, match="Received: "):
+        BahdanauAttention(**arguments)
+
+
+def test_a_shared_projection_needs_one_size():
+    with pytest.raises(ValueError, match="of one size"):
+        BahdanauAttention(3, shared=True)(
+            np.ones((2, 5, 6)), np.ones((2, 7, 8))
+        )

@@ -4,10 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import LayerNormalization
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
+from tests.layers.arrays import normal
 
 
 def built(**arguments):

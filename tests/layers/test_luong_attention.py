@@ -4,16 +4,9 @@ import pytest
 from keras import ops
 
 from kseq.layers import LuongAttention
+from tests.layers.arrays import normal, numpy_of, randomize
 
 SCORES = ("dot", "scaled_dot", "general", "concat")
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
 
 
 def make(score, **arguments):
@@ -158,6 +151,49 @@ def test_agrees_with_the_paper(score):
             np.testing.assert_allclose(output, value, atol=1e-4)
 
 
+def test_symmetric(seed):
+    layer = LuongAttention("general", units=4, symmetric=True)
+    query, memory = normal(2, 5, 6), normal(2, 7, 6)
+    layer(query, memory)
+    assert {w.path.split("/", 1)[1] for w in layer.weights} == {
+        "scale",
+        "memory_projection/kernel",
+    }
+    np.testing.assert_array_equal(layer.scale, np.ones(4))
+    randomize(layer)
+    scale, kernel = layer.get_weights()
+    matrix = kernel @ np.diag(scale) @ kernel.T
+    powers = np.exp(query @ matrix @ memory.swapaxes(1, 2))
+    expected = powers / powers.sum(axis=-1, keepdims=True)
+
+    _, weights = layer(query, memory, return_weights=True)
+    np.testing.assert_allclose(weights, expected, atol=1e-4)
+
+
+def test_bias_initializer_and_constraint(seed):
+    layer = LuongAttention(
+        "general",
+        use_bias=True,
+        kernel_initializer=keras.initializers.Constant(2.0),
+        kernel_constraint="non_neg",
+    )
+    query, memory = normal(2, 5, 6), normal(2, 7, 8)
+    layer(query, memory)
+    dense = layer.memory_projection
+    np.testing.assert_array_equal(numpy_of(dense.kernel), np.full((8, 6), 2))
+    assert isinstance(dense.kernel.constraint, keras.constraints.NonNeg)
+    randomize(layer)
+    kernel, bias = layer.get_weights()
+    keys = memory @ kernel + bias
+    powers = np.exp(query @ keys.swapaxes(1, 2))
+
+    _, weights = layer(query, memory, return_weights=True)
+    expected = powers / powers.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(weights, expected, atol=1e-4)
+    again = LuongAttention.from_config(layer.get_config())
+    assert again.get_config() == layer.get_config()
+
+
 # Two ways to one answer.
 
 
@@ -239,6 +275,9 @@ def test_nothing_to_attend_to(score, dtype):
         ({"score": "dot", "units": 3}, "Received: score='dot', units=3"),
         ({"score": "concat", "units": 0}, "Received: units=0"),
         ({"window": 0}, "Received: window=0"),
+        ({"window": 1.5}, "Received: window=1.5"),
+        ({"symmetric": True, "units": 3}, "symmetric=True"),
+        ({"score": "general", "symmetric": True}, "units=None"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, message):

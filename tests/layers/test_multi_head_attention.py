@@ -4,14 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import MultiHeadAttention
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
+from tests.layers.arrays import normal, numpy_of
 
 
 def inputs_of(kind):
@@ -55,7 +48,7 @@ def kind(request, seed):
 
 def test_shapes_and_weights(kind):
     inputs = inputs_of(kind)
-    layer = MultiHeadAttention(num_heads=3, key_dim=4, output_dim=10)
+    layer = MultiHeadAttention(num_heads=3, key_dim=4)
     output, weights = layer(*inputs, return_weights=True)
     shapes = {
         weight.path.split("/", 1)[1]: weight.shape for weight in layer.weights
@@ -73,13 +66,13 @@ def test_shapes_and_weights(kind):
         },
     }[kind]
 
-    assert output.shape == (2, 5, 10)
+    assert output.shape == (2, 5, 8)
     assert weights.shape == (2, 3, 5, inputs[-1].shape[1])
     assert shapes == projections | {
-        "projection/kernel": (12, 10),
-        "projection/bias": (10,),
+        "projection/kernel": (12, 8),
+        "projection/bias": (8,),
     }
-    assert layer.compute_output_shape(*(x.shape for x in inputs)) == (2, 5, 10)
+    assert layer.compute_output_shape(*(x.shape for x in inputs)) == (2, 5, 8)
 
 
 def test_symbolic_shapes(kind):
@@ -107,9 +100,7 @@ def test_round_trip_through_a_file(kind, tmp_path):
     mask = np.arange(inputs[-1].shape[1]) < [[3], [5]]
     symbolic = [keras.Input((None, x.shape[-1])) for x in inputs]
     symbolic_mask = keras.Input((None,), dtype="bool")
-    layer = MultiHeadAttention(
-        num_heads=3, key_dim=4, output_dim=10, dropout=0.1, use_bias=False
-    )
+    layer = MultiHeadAttention(num_heads=3, key_dim=4, dropout=0.1)
     model = keras.Model(
         [*symbolic, symbolic_mask],
         layer(*symbolic, memory_mask=symbolic_mask, return_weights=True),
@@ -159,19 +150,17 @@ def test_worked_example_of_scaled_self_attention():
     w_query = np.array([[1, 1, 0], [0, 0, 1]], "float32")
     w_key = np.array([[0, 1, 0], [1, 0, 1]], "float32")
     w_value = np.array([[0, 1, 1], [1, 0, 1]], "float32")
-    layer = MultiHeadAttention(
-        num_heads=1, key_dim=2, output_dim=2, use_bias=False
-    )
+    layer = MultiHeadAttention(num_heads=1, key_dim=2)
     layer.build((1, 2, 3))
     kernel = np.concatenate([w_query, w_key, w_value]).T
-    layer.set_weights([kernel, np.eye(2)])
+    layer.set_weights([kernel, np.zeros(6), np.eye(2, 3), np.zeros(3)])
     output, weights = layer(p.T[None], return_weights=True)
 
     np.testing.assert_allclose(
         numpy_of(weights)[0, 0].T, [[0.5, 0.06], [0.5, 0.94]], atol=5e-3
     )
     np.testing.assert_allclose(
-        numpy_of(output)[0].T, [[1.5, 1.94], [1, 0.11]], atol=5e-3
+        numpy_of(output)[0].T, [[1.5, 1.94], [1, 0.11], [0, 0]], atol=5e-3
     )
 
 
@@ -232,10 +221,8 @@ def test_agrees_with_the_paper_under_causality_and_window(seed, causal, window):
 
 def test_agrees_with_keras(kind):
     inputs = inputs_of(kind)
-    layer = built(inputs, output_dim=10)
-    theirs = keras.layers.MultiHeadAttention(
-        num_heads=3, key_dim=4, output_shape=10
-    )
+    layer = built(inputs)
+    theirs = keras.layers.MultiHeadAttention(num_heads=3, key_dim=4)
     theirs.build(inputs[0].shape, inputs[-1].shape)
     *fused, output_kernel, output_bias = layer.get_weights()
     if kind == "self":
@@ -249,7 +236,7 @@ def test_agrees_with_keras(kind):
         for x in pair
     ]
     theirs.set_weights(
-        [*projections, output_kernel.reshape(3, 4, 10), output_bias]
+        [*projections, output_kernel.reshape(3, 4, 8), output_bias]
     )
     mask = np.arange(inputs[-1].shape[1]) < [[3], [5]]
 
@@ -358,12 +345,13 @@ def test_padding_changes_nothing(kind):
     [
         {"num_heads": 0, "key_dim": 4},
         {"num_heads": 2, "key_dim": -1},
-        {"num_heads": 2, "key_dim": 4, "output_dim": 0},
+        {"num_heads": 1.5, "key_dim": 4},
+        {"num_heads": True, "key_dim": 4},
         {"num_heads": 2, "key_dim": 4, "window": -1},
     ],
 )
 def test_bad_arguments(arguments):
-    with pytest.raises(ValueError, match=r"Received: .*=(0|-1)"):
+    with pytest.raises(ValueError, match=r"Received: \w+=(0|-1|1.5|True)$"):
         MultiHeadAttention(**arguments)
 
 

@@ -4,10 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
+from tests.layers.arrays import numpy_of
 
 
 def paper_sinusoids(length, dim):

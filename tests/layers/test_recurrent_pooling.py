@@ -1,22 +1,14 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from kseq.layers import RecurrentPooling
-from tests.layers.numpy_recurrence import gru, lstm, recurrent_pooling
+from tests.layers.arrays import normal, numpy_of
+from tests.layers.numpy_recurrence import recurrent_pooling
 
 
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
-
-
-def built(cell="gru", **arguments):
-    layer = RecurrentPooling(3, 5, cell=cell, **arguments)
+def built(**arguments):
+    layer = RecurrentPooling(3, 5, **arguments)
     layer.build((None, None, 8))
     layer.set_weights([normal(*weight.shape) for weight in layer.weights])
     return layer
@@ -25,9 +17,8 @@ def built(cell="gru", **arguments):
 # The contract.
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_shapes_and_weights(cell):
-    layer = RecurrentPooling(3, attention_units=5, cell=cell)
+def test_shapes_and_weights():
+    layer = RecurrentPooling(3, attention_units=5)
     inputs, mask = np.ones((2, 7, 8)), np.ones((2, 7), bool)
     output, weights = layer(inputs, mask, return_weights=True)
 
@@ -37,11 +28,10 @@ def test_shapes_and_weights(cell):
     assert len(layer.weights) == 9
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_round_trip_through_a_file(seed, tmp_path, cell):
+def test_round_trip_through_a_file(seed, tmp_path):
     inputs = keras.Input((None, 8))
     mask = keras.Input((None,), dtype="bool")
-    outputs = RecurrentPooling(3, 5, cell)(inputs, mask, return_weights=True)
+    outputs = RecurrentPooling(3, 5)(inputs, mask, return_weights=True)
     model = keras.Model([inputs, mask], outputs)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -54,11 +44,10 @@ def test_round_trip_through_a_file(seed, tmp_path, cell):
 # Values.
 
 
-@pytest.mark.parametrize(("cell", "step"), [("gru", gru), ("lstm", lstm)])
-def test_agrees_with_the_paper(seed, cell, step):
-    layer, inputs = built(cell), normal(1, 7, 8)
+def test_agrees_with_the_paper(seed):
+    layer, inputs = built(), normal(1, 7, 8)
     output, weights = layer(inputs, np.ones((1, 7), bool), return_weights=True)
-    expected, shares = recurrent_pooling(inputs[0], layer.get_weights(), step)
+    expected, shares = recurrent_pooling(inputs[0], layer.get_weights())
     np.testing.assert_allclose(weights[0], shares, atol=1e-5)
     np.testing.assert_allclose(output[0], expected, atol=1e-5)
 
@@ -66,9 +55,8 @@ def test_agrees_with_the_paper(seed, cell, step):
 # Influence.
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_padding_changes_nothing(seed, cell):
-    layer, inputs = built(cell), normal(2, 7, 8)
+def test_padding_changes_nothing(seed):
+    layer, inputs = built(), normal(2, 7, 8)
     padded = np.concatenate([inputs, normal(2, 3, 8)], axis=1)
     mask = np.arange(10) < np.full((2, 1), 7)
     output, weights = layer(padded, mask, return_weights=True)
@@ -97,5 +85,5 @@ def test_nothing_to_read(seed, dtype):
 def test_arguments_out_of_range():
     with pytest.raises(ValueError, match="Received: units=0"):
         RecurrentPooling(0, 5)
-    with pytest.raises(ValueError, match="Received: cell='rnn'"):
-        RecurrentPooling(3, 5, cell="rnn")
+    with pytest.raises(ValueError, match="Received: attention_units=True"):
+        RecurrentPooling(3, True)

@@ -3,10 +3,7 @@ import numpy as np
 import pytest
 
 from kseq.layers.recurrent_stack import RecurrentStack
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
+from tests.layers.arrays import normal
 
 
 def state_of(stack, batch=3):
@@ -64,6 +61,53 @@ def test_is_the_lstm_of_keras(seed):
     )
 
 
+def test_is_the_gru_of_keras(seed):
+    inputs, others, hidden = normal(3, 5), normal(3, 2), normal(3, 4)
+    stack = RecurrentStack(units=4, cell="gru")
+    gru = keras.layers.GRU(4, reset_after=False)
+    stack(normal(3, 12), stack.zeros(3), fed=inputs)
+    stack.set_weights([normal(*weight.shape) for weight in stack.weights])
+    kernel, bias, candidate, candidate_bias = stack.get_weights()
+    both = np.concatenate([kernel, candidate], axis=1)
+    projection = normal(2, 12)
+    gru.build((3, 1, 5 + 2))
+    gru.set_weights(
+        [
+            np.concatenate([both[:5], projection]),
+            both[5:],
+            np.concatenate([bias, candidate_bias]),
+        ]
+    )
+
+    after = stack(
+        others @ projection, {"hidden": [hidden], "cell": []}, fed=inputs
+    )
+    read = np.concatenate([inputs, others], axis=1)
+    assert after["cell"] == []
+    np.testing.assert_allclose(
+        after["hidden"][0],
+        gru(read[:, None], initial_state=hidden),
+        atol=1e-5,
+    )
+
+
+def test_gru_cells_are_stacked(seed):
+    stack = RecurrentStack(units=4, num_layers=2, cell="gru")
+    upper = RecurrentStack(units=4, cell="gru")
+    projected, state = normal(3, 12), state_of(stack)
+    stack(projected, state)
+    stack.set_weights([normal(*weight.shape) for weight in stack.weights])
+    low, high = stack(projected, state)["hidden"]
+    upper.build((3, 12), (3, 4))
+    weights = stack.get_weights()  # kernel and bias: gates, then candidates
+    upper.set_weights([*weights[2:4], *weights[6:8]])
+    expected = upper(
+        np.zeros((3, 12)), {"hidden": [state["hidden"][1]], "cell": []}, fed=low
+    )
+
+    np.testing.assert_allclose(high, expected["hidden"][0], atol=1e-5)
+
+
 def test_one_cell_stands_on_the_other(seed):
     stack = RecurrentStack(units=4, num_layers=2, cell="tanh")
     projected, state = normal(3, 4), state_of(stack)
@@ -102,7 +146,8 @@ def test_dropout_lies_between_the_cells(seed):
     [
         ({"units": 0}, "Received: units=0"),
         ({"num_layers": 0}, "Received: num_layers=0"),
-        ({"cell": "gru"}, "Received: cell='gru'"),
+        ({"cell": "rnn"}, "Received: cell='rnn'"),
+        ({"units": 4.0}, "Received: units=4.0"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, message):

@@ -1,15 +1,11 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from kseq.layers import RecurrentPooling, SentenceEncoder
+from tests.layers.arrays import numpy_of
 
 SIZES = {"embedding_dim": 4, "units": 3, "attention_units": 3}
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
 
 
 def documents(shape=(5, 4, 9)):
@@ -49,7 +45,7 @@ def test_symbolic_shapes():
 
 
 def test_config():
-    layer = encoder(groups=3, dropout=0.5, cell="lstm")
+    layer = encoder(groups=3, dropout=0.5)
     again = SentenceEncoder.from_config(layer.get_config())
     assert again.get_config() == layer.get_config()
 

@@ -4,19 +4,12 @@ import pytest
 from keras import ops
 
 from kseq.layers import TransformerDecoderBlock, TransformerEncoderBlock
+from tests.layers.arrays import normal, numpy_of
 
 SIZES = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16}
 LENGTH, MEMORY_LENGTH = 4, 6
 MASK = np.arange(LENGTH) < [[3], [4]]
 MEMORY_MASK = np.arange(MEMORY_LENGTH) < [[4], [6]]
-
-
-def normal(*shape):
-    return np.random.normal(size=shape).astype("float32")
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
 
 
 def randomized(block, *shapes):
@@ -44,8 +37,8 @@ def call(make, block, x, memory, mask=MASK, memory_mask=MEMORY_MASK, **kwargs):
     if make is encoder:
         return block(x, inputs_mask=mask, **kwargs)
     if make is language_model:
-        return block(x, query_mask=mask, **kwargs)
-    return block(x, memory, query_mask=mask, memory_mask=memory_mask, **kwargs)
+        return block(x, **kwargs)
+    return block(x, memory, memory_mask=memory_mask, **kwargs)
 
 
 @pytest.fixture(params=[encoder, decoder, language_model])
@@ -102,12 +95,13 @@ def reference(make, block, x, memory):
             block.ffn_out.bias.numpy()
         )
 
-    visible = np.repeat(MASK[:, None], LENGTH, axis=1)
     if make is encoder:
+        visible = np.repeat(MASK[:, None], LENGTH, axis=1)
         attention = attend(block.attention, admitted=visible)
         sublayers = [(block.attention_norm, attention)]
     else:
-        attention = attend(block.self_attention, admitted=np.tril(visible))
+        causal = np.tril(np.ones((1, LENGTH, LENGTH), bool))
+        attention = attend(block.self_attention, admitted=causal)
         sublayers = [(block.self_attention_norm, attention)]
     if make is decoder:
         attention = attend(block.cross_attention, memory, MEMORY_MASK[:, None])
@@ -129,7 +123,7 @@ def test_shapes(make):
 
 def test_symbolic_shapes_of_weights_and_cache():
     past = keras.Input((2, None, 4))
-    output, weights, cache = decoder()(
+    output, self_weights, weights, cache = decoder()(
         keras.Input((5, 8)),
         keras.Input((7, 6)),
         cache={"key": past, "value": past},
@@ -137,6 +131,7 @@ def test_symbolic_shapes_of_weights_and_cache():
     )
 
     assert output.shape == (None, 5, 8)
+    assert self_weights.shape == (None, 2, 5, None)
     assert weights.shape == (None, 2, 5, 7)
     assert cache["key"].shape == cache["value"].shape == (None, 2, None, 4)
 
@@ -148,7 +143,6 @@ def test_round_trip_through_a_file(make, norm, tmp_path):
         window=None if make is decoder else 2,
         dropout=0.1,
         attention_dropout=0.2,
-        activation="gelu",
     )
     inputs = [
         keras.Input((None, 8)),
@@ -213,7 +207,6 @@ def test_cached_steps_equal_the_whole_sequence(seed, make, window):
             block,
             x[:, end - 1 : end],
             memory,
-            mask=MASK[:, :end],
             cache=cache,
         )
         steps.append(numpy_of(output))
@@ -223,13 +216,13 @@ def test_cached_steps_equal_the_whole_sequence(seed, make, window):
 def test_hypotheses_share_one_memory(seed):
     x, memory = normal(2 * 3, 1, 8), normal(2, MEMORY_LENGTH, 6)
     block = decoder()
-    output, weights = block(
+    output, _, weights = block(
         x,
         memory_mask=MEMORY_MASK,
         projected_memory=block.project_memory(memory),
         return_weights=True,
     )
-    expected, expected_weights = block(
+    expected, _, expected_weights = block(
         x,
         np.repeat(memory, 3, axis=0),
         memory_mask=np.repeat(MEMORY_MASK, 3, axis=0),
@@ -238,6 +231,43 @@ def test_hypotheses_share_one_memory(seed):
 
     np.testing.assert_allclose(output, expected, atol=1e-4)
     np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
+
+
+def test_weights_of_attention(make):
+    x, memory = normal(2, LENGTH, 8), normal(2, MEMORY_LENGTH, 6)
+    block = make(norm="post")
+    output, *weights = call(make, block, x, memory, return_weights=True)
+    weights = [numpy_of(w) for w in weights]
+
+    np.testing.assert_array_equal(output, call(make, block, x, memory))
+    assert [w.shape for w in weights] == {
+        encoder: [(2, 2, LENGTH, LENGTH)],
+        decoder: [(2, 2, LENGTH, LENGTH), (2, 2, LENGTH, MEMORY_LENGTH)],
+        language_model: [(2, 2, LENGTH, LENGTH)],
+    }[make]
+    for w in weights:
+        np.testing.assert_allclose(w.sum(axis=-1), 1, atol=1e-5)
+    if make is encoder:
+        assert not weights[0][0, :, :, 3:].any()
+    else:
+        assert not np.triu(weights[0], 1).any()
+        expected = block.self_attention(x, causal=True, return_weights=True)
+        np.testing.assert_allclose(weights[0], expected[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [decoder, language_model])
+def test_cached_weights_are_rows_of_the_whole(seed, make):
+    x, memory = normal(2, LENGTH, 8), normal(2, MEMORY_LENGTH, 6)
+    block = make()
+    whole = call(make, block, x, memory, return_weights=True)
+    empty = ops.zeros((2, 2, 0, 4))
+    cache = {"key": empty, "value": empty}
+    *_, cache = call(make, block, x[:, :2], memory, cache=cache)
+    rest = call(make, block, x[:, 2:], memory, cache=cache, return_weights=True)
+
+    assert rest[1].shape == (2, 2, LENGTH - 2, LENGTH)
+    for found, expected in zip(rest[1:-1], whole[1:], strict=True):
+        np.testing.assert_allclose(found, expected[:, :, 2:], atol=1e-5)
 
 
 # Influence.
@@ -319,8 +349,9 @@ def test_bad_arguments(make):
         with pytest.raises(ValueError, match="Received"):
             make(**arguments)
     block = type(make())
-    with pytest.raises(ValueError, match="ffn_dim=0"):
-        block(num_heads=2, key_dim=4, ffn_dim=0)
+    for arguments in ({"ffn_dim": 0}, {"num_heads": 1.5}, {"key_dim": True}):
+        with pytest.raises(ValueError, match="Received"):
+            block(**SIZES | arguments)
 
 
 def test_a_memory_is_missing_or_not_expected():
@@ -329,5 +360,3 @@ def test_a_memory_is_missing_or_not_expected():
         decoder()(x)
     with pytest.raises(ValueError, match="built without a memory"):
         language_model()(x, memory)
-    with pytest.raises(ValueError, match="built without a memory"):
-        language_model()(x, return_weights=True)

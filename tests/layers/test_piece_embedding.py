@@ -1,16 +1,12 @@
 import numpy as np
 import pytest
-from keras import ops
 
-from kseq.layers import WordEmbedding
-
-
-def numpy_of(tensor):
-    return ops.convert_to_numpy(ops.cast(tensor, "float32"))
+from kseq.layers import PieceEmbedding
+from tests.layers.arrays import numpy_of
 
 
 def test_is_a_table_without_training(seed):
-    layer = WordEmbedding(30, 8, dropout=0.5, word_dropout=0.5)
+    layer = PieceEmbedding(30, 8, dropout=0.5, piece_dropout=0.5)
     ids = np.array([[4, 5], [29, 0]])
     layer.build(ids.shape)
     table = numpy_of(layer.embedding.embeddings)
@@ -19,8 +15,8 @@ def test_is_a_table_without_training(seed):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_drops_whole_words_and_scales_the_others(seed, dtype):
-    layer = WordEmbedding(30, 8, word_dropout=0.25, dtype=dtype)
+def test_drops_whole_pieces_and_scales_the_others(seed, dtype):
+    layer = PieceEmbedding(30, 8, piece_dropout=0.25, dtype=dtype)
     ids = np.full((100, 100), 7)
     whole, found = numpy_of(layer(ids)), numpy_of(layer(ids, training=True))
     is_kept = found.any(axis=-1)
@@ -30,12 +26,12 @@ def test_drops_whole_words_and_scales_the_others(seed, dtype):
 
 
 def test_drops_features(seed):
-    layer = WordEmbedding(30, 8, dropout=0.5)
+    layer = PieceEmbedding(30, 8, dropout=0.5)
     found = numpy_of(layer(np.full((100, 100), 7), training=True))
     assert 0.45 < (found == 0).mean() < 0.55
 
 
 def test_config():
-    layer = WordEmbedding(30, 8, dropout=0.5, word_dropout=0.25)
-    again = WordEmbedding.from_config(layer.get_config())
+    layer = PieceEmbedding(30, 8, dropout=0.5, piece_dropout=0.25)
+    again = PieceEmbedding.from_config(layer.get_config())
     assert again.get_config() == layer.get_config()

@@ -1,49 +1,54 @@
-"""Words as vectors, some of them hidden in training."""
+"""SentencePiece pieces as vectors, with dropout of features and of pieces."""
 
 import keras
 from keras import ops
 
+from kseq.layers.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class WordEmbedding(keras.layers.Layer):
-    """An embedding that drops features, and whole words, in training.
+class PieceEmbedding(keras.layers.Layer):
+    """An embedding that drops features, and whole pieces, in training.
 
-    A classifier that now and then has to do without the word that gives the
-    label away learns from the others too.
+    A classifier that sometimes has to read without the most telling piece
+    learns to use the other pieces too.
 
     Args:
-        vocab_size: int.
+        vocab_size: int, number of SentencePiece pieces.
         dim: int, E.
-        dropout: float, share of the features dropped.
-        word_dropout: float, share of the words dropped.
+        dropout: float, rate at which features are dropped.
+        piece_dropout: float, rate at which pieces are dropped.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         ids: (..., T) int.
-        training: bool, whether to drop.
+        training: bool, whether to apply dropout.
 
     Returns:
-        (..., T, E).
+        (..., T, E), in the dtype of the layer.
+
+    Raises:
+        ValueError: if an argument is out of range.
 
     Example:
-        >>> WordEmbedding(30, dim=8)(np.array([[4, 5, 6]])).shape
+        >>> PieceEmbedding(30, dim=8)(np.array([[4, 5, 6]])).shape
         TensorShape([1, 3, 8])
 
     Reference:
-        Iyyer et al. 2015, aclanthology.org/P15-1162, section 3.1, which does
-        not scale up what remains, as we do.
+        Iyyer et al. 2015, aclanthology.org/P15-1162, section 3.1. Unlike the
+        paper, the remaining pieces are scaled up.
     """
 
     def __init__(
-        self, vocab_size, dim, dropout=0.0, word_dropout=0.0, **kwargs
+        self, vocab_size, dim, dropout=0.0, piece_dropout=0.0, **kwargs
     ):
+        check_integers(vocab_size=vocab_size, dim=dim)
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.dim = dim
         self.dropout = dropout
-        self.word_dropout = word_dropout
+        self.piece_dropout = piece_dropout
         self.embedding = keras.layers.Embedding(
             vocab_size,
             dim,
@@ -56,8 +61,8 @@ class WordEmbedding(keras.layers.Layer):
         self.dropout_layer = Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
         )
-        self.word_dropout_layer = Dropout(
-            word_dropout, dtype=self.dtype_policy, name="word_dropout"
+        self.piece_dropout_layer = Dropout(
+            piece_dropout, dtype=self.dtype_policy, name="piece_dropout"
         )
 
     def build(self, ids_shape):
@@ -65,10 +70,10 @@ class WordEmbedding(keras.layers.Layer):
 
     def call(self, ids, training=None):
         x = self.dropout_layer(self.embedding(ids), training=training)
-        if not training or not self.word_dropout:
+        if not training or not self.piece_dropout:
             return x
-        words = ops.ones(ops.shape(ids), dtype=self.compute_dtype)
-        kept = self.word_dropout_layer(words, training=True)
+        pieces = ops.ones(ops.shape(ids), dtype=self.compute_dtype)
+        kept = self.piece_dropout_layer(pieces, training=True)
         return x * kept[..., None]
 
     @property
@@ -85,5 +90,5 @@ class WordEmbedding(keras.layers.Layer):
             "vocab_size": self.vocab_size,
             "dim": self.dim,
             "dropout": self.dropout,
-            "word_dropout": self.word_dropout,
+            "piece_dropout": self.piece_dropout,
         }
