@@ -123,8 +123,10 @@ class ExactModel(keras.Model):
                 to save memory. The update stays the same.
             run_eagerly: bool, see `keras.Model.compile`.
             auto_scale_loss: bool, see `keras.Model.compile`.
-            loss, loss_weights: None; the loss is that of `token_losses`.
-            metrics, weighted_metrics: None; see the class.
+            loss: None; the loss is that of `token_losses`.
+            loss_weights: None; see `loss`.
+            metrics: None; see the class for those that are reported.
+            weighted_metrics: None; see `metrics`.
             jit_compile: False or "auto". XLA would drop the check that loss
                 and gradient are finite.
             steps_per_execution: 1.
@@ -211,15 +213,7 @@ class ExactModel(keras.Model):
         return self._report(exact_step.global_sums(self, data))
 
     def loss_and_gradients(self, data):
-        """Those of one batch, as training computes them.
-
-        Args:
-            data: `(inputs, labels, sample_weight)`.
-
-        Returns:
-            The loss, (), and a list with the gradient of its mean for each
-            of `trainable_variables`.
-        """
+        """The mean loss of a batch, (), and its gradients, as in training."""
         return exact_step.loss_and_gradients(self, data)
 
     def _report(self, sums):
