@@ -6,9 +6,9 @@ from keras import layers, ops
 from kseq.layers import (
     Dropout,
     JoinSentences,
+    PieceEmbedding,
     RecurrentPooling,
     SentenceDropout,
-    WordEmbedding,
 )
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
@@ -92,11 +92,11 @@ class FlatAttention(ExactModel):
 
         # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.embedding = WordEmbedding(
+        self.embedding = PieceEmbedding(
             vocab_size,
             embedding_dim,
             dropout=dropout,
-            word_dropout=piece_dropout,
+            piece_dropout=piece_dropout,
             dtype=policy,
             name="embedding",
         )

@@ -100,7 +100,7 @@ class HierarchicalAttention(ExactModel):
             units,
             attention_units,
             dropout=dropout,
-            word_dropout=piece_dropout,
+            piece_dropout=piece_dropout,
             dtype=policy,
             name="sentence_encoder",
         )

@@ -24,7 +24,7 @@ class PiecePrediction(ExactModel):
     log(P(w | context) / P(w)) plus a constant.
 
     Args:
-        embedding: `WordEmbedding`, shared with the classifier.
+        embedding: `PieceEmbedding`, shared with the classifier.
         recurrent: its `keras.layers.Bidirectional` over pieces, shared too.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
@@ -39,7 +39,7 @@ class PiecePrediction(ExactModel):
         to the last but one, in both directions. All labels are 0.
 
     Example:
-        >>> embedding = kseq.layers.WordEmbedding(30, dim=8)
+        >>> embedding = kseq.layers.PieceEmbedding(30, dim=8)
         >>> rnn = keras.layers.GRU(5, return_sequences=True)
         >>> model = PiecePrediction(embedding, keras.layers.Bidirectional(rnn))
         >>> ids, candidates = np.array([[4, 5, 6, 7]]), np.array([[8, 9]])

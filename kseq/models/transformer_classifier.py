@@ -8,10 +8,10 @@ from kseq.layers import (
     Dropout,
     JoinSentences,
     LayerNormalization,
+    PieceEmbedding,
     SentenceDropout,
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
-    WordEmbedding,
 )
 from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
@@ -101,10 +101,10 @@ class TransformerClassifier(ExactModel):
 
         # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.embedding = WordEmbedding(
+        self.embedding = PieceEmbedding(
             vocab_size,
             model_dim,
-            word_dropout=piece_dropout,
+            piece_dropout=piece_dropout,
             dtype=policy,
             name="embedding",
         )
