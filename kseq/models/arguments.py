@@ -3,6 +3,8 @@
 import inspect
 import numbers
 
+from kseq.layers.check_integers import check_integers
+
 
 def set_sizes(model, **sizes):
     """Sets attributes that are positive integers.
@@ -14,11 +16,8 @@ def set_sizes(model, **sizes):
     Raises:
         ValueError: that names the first wrong one.
     """
+    check_integers(**sizes)
     for name, size in sizes.items():
-        if not isinstance(size, numbers.Integral) or size < 1:
-            raise ValueError(
-                f"{name} must be a positive int. Received: {name}={size}"
-            )
         setattr(model, name, int(size))
 
 

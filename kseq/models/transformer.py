@@ -199,7 +199,7 @@ class Transformer(ExactModel):
         """Logits of whole targets, and what the blocks return besides."""
         source_ids = inputs["source_ids"]
         mask = padding_mask(source_ids)
-        memory, encoder = self._encode(source_ids, mask)
+        memory, encoder = self._encode(source_ids, mask, **arguments)
         each = {"memory": memory, "memory_mask": mask, **arguments}
         logits, decoder = self._decode(
             inputs["target_ids"], [each] * self.num_decoder_layers
@@ -258,9 +258,31 @@ class Transformer(ExactModel):
         Returns:
             (B, T, S) float32, rows that sum to 1.
         """
-        _, _, decoder = self._read(inputs, return_weights=True)
-        *_, weights = decoder[-1]
-        return ops.mean(ops.cast(weights, "float32"), axis=1)
+        weights = self.all_attention_weights(inputs)["cross"][-1]
+        return ops.mean(weights, axis=1)
+
+    def all_attention_weights(self, inputs):
+        """The weights of every block and head, N of them.
+
+        Args:
+            inputs: dict of `source_ids` (B, S) int, and `target_ids` (B, T)
+                int, beginning with START.
+
+        Returns:
+            A dict of lists with one tensor for each block, float32, rows that
+            sum to 1, or 0 if all is masked: `encoder` (B, N, S, S) and
+            `decoder` (B, N, T, T), self-attention; `cross` (B, N, T, S), from
+            the decoder to the encoder.
+        """
+        _, encoder, decoder = self._read(inputs, return_weights=True)
+        weights = {
+            "encoder": [own for (own,) in encoder],
+            "decoder": [own for own, _ in decoder],
+            "cross": [cross for _, cross in decoder],
+        }
+        return keras.tree.map_structure(
+            lambda x: ops.cast(x, "float32"), weights
+        )
 
     def get_config(self):
         return config_of(self, Transformer)

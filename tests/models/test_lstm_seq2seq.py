@@ -162,10 +162,33 @@ def test_step_by_step_in_one_direction(seed):
     assert_steps_equal_the_whole(make(bidirectional=False))
 
 
+@pytest.mark.parametrize("cell", ["tanh", "gru"])
 @typical_wirings
-def test_step_by_step_with_two_layers_of_tanh_cells(seed, attention, wiring):
-    assert_steps_equal_the_whole(
-        make(attention, wiring, cell="tanh", num_decoder_layers=2)
+def test_step_by_step_with_two_layers_of(seed, attention, wiring, cell):
+    model = make(attention, wiring, cell=cell, num_decoder_layers=2)
+    assert_steps_equal_the_whole(model)
+    state = model.encode({"source_ids": SOURCE})["decoder"]
+    assert len(state["hidden"]) == 2 and not state["cell"]
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_padding_changes_nothing_with_gru_cells(seed, bidirectional):
+    """The states that the decoder starts from are those of real tokens."""
+    model = make(cell="gru", bidirectional=bidirectional, num_encoder_layers=2)
+    source = np.pad(SOURCE, [(0, 0), (0, 7)], constant_values=PAD)
+    np.testing.assert_allclose(
+        logits_of(model, source, TARGET),
+        logits_of(model, SOURCE, TARGET),
+        atol=1e-5,
+    )
+
+
+def test_gru_round_trip_through_a_file(seed, tmp_path):
+    model = make("general", cell="gru")
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(
+        logits_of(loaded, SOURCE, TARGET), logits_of(model, SOURCE, TARGET)
     )
 
 

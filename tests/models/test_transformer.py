@@ -140,6 +140,53 @@ def test_attention_is_a_distribution_over_real_tokens(model):
     assert not weights[:, 0][source == PAD].any()
 
 
+def test_all_attention_weights(model):
+    source, target = sentences()
+    inputs = {"source_ids": source, "target_ids": target}
+    weights = keras.tree.map_structure(
+        ops.convert_to_numpy, model.all_attention_weights(inputs)
+    )
+    shapes = {"encoder": (7, 7), "decoder": (8, 8), "cross": (8, 7)}
+    assert weights.keys() == shapes.keys()
+    for name, shape in shapes.items():
+        assert len(weights[name]) == 2
+        for of_block in weights[name]:
+            assert of_block.shape == (3, 4, *shape)
+            assert of_block.dtype == "float32"
+            sums = of_block.sum(axis=-1).swapaxes(1, 2)  # (B, T, N)
+            if name == "encoder":  # padding may see nothing in its window
+                sums = sums[source != PAD]
+            np.testing.assert_allclose(sums, 1, atol=1e-5)
+
+    later = np.triu(np.ones((8, 8), bool), k=1)
+    for of_block in weights["decoder"]:
+        assert not of_block[..., later].any()
+    padding = np.broadcast_to((source == PAD)[:, None, None], (3, 4, 7, 7))
+    for of_block in weights["encoder"]:
+        assert not of_block[padding].any()
+    np.testing.assert_array_equal(
+        model.attention_weights(inputs), weights["cross"][-1].mean(axis=1)
+    )
+
+
+def test_self_attention_sees_its_window():
+    source, target = sentences()
+    source[:] = random_ids(*source.shape)
+    inputs = {"source_ids": source, "target_ids": target}
+    weights = build(window=2).all_attention_weights(inputs)
+    far = abs(np.arange(7)[:, None] - np.arange(7)) > 2
+    for of_block in weights["encoder"]:
+        assert not ops.convert_to_numpy(of_block)[..., far].any()
+
+
+def test_weights_in_half_precision_are_float32():
+    source, target = sentences()
+    inputs = {"source_ids": source, "target_ids": target}
+    weights = build(dtype="mixed_bfloat16").all_attention_weights(inputs)
+    for of_block in keras.tree.flatten(weights):
+        assert ops.dtype(of_block) == "float32"
+
+
 def test_save_and_load(model, tmp_path):
     source, target = sentences()
     model.save(tmp_path / "model.keras")

@@ -30,7 +30,7 @@ def is_finite(directory):
     return all(np.isfinite(value).all() for value in values)
 
 
-def test_a_step_that_diverges_is_not_made():
+def test_an_update_that_diverges_is_skipped():
     model = same_start(tiny_model())
     model.compile(keras.optimizers.SGD(0.25))
     [batch] = batches([5])
@@ -51,7 +51,7 @@ def test_a_step_that_diverges_is_not_made():
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_the_first_layer_is_named(devices, two_devices):
-    """Where it is on the second device only, as well."""
+    """Also if it is on the second device only."""
     [batch] = batches([6])
     inputs, labels, weights = batch
     inputs["ids"][0, 0] = 7
@@ -69,7 +69,7 @@ def test_the_first_layer_is_named(devices, two_devices):
 
 
 def test_float16_may_overflow():
-    """There the optimizer lowers its scale, and the next step is made."""
+    """The optimizer lowers its scale, and skips the update."""
     keras.config.set_dtype_policy("mixed_float16")
     model = same_start(tiny_model("mixed_float16"))
     model.compile(keras.optimizers.SGD(0.1))
@@ -80,7 +80,6 @@ def test_float16_may_overflow():
 
 
 def test_what_was_saved_is_finite(tmp_path):
-    """B4"""
     [good] = batches([4])
     bad = poisoned(*good)
     run = RunDirectory(tmp_path)
@@ -103,7 +102,7 @@ def test_what_was_saved_is_finite(tmp_path):
 
 
 def test_a_step_without_memory(tmp_path):
-    """Exit code 4, shape and option; what was saved is whole."""
+    """Exit code 4, shape and option; checkpoints are intact."""
     script = Path(__file__).with_name("limited_memory.py")
     ended = subprocess.run(
         [sys.executable, script, tmp_path],
