@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data.dates import dates
+from kseq.data.built_in import dates
 from kseq.devices import (
     device_strategy,
     end_unless_chief,
@@ -25,7 +25,7 @@ from kseq.runs.checkpoint_files import (
 )
 from tests.benchmarks.local_cluster import local_cluster
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "translate_lstm.py"
+RECIPE = Path(__file__).parents[1] / "recipes" / "translate_lstm.py"
 OPTIONS = [
     *("--train", "table.tsv", "--vocab-size=600", "--units=32"),
     *("--embedding-dim=16", "--evaluate-every=6", "--warmup-steps=10"),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from kseq.data.dates import dates
-from kseq.data.planted import planted
+from kseq.data.built_in import dates
+from kseq.data.built_in import dispatch_reports
 from kseq.runs.run_directory import batch_fields
 from kseq.training import run_recipe
 
@@ -53,7 +53,7 @@ def config(recipe, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table = tmp_path / "table.tsv"
     if recipe.__name__ == "classify_documents":
-        documents = planted("train", size=200)
+        documents = dispatch_reports("train", size=200)
         rows, train = (documents.labels, documents.texts), str(table)
         built_in = recipe.REPORTS
     else:

@@ -26,6 +26,7 @@ class Classifications:
     """
 
     columns = ("text", "label", "predicted")
+    hints = ("See what decided:     kseq explain {path} < FILE > page.html",)
 
     def __init__(self, predictor, documents, metrics=(accuracy, macro_f1)):
         self.predictor = predictor

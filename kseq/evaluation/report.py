@@ -21,4 +21,6 @@ def report(path, evaluation, run, samples=5):
     for text, _, output in evaluation.rows(samples):
         print(f"  {' '.join(text.split())[:_WIDTH]}  ->  {output}")
     print(f"\nAnswers to your own:  kseq predict {path} < FILE")
+    for hint in evaluation.hints:
+        print(hint.format(path=path))
     print(f"Look at the training: tensorboard --logdir {run.path}")

@@ -18,6 +18,7 @@ class Translations:
     """
 
     columns = ("source", "reference", "output")
+    hints = ()
 
     def __init__(self, predictor, pairs, metrics=(bleu, chrf, exact_match)):
         self.predictor = predictor

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from kseq.data import language_model_batches
+from kseq.data import piece_prediction_batches
 from kseq.models import FlatAttention, HierarchicalAttention, PiecePrediction
 from tests.layers.numpy_recurrence import gru
 from tests.models.few_steps import few_steps
@@ -86,7 +86,7 @@ def test_trains_the_classifier_that_it_comes_from(seed):
     model = reader.piece_prediction()
     model.compile(keras.optimizers.Adam(0.05))
     circle = tf.ragged.constant([[list(range(VOCAB)) * 20]], dtype="int32")
-    batches = language_model_batches(circle, batch_words=256, seed=1)
+    batches = piece_prediction_batches(circle, batch_pieces=256, seed=1)
     logs = model.fit(
         batches, steps_per_epoch=20, epochs=4, shuffle=False, verbose=0
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import language_model_batches
+from kseq.data import piece_prediction_batches
 from kseq.models import FlatAttention, TransformerClassifier
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
@@ -21,7 +21,7 @@ STEPS = 6
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    batch_words: int = 256
+    batch_pieces: int = 256
 
 
 def make_model():
@@ -37,9 +37,9 @@ def pretrained(path):
     model = make_model()
     draw = np.random.default_rng(0)
     text = draw.integers(4, 30, (5, 4, 20), "int32")
-    batches = language_model_batches(
+    batches = piece_prediction_batches(
         tf.RaggedTensor.from_tensor(text, ragged_rank=2),
-        batch_words=256,
+        batch_pieces=256,
         seed=1,
     )
     pretrain(run, model, batches, STEPS)

@@ -2,12 +2,12 @@ import keras
 import numpy as np
 import pytest
 
-from kseq.training import WarmupInverseSqrt, noam
+from kseq.training import WarmupInverseSqrt
 
 
-def test_noam_is_equation_3_of_the_paper():
-    """The optimizer's first step is 0, the paper's is 1."""
-    schedule = noam(model_dim=512, warmup_steps=4000)
+def test_the_paper_has_the_peak_that_follows_from_its_size():
+    """The optimizer's first step is 0, that of equation 3 is 1."""
+    schedule = WarmupInverseSqrt(peak=(512 * 4000) ** -0.5, warmup_steps=4000)
     for step in (1, 10, 3999, 4000, 4001, 100_000):
         expected = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
         assert float(schedule(step - 1)) == pytest.approx(expected, rel=1e-5)

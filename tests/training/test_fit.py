@@ -1,0 +1,94 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq import devices, training
+from kseq.runs import RunDirectory
+from tests.training.tiny_training import STEPS, Config, make_data, make_model
+
+
+def started(path):
+    run = RunDirectory(path)
+    run.start(Config(), ("batch_size",))
+    return run
+
+
+def checkpoints_of(path):
+    return training.Checkpoints(started(path), monitor="loss", mode="min")
+
+
+def fitted(path, steps):
+    model = make_model()
+    training.fit(
+        model,
+        make_data(),
+        checkpoints_of(path),
+        steps=steps,
+        steps_per_epoch=STEPS,
+    )
+    return model
+
+
+def assert_same_weights(model, other):
+    for one, two in zip(model.variables, other.variables, strict=True):
+        np.testing.assert_array_equal(one.numpy(), two.numpy())
+
+
+def test_plain_fit_with_the_same_callbacks_gives_the_same_bits(tmp_path):
+    model = make_model()
+    checkpoints = checkpoints_of(tmp_path / "plain")
+    log = training.MetricsLog(checkpoints.run, 3 * STEPS)
+    model.fit(
+        make_data(),
+        steps_per_epoch=STEPS,
+        epochs=3,
+        callbacks=[log, checkpoints],
+        shuffle=False,
+        verbose=0,
+    )
+    assert_same_weights(fitted(tmp_path / "run", 3 * STEPS), model)
+
+
+def test_resumes(tmp_path, capfd):
+    fitted(tmp_path / "run", STEPS)
+    resumed = fitted(tmp_path / "run", 3 * STEPS)
+    assert_same_weights(resumed, fitted(tmp_path / "whole", 3 * STEPS))
+    assert "\b" not in capfd.readouterr().out  # no progress bar in a pipe
+
+
+def test_callbacks_come_before_the_checkpoints(tmp_path):
+    """What they add to the logs decides on the best epoch."""
+
+    class Add(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            logs["val_score"] = -epoch
+
+    run = started(tmp_path)
+    training.fit(
+        make_model(),
+        make_data(),
+        training.Checkpoints(run, monitor="val_score"),
+        steps=2 * STEPS,
+        steps_per_epoch=STEPS,
+        callbacks=[Add()],
+    )
+    [best] = (run.checkpoints / "best").glob("*.sha256")
+    assert best.stem == f"ckpt-{STEPS}"
+    assert '"val_score": -1' in run.metrics.read_text()
+
+
+def test_other_processes_than_the_chief_end_here(tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "is_chief", lambda: False)
+    with pytest.raises(SystemExit) as stop:
+        fitted(tmp_path, STEPS)
+    assert stop.value.code == 0
+
+
+def test_a_model_outside_of_the_scope_is_refused(
+    tmp_path, monkeypatch, two_devices
+):
+    monkeypatch.setattr(devices, "device_strategy", lambda: two_devices)
+    with pytest.raises(ValueError, match="scope"):
+        fitted(tmp_path, STEPS)
+    assert tf.distribute.get_strategy() is not two_devices
