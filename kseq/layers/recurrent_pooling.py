@@ -53,13 +53,13 @@ class RecurrentPooling(keras.layers.Layer):
         self.supports_masking = True
         self.units = units
         self.attention_units = attention_units
-        # TensorFlow has no orthogonal initializer in bfloat16.
-        has_qr = self.variable_dtype != "bfloat16"
+        # The orthogonal initializer does not exist in half precision.
+        is_half = self.variable_dtype in ("float16", "bfloat16")
         self.recurrent = keras.layers.Bidirectional(
             keras.layers.GRU(
                 units,
                 recurrent_initializer=(
-                    "orthogonal" if has_qr else "glorot_uniform"
+                    "glorot_uniform" if is_half else "orthogonal"
                 ),
                 return_sequences=True,
                 dtype=self.dtype_policy,
