@@ -57,35 +57,28 @@ REPORTS = Config(
 )
 
 
-def hierarchical(config, **sizes):
-    return models.HierarchicalAttention(
-        **sizes,
-        embedding_dim=config.dim,
-        units=config.units,
-        attention_units=config.units,
-    )
+def recurrent(config):
+    return {
+        "embedding_dim": config.dim,
+        "units": config.units,
+        "attention_units": config.units,
+    }
 
 
-def flat(config, **sizes):
-    return models.FlatAttention(
-        **sizes,
-        embedding_dim=config.dim,
-        units=config.units,
-        attention_units=config.units,
-    )
+def transformer(config):
+    return {
+        "model_dim": config.dim,
+        "num_layers": 2,
+        "num_heads": 4,
+        "ffn_dim": 2 * config.dim,
+    }
 
 
-def transformer(config, **sizes):
-    return models.TransformerClassifier(
-        **sizes,
-        model_dim=config.dim,
-        num_layers=2,
-        num_heads=4,
-        ffn_dim=2 * config.dim,
-    )
-
-
-MODELS = {make.__name__: make for make in (hierarchical, flat, transformer)}
+MODELS = {  # and their sizes
+    "hierarchical": (models.HierarchicalAttention, recurrent),
+    "flat": (models.FlatAttention, recurrent),
+    "transformer": (models.TransformerClassifier, transformer),
+}
 
 
 def main(config):
@@ -110,15 +103,16 @@ def main(config):
         balanced=config.balanced,
     )
 
+    family, sizes = MODELS[config.model]
     with devices.device_strategy().scope():
-        model = MODELS[config.model](
-            config,
+        model = family(
             vocab_size=preprocessor.vocab_size,
             num_classes=len(corpus.labels),
             dropout=config.dropout,
             piece_dropout=config.piece_dropout,
             sentence_dropout=config.sentence_dropout,
             dtype=config.dtype,
+            **sizes(config),
         )
         model.embedding.vectors.assign(vectors)
         schedule = training.WarmupInverseSqrt(

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from kseq.data.built_in import dates
-from kseq.data.built_in import dispatch_reports
+from kseq.data.built_in import dates, dispatch_reports
 from kseq.runs.run_directory import batch_fields
 from kseq.training import run_recipe
 

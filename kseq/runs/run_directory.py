@@ -15,6 +15,7 @@ import kseq
 from kseq.devices import is_chief
 from kseq.model_path import is_run
 from kseq.runs import version_0_1
+from kseq.runs.changes import changes
 from kseq.runs.run_lock import lock
 from kseq.user_error import UserError
 from kseq.whole_files import part_of, write_whole
@@ -74,6 +75,7 @@ class RunDirectory:
         self.environment = self.path / "environment.json"
         self.model = self.path / "model.json"
         self.task = self.path / "task.json"
+        self._documents = self.path / "documents.json"  # of version 0.1
         self.pretraining = self.path / "pretraining"
         self.checkpoints = self.path / "checkpoints"
         self.metrics = self.path / "metrics.jsonl"
@@ -130,7 +132,9 @@ class RunDirectory:
             return
         for name, tokenizer in served.tokenizers.items():
             self._save_tokenizer(self.tokenizer(name), tokenizer)
-        self._save_or_compare(self.task, json.loads(_to_json(served.get_config())))
+        self._save_or_compare(
+            self.task, json.loads(_to_json(served.get_config()))
+        )
         self.save_model(served.model)
 
     def save_model(self, model):
@@ -154,10 +158,10 @@ class RunDirectory:
         """What `save` wrote of the task, also for a run of version 0.1."""
         if self.task.is_file():
             return read_json(self.task)
-        documents = self.path / "documents.json"
+        has_documents = self._documents.is_file()
         return version_0_1.task(
             read_json(self.config),
-            read_json(documents) if documents.is_file() else None,
+            read_json(self._documents) if has_documents else None,
         )
 
     def read_model(self):
@@ -214,15 +218,15 @@ class RunDirectory:
     def _refuse_other(self, path, new, may_change=()):
         """Compares with what `path` holds; says what was allowed to change."""
         version = read_json(self.environment).get("kseq")
-        changes = _changes(
+        found = changes(
             version_0_1.renamed(read_json(path)),
             new,
             all_keys=version == kseq.__version__,
         )
         allowed = [
-            line for key, line in changes if key.split(".")[0] in may_change
+            line for key, line in found if key.split(".")[0] in may_change
         ]
-        refused = [line for _, line in changes if line not in allowed]
+        refused = [line for _, line in found if line not in allowed]
         if refused:
             listing = "\n".join(f"  {line}" for line in refused)
             raise RunError(
@@ -240,7 +244,12 @@ class RunDirectory:
         for path in directories:
             if path.exists():
                 shutil.rmtree(path)
-        files = self.model, self.task, self.metrics, self.path / "documents.json"
+        files = (
+            self.model,
+            self.task,
+            self.metrics,
+            self.path / "documents.json",
+        )
         files += self.tokenizer("source"), self.tokenizer("target")
         files += self.config, self.environment
         for path in files:
@@ -278,32 +287,3 @@ def _environment(seed):
         "processors": os.cpu_count(),
         "seed": seed,
     }
-
-
-def _changes(old, new, all_keys):
-    """(key, "key: old -> new") for each leaf that differs.
-
-    Leaves that only one side has count if `all_keys`: another version may
-    have had fewer options.
-    """
-    old, new = _leaves(old), _leaves(new)
-    return [
-        (key, f"{key}: {old.get(key, 'none')} -> {new.get(key, 'none')}")
-        for key in sorted(old.keys() | new.keys())
-        if (all_keys or (key in old and key in new))
-        and (key not in old or key not in new or old[key] != new[key])
-        # Keras numbers the optimizers of a process: adam, adam_1.
-        if not key.endswith("optimizer.config.name")
-    ]
-
-
-def _leaves(tree, prefix=""):
-    """{"a.b": value} of nested dicts and lists."""
-    leaves = {}
-    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
-    for key, value in pairs:
-        if value and isinstance(value, dict | list):
-            leaves |= _leaves(value, f"{prefix}{key}.")
-        else:
-            leaves[f"{prefix}{key}"] = value
-    return leaves

@@ -5,7 +5,10 @@ _RENAMED = {
     "word_dropout": "piece_dropout",
     "max_words": "max_pieces",
 }
-_REMOVED = {"HierarchicalAttention": ("cell", "groups"), "FlatAttention": ("cell",)}
+_REMOVED = {
+    "HierarchicalAttention": ("cell", "groups"),
+    "FlatAttention": ("cell",),
+}
 
 
 def renamed(config):

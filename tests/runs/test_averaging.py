@@ -7,12 +7,12 @@ from kseq.runs import (
     average_checkpoints,
     save_average,
 )
-from kseq.serving import load_model
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
     read_checkpoint,
 )
+from kseq.serving import load_model
 from tests.training.tiny_training import make_model, train
 
 

@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import keras
 import pytest
 
+from kseq.model_path import is_run
 from kseq.runs import RunDirectory, RunError
 from kseq.whole_files import write_whole
 
@@ -19,11 +21,6 @@ class Config:
     steps: int = 100
     seed: int = 1
     overwrite: bool = False
-
-
-@dataclasses.dataclass
-class Tokenizer:
-    model: bytes
 
 
 def model(units=8, optimizer="adam"):
@@ -52,13 +49,13 @@ def test_a_new_run_has_its_numbers_and_its_environment(run):
     assert environment["keras"] == keras.version()
 
 
-def test_the_same_config_goes_on(run):
+def test_the_same_config_resumes(run):
     run.metrics.write_text("{}\n")
     run.start(Config())
     assert run.metrics.read_text() == "{}\n"
 
 
-def test_a_run_that_overwrote_another_goes_on(run):
+def test_a_run_that_overwrote_another_resumes(run):
     run.start(Config(overwrite=True), overwrite=True)
     run.start(Config())
 
@@ -79,7 +76,7 @@ def test_what_may_change_is_told_and_kept(run, capsys):
     assert json.loads(run.config.read_text())["steps"] == 200
 
 
-def test_overwriting_starts_anew_and_spares_what_is_not_of_the_run(run):
+def test_overwriting_deletes_the_run_and_spares_other_files(run):
     run.metrics.write_text("{}\n")
     run.checkpoints.mkdir()
     (run.path / "notes.txt").write_text("mine")
@@ -108,13 +105,15 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path):
 def test_a_start_that_was_killed_can_be_repeated(run):
     run.config.rename(run.path / "config.json.part")
     run.start(Config())
-    assert run.exists()
+    assert is_run(run.path)
 
 
 START = """
 import sys
+import types
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
+from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from tests.runs.test_run_directory import Config
 RunDirectory(sys.argv[2]).start(Config())
@@ -124,7 +123,7 @@ sys.stdin.read()
 
 
 def test_two_trainers_of_one_run(tmp_path):
-    """C8: the second is refused; the lock of a dead one is none."""
+    """The second is refused; a process that died holds no lock."""
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", START, root, str(tmp_path)]
     run = RunDirectory(tmp_path)
@@ -134,12 +133,12 @@ def test_two_trainers_of_one_run(tmp_path):
         assert other.stdout.readline() == b"trains\n"
         with pytest.raises(RunError, match=f"trained by process {other.pid} "):
             run.start(Config(), overwrite=True)
-        assert run.exists()
+        assert is_run(run.path)
         other.kill()
     run.start(Config())
 
 
-def test_a_run_that_was_deleted_is_locked_anew(run):
+def test_a_run_that_was_deleted_is_locked_again(run):
     shutil.rmtree(run.path)
     run.start(Config())
     assert run.lock.read_text().startswith(f"process {os.getpid()} ")
@@ -164,14 +163,47 @@ def test_another_optimizer_is_refused(run):
         run.save_model(model(optimizer="sgd"))
 
 
-def test_other_tokenizers_are_refused(run):
-    source, target = Tokenizer(b"source"), Tokenizer(b"target")
-    run.save_tokenizers(source, target)
-    run.save_tokenizers(source, target)
-    assert run.source_tokenizer.read_bytes() == b"source"
-    with pytest.raises(RunError, match=r"target\.model"):
-        run.save_tokenizers(source, Tokenizer(b"other"))
-    assert run.target_tokenizer.read_bytes() == b"target"
+def served(source=b"source", target=b"target", beam_size=4):
+    tokenizers = {
+        "source": types.SimpleNamespace(model=source),
+        "target": types.SimpleNamespace(model=target),
+    }
+    return types.SimpleNamespace(
+        model=model(),
+        tokenizers=tokenizers,
+        get_config=lambda: {"search": {"beam_size": beam_size}},
+    )
+
+
+def test_what_is_trained_is_saved(run):
+    run.save(served())
+    run.save(served())
+    assert run.tokenizer("source").read_bytes() == b"source"
+    assert run.read_task() == {"search": {"beam_size": 4}}
+    assert run.read_model()["config"]["name"] == "tiny"
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"target": b"other"}, r"target\.model"),
+        ({"beam_size": 5}, r"search\.beam_size: 4 -> 5"),
+    ],
+)
+def test_a_different_task_is_refused(run, other, message):
+    run.save(served())
+    with pytest.raises(RunError, match=message):
+        run.save(served(**other))
+    assert run.tokenizer("target").read_bytes() == b"target"
+
+
+def test_another_version_may_have_more_options(run):
+    environment = json.loads(run.environment.read_text())
+    run.environment.write_text(json.dumps(environment | {"kseq": "0.1.0"}))
+    config = json.loads(run.config.read_text())
+    del config["seed"]
+    run.config.write_text(json.dumps(config))
+    run.start(Config())
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):

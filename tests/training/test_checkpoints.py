@@ -224,7 +224,7 @@ def test_a_full_disk_loses_nothing(broken_run, full_disk):
 
 @pytest.mark.parametrize("saved", [True, False])
 def test_batches_of_another_size(tmp_path, capsys, saved, two_devices):
-    """C6: their data begin anew, once; then the place in them holds again."""
+    """Their data restart, once; then the position in them holds again."""
 
     def train_on(epochs, size):
         data = model = None
@@ -239,7 +239,7 @@ def test_batches_of_another_size(tmp_path, capsys, saved, two_devices):
     whole = train_on(epochs=4, size=2)
     messages = capsys.readouterr().err
     assert "batch_size: 4 -> 2" in messages
-    assert "The data begin anew" in messages
+    assert "The data restart" in messages
     assert "Reading" not in messages
 
     shutil.rmtree(tmp_path / "run")
@@ -248,7 +248,7 @@ def test_batches_of_another_size(tmp_path, capsys, saved, two_devices):
         cut = train_on(epochs, size=2)
     assert_same_state(cut, whole)
     messages = capsys.readouterr().err
-    assert messages.count("The data begin anew") == 1
+    assert messages.count("The data restart") == 1
     assert ("Reading 10 batches again" in messages) != saved
 
 

@@ -32,7 +32,8 @@ class Evaluation:
 def model():
     model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
     model.compile(keras.optimizers.SGD(0.1, use_ema=True), "mse")
-    model.fit(np.ones((1, 1)), np.ones(1), epochs=3, verbose=0)
+    for _ in range(3):  # not fit, which puts the averages into the model
+        model.train_on_batch(np.ones((1, 1)), np.ones(1))
     return model
 
 

@@ -1,0 +1,39 @@
+"""What differs between two descriptions."""
+
+
+def changes(old, new, all_keys):
+    """What differs between two JSON values.
+
+    Args:
+        old: nested dicts and lists.
+        new: the same.
+        all_keys: bool, whether a leaf counts that only one side has.
+
+    Returns:
+        A list of (key, text): "model.units", "model.units: 8 -> 16".
+
+    Example:
+        >>> changes({"units": 8, "seed": 1}, {"units": 16}, all_keys=False)
+        [('units', 'units: 8 -> 16')]
+    """
+    old, new = _leaves(old), _leaves(new)
+    return [
+        (key, f"{key}: {old.get(key, 'none')} -> {new.get(key, 'none')}")
+        for key in sorted(old.keys() | new.keys())
+        if (all_keys or (key in old and key in new))
+        and (key not in old or key not in new or old[key] != new[key])
+        # Keras numbers the optimizers of a process: adam, adam_1.
+        if not key.endswith("optimizer.config.name")
+    ]
+
+
+def _leaves(tree, prefix=""):
+    """{"a.b": value} of nested dicts and lists."""
+    leaves = {}
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in pairs:
+        if value and isinstance(value, dict | list):
+            leaves |= _leaves(value, f"{prefix}{key}.")
+        else:
+            leaves[f"{prefix}{key}"] = value
+    return leaves
