@@ -1,23 +1,22 @@
 import dataclasses
-import importlib.util
 import json
+import os
 import re
 import secrets
+import signal
 import sys
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 
+import kseq
+from kseq import cli
 from kseq.data.built_in import dates, dispatch_reports
 from kseq.runs.run_directory import batch_fields
-from kseq.training import run_recipe
+from kseq.training import MetricsLog, run_recipe
+from tests.recipes import load_recipe
 
-RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.py"))
-# Tracing a recipe takes long: one goes through a first training alone, and
-# one through a first and a second. The third is the demo.
-ONCE = [RECIPES[0], pytest.param(RECIPES[1], marks=pytest.mark.slow)]
-TWICE = RECIPES[2:3]
+# Sizes of a training of seconds.
 SMALL = {
     "translate_lstm": {"embedding_dim": 8, "units": 16},
     "translate_transformer": {"layers": 1, "model_dim": 16, "ffn_dim": 16},
@@ -32,80 +31,97 @@ SMALL = {
 }
 
 
-def load(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(params=RECIPES, ids=lambda path: path.stem)
+@pytest.fixture(params=SMALL)
 def recipe(request):
-    yield load(request.param)
-    del sys.modules[request.param.stem]
+    yield load_recipe(request.param)
+    del sys.modules[request.param]
 
 
 @pytest.fixture
 def config(recipe, tmp_path, monkeypatch):
     """A training of seconds on a table, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    table = tmp_path / "table.tsv"
     if recipe.__name__ == "classify_documents":
         documents = dispatch_reports("train", size=200)
-        rows, train = (documents.labels, documents.texts), str(table)
-        built_in = recipe.REPORTS
+        columns = documents.labels, documents.texts
+        train, built_in = "table.tsv", recipe.REPORTS
     else:
-        rows, train = dates("train", size=200), (str(table),)
-        built_in = recipe.DATES
-    lines = [f"{a}\t{b}\n" for a, b in zip(*rows, strict=True)]
-    table.write_text("".join(lines), "utf-8")
+        columns = dates("train", size=200)
+        train, built_in = ("table.tsv",), recipe.DATES
+    for name, rows in (("left", columns[0]), ("right", columns[1])):
+        Path(name).write_text("\n".join(rows), "utf-8")
+    rows = map("\t".join, zip(*columns, strict=True))
+    Path("table.tsv").write_text("\n".join(rows), "utf-8")
     return dataclasses.replace(
         built_in,
         train=train,
         run="runs/small",
-        steps=2,
+        steps=4,
         evaluate_every=2,
         **SMALL[recipe.__name__],
     )
 
 
-@pytest.mark.parametrize(
-    "recipe", ONCE, indirect=True, ids=["classify", "translate_lstm"]
-)
-def test_trains_shows_and_exports(recipe, config, capsys):
+@pytest.fixture
+def printed(monkeypatch, capfd):
+    """A function: what a command prints when it reads some lines."""
+
+    def printed(command, *arguments, lines=("3 mars 1999", "")):
+        Path("input").write_text("".join(f"{line}\n" for line in lines))
+        capfd.readouterr()
+        with open("input") as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            assert cli.main([command, *map(str, arguments)]) == 0
+        return capfd.readouterr().out
+
+    return printed
+
+
+def stop_after(monkeypatch, steps):
+    """Asks the process to end, as a scheduler does."""
+    written = MetricsLog.on_train_batch_end
+
+    def and_stop(log, batch, logs=None):
+        written(log, batch, logs)
+        if log.model.optimizer.iterations == steps:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(MetricsLog, "on_train_batch_end", and_stop)
+
+
+def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
+    """Train, stop, resume, export, load, predict, evaluate, explain."""
+    classifies = recipe.__name__ == "classify_documents"
+    with monkeypatch.context() as patch, pytest.raises(SystemExit) as stop:
+        stop_after(patch, 3)
+        recipe.main(config)
+    assert stop.value.code == 143
     recipe.main(config)
 
-    run, export = Path(config.run), Path("saved_models/small")
+    run, export = Path(config.run), Path("saved_models/small/1")
     pretrained = (run / "pretraining" / "checkpoints" / "last").is_dir()
-    assert pretrained == hasattr(config, "pretraining_steps")
+    assert pretrained == classifies
     lines = (run / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [2]
-    score = "accuracy" if "classify" in recipe.__name__ else "bleu"
-    assert {f"val_{score}", "val_loss"} <= json.loads(lines[-1]).keys()
-    assert len(list((run / "samples").glob("*.md"))) == 1
+    assert [json.loads(line)["step"] for line in lines] == [2, 4]
+    score = "val_accuracy" if classifies else "val_bleu"
+    assert {score, "val_loss"} <= json.loads(lines[-1]).keys()
+    assert len(list((run / "samples").glob("*.md"))) == 2
     assert list((run / "tensorboard").iterdir())
-    printed = capsys.readouterr().out
-    assert "saved_models/small/1 on" in printed
-    assert "tensorboard --logdir" in printed
+    report = capfd.readouterr().out
+    assert f"{export} on " in report
+    assert "tensorboard --logdir" in report
 
-    served = tf.saved_model.load(str(export / "1")).signatures
-    answer = served["serving_default"](text=tf.constant(["3 mars 1999", ""]))
-    [first] = {"text", "label"} & answer.keys()
-    assert answer[first].shape == (2,)
-
-
-@pytest.mark.parametrize(
-    "recipe", TWICE, indirect=True, ids=lambda path: path.stem
-)
-def test_the_same_command_again(recipe, config):
-    """Nothing to train, one more version; another model is refused."""
-    recipe.main(config)
-    metrics = (Path(config.run) / "metrics.jsonl").read_text()
-    recipe.main(config)
-    assert (Path(config.run) / "metrics.jsonl").read_text() == metrics
-    versions = Path("saved_models/small").glob("[0-9]*")
-    assert sorted(path.name for path in versions) == ["1", "2"]
+    answers = kseq.load(run)(["3 mars 1999", ""])
+    assert [type(answer) for answer in answers] == [str, str]
+    assert kseq.load(export)(["3 mars 1999", ""]) == answers
+    assert printed("predict", export).split("\n") == [*answers, ""]
+    if classifies:
+        assert "accuracy" in printed("evaluate", export, "table.tsv")
+        assert "<!doctype html>" in printed("explain", export)
+    else:
+        assert "BLEU" in printed("evaluate", export, "left", "right")
+        attention = printed("predict", export, "--json", "--attention")
+        assert '"source_tokens"' in attention
 
     other = dataclasses.replace(config, vocab_size=config.vocab_size + 1)
     with pytest.raises(ValueError, match="vocab_size"):
@@ -114,7 +130,7 @@ def test_the_same_command_again(recipe, config):
 
 @pytest.mark.slow
 def test_trains_on_two_devices(recipe, config, monkeypatch, two_devices):
-    monkeypatch.setattr(recipe.devices, "device_strategy", lambda: two_devices)
+    monkeypatch.setattr(kseq.devices, "device_strategy", lambda: two_devices)
     for steps in (2, 4):
         recipe.main(dataclasses.replace(config, steps=steps))
     lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
@@ -122,13 +138,13 @@ def test_trains_on_two_devices(recipe, config, monkeypatch, two_devices):
 
 
 @pytest.mark.slow
-def test_goes_on_with_smaller_batches(recipe, config, capsys):
+def test_resumes_with_smaller_batches(recipe, config, capsys):
     """What a step without memory tells its user to do."""
-    recipe.main(config)
+    recipe.main(dataclasses.replace(config, steps=2))
     [name] = batch_fields(config)
     smaller = {name: getattr(config, name) // 4}
-    recipe.main(dataclasses.replace(config, steps=4, **smaller))
-    assert f"goes on with {name}: " in capsys.readouterr().err
+    recipe.main(dataclasses.replace(config, **smaller))
+    assert f"resumes with {name}: " in capsys.readouterr().err
     lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [2, 4]
 
@@ -150,10 +166,10 @@ def test_an_error_of_the_user_is_one_message(
 def test_attention_finds_the_planted_evidence(tmp_path, monkeypatch, capsys):
     """Sentences in 95 % of the documents, words in 90 %."""
     monkeypatch.chdir(tmp_path)
-    recipe = load(RECIPES[0].with_name("classify_documents.py"))
+    recipe = load_recipe("classify_documents")
     recipe.main(dataclasses.replace(recipe.REPORTS, seed=secrets.randbelow(99)))
     printed = capsys.readouterr().out
-    shares = dict(re.findall(r"the (\w+) that decides .* in +(.*)%", printed))
+    shares = dict(re.findall(r"the (\w+) that decides .* in (.*)%", printed))
     assert float(shares["sentence"]) >= 95
     assert float(shares["word"]) >= 90
 
@@ -162,7 +178,7 @@ def test_attention_finds_the_planted_evidence(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("model", ["hierarchical", "transformer"])
 def test_the_other_models_train(model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    recipe = load(RECIPES[0].with_name("classify_documents.py"))
+    recipe = load_recipe("classify_documents")
     recipe.main(
         dataclasses.replace(
             recipe.REPORTS, model=model, dim=8, steps=4, evaluate_every=2

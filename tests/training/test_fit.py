@@ -57,6 +57,13 @@ def test_resumes(tmp_path, capfd):
     assert "\b" not in capfd.readouterr().out  # no progress bar in a pipe
 
 
+def test_the_same_command_again_trains_nothing(tmp_path):
+    model = fitted(tmp_path, STEPS)
+    metrics = started(tmp_path).metrics.read_text()
+    assert_same_weights(fitted(tmp_path, STEPS), model)
+    assert started(tmp_path).metrics.read_text() == metrics
+
+
 def test_callbacks_come_before_the_checkpoints(tmp_path):
     """What they add to the logs decides on the best epoch."""
 
