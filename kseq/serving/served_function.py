@@ -25,7 +25,6 @@ def served_function(method, inputs):
         >>> length(text=tf.constant(["rose"]))["length"].numpy()
         array([4], dtype=int32)
     """
-
     # A partial, for TensorFlow counts the tracings of functions that share
     # their code together, and warns of many.
     call = functools.partial(_by_keyword, method, tuple(inputs))
