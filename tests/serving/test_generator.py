@@ -3,13 +3,17 @@ import pytest
 import tensorflow as tf
 
 from kseq.control_tokens import END, START
-from kseq.serving import Translator
+from kseq.serving import Generator
 
-ANSWERS = ("translate", "n_best", "explain")
+ANSWERS = ("serving_default", "n_best", "explain")
 
 
-def test_translate(translator, text):
-    answer = translator.translate(text)
+def call(generator, name, text, **others):
+    return generator.signatures[name](text=text, **others)
+
+
+def test_best_answer(generator, text):
+    answer = call(generator, "serving_default", text)
 
     assert answer["text"].shape == answer["score"].shape == (5,)
     real = [0, 2, 3]
@@ -17,8 +21,11 @@ def test_translate(translator, text):
     assert (answer["score"].numpy()[real] < 0).all()
 
 
-def test_blank_line_gives_a_blank_line(translator, text):
-    answer, n_best = translator.translate(text), translator.n_best(text)
+def test_blank_line_gives_a_blank_line(generator, text):
+    answer, n_best = (
+        call(generator, "serving_default", text),
+        call(generator, "n_best", text),
+    )
 
     for blank in (1, 4):
         assert answer["text"][blank] == b""
@@ -27,14 +34,20 @@ def test_blank_line_gives_a_blank_line(translator, text):
         assert n_best["scores"][blank].numpy().tolist() == [0] * 4
 
 
-def test_long_line_is_cut_and_said_to_be(translator, text):
-    for answer in translator.translate(text), translator.n_best(text):
+def test_long_line_is_cut_and_said_to_be(generator, text):
+    for answer in (
+        call(generator, "serving_default", text),
+        call(generator, "n_best", text),
+    ):
         assert answer["truncated"].numpy().tolist() == [0, 0, 1, 0, 0]
-    assert translator.explain(text)["source_tokens"].shape == (5, 32)
+    assert call(generator, "explain", text)["source_tokens"].shape == (5, 32)
 
 
-def test_n_best_begins_with_the_best(translator, text):
-    best, n_best = translator.translate(text), translator.n_best(text)
+def test_n_best_begins_with_the_best(generator, text):
+    best, n_best = (
+        call(generator, "serving_default", text),
+        call(generator, "n_best", text),
+    )
 
     assert n_best["texts"].shape == n_best["scores"].shape == (5, 4)
     assert (
@@ -43,8 +56,8 @@ def test_n_best_begins_with_the_best(translator, text):
     np.testing.assert_allclose(n_best["scores"][:, 0], best["score"], atol=1e-4)
 
 
-def test_explain(translator, text):
-    answer = translator.explain(text)
+def test_explain(generator, text):
+    answer = call(generator, "explain", text)
 
     sources, targets = (
         np.char.decode(answer[name].numpy().astype(bytes))
@@ -57,33 +70,36 @@ def test_explain(translator, text):
     beyond = (targets == "")[:, :, None] | (sources == "")[:, None, :]
     assert (attention[beyond] == 0).all()
 
-    line = translator.translate(text)["text"].numpy()[0].decode()
+    line = call(generator, "serving_default", text)["text"].numpy()[0].decode()
     spelled = "".join(targets[0]).removesuffix("</s>")
     assert spelled.replace("▁", " ").strip() == line.strip()
 
 
-def test_attention_is_that_of_each_token(translator):
-    answer = translator.explain(tf.constant(["the cat"]))
-    source = translator.source_tokenizer.tokenize(["the cat"]).to_tensor()
+def test_attention_is_that_of_each_token(generator):
+    answer = call(generator, "explain", tf.constant(["the cat"]))
+    source = generator.preprocessor.tokenizer.tokenize(["the cat"]).to_tensor()
     source_ids = tf.concat([source, [[END]]], axis=1)
-    target = translator.target_tokenizer
+    target = generator.tokenizer
     spelled = target.pieces(tf.range(target.vocab_size)).numpy().tolist()
     tokens = filter(None, answer["target_tokens"].numpy()[0])
     ids = [spelled.index(token) for token in tokens]
 
-    weights = translator.model.attention_weights(
-        source_ids, tf.constant([[START, *ids[:-1]]])
+    weights = generator.model.attention_weights(
+        {
+            "source_ids": source_ids,
+            "target_ids": tf.constant([[START, *ids[:-1]]]),
+        }
     )
 
     attention = answer["attention"][:, : len(ids)]
     np.testing.assert_allclose(attention, weights, atol=1e-5)
 
 
-def test_line_alone_and_in_a_batch(translator, text):
-    together = translator.translate(text)
+def test_line_alone_and_in_a_batch(generator, text):
+    together = call(generator, "serving_default", text)
 
     for i, line in enumerate(text):
-        alone = translator.translate(line[None])
+        alone = call(generator, "serving_default", line[None])
         assert alone["text"][0] == together["text"][i]
         np.testing.assert_allclose(
             alone["score"][0], together["score"][i], atol=1e-4
@@ -91,21 +107,21 @@ def test_line_alone_and_in_a_batch(translator, text):
 
 
 @pytest.mark.parametrize("lines", [[], [""]], ids=["no line", "a blank line"])
-def test_nothing_to_say(translator, lines):
+def test_nothing_to_say(generator, lines):
     for name in ANSWERS:
-        answer = getattr(translator, name)(tf.constant(lines, tf.string))
+        answer = call(generator, name, tf.constant(lines, tf.string))
         assert {value.shape[0] for value in answer.values()} == {len(lines)}
 
 
-def test_one_graph_for_all_sizes(translator, text):
-    functions = [getattr(translator, name) for name in ANSWERS]
+def test_one_graph_for_all_sizes(generator, text):
+    functions = [generator.signatures[name] for name in ANSWERS]
     for function in functions:
-        function(text)
+        function(text=text)
     traced = [f.experimental_get_tracing_count() for f in functions]
 
     for function in functions:
         for lines in (["a"], ["the cat", "a dog"], ["", "b", "c d e f g"]):
-            function(tf.constant(lines))
+            function(text=tf.constant(lines))
 
     again = [f.experimental_get_tracing_count() for f in functions]
     assert again == traced
@@ -113,4 +129,4 @@ def test_one_graph_for_all_sizes(translator, text):
 
 def test_bad_arguments(tokenizers):
     with pytest.raises(ValueError, match="Received: max_length=1"):
-        Translator(None, *tokenizers, max_length=1)
+        Generator(None, None, tokenizers[1], max_length=1)
