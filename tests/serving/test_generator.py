@@ -56,6 +56,37 @@ def test_n_best_begins_with_the_best(generator, text):
     np.testing.assert_allclose(n_best["scores"][:, 0], best["score"], atol=1e-4)
 
 
+def test_prefix_begins_each_answer(generator, text):
+    """Also one that is longer than the answer could be without it."""
+    prefixes = ["mat", "cat", "日本 Äpfel", "the cat sat on the mat and", ""]
+    answer = call(generator, "prefix", text, prefix=tf.constant(prefixes))
+    texts = np.char.decode(answer["texts"].numpy().astype(bytes))
+    assert texts.shape == answer["scores"].shape == (5, 4)
+    for blank in (1, 4):
+        assert set(texts[blank]) == {""}
+    for row in (0, 2, 3):
+        for line, score in zip(texts[row], answer["scores"][row], strict=True):
+            assert line.startswith(prefixes[row]) or score == -np.inf
+        assert len(texts[row, 0]) >= len(prefixes[row])
+
+
+def test_no_prefix_changes_nothing(generator, text):
+    n_best = call(generator, "n_best", text)
+    for blank in ("", " \t"):
+        prefix = tf.constant([blank] * 5)
+        answer = call(generator, "prefix", text, prefix=prefix)
+        np.testing.assert_array_equal(answer["texts"], n_best["texts"])
+        np.testing.assert_allclose(
+            answer["scores"], n_best["scores"], atol=1e-5
+        )
+
+
+def test_scores_of_answers_are_those_of_the_search(generator, text):
+    best = call(generator, "serving_default", text)
+    given = call(generator, "score", text, target=best["text"])
+    np.testing.assert_allclose(given["score"], best["score"], atol=1e-4)
+
+
 def test_explain(generator, text):
     answer = call(generator, "explain", text)
 
