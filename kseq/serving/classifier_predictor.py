@@ -44,6 +44,8 @@ class ClassifierPredictor:
     @property
     def labels(self):
         """All labels, a list of str in the order of the model's classes."""
+        if self.served:
+            return list(self.served.labels)
         return list(self.probabilities([""])[0])
 
     def probabilities(self, inputs, progress=None):
