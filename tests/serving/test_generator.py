@@ -9,7 +9,10 @@ ANSWERS = ("serving_default", "n_best", "explain")
 
 
 def call(generator, name, text, **others):
-    return generator.signatures[name](text=text, **others)
+    return generator.signatures[name](
+        text=tf.constant(text),
+        **{key: tf.constant(value) for key, value in others.items()},
+    )
 
 
 def test_best_answer(generator, text):
@@ -81,10 +84,23 @@ def test_no_prefix_changes_nothing(generator, text):
         )
 
 
-def test_scores_of_answers_are_those_of_the_search(generator, text):
-    best = call(generator, "serving_default", text)
-    given = call(generator, "score", text, target=best["text"])
-    np.testing.assert_allclose(given["score"], best["score"], atol=1e-4)
+def test_score_is_what_the_model_says(generator):
+    source = generator.preprocessor(["the cat"])
+    ids = [*generator.tokenizer.tokenize(["a dog"]).numpy()[0], END]
+    logits = generator.model(
+        {**source.inputs, "target_ids": tf.constant([[START, *ids[:-1]]])}
+    )
+    log_probs = tf.nn.log_softmax(logits)[0].numpy()
+    total = sum(log_probs[i, id] for i, id in enumerate(ids))
+    penalty = (5 + len(ids)) / 6
+
+    answer = call(
+        generator, "score", ["the cat", "", ""], target=["a dog", "", "a"]
+    )
+    score, empty, not_empty = answer["score"].numpy()
+    assert score == pytest.approx(total / penalty, abs=1e-4)
+    assert empty == 0
+    assert not_empty < 0
 
 
 def test_explain(generator, text):
