@@ -11,11 +11,9 @@ from kseq.user_error import UserError
 def run(options):
     """Reads a document a line, and prints one page with all of them."""
     predictor = open_predictor(options)
-    documents = [
-        document
-        for lines in read_chunks(sys.stdin.fileno(), size=options.batch_size)
-        for document in predictor.explain(lines)
-    ]
+    documents = predictor.explain([])  # a generator refuses before the input
+    for lines in read_chunks(sys.stdin.fileno(), size=options.batch_size):
+        documents += predictor.explain(lines)
     if not documents:
         raise UserError("there is no document in the input.")
     page = explanation_page(documents)

@@ -33,7 +33,12 @@ class Classifications:
         self.documents = documents
         self.metrics = metrics
         self._outputs = []
-        self._labels = None
+        self._labels = predictor.labels
+        if unknown := set(documents.labels) - set(self._labels):
+            raise UserError(
+                "The documents have labels that the model does not know: "
+                f"{', '.join(sorted(unknown))}"
+            )
 
     def __len__(self):
         return len(self.documents.texts)
@@ -50,12 +55,6 @@ class Classifications:
         """
         found = self.predictor.probabilities(self.documents.texts, progress)
         self._outputs = [max(row, key=row.get) for row in found]
-        self._labels = list(found[0])
-        if unknown := set(self.documents.labels) - set(self._labels):
-            raise UserError(
-                "The documents have labels that the model does not know: "
-                f"{', '.join(sorted(unknown))}"
-            )
         likelihoods = [
             row[label]
             for row, label in zip(found, self.documents.labels, strict=True)

@@ -29,3 +29,9 @@ class Answer(NamedTuple):
     truncated: bool
     record: dict[str, Any]
     explanation: Any = None
+
+
+def check_n_best(n_best):
+    """Raises ValueError unless a number of answers is positive."""
+    if n_best < 1:
+        raise ValueError(f"n_best must be at least 1. Received: {n_best=}")

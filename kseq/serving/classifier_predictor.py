@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kseq.serving.answer import Answer, Hypothesis
+from kseq.serving.answer import Answer, Hypothesis, check_n_best
 from kseq.serving.explained_document import ExplainedDocument
 from kseq.serving.predict_batches import predict_batches
 from kseq.user_error import UserError
@@ -20,6 +20,9 @@ class ClassifierPredictor:
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
+
+    Raises:
+        UserError: for a method whose signature the export does not have.
 
     Example:
         >>> classifier = kseq.load("saved_models/reports")  # doctest: +SKIP
@@ -41,6 +44,8 @@ class ClassifierPredictor:
     @property
     def labels(self):
         """All labels, a list of str in the order of the model's classes."""
+        if self.served:
+            return list(self.served.labels)
         return list(self.probabilities([""])[0])
 
     def probabilities(self, inputs, progress=None):
@@ -76,6 +81,7 @@ class ClassifierPredictor:
         """
         if prefixes is not None:
             raise UserError("A label takes no prefix.")
+        check_n_best(n_best)
         rows = self._rows("serving_default", inputs, progress)
         explained = self.explain(inputs) if attention else [None] * len(rows)
         return [
@@ -84,8 +90,9 @@ class ClassifierPredictor:
         ]
 
     def _rows(self, name, inputs, progress=None):
+        columns = {"text": inputs}
         return predict_batches(
-            self.signatures[name], {"text": inputs}, self.batch_size, progress
+            self.signatures, name, columns, self.batch_size, progress
         )
 
 

@@ -21,7 +21,8 @@ class Generator:
         answers = tokenizer.detokenize(search(model, inputs))
 
     A blank input has a blank answer with score 0. An answer has at most
-    `2 * length + 10` tokens, where length is that of its source.
+    `2 * length + 10` tokens after its prefix, where length is that of its
+    source.
 
     Args:
         model: has `encode` and `decode_step`, and `attention_weights` if it
@@ -198,13 +199,17 @@ class Generator:
             source, n_best=self.search.most_answers, prefix=prefix_ids
         )
 
-    def _answers(self, source, **options):
-        limits = tf.minimum(length_limits(source.lengths), self.max_length - 1)
+    def _answers(self, source, *, n_best, prefix=None):
+        limits = length_limits(source.lengths)
+        if prefix is not None:
+            limits += tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
+        limits = tf.minimum(limits, self.max_length - 1)
         best = self.search(
             self.model,
             source.inputs,
             tf.where(source.blank, 0, limits),
-            **options,
+            n_best=n_best,
+            prefix=prefix,
         )
         scores = tf.where(source.blank[:, None], 0.0, best.scores)
         return best._replace(scores=scores)

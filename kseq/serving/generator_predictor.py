@@ -2,7 +2,7 @@
 
 import math
 
-from kseq.serving.answer import Answer, Hypothesis
+from kseq.serving.answer import Answer, Hypothesis, check_n_best
 from kseq.serving.attention import Attention
 from kseq.serving.predict_batches import predict_batches
 from kseq.user_error import UserError
@@ -89,6 +89,9 @@ class GeneratorPredictor:
         Returns:
             list of `Answer`.
         """
+        check_n_best(n_best)
+        if attention and prefixes is not None:
+            raise UserError("Attention is not shown for answers with a prefix.")
         columns = {"text": inputs}
         name = "serving_default" if n_best == 1 else "n_best"
         if prefixes is not None:
@@ -106,13 +109,9 @@ class GeneratorPredictor:
         ]
 
     def _rows(self, name, columns, progress=None):
-        if name not in self.signatures:
-            raise UserError(
-                f"This model has no signature {name}; it has "
-                f"{', '.join(sorted(self.signatures))}."
-            )
-        signature = self.signatures[name]
-        return predict_batches(signature, columns, self.batch_size, progress)
+        return predict_batches(
+            self.signatures, name, columns, self.batch_size, progress
+        )
 
 
 def _answer(row, n_best, explanation):
@@ -120,8 +119,8 @@ def _answer(row, n_best, explanation):
     pairs = pairs or zip(row["texts"], row["scores"], strict=True)
     hypotheses = [
         Hypothesis(text.decode("utf-8", "replace"), float(score))
-        for text, score in pairs
-        if math.isfinite(score)
+        for place, (text, score) in enumerate(pairs)
+        if place == 0 or score != -math.inf  # there may be fewer answers
     ][:n_best]
     records = [
         {"text": text, "score": round(score, 6)} for text, score in hypotheses

@@ -17,6 +17,12 @@ _UNSAFE = re.compile(
     r"PyFunc|File(?!name)|Reader|Dataset|Print|Debug|Summary|Remap"
 )
 _DEFAULT = "serving_default"
+_OUTPUTS = {
+    GeneratorPredictor: {"text", "score", "truncated"},
+    ClassifierPredictor: {
+        *("label", "probability", "labels", "probabilities", "truncated")
+    },
+}
 
 
 def load_export(path):
@@ -45,18 +51,15 @@ def load_export(path):
             "An export must not run Python or touch files. "
             f"Received: {path}, with {unsafe}"
         )
-    outputs = meta_graph.signature_def[_DEFAULT].outputs
-    predictor = (
-        ClassifierPredictor if "label" in outputs else GeneratorPredictor
+    default = meta_graph.signature_def[_DEFAULT]
+    for predictor, outputs in _OUTPUTS.items():
+        if set(default.inputs) == {"text"} and outputs <= set(default.outputs):
+            return predictor(dict(tf.saved_model.load(str(path)).signatures))
+    raise UserError(
+        f"An export must have a signature {_DEFAULT} from `text` to `text` or "
+        f"`label`, as `kseq.serving` writes it. Received: {path}, which has "
+        f"{sorted(default.inputs)} to {sorted(default.outputs)}"
     )
-    if not {"label", "text"} & set(outputs):
-        raise UserError(
-            f"An export must have a signature {_DEFAULT} that gives `text` or "
-            f"`label`. Received: {path}, which gives {sorted(outputs)}"
-        )
-    is_generator = "text" in outputs
-    predictor = GeneratorPredictor if is_generator else ClassifierPredictor
-    return predictor(dict(tf.saved_model.load(str(path)).signatures))
 
 
 def read_meta_graph(path):

@@ -12,7 +12,10 @@ from kseq.runs.checkpoint_files import (
 )
 from kseq.serving.classifier import Classifier
 from kseq.serving.generator import Generator
-from kseq.serving.object_config import object_from_config
+from kseq.serving.object_config import (
+    preprocessor_from_config,
+    search_from_config,
+)
 
 
 def load_run(run, *, weights=None, search=None):
@@ -31,16 +34,16 @@ def load_run(run, *, weights=None, search=None):
         RunError: where there is no such run, or no such weights in it.
     """
     run = _run(run)
-    task = run.read_task()
+    task = _task(run)
+    if "labels" in task and search is not None:
+        raise RunError(
+            f"{run.path} answers with labels; a search is for models that "
+            "answer with a text."
+        )
     tokenizer = Tokenizer.load(run.tokenizer("source"))
-    preprocessor = object_from_config(task.get("preprocessor"), tokenizer)
+    preprocessor = preprocessor_from_config(task.get("preprocessor"), tokenizer)
     model = load_model(run, weights=weights)
     if "labels" in task:
-        if search is not None:
-            raise RunError(
-                f"{run.path} answers with labels; a search is for models that "
-                "answer with a text."
-            )
         return Classifier(model, preprocessor, task["labels"])
     return Generator(
         model,
@@ -57,8 +60,8 @@ def search_of_run(run):
     Args:
         run: `RunDirectory`, or its path.
     """
-    config = _run(run).read_task().get("search")
-    return config and object_from_config(config)
+    config = _task(_run(run)).get("search")
+    return config and search_from_config(config)
 
 
 def load_model(run, *, weights=None, dtype="float32"):
@@ -94,6 +97,16 @@ def load_model(run, *, weights=None, dtype="float32"):
     for variable, value in zip(model.variables, values, strict=True):
         variable.assign(value)
     return model
+
+
+def _task(run):
+    """What `task.json` says; RunError unless it says what the run answers."""
+    task = run.read_task()
+    if isinstance(task, dict):
+        labels, longest = task.get("labels"), task.get("max_length")
+        if isinstance(labels, list) or (type(longest) is int and longest > 1):
+            return task
+    raise RunError(f"{run.task} is broken: it has no labels or max_length.")
 
 
 def _run(run):

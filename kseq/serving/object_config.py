@@ -21,32 +21,61 @@ def object_config(value):
     """
     config = value.get_config()
     if constraints := getattr(value, "constraints", ()):
-        config["constraints"] = [object_config(c) for c in constraints]
+        # A user's own function has a name and nothing else.
+        config["constraints"] = [
+            object_config(constraint)
+            if hasattr(constraint, "get_config")
+            else name
+            for constraint, name in zip(
+                constraints, config["constraints"], strict=True
+            )
+        ]
     return {"class": type(value).__name__, **config}
 
 
-def object_from_config(config, *arguments):
-    """The object that `object_config` described.
-
-    Only what `kseq.data` and `kseq.decoding` export can be named, so that
-    nothing else is called, whatever a file says.
+def preprocessor_from_config(config, tokenizer):
+    """The preprocessor that `object_config` described.
 
     Args:
         config: dict of `object_config`.
-        *arguments: those of the constructor that the dict does not have.
+        tokenizer: `kseq.data.Tokenizer`.
 
     Raises:
-        RunError: if the dict describes no such object.
+        RunError: if the dict describes no preprocessor.
+    """
+    return _object(config, kseq.data, "input_signature", tokenizer)
+
+
+def search_from_config(config):
+    """The search that `object_config` described.
+
+    Args:
+        config: dict of `object_config`.
+
+    Raises:
+        RunError: if the dict describes no search.
+    """
+    return _object(config, kseq.decoding, "most_answers")
+
+
+def _object(config, room, attribute, *arguments):
+    """Calls a class of a room, of those that have an attribute.
+
+    Nothing else is called, whatever a file says.
     """
     try:
-        config = dict(config)
-        name = config.pop("class")
-        rooms = (kseq.data, kseq.decoding)
-        [room] = [room for room in rooms if name in room.__all__]
-        if constraints := config.pop("constraints", ()):
-            config["constraints"] = tuple(map(object_from_config, constraints))
-        return getattr(room, name)(*arguments, **config)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        options = dict(config)
+        name = options.pop("class")
+        found = getattr(room, name) if name in room.__all__ else None
+        if not isinstance(found, type) or not hasattr(found, attribute):
+            raise ValueError(f"no class {name}")
+        if constraints := options.pop("constraints", ()):
+            options["constraints"] = tuple(
+                _object(constraint, room, "get_config")
+                for constraint in constraints
+            )
+        return found(*arguments, **options)
+    except (KeyError, TypeError, ValueError) as error:
         raise RunError(
             f"Expected the config of a search or preprocessor: {error!r}. "
             f"Received: {config!r:.200}"

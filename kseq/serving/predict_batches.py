@@ -2,13 +2,16 @@
 
 import tensorflow as tf
 
+from kseq.user_error import UserError
 
-def predict_batches(function, columns, batch_size, progress=None):
-    """Calls a function with batches of inputs of similar length.
+
+def predict_batches(signatures, name, columns, batch_size, progress=None):
+    """Calls a signature with batches of inputs of similar length.
 
     Args:
-        function: of (B,) string tensors by keyword; gives a dict of tensors
-            (B, ...).
+        signatures: dict of functions of (B,) string tensors by keyword, which
+            give dicts of tensors (B, ...).
+        name: of the signature.
         columns: dict, name -> list of bytes or str, all of the same length;
             batches go by the length of the first, the longest first.
         batch_size: int.
@@ -17,8 +20,24 @@ def predict_batches(function, columns, batch_size, progress=None):
     Returns:
         A list with a dict of arrays for each input, in the order of the
         inputs.
+
+    Raises:
+        UserError: if there is no such signature.
+        ValueError: if the columns are no lists of the same length.
     """
+    if name not in signatures:
+        raise UserError(
+            f"This model has no signature {name}; it has "
+            f"{', '.join(sorted(signatures))}."
+        )
+    function = signatures[name]
     first = next(iter(columns.values()))
+    for key, values in columns.items():
+        if isinstance(values, str | bytes) or len(values) != len(first):
+            raise ValueError(
+                f"{key} must be a list, as long as that of the inputs. "
+                f"Received: {key}={values!r:.200}"
+            )
     order = sorted(range(len(first)), key=lambda i: -len(first[i]))
     results = [None] * len(order)
     for start in range(0, len(order), batch_size):

@@ -1,20 +1,25 @@
 import dataclasses
+import importlib
 import sys
 
 import keras
 import pytest
 import tensorflow as tf
 
-from kseq import cli, data, models, runs, training
-from kseq.commands import predict as predict_command
-from kseq.commands.open_model import open_model
+from kseq import cli, data, decoding, models, runs, serving, training
+from kseq.commands.open_predictor import open_predictor
+from kseq.data.built_in.dispatch_reports import dispatch_reports
 from tests.commands.some_lines import LEARNT
+
+DECIDE_WHAT_IS_OPENED = (
+    *("path", "weights", "greedy", "sample", "temperature", "top_k", "top_p"),
+    *("seed", "beam_size", "length_penalty"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
     seed: int = 1
-    beam_size: int = 3
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +30,7 @@ def run(tmp_path_factory):
     run = runs.RunDirectory(path)
     run.start(Config())
     tokenizer = data.Tokenizer.train(LEARNT, 270, "bpe")
-    run.save_tokenizers(tokenizer, tokenizer)
+    preprocessor = data.TextPreprocessor(tokenizer)
     model = models.Transformer(
         tokenizer.vocab_size,
         tokenizer.vocab_size,
@@ -36,24 +41,55 @@ def run(tmp_path_factory):
         num_heads=2,
     )
     model.compile(keras.optimizers.Adam(0.005))
-    run.save_model(model)
+    search = decoding.BeamSearch(beam_size=3)
+    run.save(serving.Generator(model, preprocessor, tokenizer, search))
     batches = data.training_batches(
         tf.data.Dataset.from_tensor_slices((LEARNT, LEARNT)),
-        tokenizer,
+        preprocessor,
         tokenizer,
         batch_tokens=64,
         max_length=32,
         seed=1,
     )
+    fit(model, batches, run, steps=100, epochs=2)
+    return path
+
+
+@pytest.fixture(scope="session")
+def documents():
+    return dispatch_reports("train", size=40)
+
+
+@pytest.fixture(scope="session")
+def classifier_run(tmp_path_factory, documents):
+    """A run of a classifier that has been trained for a moment."""
+    keras.utils.set_random_seed(1)
+    run = runs.RunDirectory(tmp_path_factory.mktemp("runs") / "labels")
+    run.start(Config())
+    labels = ("ambulance", "fire", "flood", "police")
+    preprocessor = data.DocumentPreprocessor.train(documents, 400)
+    model = models.FlatAttention(
+        400, 4, embedding_dim=8, units=4, attention_units=4
+    )
+    model.compile(keras.optimizers.Adam(0.01))
+    run.save(serving.Classifier(model, preprocessor, labels))
+    ids = preprocessor.tokenize_all(documents.texts)
+    batches = data.document_batches(
+        ids, documents.labels, labels, batch_pieces=2000, seed=1
+    )
+    fit(model, batches, run, steps=5, epochs=1)
+    return run.path
+
+
+def fit(model, batches, run, steps, epochs):
     model.fit(
         batches,
-        steps_per_epoch=100,
-        epochs=2,
+        steps_per_epoch=steps,
+        epochs=epochs,
         shuffle=False,
         verbose=0,
         callbacks=[training.Checkpoints(run, monitor="loss", mode="min")],
     )
-    return path
 
 
 @pytest.fixture(scope="session")
@@ -63,30 +99,64 @@ def export(run):
     return path
 
 
+@pytest.fixture(scope="session")
+def classifier_export(classifier_run):
+    path = classifier_run.parent / "saved_models"
+    assert cli.main(["export", str(classifier_run), "--to", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="session")
+def opened():
+    """What commands have opened: tracing a search takes seconds."""
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def open_once(monkeypatch, opened):
+    """What one command has opened the next one does not open again."""
+
+    def open_or_find(options):
+        key = tuple(
+            getattr(options, name, None) for name in DECIDE_WHAT_IS_OPENED
+        )
+        if key not in opened:
+            opened[key] = open_predictor(options)
+        opened[key].batch_size = getattr(options, "batch_size", 32)
+        return opened[key]
+
+    for name in ("predict", "score", "evaluate", "explain"):
+        module = importlib.import_module(f"kseq.commands.{name}")
+        monkeypatch.setattr(module, "open_predictor", open_or_find)
+
+
 @pytest.fixture
-def predict(tmp_path, monkeypatch, capfd):
-    """Runs `kseq predict` with an input; gives its lines, and its notes."""
-    translators = {}
+def call(tmp_path, monkeypatch, capfd):
+    """Runs a command with an input; gives its output and its notes."""
 
-    def open_once(options):
-        names = ("path", "weights", "beam_size", "length_penalty")
-        key = tuple(getattr(options, name) for name in names)
-        if key not in translators:
-            translators[key] = open_model(options)
-        return translators[key]
-
-    def call(path, text, *options, code=0):
+    def call(*arguments, text=b"", code=0):
         source = tmp_path / "input"
         source.write_bytes(text)
         capfd.readouterr()
         with open(source) as file:
             monkeypatch.setattr(sys, "stdin", file)
-            assert cli.main(["predict", str(path), *options]) == code
-        answers, notes = capfd.readouterr()
+            found = cli.main([str(argument) for argument in arguments])
+        output, notes = capfd.readouterr()
+        assert found == code, notes
+        return output, notes
+
+    return call
+
+
+@pytest.fixture
+def predict(call):
+    """Runs `kseq predict` with an input; gives its lines, and its notes."""
+
+    def predict(path, text, *options, code=0):
+        answers, notes = call("predict", path, *options, text=text, code=code)
         return answers.removesuffix("\n").split("\n"), notes
 
-    monkeypatch.setattr(predict_command, "open_model", open_once)
-    return call
+    return predict
 
 
 @pytest.fixture

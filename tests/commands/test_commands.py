@@ -6,17 +6,16 @@ from kseq import cli
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 
 
-def test_scores_are_those_of_predict(run, predict, tmp_path, capfd):
-    """D4."""
+def test_scores_are_those_of_predict(run, export, predict, call, tmp_path):
     path = tmp_path / "lines"
     path.write_bytes(lines_of(["", *LEARNT]))
     rows, _ = predict(run, path.read_bytes(), "--scores")
     scores, answers = zip(*(row.split("\t") for row in rows), strict=True)
     assert answers == ("", *LEARNT)
-    assert cli.main(["score", str(run), str(path), str(path)]) == 0
-    again = capfd.readouterr().out.split()
-    for score, other in zip(scores, again, strict=True):
-        assert float(score) == pytest.approx(float(other), abs=1.1e-4)
+    for model in (run, export):
+        again = call("score", model, path, path)[0].split()
+        for score, other in zip(scores, again, strict=True):
+            assert float(score) == pytest.approx(float(other), abs=1.1e-4)
 
 
 def test_evaluation_prints_scores_with_signatures(run, tmp_path, capfd):
@@ -57,15 +56,18 @@ def test_inspecting(run, export, capfd):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--beam-size", "2"], "--beam-size is for run directories"),
-        (["--length-penalty", "0"], "--length-penalty is for run directories"),
-        (["--weights", "last"], "--weights is for run directories"),
+        (["--beam-size", "2"], "search can be chosen for run directories"),
+        (["--length-penalty", "0"], "search can be chosen for run directories"),
+        (["--greedy"], "search can be chosen for run directories"),
+        (["--sample"], "search can be chosen for run directories"),
+        (["--weights", "last"], "weights can be chosen for run directories"),
     ],
 )
 def test_what_is_fixed_in_an_export_is_refused(
     export, refused, options, message
 ):
     assert message in refused("predict", export, *options)
+    assert "is an export" in refused("predict", export, *options)
 
 
 def test_bad_commands_are_refused(run, export, refused, tmp_path):
@@ -77,12 +79,12 @@ def test_bad_commands_are_refused(run, export, refused, tmp_path):
     assert "COMMAND" in refused()
     assert "at least 1" in refused("predict", run, "--batch-size", "0")
     assert "there is no file" in refused("score", run, short, tmp_path / "no")
-    assert "is an export" in refused("score", export, short, short)
     assert "is an export" in refused("average", export)
-    assert "has 1" in refused("evaluate", run, short, long)
+    for command in ("evaluate", "score"):
+        assert "has 1" in refused(command, run, short, long)
     assert "needs --json" in refused("predict", run, "--attention")
     assert "SOURCE and REFERENCE" in refused("evaluate", run, short)
-    assert "is a translator" in refused("explain", run)
+    assert "answers with a text" in refused("explain", run)
     assert "there is no recipe" in refused("recipes", "copy", "nothing")
 
 

@@ -38,7 +38,7 @@ def test_scores_and_n_best_stand_in_columns(run, predict):
     assert rows[1][0] == "0.0000"
 
     _, message = predict(run, b"a\n", "--n-best", "9", code=2)
-    assert "needs as wide a beam" in message
+    assert "needs a beam of at least that size" in message
 
 
 def test_json_of_a_run_and_of_its_export(run, export, predict):
@@ -67,7 +67,6 @@ def test_json_of_a_run_and_of_its_export(run, export, predict):
 
 
 def test_a_line_of_two_megabytes_is_cut_and_told(run, predict):
-    """A7."""
     text = b"a b\n" + b"a b c " * 350_000 + b"\nc\n"
     answers, notes = predict(run, text, "--beam-size", "1")
     assert len(answers) == 3
@@ -76,7 +75,7 @@ def test_a_line_of_two_megabytes_is_cut_and_told(run, predict):
 
 
 def test_answers_do_not_wait_for_the_end_and_a_reader_may_leave(run):
-    """D6, and what `kseq predict` is to a conversation."""
+    """As a conversation needs it."""
     with subprocess.Popen(
         [sys.executable, "-m", "kseq.cli", "predict", run, "--beam-size=1"],
         stdin=subprocess.PIPE,

@@ -1,10 +1,10 @@
 import pytest
 import tensorflow as tf
 
-from kseq.data import Tokenizer
+from kseq.data import TextPreprocessor, Tokenizer
 from kseq.layers import LuongAttention
 from kseq.models import LSTMSeq2Seq, Transformer
-from kseq.serving import Translator, export
+from kseq.serving import Generator, export, load_export
 
 LINES = [
     "the cat sat on the mat and the dog sat on the cat",
@@ -23,7 +23,7 @@ def tokenizers():
 
 
 @pytest.fixture(scope="session")
-def translators(tokenizers):
+def generators(tokenizers):
     """Of two kinds, untrained, but with answers that are no near ties."""
     source, target = tokenizers
     sizes = {
@@ -49,19 +49,27 @@ def translators(tokenizers):
             values = tf.random.stateless_normal(weight.shape, seed=(0, i))
             weight.assign(0.5 * values)
     return {
-        kind: Translator(model, source, target, max_length=32)
+        kind: Generator(
+            model, TextPreprocessor(source, 32), target, max_length=32
+        )
         for kind, model in models.items()
     }
 
 
 @pytest.fixture(scope="session")
-def exports(translators, tmp_path_factory):
-    """The first versions of the translators."""
+def exports(generators, tmp_path_factory):
+    """The first versions of the generators."""
     directory = tmp_path_factory.mktemp("saved_models")
     return {
-        kind: export(translator, directory / kind)
-        for kind, translator in translators.items()
+        kind: export(generator, directory / kind)
+        for kind, generator in generators.items()
     }
+
+
+@pytest.fixture(scope="session")
+def loaded_exports(exports):
+    """Their predictors: loading one takes seconds."""
+    return {kind: load_export(path) for kind, path in exports.items()}
 
 
 @pytest.fixture(params=["transformer", "lstm"])
@@ -70,13 +78,18 @@ def kind(request):
 
 
 @pytest.fixture
-def translator(translators, kind):
-    return translators[kind]
+def generator(generators, kind):
+    return generators[kind]
 
 
 @pytest.fixture
 def exported(exports, kind):
     return exports[kind]
+
+
+@pytest.fixture
+def loaded_export(loaded_exports, kind):
+    return loaded_exports[kind]
 
 
 @pytest.fixture

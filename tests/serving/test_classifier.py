@@ -9,15 +9,19 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from kseq.data import DocumentTokenizer
-from kseq.data.planted import planted
+from kseq.data import DocumentPreprocessor
+from kseq.data.built_in.dispatch_reports import dispatch_reports
 from kseq.models import FlatAttention, HierarchicalAttention
-from kseq.serving import Classifier, export, load_export
-from kseq.serving.load import ClassifierExport
+from kseq.serving import (
+    Classifier,
+    ClassifierPredictor,
+    export,
+    load_export,
+)
 
 LABELS = ("fire", "flood", "größer")
 TEXTS = [
-    *planted("test", size=4).texts,
+    *dispatch_reports("test", size=4).texts,
     "",
     " <br>\n",
     "nul \0 and 😀. 日本語です。",
@@ -28,11 +32,11 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def classifiers():
     """Of two kinds, untrained, but with answers that are no near ties."""
-    documents = planted("train", size=50)
-    tokenizer = DocumentTokenizer.train(documents, 400)
+    documents = dispatch_reports("train", size=50)
+    preprocessor = DocumentPreprocessor.train(documents, 400)
     sizes = {"embedding_dim": 6, "units": 4, "attention_units": 3}
     models = {
-        "hierarchical": HierarchicalAttention(400, 3, **sizes, groups=2),
+        "hierarchical": HierarchicalAttention(400, 3, **sizes),
         "flat": FlatAttention(400, 3, **sizes),
     }
     keras.utils.set_random_seed(1)
@@ -40,7 +44,7 @@ def classifiers():
         for weight in model.trainable_variables:
             weight.assign(keras.random.normal(weight.shape))
     return {
-        kind: Classifier(model, tokenizer, LABELS)
+        kind: Classifier(model, preprocessor, LABELS)
         for kind, model in models.items()
     }
 
@@ -60,8 +64,18 @@ def kind(request):
     return request.param
 
 
+def classify(classifier, texts):
+    text = tf.constant(texts, tf.string)
+    return classifier.signatures["serving_default"](text=text)
+
+
+def explain(classifier, texts):
+    text = tf.constant(texts, tf.string)
+    return classifier.signatures["explain"](text=text)
+
+
 def test_labels_and_probabilities(classifiers, kind):
-    answer = classifiers[kind].classify(tf.constant(TEXTS))
+    answer = classify(classifiers[kind], TEXTS)
     probabilities = answer["probabilities"].numpy()
 
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
@@ -75,23 +89,20 @@ def test_labels_and_probabilities(classifiers, kind):
 
 
 def test_a_text_alone_and_in_a_batch(classifiers, kind):
-    """D3."""
-    classify = classifiers[kind].classify
-    together = classify(tf.constant(TEXTS))["probabilities"]
+    together = classify(classifiers[kind], TEXTS)["probabilities"]
     for text, expected in zip(TEXTS, together, strict=True):
-        alone = classify(tf.constant([text]))["probabilities"][0]
+        alone = classify(classifiers[kind], [text])["probabilities"][0]
         np.testing.assert_allclose(alone, expected, atol=1e-5)
 
 
 def test_no_texts(classifiers, kind):
-    none = tf.constant([], tf.string)
-    assert classifiers[kind].classify(none)["label"].shape == (0,)
-    assert classifiers[kind].explain(none)["words"].shape[0] == 0
+    assert classify(classifiers[kind], [])["label"].shape == (0,)
+    assert explain(classifiers[kind], [])["words"].shape[0] == 0
 
 
 def test_explains_its_answer(classifiers, kind):
-    explained = classifiers[kind].explain(tf.constant(TEXTS))
-    answer = classifiers[kind].classify(tf.constant(TEXTS))
+    explained = explain(classifiers[kind], TEXTS)
+    answer = classify(classifiers[kind], TEXTS)
     for name in ("label", "probability"):
         np.testing.assert_array_equal(explained[name], answer[name])
 
@@ -122,16 +133,18 @@ def test_examples_of_tensorflow_serving(classifiers, kind):
         ).SerializeToString()
         for text in TEXTS
     ]
-    answer = classifiers[kind].classify_examples(tf.constant(examples))
-    expected = classifiers[kind].classify(tf.constant(TEXTS))
+    answer = classifiers[kind].signatures["classify"](
+        inputs=tf.constant(examples)
+    )
+    expected = classify(classifiers[kind], TEXTS)
     np.testing.assert_array_equal(answer["classes"], expected["labels"])
     np.testing.assert_array_equal(answer["scores"], expected["probabilities"])
 
 
-def test_labels_must_be_as_many_as_classes(classifiers):
+def test_each_class_has_a_label(classifiers):
     known = classifiers["flat"]
     with pytest.raises(ValueError, match="the 3 classes"):
-        Classifier(known.model, known.tokenizer, ("yes", "no"))
+        Classifier(known.model, known.preprocessor, ("yes", "no"))
 
 
 # The export.
@@ -139,12 +152,12 @@ def test_labels_must_be_as_many_as_classes(classifiers):
 
 def test_same_answers_after_loading(classifiers, exports):
     loaded = load_export(exports["hierarchical"])
-    assert isinstance(loaded, ClassifierExport)
-    for name in ("classify", "explain"):
-        expected = getattr(classifiers["hierarchical"], name)(
-            tf.constant(TEXTS)
-        )
-        answer = getattr(loaded, name)(TEXTS)
+    assert isinstance(loaded, ClassifierPredictor)
+    signatures = classifiers["hierarchical"].signatures
+    assert loaded.signatures.keys() == signatures.keys()
+    for name in ("serving_default", "explain"):
+        expected = signatures[name](text=tf.constant(TEXTS))
+        answer = loaded.signatures[name](text=tf.constant(TEXTS))
         assert answer.keys() == expected.keys()
         for key, value in expected.items():
             if value.dtype == tf.float32:
@@ -185,7 +198,7 @@ CLIENT = """
 
 
 def test_client_without_kseq_has_the_same_answers(classifiers, exports):
-    """E2, and TensorFlow Serving's way to load."""
+    """Also when it is loaded as TensorFlow Serving does."""
     client = subprocess.run(
         [
             *(sys.executable, "-I", "-c", textwrap.dedent(CLIENT)),
@@ -197,7 +210,7 @@ def test_client_without_kseq_has_the_same_answers(classifiers, exports):
     )
     assert client.returncode == 0, client.stderr
     labels, probabilities, scores, method, again = json.loads(client.stdout)
-    expected = classifiers["hierarchical"].classify(tf.constant(TEXTS))
+    expected = classify(classifiers["hierarchical"], TEXTS)
     assert labels == [label.decode() for label in expected["label"].numpy()]
     for found in (probabilities, again):
         np.testing.assert_allclose(found, expected["probabilities"], atol=1e-5)
@@ -206,7 +219,6 @@ def test_client_without_kseq_has_the_same_answers(classifiers, exports):
 
 
 def test_graph_has_no_python_and_no_files(exports):
-    """E3."""
     saved = saved_model_pb2.SavedModel()
     saved.ParseFromString(
         (exports["hierarchical"] / "saved_model.pb").read_bytes()
@@ -222,5 +234,10 @@ def test_describes_itself(exports):
     path = exports["hierarchical"] / "assets.extra" / "kseq.json"
     description = json.loads(path.read_text("utf-8"))
     assert description["labels"] == list(LABELS)
-    assert description["max_words"] == 60
-    assert description["vocab_size"] == 400
+    assert description["preprocessor"] == {
+        "class": "DocumentPreprocessor",
+        "in_lines": False,
+        "max_sentences": 100,
+        "max_pieces": 60,
+    }
+    assert description["vocab_sizes"] == {"source": 400}

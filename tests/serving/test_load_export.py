@@ -2,17 +2,31 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.serving import load_export
+from kseq.model_path import model_path
+from kseq.serving import ClassifierPredictor, GeneratorPredictor, load_export
+from kseq.user_error import UserError
 
 NAMES = ("serving_default", "n_best", "explain")
+GENERATED = {"text": tf.string, "score": tf.float32, "truncated": tf.bool}
+CLASSIFIED = {
+    "label": tf.string,
+    "probability": tf.float32,
+    "labels": tf.string,
+    "probabilities": tf.float32,
+    "truncated": tf.bool,
+}
 
 
-def test_same_answers_as_the_translator(translator, exported, text):
-    loaded = load_export(exported)
+def test_same_answers_as_the_generator(generator, loaded_export, text):
+    assert isinstance(loaded_export, GeneratorPredictor)
+    assert loaded_export.signatures.keys() == generator.signatures.keys()
+    given = {"prefix": {"prefix": text[::-1]}, "score": {"target": text[::-1]}}
 
-    for name in ("translate", "n_best", "explain"):
-        expected = getattr(translator, name)(text)
-        answer = getattr(loaded, name)(text)
+    for name, signature in generator.signatures.items():
+        expected = signature(text=text, **given.get(name, {}))
+        answer = loaded_export.signatures[name](
+            text=text, **given.get(name, {})
+        )
         assert answer.keys() == expected.keys()
         for key, value in expected.items():
             if value.dtype == tf.float32:
@@ -28,25 +42,34 @@ def test_newest_of_the_versions(exports, tmp_path):
     (tmp_path / "11").mkdir()  # nothing in it
     (tmp_path / ".12.partial").symlink_to(exported)
 
-    assert load_export(tmp_path).path == tmp_path / "10"
+    assert model_path(tmp_path) == tmp_path / "10"
 
 
 def test_nothing_to_load(tmp_path):
     for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(ValueError, match=f"Received: path='{path}'"):
+        with pytest.raises(UserError, match=f"{path} is neither"):
             load_export(path)
+
+
+def test_a_run_is_no_export(tmp_path):
+    for name in ("config.json", "environment.json"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(UserError, match=f"{tmp_path} is not an export"):
+        load_export(tmp_path)
 
 
 def test_not_a_saved_model(tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(b"nonsense")
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         load_export(tmp_path)
 
 
-def save(path, function, names=NAMES):
+def save(path, function, names=NAMES, argument="text"):
     module = tf.Module()
     module.function = tf.function(
-        function, input_signature=[tf.TensorSpec((None,), tf.string, "text")]
+        function,
+        input_signature=[tf.TensorSpec((None,), tf.string, argument)],
+        autograph=False,
     )
     tf.saved_model.save(
         module, path, signatures=dict.fromkeys(names, module.function)
@@ -54,10 +77,49 @@ def save(path, function, names=NAMES):
     return path
 
 
-def test_another_model(tmp_path):
-    path = save(tmp_path, lambda text: {"text": text}, ["serving_default"])
-    with pytest.raises(ValueError, match=r"without \['explain', 'n_best'\]"):
+def zeros(outputs):
+    """Gives a row of outputs of some types for each text."""
+    return lambda text: {
+        name: tf.zeros_like(text, dtype) for name, dtype in outputs.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("outputs", "argument", "names"),
+    [
+        ({"text": tf.string}, "text", NAMES),
+        ({"label": tf.string}, "text", NAMES),
+        ({"dense": tf.float32}, "text", NAMES),
+        (GENERATED, "line", NAMES),
+        (GENERATED, "text", ["n_best"]),
+    ],
+)
+def test_another_model(tmp_path, outputs, argument, names):
+    path = save(tmp_path, zeros(outputs), names, argument)
+    with pytest.raises(UserError, match="must have a signature serving_defau"):
         load_export(path)
+
+
+def test_a_missing_signature_is_named(tmp_path):
+    """An export may have fewer: version 0.1 wrote no `score`, no `prefix`."""
+    names = ["serving_default"]
+    translator = load_export(save(tmp_path / "1", zeros(GENERATED), names))
+    assert isinstance(translator, GeneratorPredictor)
+    assert translator(["a", "b"]) == ["", ""]
+    for name, method in {
+        "n_best": lambda: translator.n_best(["a"], 2),
+        "prefix": lambda: translator(["a"], prefixes=["b"]),
+        "score": lambda: translator.scores(["a"], ["b"]),
+        "explain": lambda: translator.attention(["a"]),
+    }.items():
+        message = f"no signature {name}; it has serving_default"
+        with pytest.raises(UserError, match=message):
+            method()
+
+    classifier = load_export(save(tmp_path / "2", zeros(CLASSIFIED), names))
+    assert isinstance(classifier, ClassifierPredictor)
+    with pytest.raises(UserError, match="no signature explain; it has"):
+        classifier.explain(["a"])
 
 
 def written(text):
@@ -80,5 +142,5 @@ def written(text):
 )
 def test_python_and_files_are_refused(tmp_path, op, function):
     path = save(tmp_path, lambda text: {"text": function(text)})
-    with pytest.raises(ValueError, match=f"'{op}'"):
+    with pytest.raises(UserError, match=f"'{op}'"):
         load_export(path)

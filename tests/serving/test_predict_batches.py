@@ -1,16 +1,77 @@
+import pytest
 import tensorflow as tf
 
-from kseq.evaluation import map_lines
+from kseq.serving.predict_batches import predict_batches
+from kseq.user_error import UserError
 
 
-def test_lines_are_answered_in_their_order():
+def upper(text):
+    return {"text": tf.strings.upper(text)}
+
+
+def test_inputs_are_answered_in_their_order():
     lines = [b"x" * n for n in (3, 1, 4, 1, 5, 9, 2, 6)]
     batches = []
 
-    def length(texts):
-        batches.append(texts.numpy().tolist())
-        return {"length": tf.strings.length(texts)}
+    def length(text):
+        batches.append(text.numpy().tolist())
+        return {"length": tf.strings.length(text)}
 
-    results = map_lines(length, lines, batch_size=3)
+    results = predict_batches(
+        {"length": length}, "length", {"text": lines}, batch_size=3
+    )
     assert [r["length"] for r in results] == [len(line) for line in lines]
     assert batches[0] == [lines[5], lines[7], lines[4]]
+
+
+def test_answers_keep_the_order_of_the_sources():
+    sources = [letter * (7 * i % 10) for i, letter in enumerate("abcdefghij")]
+    rows = predict_batches(
+        {"upper": upper}, "upper", {"text": sources}, batch_size=3
+    )
+    outputs = [row["text"].decode() for row in rows]
+    assert outputs == [source.upper() for source in sources]
+
+
+def test_columns_stay_together():
+    def joined(text, prefix):
+        return {"text": tf.strings.join([prefix, text])}
+
+    columns = {"text": ["a", "ccc", "bb"], "prefix": ["1", "2", "3"]}
+    rows = predict_batches({"join": joined}, "join", columns, batch_size=2)
+    assert [row["text"] for row in rows] == [b"1a", b"2ccc", b"3bb"]
+
+
+def test_nothing_to_answer():
+    assert predict_batches({"upper": upper}, "upper", {"text": []}, 32) == []
+
+
+def test_progress():
+    calls = []
+    predict_batches(
+        {"upper": upper},
+        "upper",
+        {"text": ["a"] * 5},
+        batch_size=2,
+        progress=lambda *counts: calls.append(counts),
+    )
+    assert calls == [(2, 5), (4, 5), (5, 5)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "received"),
+    [
+        ({"text": "a line"}, "text='a line'"),
+        ({"text": b"a line"}, "text=b'a line'"),
+        ({"text": ["a"], "prefix": ["b", "c"]}, r"prefix=\['b', 'c'\]"),
+        ({"text": ["a", "b"], "prefix": []}, r"prefix=\[\]"),
+    ],
+)
+def test_bad_columns(columns, received):
+    with pytest.raises(ValueError, match=f"Received: {received}"):
+        predict_batches({"upper": upper}, "upper", columns, batch_size=2)
+
+
+def test_a_missing_signature_is_named():
+    with pytest.raises(UserError, match="no signature score; it has upper"):
+        predict_batches({"upper": upper}, "score", {"text": []}, 32)

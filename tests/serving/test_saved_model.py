@@ -11,12 +11,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_text
 from tensorflow.core.protobuf import saved_model_pb2
 
 import kseq
+from kseq.model_path import model_path
 from kseq.serving import export, load_export
 
 ROOT = Path(kseq.__file__).parents[1]
@@ -76,10 +79,10 @@ CLIENT = """
 
 EXPORTER = """
     import sys
-    import tensorflow as tf
-    from kseq.data import Tokenizer
+    from kseq.data import TextPreprocessor, Tokenizer
+    from kseq.decoding import GreedySearch
     from kseq.models import LSTMSeq2Seq
-    from kseq.serving import Translator, export
+    from kseq.serving import Generator, export
 
     tokenizer = Tokenizer.train(["the cat sat on the mat"] * 3, 20, "char")
     model = LSTMSeq2Seq(
@@ -87,13 +90,12 @@ EXPORTER = """
         target_vocab_size=tokenizer.vocab_size,
         embedding_dim=4,
         units=4,
+        attention=None,
     )
-    model.attention_weights = lambda source_ids, target_ids: tf.zeros(
-        (tf.shape(target_ids)[0], tf.shape(target_ids)[1], 1)
-    )
-    translator = Translator(model, tokenizer, tokenizer, beam_size=1)
+    preprocessor = TextPreprocessor(tokenizer)
+    generator = Generator(model, preprocessor, tokenizer, GreedySearch())
     while True:
-        export(translator, sys.argv[1])
+        export(generator, sys.argv[1])
     """
 
 
@@ -110,7 +112,7 @@ def random_texts(count):
 
 
 def test_client_without_kseq_has_the_same_answers(
-    translators, exports, tmp_path, seed
+    generators, exports, tmp_path, seed
 ):
     random.seed(seed)
     texts = TEXTS + random_texts(50)
@@ -127,8 +129,8 @@ def test_client_without_kseq_has_the_same_answers(
 
     assert client.returncode == 0, client.stderr
     expected = [
-        translator.translate(tf.constant(texts))
-        for translator in translators.values()
+        generator.signatures["serving_default"](text=tf.constant(texts))
+        for generator in generators.values()
         for _ in range(2)
     ]
     for one, (lines, scores) in zip(
@@ -150,21 +152,30 @@ def test_graph_has_no_python_and_no_files(exported):
     assert not [node.op for node in nodes if forbidden.search(node.op)]
 
 
-def test_describes_itself(translator, exported):
+def test_describes_itself(generator, exported):
     description = exported / "assets.extra" / "kseq.json"
     assert json.loads(description.read_text()) == {
         "versions": {
             "kseq": kseq.__version__,
-            "keras": "3.15.1",
+            "keras": keras.__version__,
             "tensorflow": tf.__version__,
-            "tensorflow_text": "2.21.1",
+            "tensorflow_text": tensorflow_text.__version__,
         },
-        "beam_size": 4,
-        "length_penalty": 1.0,
+        "preprocessor": {"class": "TextPreprocessor", "max_length": 32},
+        "search": {
+            "class": "BeamSearch",
+            "beam_size": 4,
+            "length_penalty": 1.0,
+            "penalty_offset": 5.0,
+            "patience": None,
+            "constraints": [],
+        },
         "max_length": 32,
-        "source_vocab_size": 300,
-        "target_vocab_size": translator.target_tokenizer.vocab_size,
-        "parameters": translator.model.count_params(),
+        "vocab_sizes": {
+            "source": 300,
+            "target": generator.tokenizer.vocab_size,
+        },
+        "parameters": generator.model.count_params(),
     }
 
 
@@ -188,9 +199,8 @@ def test_killed_while_exporting(tmp_path, seed):
     versions = [path for path in tmp_path.iterdir() if path.name.isdecimal()]
     for version in versions:
         assert content(version) == content(tmp_path / "1")
-    newest = load_export(tmp_path)
-    assert newest.path.name == str(len(versions))
-    assert newest.translate(["a cat"])["text"].shape == (1,)
+    assert model_path(tmp_path).name == str(len(versions))
+    assert len(load_export(tmp_path)(["a cat"])) == 1
 
 
 @pytest.fixture
@@ -204,26 +214,26 @@ def quick_save(monkeypatch):
     monkeypatch.setattr(tf.saved_model, "save", save)
 
 
-def test_versions_are_never_reused(translator, tmp_path, quick_save):
+def test_versions_are_never_reused(generator, tmp_path, quick_save):
     (tmp_path / "7").mkdir()
-    assert export(translator, tmp_path) == tmp_path / "8"
+    assert export(generator, tmp_path) == tmp_path / "8"
     shutil.rmtree(tmp_path / "8")
-    assert export(translator, tmp_path) == tmp_path / "9"
+    assert export(generator, tmp_path) == tmp_path / "9"
 
 
-def test_exports_at_once(translator, tmp_path, quick_save):
+def test_exports_at_once(generator, tmp_path, quick_save):
     with ThreadPoolExecutor(8) as pool:
-        paths = pool.map(lambda _: export(translator, tmp_path), range(24))
+        paths = pool.map(lambda _: export(generator, tmp_path), range(24))
         assert {path.name for path in paths} == {str(n) for n in range(1, 25)}
 
 
 def test_failed_export_leaves_nothing(
-    translator, tmp_path, quick_save, monkeypatch
+    generator, tmp_path, quick_save, monkeypatch
 ):
     def no_space(*args):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
     with pytest.raises(OSError, match="No space"):
-        export(translator, tmp_path)
+        export(generator, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".versions"]

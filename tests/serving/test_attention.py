@@ -1,0 +1,41 @@
+import json
+
+import numpy as np
+
+from kseq.serving import Attention
+
+WEIGHTS = np.arange(12.0).reshape(2, 2, 3)
+
+
+def test_rows_have_no_padding():
+    rows = [
+        {"source_tokens": source, "target_tokens": target, "attention": weights}
+        for source, target, weights in zip(
+            [[b"a", b"b", b""], [b"a", b"b", b"c"]],
+            [[b"x", b"y"], [b"x", b""]],
+            WEIGHTS,
+            strict=True,
+        )
+    ]
+    first, second = map(Attention.of_row, rows)
+    assert first[:2] == (["a", "b"], ["x", "y"])
+    np.testing.assert_array_equal(first.weights, WEIGHTS[0, :, :2])
+    assert second[:2] == (["a", "b", "c"], ["x"])
+    np.testing.assert_array_equal(second.weights, WEIGHTS[1, :1])
+
+
+def test_bytes_that_are_no_utf8_are_replaced():
+    row = {"source_tokens": [b"\xff"], "target_tokens": ["é".encode()]}
+    attention = Attention.of_row({**row, "attention": np.ones((1, 1))})
+    assert attention[:2] == (["\ufffd"], ["é"])
+
+
+def test_json_and_a_picture():
+    weights = np.array([[1 / 3, 2 / 3]], "float32")
+    attention = Attention(["a", "b"], ["x"], weights)
+    assert json.loads(json.dumps(attention.to_json())) == {
+        "source_tokens": ["a", "b"],
+        "target_tokens": ["x"],
+        "weights": [[0.333333, 0.666667]],
+    }
+    assert attention._repr_png_().startswith(b"\x89PNG\r\n")

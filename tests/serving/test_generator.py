@@ -1,0 +1,179 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.control_tokens import END, START
+from kseq.serving import Generator
+
+ANSWERS = ("serving_default", "n_best", "explain")
+
+
+def call(generator, name, text, **others):
+    return generator.signatures[name](
+        text=tf.constant(text),
+        **{key: tf.constant(value) for key, value in others.items()},
+    )
+
+
+def test_best_answer(generator, text):
+    answer = call(generator, "serving_default", text)
+
+    assert answer["text"].shape == answer["score"].shape == (5,)
+    real = [0, 2, 3]
+    assert all(line.decode() for line in answer["text"].numpy()[real])
+    assert (answer["score"].numpy()[real] < 0).all()
+
+
+def test_blank_line_gives_a_blank_line(generator, text):
+    answer, n_best = (
+        call(generator, "serving_default", text),
+        call(generator, "n_best", text),
+    )
+
+    for blank in (1, 4):
+        assert answer["text"][blank] == b""
+        assert answer["score"][blank] == 0
+        assert n_best["texts"][blank].numpy().tolist() == [b""] * 4
+        assert n_best["scores"][blank].numpy().tolist() == [0] * 4
+
+
+def test_long_line_is_cut_and_said_to_be(generator, text):
+    for answer in (
+        call(generator, "serving_default", text),
+        call(generator, "n_best", text),
+    ):
+        assert answer["truncated"].numpy().tolist() == [0, 0, 1, 0, 0]
+    assert call(generator, "explain", text)["source_tokens"].shape == (5, 32)
+
+
+def test_n_best_begins_with_the_best(generator, text):
+    best, n_best = (
+        call(generator, "serving_default", text),
+        call(generator, "n_best", text),
+    )
+
+    assert n_best["texts"].shape == n_best["scores"].shape == (5, 4)
+    assert (
+        n_best["texts"][:, 0].numpy().tolist() == best["text"].numpy().tolist()
+    )
+    np.testing.assert_allclose(n_best["scores"][:, 0], best["score"], atol=1e-4)
+
+
+def test_prefix_begins_each_answer(generator, text):
+    """Also one that is longer than the answer could be without it."""
+    prefixes = ["mat", "cat", "日本 Äpfel", "the cat sat on the mat and", ""]
+    answer = call(generator, "prefix", text, prefix=tf.constant(prefixes))
+    texts = np.char.decode(answer["texts"].numpy().astype(bytes))
+    assert texts.shape == answer["scores"].shape == (5, 4)
+    for blank in (1, 4):
+        assert set(texts[blank]) == {""}
+    for row in (0, 2, 3):
+        for line, score in zip(texts[row], answer["scores"][row], strict=True):
+            assert line.startswith(prefixes[row]) or score == -np.inf
+        assert len(texts[row, 0]) >= len(prefixes[row])
+
+
+def test_no_prefix_changes_nothing(generator, text):
+    n_best = call(generator, "n_best", text)
+    for blank in ("", " \t"):
+        prefix = tf.constant([blank] * 5)
+        answer = call(generator, "prefix", text, prefix=prefix)
+        np.testing.assert_array_equal(answer["texts"], n_best["texts"])
+        np.testing.assert_allclose(
+            answer["scores"], n_best["scores"], atol=1e-5
+        )
+
+
+def test_score_is_what_the_model_says(generator):
+    source = generator.preprocessor(["the cat"])
+    ids = [*generator.tokenizer.tokenize(["a dog"]).numpy()[0], END]
+    logits = generator.model(
+        {**source.inputs, "target_ids": tf.constant([[START, *ids[:-1]]])}
+    )
+    log_probs = tf.nn.log_softmax(logits)[0].numpy()
+    total = sum(log_probs[i, id] for i, id in enumerate(ids))
+    penalty = (5 + len(ids)) / 6
+
+    answer = call(
+        generator, "score", ["the cat", "", ""], target=["a dog", "", "a"]
+    )
+    score, empty, not_empty = answer["score"].numpy()
+    assert score == pytest.approx(total / penalty, abs=1e-4)
+    assert empty == 0
+    assert not_empty < 0
+
+
+def test_explain(generator, text):
+    answer = call(generator, "explain", text)
+
+    sources, targets = (
+        np.char.decode(answer[name].numpy().astype(bytes))
+        for name in ("source_tokens", "target_tokens")
+    )
+    assert "".join(sources[0]).replace("▁", " ").strip() == "the cat</s>"
+    attention = answer["attention"].numpy()
+    assert attention.shape == (*targets.shape, sources.shape[1])
+    np.testing.assert_allclose(attention.sum(-1), targets != "", atol=1e-5)
+    beyond = (targets == "")[:, :, None] | (sources == "")[:, None, :]
+    assert (attention[beyond] == 0).all()
+
+    line = call(generator, "serving_default", text)["text"].numpy()[0].decode()
+    spelled = "".join(targets[0]).removesuffix("</s>")
+    assert spelled.replace("▁", " ").strip() == line.strip()
+
+
+def test_attention_is_that_of_each_token(generator):
+    answer = call(generator, "explain", tf.constant(["the cat"]))
+    source = generator.preprocessor.tokenizer.tokenize(["the cat"]).to_tensor()
+    source_ids = tf.concat([source, [[END]]], axis=1)
+    target = generator.tokenizer
+    spelled = target.pieces(tf.range(target.vocab_size)).numpy().tolist()
+    tokens = filter(None, answer["target_tokens"].numpy()[0])
+    ids = [spelled.index(token) for token in tokens]
+
+    weights = generator.model.attention_weights(
+        {
+            "source_ids": source_ids,
+            "target_ids": tf.constant([[START, *ids[:-1]]]),
+        }
+    )
+
+    attention = answer["attention"][:, : len(ids)]
+    np.testing.assert_allclose(attention, weights, atol=1e-5)
+
+
+def test_line_alone_and_in_a_batch(generator, text):
+    together = call(generator, "serving_default", text)
+
+    for i, line in enumerate(text):
+        alone = call(generator, "serving_default", line[None])
+        assert alone["text"][0] == together["text"][i]
+        np.testing.assert_allclose(
+            alone["score"][0], together["score"][i], atol=1e-4
+        )
+
+
+@pytest.mark.parametrize("lines", [[], [""]], ids=["no line", "a blank line"])
+def test_nothing_to_say(generator, lines):
+    for name in ANSWERS:
+        answer = call(generator, name, tf.constant(lines, tf.string))
+        assert {value.shape[0] for value in answer.values()} == {len(lines)}
+
+
+def test_one_graph_for_all_sizes(generator, text):
+    functions = [generator.signatures[name] for name in ANSWERS]
+    for function in functions:
+        function(text=text)
+    traced = [f.experimental_get_tracing_count() for f in functions]
+
+    for function in functions:
+        for lines in (["a"], ["the cat", "a dog"], ["", "b", "c d e f g"]):
+            function(text=tf.constant(lines))
+
+    again = [f.experimental_get_tracing_count() for f in functions]
+    assert again == traced
+
+
+def test_bad_arguments(tokenizers):
+    with pytest.raises(ValueError, match="Received: max_length=1"):
+        Generator(None, None, tokenizers[1], max_length=1)
