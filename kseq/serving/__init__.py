@@ -7,6 +7,7 @@ from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.explained_document import ExplainedDocument
 from kseq.serving.generator import Generator
 from kseq.serving.generator_predictor import GeneratorPredictor
+from kseq.serving.head_attention import head_attention
 from kseq.serving.load import load
 from kseq.serving.load_export import load_export
 from kseq.serving.load_run import load_model, load_run
@@ -22,6 +23,7 @@ __all__ = [
     "GeneratorPredictor",
     "Hypothesis",
     "export",
+    "head_attention",
     "load",
     "load_export",
     "load_model",

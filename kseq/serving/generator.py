@@ -35,6 +35,8 @@ class Generator:
         max_length: int, most tokens of an answer, START and END included.
 
     Attributes:
+        best: function, `kseq.data.Source` -> `kseq.decoding.Hypotheses` with
+            the best answer of each input.
         signatures: dict of functions of a batch of raw inputs, by keyword;
             for text, `text` (B,) string:
 
@@ -81,7 +83,7 @@ class Generator:
         self.search = search or BeamSearch()
         self.max_length = max_length
         # Traced once for all signatures: tracing a search takes seconds.
-        self._best = tf.function(self._search_best, autograph=False)
+        self.best = tf.function(self._search_best, autograph=False)
         self._all = tf.function(self._search_all, autograph=False)
 
         raw = preprocessor.input_signature
@@ -128,7 +130,7 @@ class Generator:
 
     def _generate(self, **raw):
         source = self.preprocessor(**raw)
-        best = self._best(source)
+        best = self.best(source)
         return {
             "text": self._texts(best.ids[:, 0]),
             "score": best.scores[:, 0],
@@ -174,7 +176,7 @@ class Generator:
 
     def _explain(self, **raw):
         source = self.preprocessor(**raw)
-        labels = self._best(source).ids[:, 0]
+        labels = self.best(source).ids[:, 0]
         weights = self.model.attention_weights(
             {**source.inputs, "target_ids": teacher_forcing(labels)}
         )

@@ -5,7 +5,7 @@
 The same network, of the sizes of recipes/classify_documents.py, on the same
 documents, computed in turn in three ways:
 
-- as kseq does: batches of documents of like sizes, their sentences sorted by
+- as kseq does: batches of documents of similar sizes, their sentences sorted by
   length and read in four groups;
 - without the groups: the same batches, each a (documents, sentences, words)
   grid;
@@ -13,7 +13,7 @@ documents, computed in turn in three ways:
   the largest has.
 
 DOCUMENTS is a table of labels and texts (`--columns` names them), or drawn at
-random. Prints words per second of training, padding not counted, their
+random. Prints pieces per second of training, padding not counted, their
 ratios, and the share of padding in what the recurrence over words reads.
 """
 
@@ -45,9 +45,9 @@ def build(groups, vocab_size, num_classes):
         units=64,
         attention_units=64,
         dropout=0.5,
-        groups=groups,
         dtype="mixed_bfloat16",
     )
+    model.sentence_encoder.groups = groups
     model.compile(keras.optimizers.Adam(), clip_norm=1.0)
     return model
 
@@ -105,7 +105,7 @@ def padding(batches, groups):
 
 
 def train(step, batches):
-    """Words per second."""
+    """Pieces per second."""
     words = 0
     start = time.perf_counter()
     for batch in batches:
@@ -161,7 +161,7 @@ def main():
         for name, (batches, _) in ways.items():
             speeds[name].append(train(steps[name], batches))
 
-    print("words per second of training, median, of one grid; padding")
+    print("pieces per second of training, median, of one grid; padding")
     base = statistics.median(speeds["one grid"])
     for name, (batches, groups) in ways.items():
         speed = statistics.median(speeds[name])

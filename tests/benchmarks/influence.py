@@ -14,9 +14,8 @@ import random
 
 import numpy as np
 
+import kseq
 from kseq.data import read_documents
-from kseq.evaluation import map_lines
-from kseq.serving import explained_documents, load_export
 
 
 def without(document, place):
@@ -27,12 +26,9 @@ def without(document, place):
 
 def probabilities(classifier, texts, labels):
     """Of the given labels, an array."""
-    answers = map_lines(classifier.classify, texts, batch_size=32)
+    rows = classifier.probabilities(texts)
     return np.array(
-        [
-            answer["probabilities"][answer["labels"].tolist().index(label)]
-            for answer, label in zip(answers, labels, strict=True)
-        ]
+        [row[label] for row, label in zip(rows, labels, strict=True)]
     )
 
 
@@ -45,17 +41,17 @@ def main():
     options = parser.parse_args()
 
     draw = random.Random(0)
-    classifier = load_export(options.export)
+    classifier = kseq.load(options.export)
     texts = read_documents(options.documents, options.columns).texts
     documents = []
     for text in draw.sample(texts, len(texts)):
-        [document] = explained_documents(classifier.explain([text]))
+        [document] = classifier.explain([text])
         if len(document.sentences) > 1:
             documents.append(document)
         if len(documents) == options.count:
             break
 
-    labels = [document.label.encode() for document in documents]
+    labels = [document.label for document in documents]
     highest = [int(np.argmax(d.sentence_weights)) for d in documents]
     others = [
         draw.choice([i for i in range(len(d.sentences)) if i != place])

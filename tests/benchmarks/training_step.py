@@ -11,6 +11,7 @@ padding included, and ratios of medians.
 """
 
 import argparse
+import itertools
 import random
 import statistics
 import tempfile
@@ -22,7 +23,12 @@ import numpy as np
 import tensorflow as tf
 from bare_transformer import BareTransformer
 
-from kseq.data import ParallelText, Tokenizer, training_batches
+from kseq.data import (
+    ParallelText,
+    TextPreprocessor,
+    Tokenizer,
+    training_batches,
+)
 from kseq.models import Transformer
 from kseq.runs import RunDirectory
 from kseq.training import MetricsLog
@@ -175,10 +181,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         pairs = text(folder)
-        tokenizer = Tokenizer.train(pairs.lines(), VOCAB)
+        lines = itertools.chain(pairs.source_lines(), pairs.target_lines())
+        tokenizer = Tokenizer.train(lines, VOCAB)
         stream = training_batches(
             pairs.pairs(),
-            tokenizer,
+            TextPreprocessor(tokenizer),
             tokenizer,
             batch_tokens=ROWS * LENGTH,
             max_length=100,

@@ -17,6 +17,7 @@ from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     read_newest,
     step_of,
+    write_checkpoint,
 )
 from kseq.runs.run_directory import DiskError
 from kseq.serving import load_model
@@ -185,12 +186,34 @@ def broken_run(two_checkpoints, tmp_path):
 
 
 def test_the_manifest_is_that_of_sha256sum(two_checkpoints):
-    for path in (two_checkpoints / "checkpoints").rglob("*.sha256"):
+    manifests = sorted((two_checkpoints / "checkpoints").rglob("*.sha256"))
+    assert len(manifests) >= 2
+    for path in manifests:
         lines = [line.split("  ") for line in path.read_text().splitlines()]
         assert len(lines) == 2
         for digest, name in lines:
             content = path.with_name(name).read_bytes()
             assert hashlib.sha256(content).hexdigest() == digest
+
+
+def test_files_and_folder_are_flushed_before_the_checkpoint_counts(
+    tmp_path, monkeypatch
+):
+    """The manifest last, and its folder after it: so a cut power loses none."""
+    flushed = []
+
+    def note(descriptor):
+        flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+
+    monkeypatch.setattr(os, "fsync", note)
+    folder = tmp_path / "last"
+    write_checkpoint(folder, 7, keep=1, vars=[tf.Variable(1.0)])
+    assert flushed == [
+        "ckpt-7.data-00000-of-00001",
+        "ckpt-7.index",
+        "ckpt-7.sha256.part",
+        "last",
+    ]
 
 
 def test_what_a_killed_save_left_goes_with_the_next(broken_run):
@@ -214,7 +237,7 @@ def full_disk():
 
 
 def test_a_full_disk_loses_nothing(broken_run, full_disk):
-    """C4: the next save fails, the last one stays."""
+    """The next save fails, the last one stays."""
     with pytest.raises(DiskError, match="ckpt-15 could not") as stopped:
         train(broken_run, epochs=3)
     assert stopped.value.exit_code == 4
@@ -279,7 +302,7 @@ def test_data_that_have_no_position_are_read_again(
 
 
 def test_a_run_that_was_killed_goes_on(tmp_path):
-    """C2: at any moment of a save."""
+    """At any moment of a save."""
     script = Path(__file__).with_name("killed_training.py")
     subprocess.run([sys.executable, script, tmp_path], check=True, timeout=120)
     assert load_model(tmp_path, weights="last").count_params() > 0
