@@ -28,9 +28,7 @@ def test_the_mean_of_the_heads_is_what_explain_shows(generators):
         for head in range(generator.model.num_heads)
     ]
     [shown] = generator.predictor().attention(["the cat"])
-    np.testing.assert_allclose(
-        np.mean(heads, axis=0), shown.weights, atol=1e-5
-    )
+    np.testing.assert_allclose(np.mean(heads, axis=0), shown.weights, atol=1e-5)
 
 
 @pytest.mark.parametrize(
