@@ -207,6 +207,13 @@ def _add_search(command):
         metavar="K",
         help="of a run; default: its config's, or 4",
     )
+    command.add_argument(
+        "--patience",
+        type=_at_least(0.01),
+        metavar="P",
+        help="of a run: a beam of K ends after P * K answers; default: when "
+        "no better one can follow, which takes longer",
+    )
     _add_length_penalty(command)
     for flag, help in (
         ("--greedy", "the likeliest token at every step, of a run"),

@@ -58,4 +58,5 @@ def _search(options):
 
 _KINDS = {"greedy": GreedySearch, "sample": Sampling}
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
-_FIELDS = (*_KINDS, *_OF_SAMPLING, "beam_size", "length_penalty")
+_OF_BEAM = ("beam_size", "patience")
+_FIELDS = (*_KINDS, *_OF_SAMPLING, *_OF_BEAM, "length_penalty")
