@@ -74,10 +74,17 @@ def test_a_line_of_two_megabytes_is_cut_and_told(run, predict):
     assert predict(run, b"c\n", "--beam-size", "1")[0] == answers[2:]
 
 
-def test_answers_do_not_wait_for_the_end_and_a_reader_may_leave(run):
-    """As a conversation needs it."""
+def test_conversation_of_a_reader_who_leaves(run):
+    """Answers do not wait for the end, and nothing needless is imported."""
+    program = (
+        "import sys; from kseq import cli; code = cli.main(sys.argv[1:])\n"
+        "not_needed = {'matplotlib', 'scipy', 'sklearn', 'sacrebleu',"
+        " 'kseq.training', 'kseq.evaluation', 'kseq.pictures'}\n"
+        "assert not not_needed & sys.modules.keys()\n"
+        "sys.exit(code)"
+    )
     with subprocess.Popen(
-        [sys.executable, "-m", "kseq.cli", "predict", run, "--beam-size=1"],
+        [sys.executable, "-c", program, "predict", run, "--beam-size=1"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
