@@ -167,7 +167,9 @@ def test_labels(labellers, classifiers):
 
 
 def test_probabilities(labellers):
-    of_run, of_export = (l.probabilities(DOCUMENTS) for l in labellers)
+    of_run, of_export = (
+        labeller.probabilities(DOCUMENTS) for labeller in labellers
+    )
     for ours, theirs, label in zip(
         of_run, of_export, labellers[0](DOCUMENTS), strict=True
     ):
