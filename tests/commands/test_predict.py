@@ -94,10 +94,10 @@ def test_one_line_whatever_the_label(tmp_path, predict):
 
 def test_a_line_of_two_megabytes_is_cut_and_told(run, predict):
     text = b"a b\n" + b"a b c " * 350_000 + b"\nc\n"
-    answers, notes = predict(run, text, "--beam-size", "1")
+    answers, notes = predict(run, text, "--greedy")
     assert len(answers) == 3
     assert notes == "line 2 is too long; its end was left out.\n"
-    assert predict(run, b"c\n", "--beam-size", "1")[0] == answers[2:]
+    assert predict(run, b"c\n", "--greedy")[0] == answers[2:]
 
 
 def test_conversation_of_a_reader_who_leaves(run):
@@ -110,7 +110,7 @@ def test_conversation_of_a_reader_who_leaves(run):
         "sys.exit(code)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program, "predict", run, "--beam-size=1"],
+        [sys.executable, "-c", program, "predict", run, "--greedy"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -110,7 +110,6 @@ def test_it_is_the_same_each_time():
 
 
 def test_nothing_runs_and_nothing_is_fetched():
-    """F6."""
     text = explanation_page([DOCUMENT, EMPTY])
     page = Page(text)
     assert {tag for tag, _ in page.elements} == TAGS
@@ -137,7 +136,6 @@ def test_nothing_runs_and_nothing_is_fetched():
     ],
 )
 def test_text_stays_text(attack):
-    """F6."""
     harmless = Page(explanation_page([document_of("x", label="x")]))
     page = Page(explanation_page([document_of(attack, label=attack)]))
     assert page.elements == harmless.elements
