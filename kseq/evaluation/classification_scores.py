@@ -13,7 +13,7 @@ def classification_scores(labels, predicted, classes):
 
     Args:
         labels: list of str, the true labels.
-        predicted: list of str, as many.
+        predicted: list of str, one for each label.
         classes: sequence of str, all there are, in the order of the confusion
             matrix.
 
@@ -40,7 +40,7 @@ def classification_scores(labels, predicted, classes):
     """
     if len(labels) != len(predicted) or not labels:
         raise ValueError(
-            "labels and predicted must be as many, and not none. "
+            "Expected one predicted label for each label, and at least one. "
             f"Received: {len(labels)} labels, {len(predicted)} predicted"
         )
     places = {name: place for place, name in enumerate(classes)}

@@ -78,7 +78,7 @@ class Classifications:
         ]
         for label, row in self._table()["per_class"].items():
             numbers = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
-            lines.append(f"{label}: {numbers}")
+            lines.append(f"{' '.join(label.split())}: {numbers}")
         if self.documents.evidence:
             lines += evidence_found(self.predictor, self.documents)
         return lines

@@ -19,8 +19,12 @@ def report(path, evaluation, run, samples=5):
 
     print("\nIt answers:")
     for text, _, output in evaluation.rows(samples):
-        print(f"  {' '.join(text.split())[:_WIDTH]}  ->  {output}")
+        print(f"  {_in_a_line(text)[:_WIDTH]}  ->  {_in_a_line(output)}")
     print(f"\nAnswers to your own:  kseq predict {path} < FILE")
     for hint in evaluation.hints:
         print(hint.format(path=path))
     print(f"Look at the training: tensorboard --logdir {run.path}")
+
+
+def _in_a_line(text):
+    return " ".join(text.split())

@@ -83,8 +83,8 @@ def _whole_characters(words, weights):
     """Strings, and their weights, of words that may be bytes of characters."""
     characters = [[b"", 0.0]]
     for word, weight in zip(words, weights, strict=True):
-        goes_on = len(word) == 1 and b"\x80" <= word < b"\xc0"
-        if not (goes_on and _is_unfinished(characters[-1][0])):
+        continues = len(word) == 1 and b"\x80" <= word < b"\xc0"
+        if not (continues and _is_unfinished(characters[-1][0])):
             characters.append([b"", 0.0])
         characters[-1][0] += word
         characters[-1][1] += float(weight)

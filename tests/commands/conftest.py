@@ -23,6 +23,35 @@ class Config:
 
 
 @pytest.fixture(scope="session")
+def opened():
+    """What commands have opened, the newest last."""
+    return {}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def open_once(opened):
+    """What one command has opened the next one does not open again.
+
+    Tracing a search takes seconds.
+    """
+
+    def open_or_find(options):
+        key = tuple(
+            getattr(options, name, None) for name in DECIDE_WHAT_IS_OPENED
+        )
+        if key not in opened:
+            opened[key] = open_predictor(options)
+        opened[key].batch_size = getattr(options, "batch_size", 32)
+        return opened[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("predict", "score", "evaluate", "explain", "export"):
+            module = importlib.import_module(f"kseq.commands.{name}")
+            patch.setattr(module, "open_predictor", open_or_find)
+        yield
+
+
+@pytest.fixture(scope="session")
 def run(tmp_path_factory):
     """A run that has learnt five lines by heart."""
     keras.utils.set_random_seed(1)
@@ -104,30 +133,6 @@ def classifier_export(classifier_run):
     path = classifier_run.parent / "saved_models"
     assert cli.main(["export", str(classifier_run), "--to", str(path)]) == 0
     return path
-
-
-@pytest.fixture(scope="session")
-def opened():
-    """What commands have opened: tracing a search takes seconds."""
-    return {}
-
-
-@pytest.fixture(autouse=True)
-def open_once(monkeypatch, opened):
-    """What one command has opened the next one does not open again."""
-
-    def open_or_find(options):
-        key = tuple(
-            getattr(options, name, None) for name in DECIDE_WHAT_IS_OPENED
-        )
-        if key not in opened:
-            opened[key] = open_predictor(options)
-        opened[key].batch_size = getattr(options, "batch_size", 32)
-        return opened[key]
-
-    for name in ("predict", "score", "evaluate", "explain"):
-        module = importlib.import_module(f"kseq.commands.{name}")
-        monkeypatch.setattr(module, "open_predictor", open_or_find)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def test_a_label_for_each_line(run, export, documents, texts, output_of):
     assert output_of("predict", export, texts).splitlines() == labels
 
 
-def test_scores_and_n_best_stand_in_columns(run, texts, output_of):
+def test_scores_and_n_best_are_columns(run, texts, output_of):
     labels = output_of("predict", run, texts).splitlines()
     options = ("--n-best", "3", "--scores")
     output = output_of("predict", run, texts, *options)

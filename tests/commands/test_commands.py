@@ -36,10 +36,11 @@ def test_averaging_makes_weights_that_are_used(run, predict, tmp_path, capfd):
     copy = shutil.copytree(run, tmp_path / "copy")
     assert cli.main(["average", str(copy), "--last", "2"]) == 0
     assert capfd.readouterr().out.count("ckpt-") == 2
-    used, _ = predict(copy, b"a b\n", "--scores")
-    averaged, _ = predict(copy, b"a b\n", "--scores", "--weights", "average")
+    options = ("--scores", "--greedy")
+    used, _ = predict(copy, b"a b\n", *options)
+    averaged, _ = predict(copy, b"a b\n", *options, "--weights", "average")
     assert used == averaged
-    assert used != predict(run, b"a b\n", "--scores")[0]
+    assert used != predict(run, b"a b\n", *options)[0]
 
 
 def test_inspecting(run, export, capfd):

@@ -6,6 +6,7 @@ import sys
 import threading
 
 import numpy as np
+import tensorflow as tf
 
 from kseq import cli
 from tests.commands.some_lines import SOURCES, lines_of
@@ -28,7 +29,7 @@ def test_lines_end_at_newlines_only(run, predict):
     assert predict(run, b"\xef\xbb\xbf" + text)[0] == answers
 
 
-def test_scores_and_n_best_stand_in_columns(run, predict):
+def test_scores_and_n_best_are_columns(run, predict):
     plain, _ = predict(run, lines_of(SOURCES))
     answers, _ = predict(run, lines_of(SOURCES), "--n-best", "2", "--scores")
     rows = [answer.split("\t") for answer in answers]
@@ -66,18 +67,50 @@ def test_json_of_a_run_and_of_its_export(run, export, predict):
     assert json.loads(only).keys() == {"text", "score"}
 
 
+def test_one_line_whatever_the_label(tmp_path, predict):
+    label = tf.constant(["fire\nand\tflood", "none"])
+    module = tf.Module()
+    module.answer = tf.function(
+        lambda text: {
+            "label": tf.repeat(label[:1], tf.size(text)),
+            "probability": tf.ones(tf.shape(text)),
+            "labels": tf.repeat(label[None], tf.size(text), axis=0),
+            "probabilities": tf.repeat([[1.0, 0.0]], tf.size(text), axis=0),
+            "truncated": tf.zeros(tf.shape(text), tf.bool),
+        },
+        input_signature=[tf.TensorSpec((None,), tf.string, "text")],
+        autograph=False,
+    )
+    signatures = {"serving_default": module.answer}
+    tf.saved_model.save(module, tmp_path, signatures=signatures)
+    assert predict(tmp_path, b"a\nb\n")[0] == ["fire and\tflood"] * 2
+    assert (
+        predict(tmp_path, b"a\nb\n", "--n-best=2", "--scores")[0]
+        == ["1.0000\tfire and flood\t0.0000\tnone"] * 2
+    )
+    (answer,), _ = predict(tmp_path, b"a\n", "--json")
+    assert json.loads(answer)["label"] == "fire\nand\tflood"
+
+
 def test_a_line_of_two_megabytes_is_cut_and_told(run, predict):
     text = b"a b\n" + b"a b c " * 350_000 + b"\nc\n"
-    answers, notes = predict(run, text, "--beam-size", "1")
+    answers, notes = predict(run, text, "--greedy")
     assert len(answers) == 3
     assert notes == "line 2 is too long; its end was left out.\n"
-    assert predict(run, b"c\n", "--beam-size", "1")[0] == answers[2:]
+    assert predict(run, b"c\n", "--greedy")[0] == answers[2:]
 
 
-def test_answers_do_not_wait_for_the_end_and_a_reader_may_leave(run):
-    """As a conversation needs it."""
+def test_conversation_of_a_reader_who_leaves(run):
+    """Answers do not wait for the end, and nothing needless is imported."""
+    program = (
+        "import sys; from kseq import cli; code = cli.main(sys.argv[1:])\n"
+        "not_needed = {'matplotlib', 'scipy', 'sklearn', 'sacrebleu',"
+        " 'kseq.training', 'kseq.evaluation', 'kseq.pictures'}\n"
+        "assert not not_needed & sys.modules.keys()\n"
+        "sys.exit(code)"
+    )
     with subprocess.Popen(
-        [sys.executable, "-m", "kseq.cli", "predict", run, "--beam-size=1"],
+        [sys.executable, "-c", program, "predict", run, "--greedy"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

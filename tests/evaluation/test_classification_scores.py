@@ -57,7 +57,7 @@ def test_agreement_with_scikit_learn(size, known, seed):
 
 
 @pytest.mark.parametrize("predicted", [[], ["fire"], ["fire"] * 3])
-def test_as_many_predictions_as_labels(predicted):
+def test_each_label_has_a_prediction(predicted):
     labels = ["fire"] * 2 if predicted else []
     with pytest.raises(ValueError, match=f"{len(predicted)} predicted"):
         classification_scores(labels, predicted, CLASSES)

@@ -45,7 +45,7 @@ def test_shades_are_shares_of_the_true_class(drawn):
     assert (axes.get_ylabel(), axes.get_xlabel()) == ("true", "predicted")
 
 
-def test_counts_stand_in_their_cells(drawn):
+def test_counts_are_in_their_cells(drawn):
     confusion = np.array([[1_234_567, 2], [0, 89]])
     axes = drawn(confusion, ["yes", "no"])
     texts = {text.get_position(): text for text in axes.texts}
@@ -70,7 +70,7 @@ def test_counts_can_be_read_on_each_shade(drawn, share):
 
 def test_many_classes_have_a_picture_that_can_be_shown(drawn):
     axes = drawn(np.eye(300, dtype=int) * 1000, [f"c{n}" for n in range(300)])
-    assert not axes.texts  # as they would stand on each other
+    assert not axes.texts  # because they would overlap
     names = axes.get_yticklabels()
     boxes = [name.get_window_extent() for name in names]
     assert not any(above.overlaps(below) for above, below in pairwise(boxes))

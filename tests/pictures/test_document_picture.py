@@ -77,7 +77,7 @@ def test_shades_compare_words_with_the_strongest():
     assert shade_levels(explained([0.0], [["x"]], [[0.0]])) == [[0]]
 
 
-def test_a_shade_stands_behind_its_word(drawn):
+def test_a_shade_is_under_its_word(drawn):
     axes = drawn(TWO_SENTENCES)
     darkest = SHADES[max(SHADES)]
     word = box_of(axes, "ire")

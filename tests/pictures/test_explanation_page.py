@@ -42,7 +42,7 @@ EMPTY = explained([], [], [], label="none", probability=0.4)
 
 
 def document_of(word, **fields):
-    """The word stands there twice, shaded and unshaded."""
+    """It has the word twice, shaded and unshaded."""
     return explained([1.0], [[word, f" {word}"]], [[1.0, 0.0]], **fields)
 
 

@@ -1,10 +1,21 @@
+import dataclasses
+
+import keras
 import pytest
 import tensorflow as tf
 
-from kseq.data import TextPreprocessor, Tokenizer
+from kseq.data import DocumentPreprocessor, TextPreprocessor, Tokenizer
+from kseq.data.built_in.dispatch_reports import dispatch_reports
 from kseq.layers import LuongAttention
-from kseq.models import LSTMSeq2Seq, Transformer
-from kseq.serving import Generator, export, load_export
+from kseq.models import (
+    FlatAttention,
+    HierarchicalAttention,
+    LSTMSeq2Seq,
+    Transformer,
+)
+from kseq.runs import RunDirectory
+from kseq.runs.checkpoint_files import write_checkpoint
+from kseq.serving import Classifier, Generator, export, load_export
 
 LINES = [
     "the cat sat on the mat and the dog sat on the cat",
@@ -13,6 +24,7 @@ LINES = [
     "日本語 テスト",
     "good 😀 smile",
 ]
+LABELS = ("fire", "flood", "größer")
 
 
 @pytest.fixture(scope="session")
@@ -70,6 +82,59 @@ def exports(generators, tmp_path_factory):
 def loaded_exports(exports):
     """Their predictors: loading one takes seconds."""
     return {kind: load_export(path) for kind, path in exports.items()}
+
+
+@pytest.fixture(scope="session")
+def classifiers():
+    """Of two kinds, untrained, but with answers that are no near ties."""
+    documents = dispatch_reports("train", size=50)
+    preprocessor = DocumentPreprocessor.train(documents, 400)
+    sizes = {"embedding_dim": 6, "units": 4, "attention_units": 3}
+    models = {
+        "hierarchical": HierarchicalAttention(400, 3, **sizes),
+        "flat": FlatAttention(400, 3, **sizes),
+    }
+    keras.utils.set_random_seed(1)
+    for model in models.values():
+        for weight in model.trainable_variables:
+            weight.assign(keras.random.normal(weight.shape))
+    return {
+        kind: Classifier(model, preprocessor, LABELS)
+        for kind, model in models.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def classifier_export(classifiers, tmp_path_factory):
+    """The first version of the hierarchical classifier."""
+    directory = tmp_path_factory.mktemp("saved_models")
+    return export(classifiers["hierarchical"], directory)
+
+
+@pytest.fixture(scope="session")
+def loaded_classifier(classifier_export):
+    return load_export(classifier_export)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    seed: int = 1
+
+
+@pytest.fixture(scope="session")
+def run_of(tmp_path_factory):
+    """Makes a run of what is served."""
+
+    def make(served):
+        run = RunDirectory(tmp_path_factory.mktemp("runs") / "run")
+        run.start(Config())
+        run.save(served)
+        write_checkpoint(
+            run.checkpoints / "last", 1, keep=1, vars=served.model.variables
+        )
+        return run.path
+
+    return make
 
 
 @pytest.fixture(params=["transformer", "lstm"])

@@ -3,23 +3,15 @@ import subprocess
 import sys
 import textwrap
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from kseq.data import DocumentPreprocessor
 from kseq.data.built_in.dispatch_reports import dispatch_reports
-from kseq.models import FlatAttention, HierarchicalAttention
-from kseq.serving import (
-    Classifier,
-    ClassifierPredictor,
-    export,
-    load_export,
-)
+from kseq.serving import Classifier, ClassifierPredictor
+from tests.serving.conftest import LABELS
 
-LABELS = ("fire", "flood", "größer")
 TEXTS = [
     *dispatch_reports("test", size=4).texts,
     "",
@@ -27,36 +19,6 @@ TEXTS = [
     "nul \0 and 😀. 日本語です。",
     "e. " * 150,
 ]
-
-
-@pytest.fixture(scope="module")
-def classifiers():
-    """Of two kinds, untrained, but with answers that are no near ties."""
-    documents = dispatch_reports("train", size=50)
-    preprocessor = DocumentPreprocessor.train(documents, 400)
-    sizes = {"embedding_dim": 6, "units": 4, "attention_units": 3}
-    models = {
-        "hierarchical": HierarchicalAttention(400, 3, **sizes),
-        "flat": FlatAttention(400, 3, **sizes),
-    }
-    keras.utils.set_random_seed(1)
-    for model in models.values():
-        for weight in model.trainable_variables:
-            weight.assign(keras.random.normal(weight.shape))
-    return {
-        kind: Classifier(model, preprocessor, LABELS)
-        for kind, model in models.items()
-    }
-
-
-@pytest.fixture(scope="module")
-def exports(classifiers, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("saved_models")
-    return {
-        kind: export(classifier, directory / kind)
-        for kind, classifier in classifiers.items()
-        if kind == "hierarchical"
-    }
 
 
 @pytest.fixture(params=["hierarchical", "flat"])
@@ -150,14 +112,13 @@ def test_each_class_has_a_label(classifiers):
 # The export.
 
 
-def test_same_answers_after_loading(classifiers, exports):
-    loaded = load_export(exports["hierarchical"])
-    assert isinstance(loaded, ClassifierPredictor)
+def test_same_answers_after_loading(classifiers, loaded_classifier):
+    assert isinstance(loaded_classifier, ClassifierPredictor)
     signatures = classifiers["hierarchical"].signatures
-    assert loaded.signatures.keys() == signatures.keys()
+    assert loaded_classifier.signatures.keys() == signatures.keys()
     for name in ("serving_default", "explain"):
         expected = signatures[name](text=tf.constant(TEXTS))
-        answer = loaded.signatures[name](text=tf.constant(TEXTS))
+        answer = loaded_classifier.signatures[name](text=tf.constant(TEXTS))
         assert answer.keys() == expected.keys()
         for key, value in expected.items():
             if value.dtype == tf.float32:
@@ -197,12 +158,14 @@ CLIENT = """
     """
 
 
-def test_client_without_kseq_has_the_same_answers(classifiers, exports):
+def test_client_without_kseq_has_the_same_answers(
+    classifiers, classifier_export
+):
     """Also when it is loaded as TensorFlow Serving does."""
     client = subprocess.run(
         [
             *(sys.executable, "-I", "-c", textwrap.dedent(CLIENT)),
-            exports["hierarchical"],
+            classifier_export,
         ],
         input=json.dumps(TEXTS),
         capture_output=True,
@@ -218,11 +181,9 @@ def test_client_without_kseq_has_the_same_answers(classifiers, exports):
     assert method == "tensorflow/serving/classify"
 
 
-def test_graph_has_no_python_and_no_files(exports):
+def test_graph_has_no_python_and_no_files(classifier_export):
     saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString(
-        (exports["hierarchical"] / "saved_model.pb").read_bytes()
-    )
+    saved.ParseFromString((classifier_export / "saved_model.pb").read_bytes())
     graph = saved.meta_graphs[0].graph_def
     ops = {node.op for node in graph.node}
     ops |= {n.op for f in graph.library.function for n in f.node_def}
@@ -230,8 +191,8 @@ def test_graph_has_no_python_and_no_files(exports):
     assert not ops & {"PyFunc", "EagerPyFunc", "ReadFile", "WriteFile"}
 
 
-def test_describes_itself(exports):
-    path = exports["hierarchical"] / "assets.extra" / "kseq.json"
+def test_describes_itself(classifier_export):
+    path = classifier_export / "assets.extra" / "kseq.json"
     description = json.loads(path.read_text("utf-8"))
     assert description["labels"] == list(LABELS)
     assert description["preprocessor"] == {

@@ -1,0 +1,72 @@
+import math
+
+import pytest
+
+from kseq.data import Documents
+from kseq.evaluation import Classifications, Score, accuracy
+from kseq.user_error import UserError
+
+TEXTS = ["smoke here", "water and smoke", "water"]
+EVIDENCE = [(0, "smoke"), (0, "smoke"), (0, "water")]
+
+
+def documents(labels, evidence=None):
+    return Documents(TEXTS, labels, evidence=evidence)
+
+
+def test_scores_rows_and_report(classifier):
+    labels = ["fire", "flood", "flood"]
+    found = Classifications(classifier, documents(labels))
+    assert len(found) == 3
+    # Of the classes fire and flood one label each is wrong in one direction.
+    assert found.scores() == pytest.approx(
+        {
+            "loss": -(math.log(0.8) + math.log(0.2) + math.log(0.9)) / 3,
+            "accuracy": 2 / 3,
+            "macro_f1": 2 / 3,
+        }
+    )
+    assert found.rows(2) == [
+        ("smoke here", "fire", "fire"),
+        ("water and smoke", "flood", "fire"),
+    ]
+    assert found.report() == [
+        "accuracy 66.67 %",
+        "macro F1 0.6667",
+        "fire: precision 0.5  recall 1  f1 0.6667  support 1",
+        "flood: precision 1  recall 0.5  f1 0.6667  support 2",
+    ]
+
+
+def test_evidence_is_looked_for(classifier):
+    labels = ["fire", "fire", "flood"]
+    found = Classifications(classifier, documents(labels, EVIDENCE))
+    found.scores()
+    assert found.report()[-2:] == [
+        "the sentence that decides has the highest weight in 100.0%",
+        "the word that decides has the highest weight in 66.7%",
+    ]
+
+
+def test_pictures(classifier):
+    found = Classifications(classifier, documents(["fire", "fire", "flood"]))
+    found.scores()
+    pictures = found.pictures(2)
+    assert list(pictures) == ["confusion", "documents/0", "documents/1"]
+    assert all(png.startswith(b"\x89PNG\r\n") for png in pictures.values())
+
+
+def test_a_user_s_own_metric(classifier):
+    def fires(outputs, references):
+        return Score(outputs.count("fire"), "some fires")
+
+    found = Classifications(
+        classifier, documents(["fire"] * 3), metrics=[fires, accuracy]
+    )
+    assert found.scores()["fires"] == 2
+    assert found.report()[:2] == ["some fires", "accuracy 66.67 %"]
+
+
+def test_a_label_that_the_model_does_not_know(classifier):
+    with pytest.raises(UserError, match="does not know: spam, storm"):
+        Classifications(classifier, documents(["storm", "fire", "spam"]))

@@ -1,0 +1,63 @@
+import pytest
+
+from kseq.data import DataError
+from kseq.evaluation import evaluation_of_files
+from kseq.user_error import UserError
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a file; gives its path."""
+
+    def write(name, text):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def test_translations(translator, file):
+    source, reference = (
+        file("source", "a\nb\n\n"),
+        file("reference", "A\nc\n\n"),
+    )
+    translations = evaluation_of_files(translator, source, reference)
+    assert translations.scores()["exact_match"] == pytest.approx(2 / 3)
+    assert translations.rows(2) == [("a", "A", "A"), ("b", "c", "B")]
+
+
+def test_classifications(classifier, file):
+    table = file("table.tsv", "fire\tsmoke\nflood\twater\nflood\tsmoke\n")
+    found = evaluation_of_files(classifier, table)
+    assert found.scores()["accuracy"] == pytest.approx(2 / 3)
+    assert found.rows(1) == [("smoke", "fire", "fire")]
+
+    named = file("named.tsv", "id\tkind\tbody\n1\tfire\tsmoke\n")
+    found = evaluation_of_files(classifier, named, columns=("kind", "body"))
+    assert found.scores()["accuracy"] == 1
+
+
+def test_files_of_the_other_task(translator, classifier, file):
+    table = file("table.tsv", "fire\tsmoke\n")
+    with pytest.raises(UserError, match="needs SOURCE and REFERENCE"):
+        evaluation_of_files(translator, table)
+    with pytest.raises(UserError, match="needs one file of labels and"):
+        evaluation_of_files(classifier, table, table)
+
+
+def test_files_that_cannot_be_used(translator, classifier, file, tmp_path):
+    one, two = file("one", "a\n"), file("two", "a\nb\n")
+    with pytest.raises(DataError, match="has 1"):
+        evaluation_of_files(translator, one, two)
+    with pytest.raises(DataError, match="no file"):
+        evaluation_of_files(translator, one, tmp_path / "none")
+    with pytest.raises(DataError, match="one:1"):
+        evaluation_of_files(classifier, one)
+    unknown = file("unknown.tsv", "storm\twind\n")
+    with pytest.raises(UserError, match="does not know: storm"):
+        evaluation_of_files(classifier, unknown)
+
+
+def test_what_is_no_predictor():
+    with pytest.raises(TypeError, match="Received: <function"):
+        evaluation_of_files(lambda texts: texts, "source", "reference")

@@ -1,0 +1,55 @@
+import pytest
+from sklearn import metrics
+
+from kseq.evaluation import accuracy, bleu, chrf, exact_match, macro_f1
+
+ALL = (accuracy, bleu, chrf, exact_match, macro_f1)
+
+
+def test_perfect_translations():
+    texts = ["the cat sat on the mat .", "a dog barks at the moon ."]
+    assert bleu(texts, texts).value == pytest.approx(100)
+    assert chrf(texts, texts).value == pytest.approx(100)
+    assert exact_match(texts, texts).value == 1
+
+
+def test_bleu_with_a_pencil():
+    """4 of 5 words, 3 of 4 pairs, 2 of 3 triples and 1 of 2 quadruples."""
+    outputs, references = ["a b c d x"], ["a b c d e"]
+    expected = 100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4)
+    score = bleu(outputs, references)
+    assert score.value == pytest.approx(expected)
+    assert score.text.startswith(f"BLEU {expected:.2f} ")
+    assert exact_match(outputs, references).value == 0
+
+
+def test_signatures_tell_case_and_tokenizer():
+    assert "case:mixed" in bleu(["a"], ["a"]).text
+    assert "tok:13a" in bleu(["a"], ["a"]).text
+    assert "version:" in chrf(["a"], ["a"]).text
+
+
+def test_labels_with_a_pencil():
+    """Of three fires two are found; one of three guesses of fire is wrong."""
+    labels = ["fire", "fire", "fire", "flood", "flood"]
+    predicted = ["fire", "fire", "flood", "flood", "fire"]
+    assert accuracy(predicted, labels) == (3 / 5, "accuracy 60.00 %")
+    f1 = (2 / 3 + 1 / 2) / 2
+    assert macro_f1(predicted, labels).value == pytest.approx(f1)
+    assert macro_f1(predicted, labels).text == f"macro F1 {f1:.4f}"
+
+
+def test_agreement_with_scikit_learn():
+    """Outputs come first: precision and recall are not exchanged."""
+    labels, predicted = list("aabbbc"), list("abbbba")
+    assert macro_f1(predicted, labels).value == pytest.approx(
+        metrics.f1_score(labels, predicted, average="macro", zero_division=0)
+    )
+
+
+@pytest.mark.parametrize("metric", ALL)
+@pytest.mark.parametrize("outputs", [[], ["a"], ["a", "b", "c"]])
+def test_one_output_for_each_reference(metric, outputs):
+    references = ["a", "b"] if outputs else []
+    with pytest.raises(ValueError, match=f"{len(references)} (ref|lab)"):
+        metric(outputs, references)

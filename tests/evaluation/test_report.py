@@ -1,0 +1,45 @@
+import types
+from pathlib import Path
+
+import tensorflow as tf
+
+from kseq.data import Documents
+from kseq.evaluation import Classifications, Translations, exact_match, report
+from kseq.serving import ClassifierPredictor
+
+RUN = types.SimpleNamespace(path=Path("runs/tiny"))
+
+
+def test_scores_and_some_answers(translator, capsys):
+    sources = ["a\tb\nc", *("long " * 20, "d", "e")]
+    pairs = tf.data.Dataset.from_tensor_slices((sources, sources))
+    translations = Translations(translator, pairs, metrics=[exact_match])
+    report(Path("saved_models/tiny/1"), translations, RUN, samples=2)
+    assert capsys.readouterr().out.splitlines() == [
+        "",
+        "saved_models/tiny/1 on 4 examples of the test split:",
+        "  exact match 0.00 %",
+        "",
+        "It answers:",
+        "  a b c  ->  A B C",
+        f"  {('long ' * 20)[:60]}  ->  {('LONG ' * 20).strip()}",
+        "",
+        "Answers to your own:  kseq predict saved_models/tiny/1 < FILE",
+        "Look at the training: tensorboard --logdir runs/tiny",
+    ]
+
+
+def test_labels_stay_in_a_line(classifier, capsys):
+    def renamed(text):
+        answer = classifier.signatures["serving_default"](text)
+        labels = [["fire\nand\tsmoke", "flood"]]
+        return {**answer, "labels": tf.repeat(labels, tf.size(text), axis=0)}
+
+    predictor = ClassifierPredictor({"serving_default": renamed})
+    documents = Documents(["smoke", "water"], ["flood", "flood"])
+    report("here", Classifications(predictor, documents), RUN)
+    lines = capsys.readouterr().out.splitlines()
+    assert "  smoke  ->  fire and smoke" in lines
+    assert "  water  ->  flood" in lines
+    assert any(line.startswith("  fire and smoke: prec") for line in lines)
+    assert len(lines) == 13

@@ -1,0 +1,69 @@
+import pytest
+import tensorflow as tf
+
+from kseq.evaluation import Score, Translations, exact_match
+from kseq.serving import GeneratorPredictor
+
+SOURCES = ["a b", "c", "d e f"]
+REFERENCES = ["A B", "C", "d e f"]
+
+
+@pytest.fixture
+def pairs():
+    return tf.data.Dataset.from_tensor_slices((SOURCES, REFERENCES))
+
+
+def test_scores_rows_and_report(translator, pairs):
+    translations = Translations(translator, pairs)
+    assert len(translations) == 3
+    scores = translations.scores()
+    assert list(scores) == ["bleu", "chrf", "exact_match"]
+    assert scores["exact_match"] == pytest.approx(2 / 3)
+    assert translations.rows(2) == [("a b", "A B", "A B"), ("c", "C", "C")]
+    assert len(translations.rows(9)) == 3
+    bleu, chrf, exact = translations.report()
+    assert bleu.startswith(f"BLEU {scores['bleu']:.2f} ")
+    assert chrf.startswith(f"chrF {scores['chrf']:.2f} ")
+    assert exact == "exact match 66.67 %"
+
+
+def test_a_user_s_own_metric(translator, pairs):
+    def length_ratio(outputs, references):
+        value = len("".join(outputs)) / len("".join(references))
+        return Score(value, f"length ratio {value:.1f}")
+
+    translations = Translations(
+        translator, pairs, metrics=[length_ratio, exact_match]
+    )
+    assert translations.scores() == {
+        "length_ratio": 1,
+        "exact_match": pytest.approx(2 / 3),
+    }
+    assert translations.report()[0] == "length ratio 1.0"
+
+
+def test_pictures(translator, pairs):
+    pictures = Translations(translator, pairs).pictures(2)
+    assert list(pictures) == ["attention/0", "attention/1"]
+    assert all(png.startswith(b"\x89PNG\r\n") for png in pictures.values())
+
+
+def test_no_pictures_without_attention(translator, pairs):
+    signatures = {"serving_default": translator.signatures["serving_default"]}
+    assert Translations(GeneratorPredictor(signatures), pairs).pictures(2) == {}
+
+
+def test_progress(translator, pairs):
+    calls = []
+    translator.batch_size = 2
+    Translations(translator, pairs).scores(lambda *counts: calls.append(counts))
+    assert calls == [(2, 3), (3, 3)]
+
+
+def test_bytes_that_are_no_utf8_are_replaced(translator):
+    pairs = tf.data.Dataset.from_tensors((b"\xff", "é"))
+    translations = Translations(translator, pairs)
+    assert (translations.sources, translations.references) == (
+        ["\ufffd"],
+        ["é"],
+    )
