@@ -46,7 +46,7 @@ def test_another_seed_draws_others(run, predict):
         (["--greedy", "--seed", "1"], "--seed needs --sample"),
         (["--sample", "--beam-size", "2"], "--beam-size is for a beam"),
         (["--greedy", "--beam-size", "2"], "--beam-size is for a beam"),
-        (["--patience", "2"], "unrecognized arguments: --patience 2"),
+        (["--greedy", "--patience", "2"], "--patience is for a beam"),
     ],
 )
 def test_options_that_contradict_each_other(run, refused, options, message):
