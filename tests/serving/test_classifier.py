@@ -1,7 +1,4 @@
 import json
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -125,60 +122,6 @@ def test_same_answers_after_loading(classifiers, loaded_classifier):
                 np.testing.assert_allclose(answer[key], value, atol=1e-5)
             else:
                 np.testing.assert_array_equal(answer[key], value)
-
-
-CLIENT = """
-    import json, sys
-    sys.modules["kseq"] = None
-    import tensorflow as tf, tensorflow_text
-
-    lines, path = json.load(sys.stdin), sys.argv[1]
-    example = tf.train.Example()
-    example.features.feature["text"].bytes_list.value.append(
-        lines[0].encode()
-    )
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        model = tf.compat.v1.saved_model.loader.load(session, ["serve"], path)
-        default = model.signature_def["serving_default"]
-        labels, probabilities = session.run(
-            [default.outputs[name].name for name in ("label", "probabilities")],
-            {default.inputs["text"].name: lines},
-        )
-        classify = model.signature_def["classify"]
-        scores = session.run(
-            classify.outputs["scores"].name,
-            {classify.inputs["inputs"].name: [example.SerializeToString()]},
-        )
-    again = tf.saved_model.load(path).signatures["serving_default"]
-    print(json.dumps([
-        [label.decode() for label in labels], probabilities.tolist(),
-        scores.tolist(), classify.method_name,
-        again(text=tf.constant(lines))["probabilities"].numpy().tolist(),
-    ]))
-    """
-
-
-def test_client_without_kseq_has_the_same_answers(
-    classifiers, classifier_export
-):
-    """Also when it is loaded as TensorFlow Serving does."""
-    client = subprocess.run(
-        [
-            *(sys.executable, "-I", "-c", textwrap.dedent(CLIENT)),
-            classifier_export,
-        ],
-        input=json.dumps(TEXTS),
-        capture_output=True,
-        text=True,
-    )
-    assert client.returncode == 0, client.stderr
-    labels, probabilities, scores, method, again = json.loads(client.stdout)
-    expected = classify(classifiers["hierarchical"], TEXTS)
-    assert labels == [label.decode() for label in expected["label"].numpy()]
-    for found in (probabilities, again):
-        np.testing.assert_allclose(found, expected["probabilities"], atol=1e-5)
-    np.testing.assert_allclose(scores[0], probabilities[0], atol=1e-5)
-    assert method == "tensorflow/serving/classify"
 
 
 def test_graph_has_no_python_and_no_files(classifier_export):

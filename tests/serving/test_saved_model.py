@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
@@ -23,60 +22,6 @@ from kseq.model_path import model_path
 from kseq.serving import export, load_export
 
 ROOT = Path(kseq.__file__).parents[1]
-TEXTS = [
-    "the cat sat",
-    "",
-    " ",
-    "\t",
-    "a\u00a0b\u3000c",  # spaces that are not ASCII
-    "é e\u0301",  # composed and not
-    "line\u2028separator\u0085next\x0bline",
-    "nul\x00inside",
-    "cr\rlf\nend",
-    "\ufeffbom",
-    "👩‍👩‍👧‍👦 🏳️‍🌈 🇮🇸",
-    "שלום עולם مرحبا",
-    "日本語とテスト",
-    "</s> <pad> <s> <unk> <0x0A>",
-    "▁under▁",
-    "\ufdd0 \uffff \U0010ffff",
-    "z" * 300,
-]
-
-# What a client has: TensorFlow, tensorflow_text and the exported folders. The
-# second way to load is that of TensorFlow Serving.
-CLIENT = """
-    import json, sys
-    sys.modules["kseq"] = None
-    import tensorflow as tf
-    import tensorflow_text
-
-    def load(path, lines):
-        signature = tf.saved_model.load(path).signatures["serving_default"]
-        answer = signature(text=tf.constant(lines))
-        return answer["text"].numpy(), answer["score"].numpy()
-
-    def load_as_serving_does(path, lines):
-        v1 = tf.compat.v1
-        with tf.Graph().as_default(), v1.Session() as session:
-            model = v1.saved_model.loader.load(session, ["serve"], path)
-            signature = model.signature_def["serving_default"]
-            inputs, outputs = signature.inputs, signature.outputs
-            return session.run(
-                [outputs["text"].name, outputs["score"].name],
-                {inputs["text"].name: lines},
-            )
-
-    lines = json.load(sys.stdin)
-    answers = []
-    for path in sys.argv[1:]:
-        for answer in (load, load_as_serving_does):
-            texts, scores = answer(path, lines)
-            texts = [text.decode() for text in texts]
-            answers.append([texts, scores.tolist()])
-    print(json.dumps(answers))
-    """
-
 EXPORTER = """
     import sys
     from kseq.data import TextPreprocessor, Tokenizer
@@ -97,47 +42,6 @@ EXPORTER = """
     while True:
         export(generator, sys.argv[1])
     """
-
-
-def random_texts(count):
-    """Strings of any code points, those that Unicode leaves free too."""
-    ranges = [(0x20, 0x7F), (0, 0x250), (0x250, 0xD800), (0xE000, 0x110000)]
-    return [
-        "".join(
-            chr(random.randrange(*random.choice(ranges)))
-            for _ in range(random.randrange(12))
-        )
-        for _ in range(count)
-    ]
-
-
-def test_client_without_kseq_has_the_same_answers(
-    generators, exports, tmp_path, seed
-):
-    random.seed(seed)
-    texts = TEXTS + random_texts(50)
-    moved = [
-        shutil.copytree(path, tmp_path / kind) for kind, path in exports.items()
-    ]
-    client = subprocess.run(
-        [sys.executable, "-I", "-c", textwrap.dedent(CLIENT), *moved],
-        input=json.dumps(texts),
-        capture_output=True,
-        cwd=tmp_path,
-        text=True,
-    )
-
-    assert client.returncode == 0, client.stderr
-    expected = [
-        generator.signatures["serving_default"](text=tf.constant(texts))
-        for generator in generators.values()
-        for _ in range(2)
-    ]
-    for one, (lines, scores) in zip(
-        expected, json.loads(client.stdout), strict=True
-    ):
-        assert lines == [line.decode() for line in one["text"].numpy()]
-        np.testing.assert_allclose(scores, one["score"], atol=1e-4)
 
 
 def test_graph_has_no_python_and_no_files(exported):
