@@ -1,4 +1,4 @@
-"""The base of all errors that the user of a command can mend."""
+"""The base of all errors that the user of a command can fix."""
 
 
 class UserError(ValueError):

@@ -135,7 +135,7 @@ class Tokenizer(tf.Module):
         )
 
     def pieces(self, ids) -> tf.Tensor:
-        """The piece that each id stands for; int -> string, same shape."""
+        """The piece of each id; int -> string, same shape."""
         return self._sentencepiece().id_to_string(tf.cast(ids, tf.int32))
 
     def surfaces(self) -> list[bytes]:

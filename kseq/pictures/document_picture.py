@@ -23,7 +23,7 @@ _LONGEST_PIECE = 36  # characters, which fit a line however wide they are
 _PLAIN, _BOLD = FontProperties(size=11), FontProperties(size=13, weight="bold")
 _SMALL = FontProperties(size=9)
 
-# Pixels, and as many for an inch.
+# Pixels, _INCH of them to an inch.
 _INCH = 100
 _EDGE, _LINE, _GAP, _SPACE = 18, 26, 8, 5
 _NUMBER_END, _WEIGHT_END = 42, 108  # columns, from the left
@@ -185,7 +185,7 @@ def _is_right_to_left(words):
 
 
 def _written_words(words, levels):
-    """Yields lists of (text, level): what stands between two spaces."""
+    """Yields lists of (text, level): what is between two spaces."""
     written = []
     for word, level in zip(words, levels, strict=True):
         text = " ".join(word.split())

@@ -21,7 +21,7 @@ _POLICY = (
 )
 
 # Characters that HTML does not have, and those that would turn around what
-# stands behind them; right-to-left text needs none of these.
+# follows them; right-to-left text needs none of these.
 _HARMFUL = re.compile(
     "[\0-\x08\x0b\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufffe\uffff]"
 )

@@ -44,7 +44,10 @@ def load_run(run, *, weights=None, search=None):
     preprocessor = preprocessor_from_config(task.get("preprocessor"), tokenizer)
     model = load_model(run, weights=weights)
     if "labels" in task:
-        return Classifier(model, preprocessor, task["labels"])
+        try:
+            return Classifier(model, preprocessor, task["labels"])
+        except ValueError as error:
+            raise RunError(f"{run.task} does not fit: {error}") from error
     return Generator(
         model,
         preprocessor,

@@ -18,7 +18,7 @@ class MetricsLog(keras.callbacks.Callback):
     Every `every` steps: loss, perplexity, accuracy, gradient norm and padding
     over those steps alone, the learning rate, and tokens per second of
     training time, which are those that `ExactModel` counts. At the end of an
-    epoch: every `val_` number in the logs, so put it behind the callbacks
+    epoch: every `val_` number in the logs, so it must come after the callbacks
     that measure them. Where standard output is no terminal, and a progress
     bar of no use, each also becomes a line there.
 

@@ -19,7 +19,7 @@ _LOST = (tf.errors.UnavailableError, tf.errors.AbortedError)
 def run_recipe(main, config, without_files):
     """Reads the config from the command line and runs the recipe with it.
 
-    An error that the user can mend is one message and an exit code; with
+    An error that the user can fix is one message and an exit code; with
     KSEQ_DEBUG=1 in the environment it keeps its traceback. The code is 2
     where command, files or configuration are wrong, 3 where the training
     diverged, 4 where memory or disk are full, and 5 where another machine of
@@ -52,7 +52,7 @@ def run_recipe(main, config, without_files):
             raise
         print(
             "error: Another machine of the cluster was lost. Start all of "
-            "them again with the same commands, and training goes on from "
+            "them again with the same commands, and training resumes from "
             "its last checkpoint.",
             file=sys.stderr,
             flush=True,
@@ -63,7 +63,7 @@ def run_recipe(main, config, without_files):
 
 
 def _exit_code(error):
-    """None for an error that the user cannot mend."""
+    """None for an error that the user cannot fix."""
     if isinstance(error, UserError):
         return error.exit_code
     if isinstance(error, OSError):
