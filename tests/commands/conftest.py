@@ -14,7 +14,7 @@ from tests.commands.some_lines import LEARNT
 
 DECIDE_WHAT_IS_OPENED = (
     *("path", "weights", "greedy", "sample", "temperature", "top_k", "top_p"),
-    *("seed", "beam_size", "length_penalty"),
+    *("seed", "beam_size", "patience", "length_penalty"),
 )
 
 
@@ -29,8 +29,8 @@ def opened():
     return {}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def open_once(opened):
+@pytest.fixture(autouse=True)
+def open_once(opened, monkeypatch):
     """What one command has opened the next one does not open again.
 
     Tracing a search takes seconds.
@@ -45,11 +45,9 @@ def open_once(opened):
         opened[key].batch_size = getattr(options, "batch_size", 32)
         return opened[key]
 
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("predict", "score", "evaluate", "explain", "export"):
-            module = importlib.import_module(f"kseq.commands.{name}")
-            patch.setattr(module, "open_predictor", open_or_find)
-        yield
+    for name in ("predict", "score", "evaluate", "explain", "export"):
+        module = importlib.import_module(f"kseq.commands.{name}")
+        monkeypatch.setattr(module, "open_predictor", open_or_find)
 
 
 @pytest.fixture(scope="session")

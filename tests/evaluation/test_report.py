@@ -42,4 +42,4 @@ def test_labels_stay_in_a_line(classifier, capsys):
     assert "  smoke  ->  fire and smoke" in lines
     assert "  water  ->  flood" in lines
     assert any(line.startswith("  fire and smoke: prec") for line in lines)
-    assert len(lines) == 13
+    assert len(lines) == 14
