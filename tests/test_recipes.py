@@ -89,6 +89,16 @@ def stop_after(monkeypatch, steps):
     monkeypatch.setattr(MetricsLog, "on_train_batch_end", and_stop)
 
 
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "translate_lstm",
+        # What it shares with the other recipe of its task is tested there.
+        pytest.param("translate_transformer", marks=pytest.mark.slow),
+        "classify_documents",
+    ],
+    indirect=True,
+)
 def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     """Train, stop, resume, export, load, predict, evaluate, explain."""
     classifies = recipe.__name__ == "classify_documents"

@@ -87,6 +87,16 @@ def test_answers(kind, folder):
     )
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "transformer",
+        # Their recipes go through tests/test_recipes.py already.
+        pytest.param("lstm", marks=pytest.mark.slow),
+        pytest.param("hierarchical", marks=pytest.mark.slow),
+    ],
+    indirect=True,
+)
 def test_resumes(kind, monkeypatch):
     """Two more steps give the weights that version 0.1 had after them."""
     recipe = load_recipe(RECIPES[kind])

@@ -232,7 +232,9 @@ def traced_with_prefix():
     return traced_with_prefix
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "length_penalty", [pytest.param(0.0, marks=pytest.mark.slow), 1.0]
+)
 def test_forced_prefix_is_exhaustive_search_below_it(
     make_model, source_ids, traced_with_prefix, scores_of, length_penalty
 ):

@@ -37,12 +37,17 @@ def lstm(**kwargs):
 @pytest.fixture(
     params=[
         lambda: transformer(norm="pre"),
-        lambda: transformer(norm="post", window=2, positions="learned"),
         lambda: lstm(attention=LuongAttention("dot"), input_feeding=True),
-        lambda: lstm(attention=BahdanauAttention(8), order="bahdanau"),
-        lambda: lstm(attention=None),
+        *(
+            pytest.param(model, marks=pytest.mark.slow)
+            for model in (
+                lambda: transformer(norm="post", window=2, positions="learned"),
+                lambda: lstm(attention=BahdanauAttention(8), order="bahdanau"),
+                lambda: lstm(attention=None),
+            )
+        ),
     ],
-    ids=["transformer", "windowed", "luong", "bahdanau", "plain"],
+    ids=["transformer", "luong", "windowed", "bahdanau", "plain"],
 )
 def model(request, seed):
     """Untrained, but with logits far enough apart that none are tied."""

@@ -190,6 +190,18 @@ def test_an_unrolled_loop(wiring):
 
 
 @pytest.mark.skipif(not TENSORFLOW, reason="XLA has its limits on TensorFlow")
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        "feeding",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in WIRINGS
+            if name != "feeding"
+        ),
+    ],
+    indirect=True,
+)
 def test_training_with_xla(wiring):
     inputs, memory = inputs_of(wiring)
     losses = []

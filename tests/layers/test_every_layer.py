@@ -132,7 +132,9 @@ def test_save_and_load(name, tmp_path):
     )
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
+)
 def test_pure_half_precision(name, dtype):
     """Eagerly and in a graph, in all weights and outputs."""
     layer, arrays = make(name, dtype=dtype), arrays_of(name)
