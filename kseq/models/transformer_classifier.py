@@ -15,6 +15,7 @@ from kseq.layers import (
 )
 from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
+from kseq.models.explain_joined import explain_joined
 from kseq.ops import padding_mask
 
 
@@ -156,24 +157,7 @@ class TransformerClassifier(ExactModel):
         logits = self.classes(self.dropout_layer(document))
         return self.logits(logits), ops.cast(weights, "float32")
 
-    def explain(self, inputs):
-        """The logits, and the weights of what they depend on.
-
-        Args:
-            inputs: dict of `source_ids` (B, L, W) int.
-
-        Returns:
-            A dict, the same as that of `HierarchicalAttention.explain`. The
-            weight of a sentence is the sum over its pieces.
-        """
-        source_ids = inputs["source_ids"]
-        logits, weights = self._classify(source_ids)
-        of_sentences, of_words = self.join.share_weights(weights, source_ids)
-        return {
-            "logits": logits,
-            "sentence_weights": of_sentences,
-            "word_weights": of_words,
-        }
+    explain = explain_joined
 
     def get_config(self):
         return config_of(self, TransformerClassifier)
