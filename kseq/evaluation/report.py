@@ -13,7 +13,7 @@ def report(path, evaluation, run, samples=5):
         samples: int, answers that are printed.
     """
     evaluation.scores()
-    print(f"\n{path} on {len(evaluation)} examples of the test split:")
+    print(f"\n{path} on {len(evaluation)} examples:")
     for line in evaluation.report():
         print(f"  {line}")
 

@@ -17,7 +17,7 @@ def test_scores_and_some_answers(translator, capsys):
     report(Path("saved_models/tiny/1"), translations, RUN, samples=2)
     assert capsys.readouterr().out.splitlines() == [
         "",
-        "saved_models/tiny/1 on 4 examples of the test split:",
+        "saved_models/tiny/1 on 4 examples:",
         "  exact match 0.00 %",
         "",
         "It answers:",
