@@ -282,7 +282,8 @@ def test_data_that_have_no_position_are_read_again(
     def parts():
         if kind == "distributed":
             with two_devices.scope():
-                return make_data(), make_model()
+                model = make_model()  # first: it sets the global seed
+                return make_data(), model
         spec = (tf.TensorSpec((8,)), tf.TensorSpec(()))
         examples = [(x, i % 3) for i, x in enumerate(np.eye(8))]
         data = tf.data.Dataset.from_generator(
