@@ -8,6 +8,7 @@ from kseq.evaluation.accuracy import accuracy
 from kseq.evaluation.classification_scores import classification_scores
 from kseq.evaluation.evidence_found import evidence_found
 from kseq.evaluation.macro_f1 import macro_f1
+from kseq.evaluation.score import scores_of
 from kseq.pictures import confusion_picture, document_picture
 from kseq.user_error import UserError
 
@@ -33,6 +34,7 @@ class Classifications:
         self.documents = documents
         self.metrics = metrics
         self._outputs = []
+        self._scores = None
         self._labels = predictor.labels
         if unknown := set(documents.labels) - set(self._labels):
             raise UserError(
@@ -60,22 +62,15 @@ class Classifications:
             for row, label in zip(found, self.documents.labels, strict=True)
         ]
         losses = -np.log(np.maximum(likelihoods, 1e-30))
-        return {
-            "loss": float(np.mean(losses)),
-            **{
-                metric.__name__: metric(
-                    self._outputs, self.documents.labels
-                ).value
-                for metric in self.metrics
-            },
-        }
+        self._scores = scores_of(
+            self.metrics, self._outputs, self.documents.labels
+        )
+        values = {name: score.value for name, score in self._scores.items()}
+        return {"loss": float(np.mean(losses)), **values}
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        lines = [
-            metric(self._outputs, self.documents.labels).text
-            for metric in self.metrics
-        ]
+        lines = [score.text for score in self._scores.values()]
         for label, row in self._table()["per_class"].items():
             numbers = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
             lines.append(f"{' '.join(label.split())}: {numbers}")

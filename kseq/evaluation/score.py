@@ -19,6 +19,11 @@ class Score(NamedTuple):
     text: str
 
 
+def scores_of(metrics, outputs, references):
+    """A dict, name of each metric -> its `Score` of the outputs."""
+    return {metric.__name__: metric(outputs, references) for metric in metrics}
+
+
 def check_lengths(outputs, references):
     """ValueError unless both lists have the same length, and are not empty."""
     if len(outputs) != len(references) or not outputs:

@@ -5,6 +5,7 @@ import itertools
 from kseq.evaluation.bleu import bleu
 from kseq.evaluation.chrf import chrf
 from kseq.evaluation.exact_match import exact_match
+from kseq.evaluation.score import scores_of
 from kseq.pictures import attention_picture
 
 
@@ -29,6 +30,7 @@ class Translations:
         )
         self.metrics = metrics
         self._outputs = []
+        self._scores = None
 
     def __len__(self):
         return len(self.sources)
@@ -44,17 +46,12 @@ class Translations:
         """
         answers = self.predictor.answers(self.sources, progress=progress)
         self._outputs = [answer.hypotheses[0].text for answer in answers]
-        return {
-            metric.__name__: metric(self._outputs, self.references).value
-            for metric in self.metrics
-        }
+        self._scores = scores_of(self.metrics, self._outputs, self.references)
+        return {name: score.value for name, score in self._scores.items()}
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        return [
-            metric(self._outputs, self.references).text
-            for metric in self.metrics
-        ]
+        return [score.text for score in self._scores.values()]
 
     def rows(self, count):
         """The first sources, references and outputs, after `scores`."""
