@@ -62,7 +62,7 @@ def _checked_n_best(options):
         )
     able = abilities(options.path)
     if able.has_labels and options.prefix:
-        raise UserError("A label takes no prefix: leave out --prefix.")
+        raise UserError("A label takes no prefix.")
     if options.attention:
         able.check_signature("explain", "--attention")
     if options.prefix:

@@ -128,7 +128,11 @@ class GeneratorPredictor:
 
     def _check_attention(self):
         if "explain" not in self.signatures:
-            raise UserError("This model has no attention to its source.")
+            raise UserError(
+                "This model has no attention to its source: it has no "
+                f"signature explain; it has "
+                f"{', '.join(sorted(self.signatures))}."
+            )
 
     def _rows(self, name, columns, progress=None):
         return predict_batches(
