@@ -5,7 +5,7 @@ import sys
 
 from kseq.commands.abilities import abilities
 from kseq.commands.open_predictor import open_predictor
-from kseq.commands.read_chunks import read_chunks
+from kseq.commands.read_chunks import read_chunks, standard_input
 from kseq.data.text_files import LONGEST_LINE
 from kseq.user_error import UserError
 
@@ -31,7 +31,7 @@ def run(options):
 def _explanations(predictor, batch_size):
     """Explains line by line, so that not all of them are kept."""
     number = 0
-    for lines in read_chunks(sys.stdin.fileno(), size=batch_size):
+    for lines in read_chunks(standard_input(), size=batch_size):
         for line, explanation in zip(
             lines, predictor.explain(lines), strict=True
         ):

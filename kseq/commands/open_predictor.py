@@ -35,7 +35,7 @@ def chosen_search(options):
     given = {
         name: value
         for name, value in vars(options).items()
-        if name in _FIELDS and value is not None
+        if name in _FIELDS and value is not None and value is not False
     }
     if not given:
         return None
@@ -44,9 +44,8 @@ def chosen_search(options):
     kinds = [name for name in ("greedy", "sample") if name in given]
     if len(kinds) > 1:
         raise UserError("--greedy and --sample exclude each other.")
-    kind = {"greedy": GreedySearch, "sample": Sampling}.get(
-        *kinds or [None], BeamSearch
-    )
+    searches = {"greedy": GreedySearch, "sample": Sampling}
+    kind = searches[kinds[0]] if kinds else BeamSearch
     fields = {field.name for field in dataclasses.fields(kind)}
     for name in given.keys() - fields - {"greedy", "sample"}:
         hint = " needs --sample" if name in _OF_SAMPLING else " is for a beam"

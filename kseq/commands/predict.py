@@ -7,7 +7,7 @@ import sys
 
 from kseq.commands.abilities import abilities
 from kseq.commands.open_predictor import open_predictor
-from kseq.commands.read_chunks import read_chunks
+from kseq.commands.read_chunks import read_chunks, standard_input
 from kseq.data import read_lines
 from kseq.data.text_files import LONGEST_LINE
 from kseq.one_line import one_line
@@ -26,7 +26,7 @@ def run(options):
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
     for lines in read_chunks(
-        sys.stdin.fileno(), size=_CHUNK * options.batch_size
+        standard_input(), size=_CHUNK * options.batch_size
     ):
         answers = predictor.answers(
             lines,
