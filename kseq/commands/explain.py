@@ -21,11 +21,6 @@ def run(options):
         raise UserError("there is no line in the input.")
     page = predictor.page(itertools.chain([first], explanations))
     sys.stdout.buffer.write(page.encode("utf-8", "replace"))
-    if next(explanations, None) is not None:
-        print(
-            "The page ends before the input does: split the input.",
-            file=sys.stderr,
-        )
 
 
 def _explanations(predictor, batch_size):

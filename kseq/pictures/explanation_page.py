@@ -1,9 +1,12 @@
 """What every page of explanations has: one HTML file that needs nothing."""
 
 import html
+import logging
 import re
 
 from kseq.pictures.document_picture import INK, MUTED, SHADES
+
+_log = logging.getLogger(__name__)
 
 MOST_ARTICLES = 1000
 LARGEST_PAGE = 32_000_000  # characters; a browser shows it in some seconds
@@ -104,8 +107,8 @@ mark {
 def explanation_page(articles, unit, about, legend, style=str):
     """Writes a page with an article for each explanation.
 
-    It ends with a note after 1,000 articles or 32 million characters; what
-    follows is not read.
+    It ends after 1,000 articles or 32 million characters, with a note that is
+    logged, too.
 
     Args:
         articles: iterable of HTML, str.
@@ -120,12 +123,14 @@ def explanation_page(articles, unit, about, legend, style=str):
     """
     shown, cut = _limited(articles)
     count = f"{len(shown):,} {unit}{'s' if len(shown) != 1 else ''}"
-    note = (
-        f'<p class="note">This page ends here, after the first {count} of the '
-        "input: a larger one would be slow. Split the input.</p>"
-        if cut
-        else ""
-    )
+    note = ""
+    if cut:
+        note = (
+            f"This page ends here, after the first {count} of the input: a "
+            "larger one would be slow. Split the input."
+        )
+        _log.warning(note)
+        note = f"<p>{note}</p>"
     return f"""<!doctype html>
 <html lang="en">
 <head>
