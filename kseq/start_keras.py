@@ -5,9 +5,9 @@ import importlib
 import os
 import sys
 
-# Where they are installed Keras imports them for its plots and wrappers,
-# which takes a second.
-_OPTIONAL = ("matplotlib", "scipy", "sklearn")
+# Where they are installed Keras and TensorFlow import them, for plots, wrappers
+# and converters, which takes a second.
+_OPTIONAL = ("jax", "matplotlib", "scipy", "sklearn")
 
 
 def start_keras():

@@ -94,8 +94,9 @@ PREDICTION = """
     code = cli.main(["predict", path, "--scores"])
     loaded = sys.modules.keys()
     print("also", *sorted(loaded & {
-        *("matplotlib", "scipy", "sklearn", "sacrebleu", "tyro"),
-        *("kseq.training", "kseq.evaluation", "kseq.pictures"),
+        *("babel", "jax", "matplotlib", "scipy", "sklearn", "sacrebleu"),
+        *("tyro", "kseq.training", "kseq.evaluation", "kseq.pictures"),
+        *("kseq.models", "kseq.layers", "kseq.decoding"),
     }), file=sys.stderr)
     sys.exit(code)
 """

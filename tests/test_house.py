@@ -14,6 +14,7 @@ ARROWS = {
     "user_error": ((), ()),
     "whole_files": ((), ()),
     "control_tokens": ((), ()),
+    "one_line": ((), ()),
     "start_keras": ((), ()),
     "model_path": (("user_error",), ()),
     "devices": ((), ("tensorflow",)),
@@ -36,7 +37,7 @@ ARROWS = {
         ("devices", "model_path", "user_error", "whole_files"),
         ("keras", "numpy", "tensorflow"),
     ),
-    "pictures": ((), ("matplotlib", "numpy")),
+    "pictures": (("one_line",), ("matplotlib", "numpy")),
     "serving": (
         (
             "control_tokens",
@@ -52,7 +53,7 @@ ARROWS = {
         ("google", "keras", "numpy", "tensorflow", "tensorflow_text"),
     ),
     "evaluation": (
-        ("data", "pictures", "serving", "user_error"),
+        ("data", "one_line", "pictures", "serving", "user_error"),
         ("numpy", "sacrebleu"),
     ),
     "training": (
@@ -65,7 +66,7 @@ ARROWS = {
             "decoding",
             "evaluation",
             "model_path",
-            "pictures",
+            "one_line",
             "runs",
             "serving",
             "user_error",

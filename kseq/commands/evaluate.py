@@ -3,18 +3,18 @@
 import sys
 import time
 
+from kseq.commands.abilities import abilities
 from kseq.commands.open_predictor import open_predictor
-from kseq.evaluation import evaluation_of_files
+from kseq.evaluation import check_files, evaluation_of_files
 
 _PAUSE = 5  # seconds between two signs of progress
 
 
 def run(options):
     """Prints the scores of a model on a file."""
-    predictor = open_predictor(options)
-    evaluation = evaluation_of_files(
-        predictor, options.source, options.reference, options.columns
-    )
+    files = options.source, options.reference, options.columns
+    check_files(abilities(options.path).has_labels, *files)
+    evaluation = evaluation_of_files(open_predictor(options), *files)
     evaluation.scores(progress=_Progress())
     for line in evaluation.report():
         print(line)

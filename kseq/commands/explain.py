@@ -1,20 +1,39 @@
 """kseq explain: what decided, as a page."""
 
+import itertools
 import sys
 
+from kseq.commands.abilities import abilities
 from kseq.commands.open_predictor import open_predictor
-from kseq.commands.read_chunks import read_chunks
-from kseq.pictures import explanation_page
+from kseq.commands.read_chunks import read_chunks, standard_input
+from kseq.data.text_files import LONGEST_LINE
 from kseq.user_error import UserError
 
 
 def run(options):
-    """Reads a document a line, and prints one page with all of them."""
+    """Reads an input a line, and prints one page with all of them."""
+    abilities(options.path).check_signature("explain", "explain")
     predictor = open_predictor(options)
-    documents = predictor.explain([])  # a generator refuses before the input
-    for lines in read_chunks(sys.stdin.fileno(), size=options.batch_size):
-        documents += predictor.explain(lines)
-    if not documents:
-        raise UserError("there is no document in the input.")
-    page = explanation_page(documents)
+    predictor.explain([])  # a model without attention refuses before the input
+    explanations = _explanations(predictor, options.batch_size)
+    first = next(explanations, None)
+    if first is None:
+        raise UserError("there is no line in the input.")
+    page = predictor.page(itertools.chain([first], explanations))
     sys.stdout.buffer.write(page.encode("utf-8", "replace"))
+
+
+def _explanations(predictor, batch_size):
+    """Explains line by line, so that not all of them are kept."""
+    number = 0
+    for lines in read_chunks(standard_input(), size=batch_size):
+        for line, explanation in zip(
+            lines, predictor.explain(lines), strict=True
+        ):
+            number += 1
+            if explanation.truncated or len(line) > LONGEST_LINE:
+                print(
+                    f"line {number} is too long; its end was left out.",
+                    file=sys.stderr,
+                )
+            yield explanation

@@ -2,10 +2,8 @@
 
 import dataclasses
 
-from kseq.decoding import BeamSearch, GreedySearch, Sampling
 from kseq.model_path import is_run
 from kseq.serving import load
-from kseq.serving.load_run import search_of_run
 from kseq.user_error import UserError
 
 
@@ -21,33 +19,43 @@ def open_predictor(options):
     predictor = load(
         options.path,
         weights=getattr(options, "weights", None),
-        search=_search(options),
+        search=chosen_search(options),
     )
     predictor.batch_size = getattr(options, "batch_size", 32)
     return predictor
 
 
-def _search(options):
-    """The search that the options ask for; None for that of the model."""
+def chosen_search(options):
+    """The search that the options ask for; None for that of the model.
+
+    Raises:
+        UserError: if the options contradict each other, or have values that
+            the search does not admit.
+    """
     given = {
         name: value
         for name, value in vars(options).items()
-        if name in _FIELDS and value is not None
+        if name in _FIELDS and value is not None and value is not False
     }
+    if not given:
+        return None
+    from kseq.decoding import BeamSearch, GreedySearch, Sampling
+
     kinds = [name for name in ("greedy", "sample") if name in given]
     if len(kinds) > 1:
         raise UserError("--greedy and --sample exclude each other.")
-    kind = _KINDS[kinds[0]] if kinds else BeamSearch
+    searches = {"greedy": GreedySearch, "sample": Sampling}
+    kind = searches[kinds[0]] if kinds else BeamSearch
     fields = {field.name for field in dataclasses.fields(kind)}
     for name in given.keys() - fields - {"greedy", "sample"}:
         hint = " needs --sample" if name in _OF_SAMPLING else " is for a beam"
         raise UserError(f"--{name.replace('_', '-')}{hint}.")
-    if not given:
-        return None
     chosen = {name: value for name, value in given.items() if name in fields}
     try:
         if kinds or not is_run(options.path):
             return kind(**chosen)
+        from kseq.serving.load_run import search_of_run  # imports all models
+
         default = search_of_run(options.path)
         if isinstance(default, BeamSearch):
             return dataclasses.replace(default, **chosen)
@@ -56,7 +64,6 @@ def _search(options):
         raise UserError(str(error)) from error
 
 
-_KINDS = {"greedy": GreedySearch, "sample": Sampling}
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 _OF_BEAM = ("beam_size", "patience")
-_FIELDS = (*_KINDS, *_OF_SAMPLING, *_OF_BEAM, "length_penalty")
+_FIELDS = ("greedy", "sample", *_OF_SAMPLING, *_OF_BEAM, "length_penalty")

@@ -2,30 +2,35 @@
 
 import itertools
 import json
+import re
 import sys
 
+from kseq.commands.abilities import abilities
 from kseq.commands.open_predictor import open_predictor
-from kseq.commands.read_chunks import read_chunks
+from kseq.commands.read_chunks import read_chunks, standard_input
 from kseq.data import read_lines
 from kseq.data.text_files import LONGEST_LINE
+from kseq.one_line import one_line
 from kseq.user_error import UserError
 
 _CHUNK = 16  # batches, among which lines are sorted by length
 
+# JSON leaves them as they are, but some programs take them for line ends.
+_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029]")
+
 
 def run(options):
     """Answers until the input ends."""
-    if options.attention and not options.json:
-        raise UserError("--attention needs --json.")
+    n_best = _checked_n_best(options)
     predictor = open_predictor(options)
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
     for lines in read_chunks(
-        sys.stdin.fileno(), size=_CHUNK * options.batch_size
+        standard_input(), size=_CHUNK * options.batch_size
     ):
         answers = predictor.answers(
             lines,
-            n_best=options.n_best,
+            n_best=n_best,
             prefixes=prefixes and prefixes.take(len(lines)),
             attention=options.attention,
         )
@@ -41,6 +46,42 @@ def run(options):
         sys.stdout.buffer.flush()
     if prefixes:
         prefixes.check_end(number)
+
+
+def _checked_n_best(options):
+    """Refuses what the model cannot do; gives how many answers it is to give.
+
+    For each line, a classifier's scores are those of all labels.
+    """
+    if options.attention and not options.json:
+        raise UserError("--attention needs --json.")
+    if options.attention and options.prefix:
+        raise UserError(
+            "--attention is not shown for answers with a prefix: leave out "
+            "--prefix."
+        )
+    able = abilities(options.path)
+    if able.has_labels and options.prefix:
+        raise UserError("A label takes no prefix.")
+    if options.attention:
+        able.check_signature("explain", "--attention")
+    if options.prefix:
+        able.check_signature("prefix", "--prefix")
+    if options.n_best == 1:
+        return sys.maxsize if able.has_labels and options.scores else 1
+
+    most = able.most_answers(options)
+    if most is not None and options.n_best > most:
+        raise UserError(
+            f"--n-best {options.n_best} is more than the {most} labels of the "
+            "model."
+            if able.has_labels
+            else f"--n-best {options.n_best} needs a beam of at least that "
+            f"size; this search gives {most}."
+        )
+    if not able.has_labels and not options.prefix:
+        able.check_signature("n_best", "--n-best")
+    return options.n_best
 
 
 class _Prefixes:
@@ -65,12 +106,12 @@ class _Prefixes:
 
 def _formatted(answer, options):
     if options.json:
-        return json.dumps(answer.record, ensure_ascii=False)
+        text = json.dumps(answer.record, ensure_ascii=False)
+        return _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     has_columns = options.scores or options.n_best > 1
     columns = []
     for text, score in answer.hypotheses:
         if options.scores:
             columns.append(f"{score:.4f}")
-        text = text.replace("\n", " ")  # one line stays one line
-        columns.append(text.replace("\t", " ") if has_columns else text)
+        columns.append(one_line(text, keep="" if has_columns else "\t"))
     return "\t".join(columns)

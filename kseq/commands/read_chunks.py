@@ -2,8 +2,17 @@
 
 import os
 import select
+import sys
 
 from kseq.data.text_files import BYTE_ORDER_MARK, LONGEST_LINE
+from kseq.user_error import UserError
+
+
+def standard_input():
+    """The descriptor of standard input; UserError where it is closed."""
+    if sys.stdin is None:
+        raise UserError("standard input is closed; expected lines of text.")
+    return sys.stdin.fileno()
 
 
 def read_chunks(descriptor, size):

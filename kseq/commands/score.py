@@ -1,13 +1,33 @@
 """kseq score: how likely a model finds given answers."""
 
+import sys
+
+from kseq.commands.abilities import abilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.data import ParallelText
+from kseq.data.text_files import LONGEST_LINE
+from kseq.user_error import UserError
 
 
 def run(options):
     """Prints one score a line: what `predict --scores` would give it."""
+    able = abilities(options.path)
+    if able.has_labels:
+        raise UserError(
+            "score is for models that answer with a text; see predict --scores."
+        )
+    able.check_signature("score", "score")
     text = ParallelText(options.source, options.target)
-    sources, targets = list(text.source_lines()), list(text.target_lines())
-    predictor = open_predictor(options)
-    for score in predictor.scores(sources, targets):
+    sources, targets = (
+        [line[: LONGEST_LINE + 1] for line in lines]
+        for lines in (text.source_lines(), text.target_lines())
+    )
+    scores = open_predictor(options).scores_and_cuts(sources, targets)
+    for number, (score, truncated) in enumerate(scores, start=1):
         print(f"{score:.4f}")
+        longest = max(len(sources[number - 1]), len(targets[number - 1]))
+        if truncated or longest > LONGEST_LINE:
+            print(
+                f"line {number} is too long; its end was left out.",
+                file=sys.stderr,
+            )

@@ -9,8 +9,11 @@ from kseq.evaluation.classification_scores import classification_scores
 from kseq.evaluation.evidence_found import evidence_found
 from kseq.evaluation.macro_f1 import macro_f1
 from kseq.evaluation.score import scores_of
+from kseq.one_line import one_line
 from kseq.pictures import confusion_picture, document_picture
 from kseq.user_error import UserError
+
+_LONGEST = 500  # characters of a message; it may hold whole texts
 
 
 class Classifications:
@@ -39,7 +42,7 @@ class Classifications:
         if unknown := set(documents.labels) - set(self._labels):
             raise UserError(
                 "The documents have labels that the model does not know: "
-                f"{', '.join(sorted(unknown))}"
+                f"{one_line(', '.join(sorted(unknown)))[:_LONGEST]}"
             )
 
     def __len__(self):
@@ -73,7 +76,7 @@ class Classifications:
         lines = [score.text for score in self._scores.values()]
         for label, row in self._table()["per_class"].items():
             numbers = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
-            lines.append(f"{' '.join(label.split())}: {numbers}")
+            lines.append(f"{one_line(label)}: {numbers}")
         if self.documents.evidence:
             lines += evidence_found(self.predictor, self.documents)
         return lines

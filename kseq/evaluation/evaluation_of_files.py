@@ -30,13 +30,8 @@ def evaluation_of_files(predictor, source, reference=None, columns=None):
 
 @evaluation_of_files.register
 def _(predictor: GeneratorPredictor, source, reference=None, columns=None):
-    if reference is None:
-        raise UserError(
-            "This model answers with a text: it needs SOURCE and REFERENCE."
-        )
-    text = ParallelText(source, reference)
-    text.check()
-    return Translations(predictor, text.pairs())
+    check_files(False, source, reference)
+    return Translations(predictor, ParallelText(source, reference).pairs())
 
 
 @evaluation_of_files.register
@@ -46,9 +41,36 @@ def _(
     reference=None,
     columns=("label", "text"),
 ):
-    if reference is not None:
+    documents = check_files(True, source, reference, columns)
+    return Classifications(predictor, documents)
+
+
+def check_files(has_labels, source, reference=None, columns=None):
+    """Refuses files that a model cannot be judged by; needs no model.
+
+    Args:
+        has_labels: bool, whether the model answers with a label.
+        source: see `evaluation_of_files`.
+        reference: see `evaluation_of_files`.
+        columns: see `evaluation_of_files`.
+
+    Returns:
+        `kseq.data.Documents` if `has_labels`, else None.
+
+    Raises:
+        UserError: if they are broken, empty, or differ in length.
+    """
+    if has_labels and reference is not None:
         raise UserError(
             "This model answers with a label: it needs one file of labels and "
             "texts."
         )
-    return Classifications(predictor, read_documents(source, columns))
+    if has_labels:
+        return read_documents(source, columns)
+    if reference is None:
+        raise UserError(
+            "This model answers with a text: it needs SOURCE and REFERENCE."
+        )
+    for _ in ParallelText(source, reference).source_lines():
+        pass  # the end shows whether they have the same number of lines
+    return None

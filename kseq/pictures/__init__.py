@@ -1,13 +1,15 @@
 """Attention, confusion matrices and documents as pictures and pages."""
 
+from kseq.pictures.attention_page import attention_page
 from kseq.pictures.attention_picture import attention_picture
 from kseq.pictures.confusion_picture import confusion_picture
+from kseq.pictures.document_page import document_page
 from kseq.pictures.document_picture import document_picture
-from kseq.pictures.explanation_page import explanation_page
 
 __all__ = [
+    "attention_page",
     "attention_picture",
     "confusion_picture",
+    "document_page",
     "document_picture",
-    "explanation_page",
 ]

@@ -2,6 +2,7 @@
 
 from matplotlib.figure import Figure
 
+from kseq.pictures.piece_texts import readable
 from kseq.pictures.png import as_png, boxes_for_missing_letters
 
 
@@ -11,8 +12,8 @@ def attention_picture(weights, source_tokens, target_tokens):
 
     Args:
         weights: (T, S) float, each row a distribution over the source.
-        source_tokens: S strings, for the columns.
-        target_tokens: T strings, for the rows.
+        source_tokens: S pieces, for the columns.
+        target_tokens: T pieces, for the rows.
 
     Returns:
         A PNG image, bytes.
@@ -20,6 +21,9 @@ def attention_picture(weights, source_tokens, target_tokens):
     Reference:
         Bahdanau et al. 2015, arXiv:1409.0473, figure 3.
     """
+    weights, source_tokens, target_tokens = readable(
+        weights, source_tokens, target_tokens
+    )
     rows, columns = len(target_tokens), len(source_tokens)
     figure = Figure(
         figsize=(2 + 0.3 * columns, 1.5 + 0.3 * rows), layout="constrained"
@@ -33,5 +37,7 @@ def attention_picture(weights, source_tokens, target_tokens):
     axes.set_yticks(range(rows), target_tokens, parse_math=False)
     axes.tick_params(length=0)
     axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set(xlabel="source token", ylabel="target token")
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
     return as_png(figure)

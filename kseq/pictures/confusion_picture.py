@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from kseq.one_line import one_line
 from kseq.pictures.png import as_png, boxes_for_missing_letters
 
 _SIDE = 14  # inches, at most, of the matrix
@@ -65,6 +66,7 @@ def confusion_picture(confusion, classes):
 
 
 def _short(name):
+    name = one_line(name)
     if len(name) <= _LONGEST_NAME:
         return name
     return name[: _LONGEST_NAME - 1] + "…"

@@ -44,12 +44,38 @@ class _Piece(NamedTuple):
 
 def shade_levels(document):
     """Each word's shade: 0 for none, n for the n-th of `SHADES`."""
-    shares = document.word_shares
-    most = max((share for row in shares for share in row), default=0) or 1
+    most = max((share for share, _, _ in strong_words(document)), default=0)
     bounds = list(SHADES)
     return [
-        [bisect.bisect(bounds, share / most) for share in row] for row in shares
+        [bisect.bisect(bounds, share / (most or 1)) for share in row]
+        for row in document.word_shares
     ]
+
+
+def strong_words(document):
+    """The words that may be called the strongest, each with its share.
+
+    They have a letter or a digit, of any script: a full stop can get much
+    attention, but names nothing. Without any such word, they have any text.
+
+    Args:
+        document: `ExplainedDocument`.
+
+    Returns:
+        A list of (share, word, number of the sentence from 1).
+    """
+    sentences = zip(document.word_shares, document.words, strict=True)
+    words = [
+        (share, word, number)
+        for number, (shares, words) in enumerate(sentences, start=1)
+        for share, word in zip(shares, words, strict=True)
+        if word.strip()
+    ]
+    return [item for item in words if _names_something(item[1])] or words
+
+
+def _names_something(word):
+    return any(character.isalnum() for character in word)
 
 
 @boxes_for_missing_letters()

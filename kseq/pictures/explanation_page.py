@@ -1,19 +1,15 @@
-"""Explained documents as one HTML page that needs nothing else."""
+"""What every page of explanations has: one HTML file that needs nothing."""
 
-import heapq
 import html
-import itertools
-import operator
+import logging
 import re
 
-from kseq.pictures.document_picture import (
-    INK,
-    MUTED,
-    SHADES,
-    shade_levels,
-)
+from kseq.pictures.document_picture import INK, MUTED, SHADES
 
-_NAMED = 3  # sentences and words that are named above a document
+_log = logging.getLogger(__name__)
+
+MOST_ARTICLES = 1000
+LARGEST_PAGE = 32_000_000  # characters; a browser shows it in some seconds
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; "
@@ -108,25 +104,33 @@ mark {
 """
 
 
-def explanation_page(documents):
-    """Writes explained documents as a page.
+def explanation_page(articles, unit, about, legend, style=str):
+    """Writes a page with an article for each explanation.
 
-    Each document has its label and probability, its strongest sentences and
-    words by name, and all its sentences, each with its weight as a number and
-    as a bar. Words are shaded by their share of the document's attention:
-    their weight within the sentence times the weight of the sentence.
+    It ends after 1,000 articles or 32 million characters, with a note that is
+    logged, too.
 
     Args:
-        documents: iterable of `ExplainedDocument`.
+        articles: iterable of HTML, str.
+        unit: str, what an article explains, in the singular.
+        about: HTML, str, the rest of the sentence that begins with their
+            number.
+        legend: HTML, str.
+        style: callable, gives CSS rules after the last article is made.
 
     Returns:
         HTML, str. Nothing in it is a script or refers to another file.
     """
-    articles = [
-        _article(document, number)
-        for number, document in enumerate(documents, start=1)
-    ]
-    count = f"{len(articles)} document{'s' if len(articles) != 1 else ''}"
+    shown, cut = _limited(articles)
+    count = f"{len(shown):,} {unit}{'s' if len(shown) != 1 else ''}"
+    note = ""
+    if cut:
+        note = (
+            f"This page ends here, after the first {count} of the input: a "
+            "larger one would be slow. Split the input."
+        )
+        _log.warning(note)
+        note = f"<p>{note}</p>"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -134,144 +138,70 @@ def explanation_page(documents):
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Where the model looked: {count}</title>
-<style>{_style()}</style>
+<style>{_STYLE % _COLORS}{style()}</style>
 </head>
 <body>
 <main>
 <h1>Where the model looked</h1>
-<p>{count}, the label that the model gave each, and the attention that it paid
-to the sentences and words.</p>
-{_legend()}
-{"".join(articles)}</main>
+<p>{count}, {about}</p>
+<section class="legend" aria-labelledby="legend">
+<h2 id="legend">How to read this page</h2>
+{legend}
+</section>
+{"".join(shown)}{note}</main>
 </body>
 </html>
 """
 
 
-def _style():
-    shades = [
-        f".shade-{level} {{ background: {shade}; border-width: {level}px }}"
-        for level, shade in enumerate(SHADES.values(), start=1)
-    ]
-    return _STYLE % {
-        "ink": INK,
-        "muted": MUTED,
-        "shades": "\n".join(shades),
-    }
+def shades(line):
+    """The four shades of the legend as list items.
 
-
-def _legend():
-    shades = "\n".join(
-        f"<li>{_mark('word', level)} {bound:.0%} or more</li>"
+    Args:
+        line: callable of the number of a shade, gives HTML.
+    """
+    items = "\n".join(
+        f"<li>{line(level)} {bound:.0%} or more</li>"
         for level, bound in enumerate(SHADES, start=1)
     )
-    return f"""<section class="legend" aria-labelledby="legend">
-<h2 id="legend">How to read this page</h2>
-<p>The weight of a sentence is its share of the attention that the document
-got. The longest bar is the strongest sentence.</p>
-<p>The weight of a word is its weight within the sentence times the weight of
-the sentence. Words are shaded by how near they come to the strongest word of
-the document:</p>
-<ul>
-{shades}
-</ul>
-<p><strong>Attention weights are not proofs.</strong> They show where the model
-looked, not why it decided. To see how much a sentence matters, leave it out
-and classify the rest.</p>
-</section>"""
+    return f"<ul>\n{items}\n</ul>"
 
 
-def _article(document, number):
-    name = f"document-{number}"
-    return f"""<article aria-labelledby="{name}">
-<h2 id="{name}"><span class="number">Document {number}</span>
-<bdi lang="">{_escaped(document.label)}</bdi>
-<span class="probability">probability {document.probability:.1%}</span></h2>
-{_content(document, name)}
-</article>
-"""
-
-
-def _content(document, name):
-    if document.is_empty:
-        return "<p>The document is empty: no word speaks for this label.</p>"
-    most = max(document.sentence_weights) or 1
-    columns = zip(
-        document.sentence_weights,
-        document.words,
-        shade_levels(document),
-        strict=True,
-    )
-    rows = "\n".join(
-        f"""<tr id="{name}-sentence-{number}"><th scope="row">{number}</th>
-<td><div class="weight">{weight:.1%}
-<span class="bar" aria-hidden="true" style="width: {weight / most:.1%}"></span>
-</div></td>
-<td class="sentence" dir="auto" lang="">{_marked(words, levels)}</td></tr>"""
-        for number, (weight, words, levels) in enumerate(columns, start=1)
-    )
-    return f"""<dl>
-<dt>Strongest sentences</dt><dd>{_strongest_sentences(document, name)}</dd>
-<dt>Strongest words</dt><dd>{_strongest_words(document, name)}</dd>
-</dl>
-<table>
-<thead><tr><th scope="col">No.</th><th scope="col">Weight</th>
-<th scope="col">Sentence</th></tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table>"""
-
-
-def _strongest_sentences(document, name):
-    weights = zip(document.sentence_weights, itertools.count(1))
-    return ", ".join(
-        f"{_link(name, number)} ({weight:.1%})"
-        for weight, number in _largest(weights)
-    )
-
-
-def _strongest_words(document, name):
-    sentences = zip(document.word_shares, document.words, strict=True)
-    shares = (
-        (share, word.strip(), number)
-        for number, (shares, words) in enumerate(sentences, start=1)
-        for share, word in zip(shares, words, strict=True)
-        if word.strip()
-    )
-    return ", ".join(
-        f'<strong><bdi lang="">{_escaped(word)}</bdi></strong> ({share:.1%}, '
-        f"{_link(name, number)})"
-        for share, word, number in _largest(shares)
-    )
-
-
-def _largest(items):
-    """The largest of tuples (weight, ...), if they compare with the first."""
-    largest = heapq.nlargest(_NAMED, items, key=operator.itemgetter(0))
-    least = min(SHADES) * largest[0][0]
-    return [item for item in largest if item[0] >= least]
-
-
-def _link(name, number):
-    return f'<a href="#{name}-sentence-{number}">sentence {number}</a>'
-
-
-def _marked(words, levels):
-    return "".join(map(_mark, words, levels))
-
-
-def _mark(word, level):
-    """A word as HTML; its space stays outside of its shade."""
+def mark(word, level):
+    """A word as HTML, shaded; its space stays outside of the shade."""
     core = word.strip()
     if not level or not core:
-        return _escaped(word)
+        return escaped(word)
     before, _, after = word.partition(core)
     return (
-        f'{_escaped(before)}<mark class="shade-{level}">{_escaped(core)}'
-        f"</mark>{_escaped(after)}"
+        f'{escaped(before)}<mark class="shade-{level}">{escaped(core)}'
+        f"</mark>{escaped(after)}"
     )
 
 
-def _escaped(text):
+def escaped(text):
+    """Text as HTML that shows it and does nothing else."""
     return html.escape(_HARMFUL.sub("\ufffd", text))
+
+
+def _limited(articles):
+    """The first articles, as a list, and whether there are more."""
+    shown, size = [], 0
+    for article in articles:
+        if len(shown) == MOST_ARTICLES or (
+            shown and size + len(article) > LARGEST_PAGE
+        ):
+            return shown, True
+        shown.append(article)
+        size += len(article)
+    return shown, False
+
+
+_COLORS = {
+    "ink": INK,
+    "muted": MUTED,
+    "shades": "\n".join(
+        f".shade-{level} {{ background: {shade}; border-width: {level}px }}"
+        for level, shade in enumerate(SHADES.values(), start=1)
+    ),
+}

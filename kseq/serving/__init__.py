@@ -1,31 +1,54 @@
-"""A model with what makes it of use: text in, text or label out."""
+"""A model with what makes it of use: text in, text or label out.
 
-from kseq.serving.answer import Answer, Hypothesis
-from kseq.serving.attention import Attention
-from kseq.serving.classifier import Classifier
-from kseq.serving.classifier_predictor import ClassifierPredictor
-from kseq.serving.explained_document import ExplainedDocument
-from kseq.serving.generator import Generator
-from kseq.serving.generator_predictor import GeneratorPredictor
-from kseq.serving.head_attention import head_attention
-from kseq.serving.load import load
-from kseq.serving.load_export import load_export
-from kseq.serving.load_run import load_model, load_run
-from kseq.serving.saved_model import export
+Its parts are imported when they are first used: what answers with an export
+needs no model code.
+"""
 
-__all__ = [
-    "Answer",
-    "Attention",
-    "Classifier",
-    "ClassifierPredictor",
-    "ExplainedDocument",
-    "Generator",
-    "GeneratorPredictor",
-    "Hypothesis",
-    "export",
-    "head_attention",
-    "load",
-    "load_export",
-    "load_model",
-    "load_run",
-]
+import importlib
+import sys
+from types import ModuleType
+
+_MODULES = {
+    "Answer": "answer",
+    "Attention": "attention",
+    "Classifier": "classifier",
+    "ClassifierPredictor": "classifier_predictor",
+    "ExplainedDocument": "explained_document",
+    "Generator": "generator",
+    "GeneratorPredictor": "generator_predictor",
+    "Hypothesis": "answer",
+    "export": "saved_model",
+    "head_attention": "head_attention",
+    "load": "load",
+    "load_export": "load_export",
+    "load_model": "load_run",
+    "load_run": "load_run",
+}
+__all__ = [*_MODULES]
+
+
+class _Room(ModuleType):
+    """A package whose functions have the names of their modules.
+
+    Python makes an imported module an attribute of its package; here its
+    function takes that place.
+    """
+
+    def __setattr__(self, name, value):
+        if isinstance(value, ModuleType) and _MODULES.get(name) == name:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+def __getattr__(name):
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    return getattr(module, name)
+
+
+def __dir__():
+    return [*globals(), *__all__]
+
+
+sys.modules[__name__].__class__ = _Room

@@ -14,11 +14,13 @@ class Attention(NamedTuple):
         source_tokens: S strings.
         target_tokens: T strings.
         weights: (T, S) float array; each row sums to 1.
+        truncated: bool, whether the input was cut.
     """
 
     source_tokens: list[str]
     target_tokens: list[str]
     weights: np.ndarray
+    truncated: bool = False
 
     @classmethod
     def of_row(cls, row):
@@ -26,14 +28,15 @@ class Attention(NamedTuple):
 
         Args:
             row: dict of arrays: `source_tokens` (S,), `target_tokens` (T,),
-                `attention` (T, S).
+                `attention` (T, S); `truncated` (), unless the export is of
+                version 0.1.
         """
         source, target = (
             [token.decode("utf-8", "replace") for token in row[name] if token]
             for name in ("source_tokens", "target_tokens")
         )
         weights = row["attention"][: len(target), : len(source)]
-        return cls(source, target, weights)
+        return cls(source, target, weights, bool(row.get("truncated", False)))
 
     def to_json(self):
         """The same in lists, weights rounded to six digits."""

@@ -28,7 +28,8 @@ class Classifier:
             - `explain`, of `text`: `sentences` (B, L) and `words` (B, L, W),
               strings, "" at padding; `sentence_weights` (B, L) and
               `word_weights` (B, L, W) float32, which sum to 1 over a
-              document and over a sentence; `label` and `probability`.
+              document and over a sentence; `label`, `probability` and
+              `truncated`.
             - `classify`, of `inputs` (B,) string, serialized
               `tf.train.Example`s with a feature `text`: `classes` and
               `scores` (B, C), TensorFlow Serving's classification signature.
@@ -96,15 +97,16 @@ class Classifier:
         }
 
     def _explain(self, **raw):
-        inputs = self.preprocessor(**raw).inputs
-        explained = self._read(inputs)
-        sentences, words = self.preprocessor.tokens(inputs)
+        source = self.preprocessor(**raw)
+        explained = self._read(source.inputs)
+        sentences, words = self.preprocessor.tokens(source.inputs)
         return {
             "sentences": sentences,
             "sentence_weights": explained["sentence_weights"],
             "words": words,
             "word_weights": explained["word_weights"],
             **self._best(tf.nn.softmax(explained["logits"])),
+            "truncated": source.truncated,
         }
 
     def _classify_examples(self, inputs):

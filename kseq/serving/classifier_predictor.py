@@ -58,6 +58,12 @@ class ClassifierPredictor:
         rows = self._rows("explain", inputs)
         return [ExplainedDocument.of_row(row) for row in rows]
 
+    def page(self, documents):
+        """What `explain` returned, as HTML, see `kseq.pictures`."""
+        from kseq.pictures import document_page  # imports matplotlib
+
+        return document_page(documents)
+
     def scores(self, inputs, targets):
         """Refused: it is for generators."""
         raise UserError(

@@ -17,6 +17,7 @@ class ExplainedDocument(NamedTuple):
         word_weights: L lists as long, each of which sums to 1.
         label: the likeliest one.
         probability: of the label.
+        truncated: bool, whether the document was cut.
     """
 
     sentences: list[str]
@@ -25,6 +26,7 @@ class ExplainedDocument(NamedTuple):
     word_weights: list[list[float]]
     label: str
     probability: float
+    truncated: bool = False
 
     @classmethod
     def of_row(cls, row):
@@ -46,6 +48,7 @@ class ExplainedDocument(NamedTuple):
             word_weights=[weights for _, weights in rows],
             label=row["label"].decode(),
             probability=float(row["probability"]),
+            truncated=bool(row.get("truncated", False)),
         )
 
     @property
@@ -74,9 +77,9 @@ class ExplainedDocument(NamedTuple):
         }
 
     def _repr_html_(self):
-        from kseq.pictures import explanation_page  # imports matplotlib
+        from kseq.pictures import document_page  # imports matplotlib
 
-        return explanation_page([self])
+        return document_page([self])
 
 
 def _whole_characters(words, weights):

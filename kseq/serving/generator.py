@@ -20,9 +20,9 @@ class Generator:
         inputs = preprocessor(raw)
         answers = tokenizer.detokenize(search(model, inputs))
 
-    A blank input has a blank answer with score 0. An answer has at most
-    `2 * length + 10` tokens after its prefix, where length is that of its
-    source.
+    A blank input has a blank answer with score 0, also where a prefix is
+    given. Any other answer has at most `2 * length + 10` tokens after its
+    prefix, where length is that of its source.
 
     Args:
         model: has `encode` and `decode_step`, and `attention_weights` if it
@@ -47,9 +47,11 @@ class Generator:
               (B, N) float32, -inf where there are fewer than N; `truncated`.
             - `prefix`: the same of answers that begin with `prefix` (B,)
               string.
-            - `score`: `score` (B,) of given answers, `target` (B,) string.
+            - `score`: `score` (B,) of given answers, `target` (B,) string;
+              `truncated` (B,) bool, whether the input or the answer was cut.
             - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T),
-              strings, "" at padding, and `attention` (B, T, S) float32.
+              strings, "" at padding, and `attention` (B, T, S) float32;
+              `truncated`.
 
     Raises:
         ValueError: if `max_length` is less than 2.
@@ -156,7 +158,7 @@ class Generator:
     def _score(self, target, **raw):
         source = self.preprocessor(**raw)
         with tf.name_scope(_SCOPE):
-            labels, _ = self.tokenizer.tokenize_with_end(
+            labels, cut = self.tokenizer.tokenize_with_end(
                 target, self.max_length - 1
             )
         labels = labels.to_tensor(PAD)
@@ -172,7 +174,10 @@ class Generator:
         )
         # A blank input has a blank answer for sure.
         is_blank = tf.reduce_sum(real, axis=1) <= 1
-        return {"score": tf.where(source.blank & is_blank, 0.0, scores)}
+        return {
+            "score": tf.where(source.blank & is_blank, 0.0, scores),
+            "truncated": source.truncated | cut,
+        }
 
     def _explain(self, **raw):
         source = self.preprocessor(**raw)
@@ -187,6 +192,7 @@ class Generator:
             "source_tokens": self.preprocessor.tokens(source.inputs),
             "target_tokens": tf.where(real, tokens, ""),
             "attention": weights * tf.cast(real, tf.float32)[:, :, None],
+            "truncated": source.truncated,
         }
 
     def _texts(self, ids):

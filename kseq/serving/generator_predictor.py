@@ -41,13 +41,18 @@ class GeneratorPredictor:
 
         Args:
             inputs: list of str.
-            prefixes: list of str, what each answer has to begin with.
+            prefixes: list of str, what each answer has to begin with. The
+                answer to a blank input is blank all the same.
         """
         answers = self.answers(inputs, prefixes=prefixes)
         return [answer.hypotheses[0].text for answer in answers]
 
     def n_best(self, inputs, n, prefixes=None):
-        """The best `n` answers to each input, lists of `Hypothesis`."""
+        """The best `n` answers to each input, lists of `Hypothesis`.
+
+        A list is shorter where the search found fewer; that of a blank input
+        has one blank answer.
+        """
         answers = self.answers(inputs, n_best=n, prefixes=prefixes)
         return [answer.hypotheses for answer in answers]
 
@@ -58,21 +63,32 @@ class GeneratorPredictor:
             inputs: list of str.
             targets: list of str, an answer to each input.
         """
+        return [score for score, _ in self.scores_and_cuts(inputs, targets)]
+
+    def scores_and_cuts(self, inputs, targets):
+        """The same, each with whether its input or answer was cut."""
         columns = {"text": inputs, "target": targets}
-        rows = self._rows("score", columns)
-        return [float(row["score"]) for row in rows]
+        return [
+            # An export of version 0.1 does not say what it cuts.
+            (float(row["score"]), bool(row.get("truncated", False)))
+            for row in self._rows("score", columns)
+        ]
 
     def attention(self, inputs):
         """The `Attention` of the best answer to each input."""
+        self._check_attention()
         rows = self._rows("explain", {"text": inputs})
         return [Attention.of_row(row) for row in rows]
 
     def explain(self, inputs):
-        """Refused: it is for classifiers."""
-        raise UserError(
-            "explain is for classifiers; this model answers with a text: see "
-            "predict --json --attention."
-        )
+        """The same: what a translator explains is its attention."""
+        return self.attention(inputs)
+
+    def page(self, attentions):
+        """What `explain` returned, as HTML, see `kseq.pictures`."""
+        from kseq.pictures import attention_page  # imports matplotlib
+
+        return attention_page(attentions)
 
     def answers(
         self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
@@ -90,6 +106,8 @@ class GeneratorPredictor:
             list of `Answer`.
         """
         check_n_best(n_best)
+        if attention:
+            self._check_attention()
         if attention and prefixes is not None:
             raise UserError("Attention is not shown for answers with a prefix.")
         columns = {"text": inputs}
@@ -99,7 +117,7 @@ class GeneratorPredictor:
         rows = self._rows(name, columns, progress)
         if rows and n_best > 1 and len(rows[0]["texts"]) < n_best:
             raise UserError(
-                f"--n-best {n_best} needs a beam of at least that size; this "
+                f"n_best={n_best} needs a beam of at least that size; this "
                 f"search gives {len(rows[0]['texts'])}."
             )
         attentions = self.attention(inputs) if attention else [None] * len(rows)
@@ -108,20 +126,33 @@ class GeneratorPredictor:
             for row, explanation in zip(rows, attentions, strict=True)
         ]
 
+    def _check_attention(self):
+        if "explain" not in self.signatures:
+            raise UserError(
+                "This model has no attention to its source: it has no "
+                f"signature explain; it has "
+                f"{', '.join(sorted(self.signatures))}."
+            )
+
     def _rows(self, name, columns, progress=None):
         return predict_batches(
             self.signatures, name, columns, self.batch_size, progress
         )
 
 
+def _is_another(hypothesis):
+    return hypothesis.score != -math.inf and hypothesis != ("", 0.0)
+
+
 def _answer(row, n_best, explanation):
     pairs = [(row["text"], row["score"])] if "text" in row else None
     pairs = pairs or zip(row["texts"], row["scores"], strict=True)
-    hypotheses = [
+    first, *others = [
         Hypothesis(text.decode("utf-8", "replace"), float(score))
-        for place, (text, score) in enumerate(pairs)
-        if place == 0 or score != -math.inf  # there may be fewer answers
-    ][:n_best]
+        for text, score in pairs
+    ]
+    # There may be fewer answers; a blank line has one, a blank one.
+    hypotheses = [first, *filter(_is_another, others)][:n_best]
     records = [
         {"text": text, "score": round(score, 6)} for text, score in hypotheses
     ]

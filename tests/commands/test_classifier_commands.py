@@ -49,6 +49,29 @@ def test_scores_and_n_best_are_columns(run, texts, output_of):
         assert float(score) >= float(second_score) >= float(third_score) > 0
 
 
+def test_scores_alone_are_those_of_all_labels(
+    run, export, texts, output_of, call
+):
+    records = map(
+        json.loads, output_of("predict", run, texts, "--json").splitlines()
+    )
+    for path in (run, export):
+        output = output_of("predict", path, texts, "--scores")
+        for line, record in zip(output.splitlines(), records, strict=False):
+            scores, labels = line.split("\t")[::2], line.split("\t")[1::2]
+            assert labels[0] == record["label"]
+            assert list(map(float, scores)) == sorted(
+                map(float, scores), reverse=True
+            )
+            found = dict(zip(labels, map(float, scores), strict=True))
+            assert found == pytest.approx(record["probabilities"], abs=1e-4)
+            assert list(record["probabilities"]) == sorted(labels)
+        _, message = call("predict", path, "--n-best=5", text=b"a\n", code=2)
+        assert message == (
+            "kseq predict: --n-best 5 is more than the 4 labels of the model.\n"
+        )
+
+
 def test_json_with_attention(run, texts, output_of):
     options = ("--json", "--attention")
     output = output_of("predict", run, texts, *options)
@@ -73,6 +96,14 @@ def test_explanation_is_a_page(run, export, texts, output_of):
     assert "<b>" not in page
     assert "&lt;" in page and "😀" in page
     assert output_of("explain", export, texts).count("<article") == 5
+
+
+def test_a_document_that_is_cut_is_told(run, call):
+    text = b"a\n" + b"Smoke. " * 30_000 + b"\n\0\r\n\xff"
+    page, notes = call("explain", run, text=text)
+    assert page.count("<article") == 4
+    assert notes == "line 2 is too long; its end was left out.\n"
+    assert page.count("its end was left out") == 1
 
 
 def test_evaluation_prints_accuracy_and_f1(
@@ -125,7 +156,7 @@ def test_bad_commands_are_refused(run, refused, call, tmp_path):
 def test_nothing_to_explain(run, call):
     output, message = call("explain", run, code=2)
     assert output == ""
-    assert message == "kseq explain: there is no document in the input.\n"
+    assert message == "kseq explain: there is no line in the input.\n"
 
 
 def test_a_broken_description_is_one_message(run, refused, tmp_path):

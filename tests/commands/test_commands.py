@@ -1,8 +1,14 @@
+import importlib
+import os
 import shutil
+import sys
 
 import pytest
+from tensorflow.core.protobuf import saved_model_pb2
 
 from kseq import cli
+from kseq.pictures import explanation_page
+from kseq.serving.load_export import read_meta_graph
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 
 
@@ -71,6 +77,131 @@ def test_what_is_fixed_in_an_export_is_refused(
     assert "is an export" in refused("predict", export, *options)
 
 
+@pytest.fixture
+def not_opened(monkeypatch):
+    """Commands fail where they open a model."""
+
+    def open_predictor(options):
+        raise AssertionError("the model has been opened")
+
+    for name in ("predict", "score", "evaluate", "explain"):
+        module = importlib.import_module(f"kseq.commands.{name}")
+        monkeypatch.setattr(module, "open_predictor", open_predictor)
+
+
+def test_what_cannot_be_done_is_refused_before_a_model_is_opened(
+    run,
+    export,
+    classifier_run,
+    classifier_export,
+    bare_export,
+    refused,
+    tmp_path,
+    not_opened,
+):
+    one, two, none = (tmp_path / name for name in ("one", "two", "none"))
+    one.write_bytes(b"a\n")
+    two.write_bytes(b"a\nb\n")
+    none.write_bytes(b"")
+    for path in (run, export):
+        for command in ("score", "evaluate"):
+            assert "has 2" in refused(command, path, one, two)
+            assert "is empty" in refused(command, path, none, none)
+        assert "SOURCE and REFERENCE" in refused("evaluate", path, one)
+        message = refused("predict", path, "--n-best", "4")
+        assert "--n-best 4 needs a beam of at least that size" in message
+        assert "gives 3" in message
+        options = ("--json", "--attention", "--prefix", one)
+        assert "not shown" in refused("predict", path, *options)
+    beam = ("--beam-size", "5", "--n-best", "6")
+    assert "gives 5" in refused("predict", run, *beam)
+    assert "gives 1" in refused("predict", run, "--greedy", "--n-best", "2")
+    for path in (classifier_run, classifier_export):
+        assert "predict --scores" in refused("score", path, one, one)
+        assert "takes no prefix" in refused("predict", path, "--prefix", one)
+        assert "4 labels" in refused("predict", path, "--n-best", "5")
+        assert "one file" in refused("evaluate", path, one, one)
+        assert "is empty" in refused("evaluate", path, none)
+    for signature, command in {
+        "score": ("score", bare_export, one, one),
+        "explain": ("explain", bare_export),
+        "n_best": ("predict", bare_export, "--n-best", "2"),
+        "prefix": ("predict", bare_export, "--prefix", one),
+    }.items():
+        message = refused(*command)
+        assert f"needs a signature {signature}; the export" in message
+        assert message.endswith("has serving_default.\n")
+
+
+@pytest.fixture(scope="session")
+def bare_export(export, tmp_path_factory):
+    """A copy with one signature and no description; it is never loaded."""
+    path = tmp_path_factory.mktemp("bare")
+    meta_graph = read_meta_graph(export / "1")
+    for name in list(meta_graph.signature_def):
+        if name != "serving_default":
+            del meta_graph.signature_def[name]
+    saved = saved_model_pb2.SavedModel(meta_graphs=[meta_graph])
+    (path / "saved_model.pb").write_bytes(saved.SerializeToString())
+    return path
+
+
+def test_scores_of_any_bytes(run, export, call, tmp_path):
+    sources, targets = tmp_path / "sources", tmp_path / "targets"
+    sources.write_bytes(b"a\0b\r\n\n\xff\nc " * 2 + b"a b c " * 12_000)
+    targets.write_bytes(b"a\r\n\n\xfe\0\n" * 2 + b"c")
+    output, notes = call("score", run, sources, targets)
+    scores = [float(line) for line in output.splitlines()]
+    assert len(scores) == 7
+    assert scores[1] == 0
+    assert notes == "line 7 is too long; its end was left out.\n"
+    again, notes = call("score", export, sources, targets)
+    assert [float(line) for line in again.splitlines()] == pytest.approx(
+        scores, abs=1.1e-4
+    )
+    assert notes.count("\n") == 1
+
+
+def test_a_translation_is_explained_on_a_page(run, export, call):
+    lines = ["a b c", "", "<script>alert(1)</script> b", "ü 日 c\0"]
+    text = lines_of(lines).removesuffix(b"\n")
+    page, notes = call("explain", run, text=text)
+    assert notes == ""
+    assert page.startswith("<!doctype html>")
+    assert page.count("<article") == len(lines)
+    assert "<script" not in page
+    assert page.count("&lt;") == 2
+    assert "▁" not in page and "The answer is empty." in page
+    other, _ = call("explain", export, text=text)
+    assert other.count("<a ") == page.count("<a ")
+
+
+def test_a_page_that_would_be_too_large_says_so(run, call, monkeypatch, caplog):
+    monkeypatch.setattr(explanation_page, "MOST_ARTICLES", 2)
+    page, _ = call("explain", run, "--batch-size=1", text=b"a\nb\nc\n")
+    assert page.count("<article") == 2
+    assert "ends here, after the first 2 lines" in page
+    assert "after the first 2 lines" in caplog.text
+    page, _ = call("explain", run, text=b"a\nb\n")
+    assert "ends here" not in page
+
+
+def test_a_reader_who_leaves(run, call, monkeypatch, tmp_path):
+    path = tmp_path / "lines"
+    path.write_bytes(lines_of(LEARNT))
+    for command, *arguments in (
+        ("explain", run),
+        ("score", run, path, path),
+        ("evaluate", run, path, path),
+    ):
+        read, write = os.pipe()
+        os.close(read)
+        with open(write, "w") as output:
+            monkeypatch.setattr(sys, "stdout", output)
+            _, notes = call(command, *arguments, text=lines_of(LEARNT))
+        assert "Broken" not in notes and "Traceback" not in notes
+
+
 def test_bad_commands_are_refused(run, export, refused, tmp_path):
     short = tmp_path / "short"
     short.write_bytes(b"a\n")
@@ -85,7 +216,6 @@ def test_bad_commands_are_refused(run, export, refused, tmp_path):
         assert "has 1" in refused(command, run, short, long)
     assert "needs --json" in refused("predict", run, "--attention")
     assert "SOURCE and REFERENCE" in refused("evaluate", run, short)
-    assert "answers with a text" in refused("explain", run)
     assert "there is no recipe" in refused("recipes", "copy", "nothing")
 
 

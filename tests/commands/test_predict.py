@@ -36,7 +36,11 @@ def test_scores_and_n_best_are_columns(run, predict):
     assert [row[1] for row in rows] == plain
     for score, _, next_score, _ in (row for row in rows if len(row) == 4):
         assert float(score) >= float(next_score)
-    assert rows[1][0] == "0.0000"
+    assert rows[1] == ["0.0000", ""]  # a blank line has one answer
+    answers, _ = predict(run, b"\n \t\n", "--n-best", "3")
+    assert answers == ["", ""]
+    (record, _), _ = predict(run, b"\n\n", "--n-best", "3", "--json")
+    assert json.loads(record)["hypotheses"] == [{"text": "", "score": 0.0}]
 
     _, message = predict(run, b"a\n", "--n-best", "9", code=2)
     assert "needs a beam of at least that size" in message
@@ -68,7 +72,7 @@ def test_json_of_a_run_and_of_its_export(run, export, predict):
 
 
 def test_one_line_whatever_the_label(tmp_path, predict):
-    label = tf.constant(["fire\nand\tflood", "none"])
+    label = tf.constant(["fire\nand\tflood\x1b\x85\u2028", "none"])
     module = tf.Module()
     module.answer = tf.function(
         lambda text: {
@@ -83,13 +87,14 @@ def test_one_line_whatever_the_label(tmp_path, predict):
     )
     signatures = {"serving_default": module.answer}
     tf.saved_model.save(module, tmp_path, signatures=signatures)
-    assert predict(tmp_path, b"a\nb\n")[0] == ["fire and\tflood"] * 2
+    assert predict(tmp_path, b"a\nb\n")[0] == ["fire and\tflood   "] * 2
     assert (
         predict(tmp_path, b"a\nb\n", "--n-best=2", "--scores")[0]
-        == ["1.0000\tfire and flood\t0.0000\tnone"] * 2
+        == ["1.0000\tfire and flood   \t0.0000\tnone"] * 2
     )
     (answer,), _ = predict(tmp_path, b"a\n", "--json")
-    assert json.loads(answer)["label"] == "fire\nand\tflood"
+    assert json.loads(answer)["label"] == "fire\nand\tflood\x1b\x85\u2028"
+    assert answer.isprintable()
 
 
 def test_a_line_of_two_megabytes_is_cut_and_told(run, predict):

@@ -1,6 +1,20 @@
 import os
+import sys
 
-from kseq.commands.read_chunks import LONGEST_LINE, read_chunks
+import pytest
+
+from kseq.commands.read_chunks import (
+    LONGEST_LINE,
+    read_chunks,
+    standard_input,
+)
+from kseq.user_error import UserError
+
+
+def test_a_closed_input_is_one_message(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UserError, match="standard input is closed"):
+        standard_input()
 
 
 def test_chunks_come_as_soon_as_they_are_there():

@@ -56,7 +56,9 @@ def test_n_best(translators):
     for translator in translators:
         with pytest.raises(ValueError, match="Received: n_best=0"):
             translator.n_best(TEXTS, 0)
-        with pytest.raises(UserError, match="this search gives 4"):
+        with pytest.raises(
+            UserError, match=r"^n_best=5 needs .* this search gives 4"
+        ):
             translator.n_best(TEXTS, 5)
 
 
@@ -94,6 +96,22 @@ def test_attention_shows_itself(translators):
     assert of_run[0]._repr_png_().startswith(b"\x89PNG\r\n")
 
 
+def test_an_explanation_is_a_page(translators):
+    for translator in translators:
+        explained = translator.explain(["the cat", "", "日本 a dog " * 40])
+        assert [found.truncated for found in explained] == [False, False, True]
+        page = translator.page(explained)
+        assert page.count("<article") == 3
+        assert page.count("its end was left out") == 1
+
+
+def test_a_blank_input_has_one_answer(translators):
+    for translator in translators:
+        assert translator.n_best(["", " \t"], 3) == [[("", 0.0)]] * 2
+        prefixed = translator.n_best([""], 3, prefixes=["cat"])
+        assert prefixed == [[("", 0.0)]]
+
+
 def test_records_of_answers(translators):
     for translator in translators:
         plain, best = (
@@ -118,8 +136,6 @@ def test_a_run_has_its_model(translators, generators):
 
 def test_what_a_translator_does_not_do(translators):
     for translator in translators:
-        with pytest.raises(UserError, match="explain is for classifiers"):
-            translator.explain(TEXTS)
         with pytest.raises(ValueError, match="Received: text='a line'"):
             translator("a line")
 

@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from kseq.pictures.explanation_page import explanation_page
+from kseq.pictures import explanation_page
+from kseq.pictures.document_page import document_page
 from kseq.serving import ExplainedDocument
 
 TAGS = {
@@ -87,7 +88,7 @@ class Page(HTMLParser):
 
 
 def test_outline():
-    page = Page(explanation_page([DOCUMENT, EMPTY]))
+    page = Page(document_page([DOCUMENT, EMPTY]))
     assert len(page.all("h1")) == 1
     assert page.all("html") == [{"lang": "en"}]
     assert "2 documents" in page.text("title")
@@ -106,11 +107,11 @@ def test_outline():
 
 
 def test_it_is_the_same_each_time():
-    assert explanation_page([DOCUMENT]) == explanation_page(iter([DOCUMENT]))
+    assert document_page([DOCUMENT]) == document_page(iter([DOCUMENT]))
 
 
 def test_nothing_runs_and_nothing_is_fetched():
-    text = explanation_page([DOCUMENT, EMPTY])
+    text = document_page([DOCUMENT, EMPTY])
     page = Page(text)
     assert {tag for tag, _ in page.elements} == TAGS
     assert {name for _, found in page.elements for name in found} == ATTRIBUTES
@@ -136,8 +137,8 @@ def test_nothing_runs_and_nothing_is_fetched():
     ],
 )
 def test_text_stays_text(attack):
-    harmless = Page(explanation_page([document_of("x", label="x")]))
-    page = Page(explanation_page([document_of(attack, label=attack)]))
+    harmless = Page(document_page([document_of("x", label="x")]))
+    page = Page(document_page([document_of(attack, label=attack)]))
     assert page.elements == harmless.elements
     assert attack in page.text("h2")
     assert f"{attack} {attack}" in page.text("td")
@@ -145,13 +146,13 @@ def test_text_stays_text(attack):
 
 
 def test_characters_that_a_page_must_not_have_are_replaced():
-    page = explanation_page([document_of("a\0b\x1bc\x85d\nä🙂", label="\x7f")])
+    page = document_page([document_of("a\0b\x1bc\x85d\nä🙂", label="\x7f")])
     assert "a\ufffdb\ufffdc\ufffdd\nä🙂" in Page(page).text("td")
     assert not re.search("[\0-\x08\x0b-\x1f\x7f-\x9f]", page)
 
 
 def test_weights_are_stated_as_text():
-    page = Page(explanation_page([DOCUMENT]))
+    page = Page(document_page([DOCUMENT]))
     weights = page.text("tbody").split()
     for number, weight in (("1", "20.0%"), ("2", "79.0%"), ("3", "1.0%")):
         assert weights[weights.index(number) + 1] == weight
@@ -167,7 +168,7 @@ def test_weights_are_stated_as_text():
 
 
 def test_words_are_shaded_and_sentences_whole():
-    text = explanation_page([DOCUMENT])
+    text = document_page([DOCUMENT])
     assert (
         'A <mark class="shade-1">f</mark><mark class="shade-4">ire</mark> '
         '<mark class="shade-1">broke</mark> out.</td>'
@@ -198,7 +199,7 @@ def contrast(one, other):
 
 def test_contrast():
     """WCAG 2, 1.4.3 for text and 1.4.11 for bars."""
-    style = Page(explanation_page([])).text("style")
+    style = Page(document_page([])).text("style")
     colors = dict(re.findall(r"--(\w+): (#\w{6})", style))
     shades = re.findall(r"\.shade-\d { background: (#\w{6})", style)
     assert len(shades) == 4
@@ -210,7 +211,7 @@ def test_contrast():
 
 
 def test_shades_differ_without_colour():
-    style = Page(explanation_page([])).text("style")
+    style = Page(document_page([])).text("style")
     shades = re.findall(r"background: (#\w{6}); border-width: (\d)px", style)
     assert [int(line) for _, line in shades] == [1, 2, 3, 4]
     colors = ["#ffffff", *(color for color, _ in shades)]
@@ -223,7 +224,7 @@ def test_right_to_left_text_turns_nothing_else():
     hebrew = "שלום"
     override = "\u202eright\u2066"
     documents = [document_of(word, label=word) for word in (hebrew, override)]
-    text = explanation_page(documents)
+    text = document_page(documents)
     page = Page(text)
     sentences = page.all("td", **{"class": "sentence"})
     assert [found["dir"] for found in sentences] == ["auto", "auto"]
@@ -236,7 +237,7 @@ def test_right_to_left_text_turns_nothing_else():
 
 
 def test_long_words_wrap():
-    page = Page(explanation_page([document_of("x" * 5000, label="y" * 5000)]))
+    page = Page(document_page([document_of("x" * 5000, label="y" * 5000)]))
     assert "x" * 5000 in page.text("td")
     style = page.text("style")
     (wrapping,) = re.findall(r"([^\n]*) { overflow-wrap: anywhere }", style)
@@ -250,20 +251,57 @@ def test_long_words_wrap():
     [EMPTY, explained([0.0], [[]], [[]]), explained([0], [[" "]], [[0]])],
 )
 def test_an_empty_document_says_so(document):
-    page = Page(explanation_page([document]))
+    page = Page(document_page([document]))
     assert "The document is empty" in page.text("article")
     assert not page.all("table")
 
 
 def test_no_document():
-    page = Page(explanation_page([]))
+    page = Page(document_page([]))
     assert "0 documents" in page.text("main")
     assert not page.all("article")
 
 
+def test_punctuation_is_not_a_strongest_word():
+    words = [["The", " (", "fire", " ", "."]]
+    document = explained([1.0], words, [[0.05, 0.2, 0.25, 0.1, 0.4]])
+    page = Page(document_page([document]))
+    assert " ".join(page.text("dd").split()) == (
+        "sentence 1 (100.0%) fire (25.0%, sentence 1), The (5.0%, sentence 1)"
+    )
+    shades = [found["class"] for found in page.all("mark")][4:]
+    assert shades == ["shade-1", "shade-4", "shade-4", "shade-4"]
+
+    for words in (["!", " ?"], ["…", "😀"], ["।", "—"]):
+        page = Page(document_page([explained([1.0], [words], [[0.7, 0.3]])]))
+        assert f"{words[0]} (70.0%" in page.text("dd")
+    for word in ("日", "न", "ب", "7", "½", "x."):
+        document = explained([1.0], [[word, " ."]], [[0.1, 0.9]])
+        assert "(90.0%" not in Page(document_page([document])).text("dd")
+
+
+def test_a_document_that_was_cut_says_so():
+    whole, cut = (DOCUMENT._replace(truncated=cut) for cut in (False, True))
+    assert "its end was left out" not in document_page([whole])
+    assert document_page([cut]).count("its end was left out") == 1
+
+
+def test_a_page_is_bounded(monkeypatch):
+    """What follows is not read; the first document is always shown."""
+    for name, value in (("MOST_ARTICLES", 2), ("LARGEST_PAGE", 10)):
+        with monkeypatch.context() as patch:
+            patch.setattr(explanation_page, name, value)
+            documents = iter([EMPTY] * 9)
+            page = Page(document_page(documents))
+        count = len(page.all("article"))
+        assert count == (2 if name == "MOST_ARTICLES" else 1)
+        assert f"ends here, after the first {count}" in page.text("main")
+        assert len(list(documents)) == 9 - count - 1
+
+
 def test_a_blank_piece_is_never_named():
     document = explained([1.0], [[" ", "日", "本"]], [[0.8, 0.15, 0.05]])
-    page = Page(explanation_page([document]))
+    page = Page(document_page([document]))
     assert " ".join(page.text("dd").split()) == (
         "sentence 1 (100.0%) 日 (15.0%, sentence 1), 本 (5.0%, sentence 1)"
     )

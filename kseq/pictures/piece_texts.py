@@ -1,0 +1,76 @@
+"""Pieces of a tokenizer as text that people read."""
+
+import re
+
+import numpy as np
+
+_END = "</s>"
+_SPACE = "▁"
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
+
+
+def readable(weights, source_tokens, target_tokens):
+    """Attention with its tokens as text: real spaces, whole characters.
+
+    A character that is spelled in bytes is one token. It gets the sum of what
+    its bytes got, and pays the mean of what they paid.
+
+    Args:
+        weights: (T, S) float.
+        source_tokens: S pieces.
+        target_tokens: T pieces.
+
+    Returns:
+        Weights (T', S') and lists of S' and T' texts.
+
+    Example:
+        >>> weights = np.array([[0.25, 0.5, 0.25]])
+        >>> readable(weights, ["▁a", "<0xC3>", "<0xBC>"], ["▁b"])
+        (array([[0.25, 0.75]]), [' a', 'ü'], [' b'])
+    """
+    sources, columns = _characters(source_tokens)
+    targets, rows = _characters(target_tokens)
+    weights = np.asarray(weights)
+    if len(sources) < len(source_tokens):
+        weights = np.add.reduceat(weights, columns, axis=1)
+    if len(targets) < len(target_tokens):
+        sizes = np.diff([*rows, len(target_tokens)])
+        weights = np.add.reduceat(weights, rows, axis=0) / sizes[:, None]
+    return weights, sources, targets
+
+
+def is_end(token):
+    """Whether a token is the end of a sentence, and no text."""
+    return token == _END
+
+
+def _characters(pieces):
+    """Texts of pieces, and at which piece each begins."""
+    texts, starts, spelled = [], [], b""
+    for place, piece in enumerate(pieces):
+        byte = _BYTE.fullmatch(piece)
+        if byte is None:
+            texts.append(piece.replace(_SPACE, " "))
+            starts.append(place)
+            spelled = b""
+            continue
+        value = bytes.fromhex(byte[1])
+        if _continues(spelled, value):
+            spelled += value
+            texts[-1] = spelled.decode("utf-8", "replace")
+        else:
+            spelled = value
+            texts.append(value.decode("utf-8", "replace"))
+            starts.append(place)
+    return texts, starts
+
+
+def _continues(spelled, value):
+    """Whether a byte belongs to the character that bytes begin."""
+    if not spelled or not b"\x80" <= value < b"\xc0":
+        return False
+    try:
+        spelled.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False
