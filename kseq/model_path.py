@@ -18,6 +18,10 @@ def model_path(path):
     Raises:
         UserError: if it is neither.
     """
+    if not str(path) or "\0" in str(path):
+        raise UserError(
+            f"Expected the path of a run or an export. Received: {str(path)!r}"
+        )
     path = Path(path)
     if is_run(path) or is_version(path):
         return path

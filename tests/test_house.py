@@ -12,6 +12,7 @@ RECIPES = sorted((ROOT / "recipes").glob("*.py"))
 # room imports rooms above it in this list and no others.
 ARROWS = {
     "user_error": ((), ()),
+    "disk_error": (("user_error",), ()),
     "whole_files": ((), ()),
     "control_tokens": ((), ()),
     "start_keras": ((), ()),
@@ -33,7 +34,7 @@ ARROWS = {
     ),
     "decoding": (("control_tokens",), ("tensorflow",)),
     "runs": (
-        ("devices", "model_path", "user_error", "whole_files"),
+        ("devices", "disk_error", "model_path", "user_error", "whole_files"),
         ("keras", "numpy", "tensorflow"),
     ),
     "pictures": ((), ("matplotlib", "numpy")),
@@ -42,6 +43,7 @@ ARROWS = {
             "control_tokens",
             "data",
             "decoding",
+            "disk_error",
             "model_path",
             "models",
             "pictures",
@@ -63,12 +65,14 @@ ARROWS = {
         (
             "data",
             "decoding",
+            "disk_error",
             "evaluation",
             "model_path",
             "pictures",
             "runs",
             "serving",
             "user_error",
+            "whole_files",
         ),
         ("tensorflow",),
     ),

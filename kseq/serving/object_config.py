@@ -75,7 +75,7 @@ def _object(config, room, attribute, *arguments):
                 for constraint in constraints
             )
         return found(*arguments, **options)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RunError(
             f"Expected the config of a search or preprocessor: {error!r}. "
             f"Received: {config!r:.200}"

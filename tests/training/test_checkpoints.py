@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.disk_error import DiskError
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
@@ -19,7 +20,6 @@ from kseq.runs.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
-from kseq.runs.run_directory import DiskError
 from kseq.serving import load_model
 from kseq.training import Checkpoints
 from tests.training.tiny_training import STEPS, make_data, make_model, train
