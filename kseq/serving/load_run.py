@@ -50,11 +50,13 @@ def load_run(run, *, weights=None, search=None):
     )
     if "labels" in task:
         model = load_model(run, weights=weights)
+        _check_kind(run, model, "explain")
         _check_vocabulary(run, model, "source", tokenizer, "vocab_size")
         return _made(run.task, Classifier, model, preprocessor, task["labels"])
     target = _tokenizer(run, "target")
     search = search or search_of_run(run)
     model = load_model(run, weights=weights)
+    _check_kind(run, model, "decode_step")
     _check_vocabulary(run, model, "source", tokenizer, "source_vocab_size")
     _check_vocabulary(run, model, "target", target, "target_vocab_size")
     return _made(
@@ -141,6 +143,14 @@ def _tokenizer(run, name):
     if path.is_file() and not path.stat().st_size:
         raise RunError(f"{path} is empty.")
     return Tokenizer.load(path)
+
+
+def _check_kind(run, model, method):
+    if not hasattr(model, method):
+        raise RunError(
+            f"{run.task} does not fit {run.model}: {type(model).__name__} has "
+            f"no method {method}."
+        )
 
 
 def _check_vocabulary(run, model, name, tokenizer, attribute):
