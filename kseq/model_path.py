@@ -30,6 +30,11 @@ def model_path(path):
         for file in path.glob("*/saved_model.pb")
         if file.parent.name.isdecimal()
     ]
+    if (path / ".old-run").is_dir():
+        raise UserError(
+            f"The start of a new run in {path} was interrupted. Repeat its "
+            "command, which restores the old run or finishes the new one."
+        )
     if not versions:
         raise UserError(f"{path} is neither a run directory nor an export")
     return max(versions, key=lambda version: int(version.name))

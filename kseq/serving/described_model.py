@@ -60,7 +60,9 @@ def described_model(description, path, weights):
     except Exception as error:
         if limit.error:
             raise limit.error from None
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        reason = type(error).__name__
+        if "safe_mode" not in str(error):  # Keras advises to turn it off
+            reason += f": {error}".partition("\n")[0]
         raise RunError(
             f"{path} does not describe a model that this version can make: "
             f"{reason:.200}"

@@ -52,7 +52,9 @@ def load_run(run, *, weights=None, search=None):
         model = load_model(run, weights=weights)
         _check_kind(run, model, "explain")
         _check_vocabulary(run, model, "source", tokenizer, "vocab_size")
-        return _made(run.task, Classifier, model, preprocessor, task["labels"])
+        return _made(
+            _task_path(run), Classifier, model, preprocessor, task["labels"]
+        )
     target = _tokenizer(run, "target")
     search = search or search_of_run(run)
     model = load_model(run, weights=weights)
@@ -78,7 +80,7 @@ def search_of_run(run):
     """
     run = _run(run)
     config = _task(run).get("search")
-    return config and _made(run.task, search_from_config, config)
+    return config and _made(_task_path(run), search_from_config, config)
 
 
 def load_model(run, *, weights=None, dtype="float32"):
@@ -127,7 +129,14 @@ def _task(run):
         longest = task.get("max_length")
         if type(longest) is int and 1 < longest <= tf.int32.max:
             return task
-    raise RunError(f"{run.task} is broken: it has no labels or max_length.")
+    raise RunError(
+        f"{_task_path(run)} is broken: it has no labels or max_length."
+    )
+
+
+def _task_path(run):
+    """For messages; version 0.1 had several files instead."""
+    return run.task if run.task.is_file() else run.path
 
 
 def _made(path, function, *arguments, **options):
@@ -148,8 +157,8 @@ def _tokenizer(run, name):
 def _check_kind(run, model, method):
     if not hasattr(model, method):
         raise RunError(
-            f"{run.task} does not fit {run.model}: {type(model).__name__} has "
-            f"no method {method}."
+            f"{_task_path(run)} does not fit {run.model}: "
+            f"{type(model).__name__} has no method {method}."
         )
 
 

@@ -41,7 +41,7 @@ def export(served, directory, run=None):
         served: `kseq.serving.Generator` or `kseq.serving.Classifier`.
         directory: str or path, `saved_models/<name>`.
         run: `kseq.runs.RunDirectory` of what is served: the directory is then
-            refused if it has exports of another run. None to not ask.
+            refused if it has exports of another run. None: not checked.
 
     Returns:
         `pathlib.Path` of the new version, `saved_models/<name>/<version>`.
@@ -55,7 +55,7 @@ def export(served, directory, run=None):
     try:
         return _export(served, directory, run)
     except tf.errors.OpError as error:
-        reason = str(error.message).splitlines()[0]
+        reason = f"{error.message}".partition("\n")[0]
         raise _disk_error(directory, reason) from error
     except OSError as error:
         if error.errno in _FULL:
@@ -98,7 +98,7 @@ def _next_version(directory, run):
         It, a str, and the open file `.<version>.writing`, which is locked as
         long as its process lives and writes the version.
     """
-    with open(directory / _VERSIONS, "a+") as log:
+    with open(directory / _VERSIONS, "a+", errors="replace") as log:
         fcntl.flock(log, fcntl.LOCK_EX)  # until it is closed
         if run is not None:
             check_exports(directory, run.path)

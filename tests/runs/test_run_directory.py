@@ -12,9 +12,10 @@ from pathlib import Path
 import keras
 import pytest
 
-from kseq.model_path import is_run
+from kseq.model_path import is_run, model_path
 from kseq.runs import DiskError, RunDirectory, RunError
 from kseq.runs.replace_run import recover
+from kseq.user_error import UserError
 from kseq.whole_files import write_whole
 
 
@@ -311,6 +312,8 @@ def test_killed_while_it_is_restored(tmp_path, monkeypatch):
     (tmp_path / "old" / ".new-run").mkdir()
     for name in ("config.json", "metrics.jsonl", "checkpoints"):
         (tmp_path / "old" / name).rename(tmp_path / "old" / ".old-run" / name)
+    with pytest.raises(UserError, match="Repeat its command"):
+        model_path(tmp_path / "old")
     for calls in range(50):
         path = tmp_path / str(calls)
         shutil.copytree(tmp_path / "old", path)
