@@ -18,6 +18,10 @@ def model_path(path):
     Raises:
         UserError: if it is neither.
     """
+    if not str(path) or "\0" in str(path):
+        raise UserError(
+            f"Expected the path of a run or an export. Received: {str(path)!r}"
+        )
     path = Path(path)
     if is_run(path) or is_version(path):
         return path
@@ -26,6 +30,11 @@ def model_path(path):
         for file in path.glob("*/saved_model.pb")
         if file.parent.name.isdecimal()
     ]
+    if (path / ".old-run").is_dir():
+        raise UserError(
+            f"The start of a new run in {path} was interrupted. Repeat its "
+            "command, which restores the old run or finishes the new one."
+        )
     if not versions:
         raise UserError(f"{path} is neither a run directory nor an export")
     return max(versions, key=lambda version: int(version.name))

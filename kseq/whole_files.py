@@ -9,15 +9,22 @@ def write_whole(path, content):
     Args:
         path: a `pathlib.Path`.
         content: str or bytes.
+
+    Raises:
+        OSError: if it cannot be written; `path` is then as it was.
     """
     if isinstance(content, str):
         content = content.encode("utf-8")
     part = part_of(path)
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def part_of(path):

@@ -146,7 +146,7 @@ def main(config):
     )
 
     best = serving.load_run(run, weights="best")
-    path = serving.export(best, f"saved_models/{run.path.name}")
+    path = serving.export(best, run.exports, run)
     exported = serving.load(path)
     evaluation.report(
         path, evaluation.Classifications(exported, corpus.test), run

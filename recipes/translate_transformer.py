@@ -98,7 +98,7 @@ def main(config):
         )
     beam = decoding.BeamSearch(config.beam_size)
     generator = serving.Generator(model, *both, beam)
-    run.save(generator)
+    run.save(generator, keep=config.averaged)
 
     greedy = generator.with_search(decoding.GreedySearch())
     held_out = evaluation.Translations(greedy.predictor(128), corpus.validation)
@@ -114,7 +114,7 @@ def main(config):
 
     runs.save_average(run, config.averaged)
     best = serving.load_run(run, weights="average")
-    path = serving.export(best, f"saved_models/{run.path.name}")
+    path = serving.export(best, run.exports, run)
     exported = serving.load(path)
     evaluation.report(path, evaluation.Translations(exported, corpus.test), run)
 

@@ -65,9 +65,10 @@ def test_the_chief_of_a_cluster(monkeypatch, cluster, kind, index, chief):
         assert not stopped.value.code
 
 
-def start(folder, run, steps, environment):
+def start(folder, run, steps, environment, *more):
+    options = f"--run={run}", f"--steps={steps}", *more
     return subprocess.Popen(
-        [sys.executable, RECIPE, *OPTIONS, f"--run={run}", f"--steps={steps}"],
+        [sys.executable, RECIPE, *OPTIONS, *options],
         cwd=folder,
         env={**os.environ, **environment},
         stdout=subprocess.DEVNULL,
@@ -76,10 +77,10 @@ def start(folder, run, steps, environment):
     )
 
 
-def start_two(folder, run, steps):
+def start_two(folder, run, steps, *more):
     """The same command, as two machines of a cluster would run it."""
     return [
-        start(folder, run, steps, {"TF_CONFIG": configuration})
+        start(folder, run, steps, {"TF_CONFIG": configuration}, *more)
         for configuration in local_cluster(2)
     ]
 
@@ -144,3 +145,7 @@ def test_two_processes_equal_one_and_outlive_a_lost_one(tmp_path):
     validated = [json.loads(line)["step"] for line in metrics if "val_" in line]
     assert validated == list(range(6, steps + 7, 6))
     assert len(list((tmp_path / "saved_models" / "two").glob("[0-9]*"))) == 1
+
+    # Overwritten: no machine restores what the old run has saved.
+    finish(*start_two(tmp_path, "two", 6, "--overwrite"))
+    assert newest_step(last) == 6

@@ -12,6 +12,7 @@ RECIPES = sorted((ROOT / "recipes").glob("*.py"))
 # room imports rooms above it in this list and no others.
 ARROWS = {
     "user_error": ((), ()),
+    "disk_error": (("user_error",), ()),
     "whole_files": ((), ()),
     "control_tokens": ((), ()),
     "one_line": ((), ()),
@@ -34,7 +35,7 @@ ARROWS = {
     ),
     "decoding": (("control_tokens",), ("tensorflow",)),
     "runs": (
-        ("devices", "model_path", "user_error", "whole_files"),
+        ("devices", "disk_error", "model_path", "user_error", "whole_files"),
         ("keras", "numpy", "tensorflow"),
     ),
     "pictures": (("one_line",), ("matplotlib", "numpy")),
@@ -43,6 +44,7 @@ ARROWS = {
             "control_tokens",
             "data",
             "decoding",
+            "disk_error",
             "model_path",
             "models",
             "pictures",
@@ -64,12 +66,14 @@ ARROWS = {
         (
             "data",
             "decoding",
+            "disk_error",
             "evaluation",
             "model_path",
             "one_line",
             "runs",
             "serving",
             "user_error",
+            "whole_files",
         ),
         ("tensorflow",),
     ),

@@ -102,7 +102,9 @@ def test_resumes(kind, monkeypatch):
     recipe = load_recipe(RECIPES[kind])
     built_in = recipe.REPORTS if kind == "hierarchical" else recipe.DATES
     # What comes after training has its own test.
-    monkeypatch.setattr(recipe.serving, "export", lambda served, path: path)
+    monkeypatch.setattr(
+        recipe.serving, "export", lambda served, path, run: path
+    )
     monkeypatch.setattr(recipe.serving, "load", lambda path: None)
     monkeypatch.setattr(recipe, "evaluation", _NoReport(recipe.evaluation))
     recipe.main(

@@ -7,10 +7,11 @@ from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
+    entry,
     read_newest,
     step_of,
 )
-from kseq.runs.run_directory import read_json
+from kseq.runs.run_json import read_json
 from kseq.serving.load_export import op_names, read_meta_graph
 from kseq.serving.load_run import load_model
 
@@ -27,13 +28,13 @@ def run(options):
 
 def _facts_of_run(run):
     yield "run", run.path
-    yield "model", read_json(run.model)["class_name"]
+    yield "model", run.read_model()["class_name"]
     for name in ("average", "best", "last"):
         if paths := checkpoint_paths(run.checkpoints / name):
             steps = ", ".join(str(step_of(path)) for path in paths)
             yield f"{name} after steps", steps
     if best := read_newest(run.checkpoints / "best"):
-        yield "best score", f"{float(best[1]['value']):.4g}"
+        yield "best score", f"{float(entry(*best, 'value')):.4g}"
     if checkpoint_paths(run.checkpoints / "last"):
         model = load_model(run, weights="last")
         yield "parameters", f"{model.count_params():,}"

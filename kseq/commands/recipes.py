@@ -1,10 +1,13 @@
 """kseq recipes: the pages that train a model."""
 
 import ast
+import os
 from pathlib import Path
 
 import kseq
+from kseq.disk_error import DiskError
 from kseq.user_error import UserError
+from kseq.whole_files import write_whole
 
 
 def run(options):
@@ -31,7 +34,12 @@ def _copy(name):
     if name not in recipes:
         raise UserError(f"there is no recipe {name}: {', '.join(recipes)}")
     copy = Path(f"{name}.py")
-    if copy.exists():
+    if os.path.lexists(copy):
         raise UserError(f"{copy} is there already.")
-    copy.write_bytes(recipes[name].read_bytes())
+    try:
+        write_whole(copy, recipes[name].read_bytes())
+    except OSError as error:
+        raise DiskError(
+            f"{copy} could not be written: {error.strerror}."
+        ) from error
     print(f"Wrote {copy}. Run it with: python {copy}")

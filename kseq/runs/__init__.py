@@ -1,7 +1,9 @@
 """The files of runs: configuration, checkpoints, their average."""
 
+from kseq.disk_error import DiskError
 from kseq.runs.averaging import average_checkpoints, save_average
-from kseq.runs.run_directory import DiskError, RunDirectory, RunError
+from kseq.runs.run_directory import RunDirectory
+from kseq.runs.run_error import RunError
 
 __all__ = [
     "DiskError",

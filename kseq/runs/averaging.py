@@ -10,7 +10,7 @@ from kseq.runs.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
-from kseq.runs.run_directory import RunError
+from kseq.runs.run_error import RunError
 
 
 def average_checkpoints(paths):
@@ -26,7 +26,7 @@ def average_checkpoints(paths):
         A list of arrays, as `model.variables` are.
 
     Raises:
-        BrokenCheckpointError: where one is broken.
+        RunError: if one is broken, or they differ in number or shape.
 
     Reference:
         Popel and Bojar 2018, arXiv:1804.00247, section 4.10.
@@ -37,6 +37,8 @@ def average_checkpoints(paths):
         ]
         if count == 0:
             sums = [np.zeros(value.shape, "float64") for value in values]
+        if [v.shape for v in values] != [total.shape for total in sums]:
+            raise RunError(f"{path} has other weights than {paths[0]}.")
         for total, value in zip(sums, values, strict=True):
             total += value
     return [
@@ -52,15 +54,19 @@ def save_average(run, last=5):
 
     Args:
         run: `RunDirectory`.
-        last: int, how many.
+        last: int, how many; at least 1.
 
     Returns:
         The paths that were averaged, the oldest first: fewer than `last`
         where the run has fewer.
 
     Raises:
-        RunError: where the run has none, or a broken one.
+        ValueError: if `last` is less than 1.
+        RunError: if the run has none, or a broken one, or their weights
+            differ in number or shape.
     """
+    if type(last) is not int or last < 1:
+        raise ValueError(f"last must be at least 1. Received: last={last}")
     paths = checkpoint_paths(run.checkpoints / "last")[-last:]
     if not paths:
         raise RunError(f"{run.path} has no checkpoints to average.")

@@ -1,17 +1,23 @@
 """Checkpoints as files: writing and finding them, and reading them whole."""
 
 import hashlib
+import itertools
+import re
 import shutil
 import warnings
 from pathlib import Path
 
 import tensorflow as tf
 
-from kseq.runs.run_directory import DiskError, RunError
+from kseq.disk_error import DiskError
+from kseq.runs.run_error import RunError
 from kseq.whole_files import flush, write_whole
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
 _MANIFEST = ".sha256"
+# What a save writes, and what a killed one leaves; a user's copy is neither.
+_NAME = re.compile(r"ckpt-[0-9]+[._].*")
+_MANIFEST_NAME = re.compile(rf"ckpt-[0-9]+{re.escape(_MANIFEST)}")
 
 
 class BrokenCheckpointError(RunError):
@@ -28,7 +34,7 @@ def write_checkpoint(directory, step, keep, **values):
     Args:
         directory: a `pathlib.Path`; made if it is missing.
         step: int, how many steps have been trained.
-        keep: int, how many checkpoints stay.
+        keep: int, how many checkpoints stay; at least 1.
         **values: what `tf.train.Checkpoint` takes.
 
     Raises:
@@ -67,7 +73,11 @@ def checkpoint_paths(directory):
     Returns:
         A list of str, as `tf.train` wants them.
     """
-    manifests = directory.glob(f"ckpt-*{_MANIFEST}")
+    manifests = (
+        path
+        for path in directory.glob(f"ckpt-*{_MANIFEST}")
+        if _MANIFEST_NAME.fullmatch(path.name) and path.is_file()
+    )
     return sorted(
         (str(path.with_suffix("")) for path in manifests), key=step_of
     )
@@ -122,8 +132,45 @@ def read_newest(directory):
 
 def numbered(tensors, name):
     """The values of `name/0`, `name/1`, ... in this order."""
-    names = [key for key in tensors if key.startswith(f"{name}/")]
-    return [tensors[f"{name}/{index}"] for index in range(len(names))]
+    names = (f"{name}/{index}" for index in itertools.count())
+    found = itertools.takewhile(tensors.__contains__, names)
+    return [tensors[name] for name in found]
+
+
+def entry(path, tensors, name):
+    """One value of a checkpoint; BrokenCheckpointError if it has none."""
+    if name not in tensors:
+        raise BrokenCheckpointError(f"{path} has no {name}.")
+    return tensors[name].numpy()
+
+
+def assign(path, variables, values):
+    """Gives variables the values of a checkpoint.
+
+    Args:
+        path: of the checkpoint, for the message.
+        variables: list of `keras.Variable`.
+        values: list of tensors, see `numbered`.
+
+    Raises:
+        RunError: if they do not fit; nothing is assigned then.
+    """
+    if len(variables) != len(values):
+        raise RunError(
+            f"{path} has {len(values)} variables; the model or its optimizer "
+            f"has {len(variables)}: they do not belong together."
+        )
+    for variable, value in zip(variables, values, strict=True):
+        if tuple(variable.shape) != tuple(value.shape) or (
+            value.dtype == tf.string
+        ):
+            raise RunError(
+                f"{path} has {value.dtype.name} {tuple(value.shape)} for "
+                f"{variable.path}, which has the shape "
+                f"{tuple(variable.shape)}: they do not belong together."
+            )
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
 
 
 def _manifest(path):
@@ -144,9 +191,9 @@ def _check_manifest(path):
                 raise BrokenCheckpointError(
                     f"{path} is broken: {name} is not what was written."
                 )
+    except BrokenCheckpointError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, BrokenCheckpointError):
-            raise
         raise BrokenCheckpointError(f"{path} is broken: {error}") from error
     if not lines:
         raise BrokenCheckpointError(f"{path} is broken: its manifest is empty.")
@@ -168,10 +215,11 @@ def _delete_all_but(kept, directory):
     """Deletes the other checkpoints, and what a killed save has left."""
     kept = tuple(f"{Path(path).name}." for path in kept)
     # The manifest first: half a checkpoint is none.
-    for path in sorted(directory.glob("ckpt-*"), key=_is_no_manifest):
+    found = [p for p in directory.iterdir() if _NAME.fullmatch(p.name)]
+    for path in sorted(found, key=_is_no_manifest):
         if path.name.startswith(kept):
             continue
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()

@@ -1,43 +1,26 @@
 """The directory of a run: all that one training knows, in files."""
 
 import dataclasses
-import importlib.metadata
 import json
-import os
-import platform
-import shutil
 import sys
 from pathlib import Path
 
 import keras
 
 import kseq
-from kseq.devices import is_chief
+from kseq.devices import is_chief, on_all_machines
+from kseq.disk_error import DiskError
 from kseq.model_path import is_run
 from kseq.runs import version_0_1
 from kseq.runs.changes import changes
-from kseq.runs.run_lock import lock
-from kseq.user_error import UserError
+from kseq.runs.environment import environment
+from kseq.runs.exports import check_exports
+from kseq.runs.free_disk import check_free_disk
+from kseq.runs.hold_directory import hold_directory
+from kseq.runs.replace_run import replace_run
+from kseq.runs.run_error import RunError
+from kseq.runs.run_json import as_read, read_json, to_json
 from kseq.whole_files import part_of, write_whole
-
-_PACKAGES = (
-    "tensorflow",
-    "tensorflow-text",
-    "keras",
-    "numpy",
-    "sentencepiece",
-    "sacrebleu",
-)
-
-
-class RunError(UserError):
-    """A run directory that cannot be used as it was asked to be."""
-
-
-class DiskError(RunError):
-    """A file that could not be written."""
-
-    exit_code = 4
 
 
 class RunDirectory:
@@ -55,13 +38,18 @@ class RunDirectory:
     | `metrics.jsonl` | one JSON object a line, written in training |
     | `tensorboard/`, `samples/` | what training shows |
 
-    Files are written whole or not at all, so that a run can be killed at any
-    moment. The same config on the same directory resumes where it stopped.
-    One process at a time may: it holds the file `lock`. In a cluster only the
-    chief writes; the others read its checkpoints, on a disk that all share.
+    `start` checks and locks the directory, `save` writes it: a command that
+    fails in between leaves it as it was. Files are written whole or not at
+    all, so that a run can be killed at any moment. The same config on the
+    same directory resumes where it stopped. One process at a time may train:
+    it holds the file `lock`. In a cluster only the chief writes; the others
+    read its checkpoints, on a disk that all share.
 
     Args:
         path: the directory; nothing is made or read yet.
+
+    Raises:
+        RunError: if the path is empty or contains NUL.
 
     Example:
         >>> run = RunDirectory("runs/dates")
@@ -70,6 +58,10 @@ class RunDirectory:
     """
 
     def __init__(self, path):
+        if not str(path) or "\0" in str(path):
+            raise RunError(
+                f"Expected the path of a run directory. Received: {str(path)!r}"
+            )
         self.path = Path(path)
         self.config = self.path / "config.json"
         self.environment = self.path / "environment.json"
@@ -83,72 +75,104 @@ class RunDirectory:
         self.samples = self.path / "samples"
         self.lock = self.path / "lock"
         self.batch_sizes = ""
+        self._is_saved = True
+        self._config = None  # of `start`, for `save`
+        self._overwrites = False
+
+    @property
+    def exports(self):
+        """The folder of its exports, `saved_models/<name>`."""
+        name = self.path.resolve().name
+        if not name:
+            raise RunError(f"{self.path} has no name for its exports.")
+        return Path("saved_models") / name
 
     def start(self, config, may_change=(), overwrite=False):
-        """Makes the directory, or resumes in it.
+        """Locks the directory, for a new run or to resume the one there.
 
-        What the config says of its batches is kept in `batch_sizes`: a place
-        in the data means nothing in batches of other sizes.
+        Nothing of a run is written or deleted before `save`. If the process
+        ends without it, no directory is left that was made here.
+
+        What the config says of its batches is kept in `batch_sizes`: a
+        position in the data means nothing in batches of other sizes.
 
         Args:
             config: the recipe's dataclass. Its fields `run` and `overwrite`,
                 if any, are left out: they are of the command.
             may_change: names of the fields that may differ from those of the
                 run that is there: number of steps, output options.
-            overwrite: whether to delete that run and start a new one.
+            overwrite: whether `save` deletes that run and starts a new one.
 
         Raises:
             RunError: where the directory holds something else than a run, or
                 a run with other numbers, or one that another process trains.
         """
         # Through JSON, for what is read back is compared with it.
-        new = json.loads(_to_json(dataclasses.asdict(config)))
+        new = as_read(dataclasses.asdict(config))
         self.batch_sizes = ", ".join(
             f"{name}={new[name]}" for name in batch_fields(config)
         )
-        if not is_chief():
-            return
         for name in ("run", "overwrite"):
             new.pop(name, None)
+        self._config = new
+        self._overwrites = overwrite
+        if not is_chief():
+            return
+        # Of a start of version 0.1 that was killed.
+        leftovers = [self.environment.name]
+        leftovers += [part_of(f).name for f in (self.environment, self.config)]
         try:
-            self._start(new, may_change, overwrite)
+            hold_directory(self.path, self.lock, leftovers)
         except OSError as error:
             raise RunError(
                 f"{self.path} cannot be used: {error.strerror}."
             ) from error
+        self._is_saved = is_run(self.path) and not overwrite
+        if self._is_saved:
+            self._refuse_other(self.config, new, may_change)
 
-    def save(self, served):
+    def save(self, served, keep=5):
         """Writes what is trained, or checks that it is what is there.
+
+        A run that is overwritten is deleted as soon as the new one is whole.
 
         Args:
             served: `kseq.serving.Generator` or `Classifier`: its model, its
                 tokenizers and what it does with them are written. If the
                 model is compiled, its optimizer counts as well.
+            keep: int, how many checkpoints will be kept.
 
         Raises:
-            RunError: where the run has been started with something else.
+            RunError: where the run has been started with something else, or
+                its exports would be mixed with those of another run.
+            DiskError: where the disk has no room for the run.
         """
-        if not is_chief():
-            return
-        for name, tokenizer in served.tokenizers.items():
-            self._save_tokenizer(self.tokenizer(name), tokenizer)
-        self._save_or_compare(
-            self.task, json.loads(_to_json(served.get_config()))
-        )
-        self.save_model(served.model)
+        files = {
+            self.tokenizer(name): tokenizer.model
+            for name, tokenizer in served.tokenizers.items()
+        }
+        files[self.task] = to_json(served.get_config())
+        self._save(files, served.model, keep)
 
-    def save_model(self, model):
-        """Writes the model's config, or checks that it is the one there.
+    def save_model(self, model, keep=5):
+        """Does what `save` does, for a model that serves nothing yet.
 
         Args:
             model: `keras.Model`; if compiled, the optimizer counts as well.
+            keep: int, how many checkpoints will be kept.
 
         Raises:
             RunError: where the run has been started with another model.
+            DiskError: where the disk has no room for the run.
         """
-        description = keras.saving.serialize_keras_object(model)
-        if is_chief():
-            self._save_or_compare(self.model, json.loads(_to_json(description)))
+        self._save({}, model, keep)
+
+    def check_saved(self):
+        """Raises ValueError if `save` has to be called before training."""
+        if not self._is_saved:
+            raise ValueError(
+                f"{self.path} is started but not saved: call run.save first."
+            )
 
     def tokenizer(self, name):
         """The path of the tokenizer "source" or "target"."""
@@ -158,62 +182,91 @@ class RunDirectory:
         """What `save` wrote of the task, also for a run of version 0.1."""
         if self.task.is_file():
             return read_json(self.task)
-        has_documents = self._documents.is_file()
-        return version_0_1.task(
-            read_json(self.config),
-            read_json(self._documents) if has_documents else None,
-        )
+        if not self._documents.is_file():
+            return version_0_1.task(read_json(self.config), None)
+        try:
+            return version_0_1.task({}, read_json(self._documents))
+        except KeyError:
+            raise RunError(
+                f"{self._documents} is broken: it has no labels."
+            ) from None
 
     def read_model(self):
         """Keras's config of the model, also for a run of version 0.1."""
-        return version_0_1.model_description(read_json(self.model))
-
-    def _save_tokenizer(self, path, tokenizer):
-        if not path.is_file():
-            write_whole(path, tokenizer.model)
-        elif path.read_bytes() != tokenizer.model:
+        description = read_json(self.model)
+        name, config = description.get("class_name"), description.get("config")
+        if not isinstance(name, str) or not isinstance(config, dict):
             raise RunError(
-                f"{path} is not the tokenizer that this training would "
-                "use: its data have changed. Take another directory, or "
-                "overwrite this one."
+                f"{self.model} is broken: it has no class_name and config."
             )
+        return version_0_1.model_description(description)
 
-    def _save_or_compare(self, path, description):
-        if path.is_file():
-            self._refuse_other(path, description)
-        else:
-            write_whole(path, _to_json(description))
+    def _save(self, files, model, keep):
+        if type(keep) is not int or keep < 1:
+            raise ValueError(f"keep must be at least 1. Received: keep={keep}")
+        if self._config is None:
+            raise ValueError("start must be called before save.")
+        if is_chief():
+            description = keras.saving.serialize_keras_object(model)
+            files[self.model] = to_json(description)
+            self._check(files)
+            check_exports(self.exports, self.path)
+            check_free_disk(self.path, model, keep)
+            try:
+                self._write(files)
+            except OSError as error:
+                raise DiskError(
+                    f"{self.path} cannot be written: {error.strerror}."
+                ) from error
+        if self._overwrites:
+            # The others must not read the checkpoints of the old run.
+            on_all_machines(0)
+        self._is_saved, self._overwrites = True, False
 
-    def _start(self, new, may_change, overwrite):
-        self.path.mkdir(parents=True, exist_ok=True)
-        if not is_run(self.path):
-            self._refuse_foreign_files()
-        if holder := lock(self.lock):
-            raise RunError(
-                f"{self.path} is being trained by {holder}. "
-                "Wait for it, or take another directory."
+    def _check(self, files):
+        """Compares files with those of the run that resumes."""
+        if not self._is_saved:
+            return
+        for path, content in files.items():
+            if not path.is_file():
+                continue
+            if path.suffix == ".json":
+                self._refuse_other(path, json.loads(content))
+            elif path.read_bytes() != content:
+                raise RunError(
+                    f"{path} is not the tokenizer that this training would "
+                    "use: its data have changed. Take another directory, or "
+                    "overwrite this one."
+                )
+
+    def _write(self, files):
+        if not self._is_saved:
+            files[self.environment] = to_json(
+                environment(seed=self._config.get("seed"))
             )
-        if is_run(self.path) and overwrite:
-            self._delete()
+            files[self.config] = to_json(self._config)
+            content = {path.name: text for path, text in files.items()}
+            replace_run(self.path, content, self._names())
+            return
+        for path, content in files.items():
+            if not path.is_file():  # version 0.1 had fewer
+                write_whole(path, content)
+        if read_json(self.config) != self._config:
+            write_whole(self.config, to_json(self._config))
 
-        if is_run(self.path):
-            self._refuse_other(self.config, new, may_change)
-        else:
-            environment = _environment(seed=new.get("seed"))
-            write_whole(self.environment, _to_json(environment))
-        # Last, for a directory with both files is a run.
-        write_whole(self.config, _to_json(new))
-
-    def _refuse_foreign_files(self):
-        # Of this start, or of one that was killed.
-        ours = {self.environment.name, self.lock.name}
-        ours |= {part_of(self.environment).name, part_of(self.config).name}
-        found = {path.name for path in self.path.glob("*")} - ours
-        if found:
-            raise RunError(
-                f"{self.path} is not a run: it holds {min(found)}. "
-                "Take another directory."
-            )
+    def _names(self):
+        """The names of all that a run may have, but its lock."""
+        files = (
+            *(self.config, self.environment, self.model, self.task),
+            *(self._documents, self.metrics),
+            *(self.tokenizer("source"), self.tokenizer("target")),
+        )
+        directories = (
+            *(self.pretraining, self.checkpoints),
+            *(self.tensorboard, self.samples),
+        )
+        parts = map(part_of, files)
+        return [path.name for path in (*files, *directories, *parts)]
 
     def _refuse_other(self, path, new, may_change=()):
         """Compares with what `path` holds; says what was allowed to change."""
@@ -237,53 +290,8 @@ class RunDirectory:
         for line in allowed:
             print(f"{self.path} resumes with {line}", file=sys.stderr)
 
-    def _delete(self):
-        """Deletes the run; files that are not of it stay."""
-        directories = self.pretraining, self.checkpoints
-        directories += self.tensorboard, self.samples
-        for path in directories:
-            if path.exists():
-                shutil.rmtree(path)
-        files = (
-            self.model,
-            self.task,
-            self.metrics,
-            self.path / "documents.json",
-        )
-        files += self.tokenizer("source"), self.tokenizer("target")
-        files += self.config, self.environment
-        for path in files:
-            path.unlink(missing_ok=True)
-
 
 def batch_fields(config):
     """The names of a recipe's fields that say how large a batch is."""
     names = (field.name for field in dataclasses.fields(config))
     return [name for name in names if name.startswith("batch_")]
-
-
-def read_json(path):
-    """What a JSON file of a run holds; RunError where it is broken."""
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise RunError(f"{path} is broken: {error}") from error
-
-
-def _to_json(value):
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
-
-
-def _environment(seed):
-    versions = {
-        package: importlib.metadata.version(package) for package in _PACKAGES
-    }
-    return {
-        "kseq": kseq.__version__,
-        "python": platform.python_version(),
-        **versions,
-        "machine": platform.platform(),
-        "processor": platform.machine(),
-        "processors": os.cpu_count(),
-        "seed": seed,
-    }

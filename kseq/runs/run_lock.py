@@ -23,17 +23,29 @@ def lock(path):
         if _is_at(_HELD[path], path):
             return None
         os.close(_HELD.pop(path))  # of a directory that was deleted
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(descriptor, 1000).decode()
-        os.close(descriptor)
-        return holder
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 1000).decode(errors="replace")
+            os.close(descriptor)
+            return holder
+        if _is_at(descriptor, path):
+            break
+        os.close(descriptor)  # its holder has just deleted it
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
     _HELD[path] = descriptor
     return None
+
+
+def unlock(path):
+    """Deletes a file that this process has locked."""
+    path = path.resolve()
+    if path in _HELD:
+        path.unlink(missing_ok=True)
+        os.close(_HELD.pop(path))
 
 
 def _is_at(descriptor, path):

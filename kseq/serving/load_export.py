@@ -54,12 +54,24 @@ def load_export(path):
     default = meta_graph.signature_def[_DEFAULT]
     for predictor, outputs in _OUTPUTS.items():
         if set(default.inputs) == {"text"} and outputs <= set(default.outputs):
-            return predictor(dict(tf.saved_model.load(str(path)).signatures))
+            return predictor(_signatures(path))
     raise UserError(
         f"An export must have a signature {_DEFAULT} from `text` to `text` or "
         f"`label`, as `kseq.serving` writes it. Received: {path}, which has "
         f"{sorted(default.inputs)} to {sorted(default.outputs)}"
     )
+
+
+def _signatures(path):
+    try:
+        return dict(tf.saved_model.load(str(path)).signatures)
+    except (MemoryError, tf.errors.ResourceExhaustedError):
+        raise
+    except Exception as error:  # of many kinds, whatever is broken
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise UserError(
+            f"{path} is broken: it cannot be loaded. {reason:.200}"
+        ) from error
 
 
 def read_meta_graph(path):
@@ -75,7 +87,7 @@ def read_meta_graph(path):
     try:
         saved.ParseFromString((path / "saved_model.pb").read_bytes())
         [meta_graph] = saved.meta_graphs
-    except (DecodeError, ValueError):
+    except (DecodeError, ValueError, OSError):
         raise UserError(f"{path}/saved_model.pb cannot be read.") from None
     return meta_graph
 

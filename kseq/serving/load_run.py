@@ -1,16 +1,21 @@
 """Runs, opened with their model code."""
 
-import keras
+import sys
+
+import tensorflow as tf
 
 import kseq.models  # noqa: F401, registers the classes that model.json names
 from kseq.data import Tokenizer
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import (
+    assign,
     checkpoint_paths,
     numbered,
     read_newest,
+    step_of,
 )
 from kseq.serving.classifier import Classifier
+from kseq.serving.described_model import described_model
 from kseq.serving.generator import Generator
 from kseq.serving.object_config import (
     preprocessor_from_config,
@@ -23,8 +28,7 @@ def load_run(run, *, weights=None, search=None):
 
     Args:
         run: `RunDirectory`, or its path.
-        weights: "average", "best" or "last"; the first of these that there
-            is if None.
+        weights: "average", "best" or "last", see `load_model`.
         search: how answers are found; that of the run if None.
 
     Returns:
@@ -40,19 +44,30 @@ def load_run(run, *, weights=None, search=None):
             f"{run.path} answers with labels; a search is for models that "
             "answer with a text."
         )
-    tokenizer = Tokenizer.load(run.tokenizer("source"))
-    preprocessor = preprocessor_from_config(task.get("preprocessor"), tokenizer)
-    model = load_model(run, weights=weights)
+    tokenizer = _tokenizer(run, "source")
+    preprocessor = _made(
+        run.task, preprocessor_from_config, task.get("preprocessor"), tokenizer
+    )
     if "labels" in task:
-        try:
-            return Classifier(model, preprocessor, task["labels"])
-        except ValueError as error:
-            raise RunError(f"{run.task} does not fit: {error}") from error
-    return Generator(
+        model = load_model(run, weights=weights)
+        _check_kind(run, model, "explain")
+        _check_vocabulary(run, model, "source", tokenizer, "vocab_size")
+        return _made(
+            _task_path(run), Classifier, model, preprocessor, task["labels"]
+        )
+    target = _tokenizer(run, "target")
+    search = search or search_of_run(run)
+    model = load_model(run, weights=weights)
+    _check_kind(run, model, "decode_step")
+    _check_vocabulary(run, model, "source", tokenizer, "source_vocab_size")
+    _check_vocabulary(run, model, "target", target, "target_vocab_size")
+    return _made(
+        run.path,
+        Generator,
         model,
         preprocessor,
-        Tokenizer.load(run.tokenizer("target")),
-        search or search_of_run(run),
+        target,
+        search,
         max_length=task["max_length"],
     )
 
@@ -63,8 +78,9 @@ def search_of_run(run):
     Args:
         run: `RunDirectory`, or its path.
     """
-    config = _task(_run(run)).get("search")
-    return config and search_from_config(config)
+    run = _run(run)
+    config = _task(run).get("search")
+    return config and _made(_task_path(run), search_from_config, config)
 
 
 def load_model(run, *, weights=None, dtype="float32"):
@@ -73,7 +89,8 @@ def load_model(run, *, weights=None, dtype="float32"):
     Args:
         run: `RunDirectory`, or its path.
         weights: "average", "best" or "last"; the first of these that there
-            is if None.
+            is if None. An average from which training has resumed, to a
+            later `best`, is passed over, with a line on standard error.
         dtype: dtype policy, whatever the model was trained in.
 
     Returns:
@@ -90,26 +107,69 @@ def load_model(run, *, weights=None, dtype="float32"):
     if newest is None:
         raise RunError(f"{run.path} has no whole checkpoint {weights!r}.")
 
+    path, tensors = newest
+    values = numbered(tensors, "vars")
     description = run.read_model()
     description.pop("compile_config", None)
     if "dtype" in description["config"]:
         description["config"]["dtype"] = dtype
-    model = keras.saving.deserialize_keras_object(description, safe_mode=True)
-
-    values = numbered(newest[1], "vars")
-    for variable, value in zip(model.variables, values, strict=True):
-        variable.assign(value)
+    model = described_model(description, run.model, values)
+    assign(path, model.variables, values)
     return model
 
 
 def _task(run):
     """What `task.json` says; RunError unless it says what the run answers."""
     task = run.read_task()
-    if isinstance(task, dict):
-        labels, longest = task.get("labels"), task.get("max_length")
-        if isinstance(labels, list) or (type(longest) is int and longest > 1):
+    if "labels" in task:
+        labels = task["labels"]
+        if isinstance(labels, list) and all(isinstance(x, str) for x in labels):
             return task
-    raise RunError(f"{run.task} is broken: it has no labels or max_length.")
+    else:
+        longest = task.get("max_length")
+        if type(longest) is int and 1 < longest <= tf.int32.max:
+            return task
+    raise RunError(
+        f"{_task_path(run)} is broken: it has no labels or max_length."
+    )
+
+
+def _task_path(run):
+    """For messages; version 0.1 had several files instead."""
+    return run.task if run.task.is_file() else run.path
+
+
+def _made(path, function, *arguments, **options):
+    """Calls a function with what a file says; its errors name the file."""
+    try:
+        return function(*arguments, **options)
+    except (ValueError, TypeError) as error:
+        raise RunError(f"{path} does not fit: {error}") from error
+
+
+def _tokenizer(run, name):
+    path = run.tokenizer(name)
+    if path.is_file() and not path.stat().st_size:
+        raise RunError(f"{path} is empty.")
+    return Tokenizer.load(path)
+
+
+def _check_kind(run, model, method):
+    if not hasattr(model, method):
+        raise RunError(
+            f"{_task_path(run)} does not fit {run.model}: "
+            f"{type(model).__name__} has no method {method}."
+        )
+
+
+def _check_vocabulary(run, model, name, tokenizer, attribute):
+    size = getattr(model, attribute, tokenizer.vocab_size)
+    if size != tokenizer.vocab_size:
+        raise RunError(
+            f"{run.tokenizer(name)} has {tokenizer.vocab_size} pieces, but "
+            f"the model in {run.model} has {attribute}={size}: they do not "
+            "belong together."
+        )
 
 
 def _run(run):
@@ -117,7 +177,19 @@ def _run(run):
 
 
 def _best_weights(run):
-    for name in ("average", "best"):
-        if checkpoint_paths(run.checkpoints / name):
-            return name
-    return "last"
+    steps = {}
+    for name in ("average", "best", "last"):
+        if paths := checkpoint_paths(run.checkpoints / name):
+            steps[name] = step_of(paths[-1])
+    if not steps:
+        return "last"
+    first, *others = steps
+    if first == "average" and others and steps[others[0]] > steps[first]:
+        print(
+            f"{run.path} was trained on after its average, which is of step "
+            f"{steps[first]}: {others[0]!r} of step {steps[others[0]]} is used "
+            "instead. `kseq average` makes a new one.",
+            file=sys.stderr,
+        )
+        return others[0]
+    return first

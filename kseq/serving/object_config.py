@@ -1,5 +1,7 @@
 """Searches and preprocessors as JSON, and back."""
 
+import inspect
+
 import kseq.data
 import kseq.decoding
 from kseq.runs import RunError
@@ -74,9 +76,20 @@ def _object(config, room, attribute, *arguments):
                 _object(constraint, room, "get_config")
                 for constraint in constraints
             )
+        _check_types(inspect.signature(found).parameters, options)
         return found(*arguments, **options)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RunError(
             f"Expected the config of a search or preprocessor: {error!r}. "
             f"Received: {config!r:.200}"
         ) from error
+
+
+def _check_types(parameters, options):
+    """Raises ValueError for what is no int in the place of one."""
+    for name, value in options.items():
+        default = getattr(parameters.get(name), "default", None)
+        if type(default) not in (int, bool):
+            continue
+        if type(value) is not type(default) or abs(value) >= 2**31:
+            raise ValueError(f"{name}={value!r:.50}")

@@ -1,5 +1,7 @@
 """Export to the layout that TensorFlow Serving polls."""
 
+import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -13,18 +15,23 @@ from tensorflow.compat.v1.saved_model import signature_def_utils
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
+from kseq.disk_error import DiskError
+from kseq.runs.exports import check_exports, claim_exports
+from kseq.user_error import UserError
 from kseq.whole_files import flush
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _VERSIONS = ".versions"  # every number that was ever given, one a line
 _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 
 
-def export(served, directory):
+def export(served, directory, run=None):
     """Writes a generator or classifier as the next version in a directory.
 
     The version appears whole or not at all: it is written under a hidden
     name, flushed to the disk and renamed. No version number is given twice,
-    also when a version was deleted, or two exports run at once.
+    also when a version was deleted, or two exports run at once. What killed
+    exports have left is deleted.
 
     It is a SavedModel that needs nothing but `tensorflow` and
     `tensorflow_text` to load, with the signatures of what is served.
@@ -33,35 +40,92 @@ def export(served, directory):
     Args:
         served: `kseq.serving.Generator` or `kseq.serving.Classifier`.
         directory: str or path, `saved_models/<name>`.
+        run: `kseq.runs.RunDirectory` of what is served: the directory is then
+            refused if it has exports of another run. None: not checked.
 
     Returns:
         `pathlib.Path` of the new version, `saved_models/<name>/<version>`.
+
+    Raises:
+        UserError: if the directory is that of another run, or cannot be
+            written.
+        DiskError: if the disk is full.
     """
     directory = Path(directory)
+    try:
+        return _export(served, directory, run)
+    except tf.errors.OpError as error:
+        reason = f"{error.message}".partition("\n")[0]
+        raise _disk_error(directory, reason) from error
+    except OSError as error:
+        if error.errno in _FULL:
+            raise _disk_error(directory, error.strerror) from error
+        raise UserError(
+            f"{directory} cannot be written: {error.strerror}."
+        ) from error
+
+
+def _disk_error(directory, reason):
+    return DiskError(
+        f"{directory} could not be written; the versions in it are intact. "
+        f"{reason}"
+    )
+
+
+def _export(served, directory, run):
+    if run is not None:
+        check_exports(directory, run.path)
     directory.mkdir(parents=True, exist_ok=True)
-    version = _next_version(directory)
+    version, writing = _next_version(directory, run)
     hidden = directory / f".{version}.partial"
     try:
         _save(served, hidden)
         _describe(served, hidden)
         _flush_all(hidden)
         os.rename(hidden, directory / version)
-    except BaseException:
+    finally:
         shutil.rmtree(hidden, ignore_errors=True)
-        raise
+        (directory / f".{version}.writing").unlink(missing_ok=True)
+        writing.close()
     flush(directory)
     return directory / version
 
 
-def _next_version(directory):
-    """A number that no other export has had, or will have."""
-    with open(directory / _VERSIONS, "a+") as log:
+def _next_version(directory, run):
+    """A number that no other export has had, or will have.
+
+    Returns:
+        It, a str, and the open file `.<version>.writing`, which is locked as
+        long as its process lives and writes the version.
+    """
+    with open(directory / _VERSIONS, "a+", errors="replace") as log:
         fcntl.flock(log, fcntl.LOCK_EX)  # until it is closed
+        if run is not None:
+            check_exports(directory, run.path)
+            claim_exports(directory, run.path)
+        _delete_left_overs(directory)
         log.seek(0)
         used = [path.name for path in directory.iterdir()] + log.read().split()
         version = 1 + max((int(n) for n in used if n.isdecimal()), default=0)
         log.write(f"{version}\n")
-    return str(version)
+        log.flush()
+        # Open until the version is written.
+        writing = open(directory / f".{version}.writing", "w")  # noqa: SIM115
+        fcntl.flock(writing, fcntl.LOCK_EX)
+    return str(version), writing
+
+
+def _delete_left_overs(directory):
+    """Deletes what exports wrote whose processes were killed."""
+    for hidden in directory.glob(".*.partial"):
+        lock = hidden.with_suffix(".writing")
+        with contextlib.suppress(BlockingIOError), open(lock, "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(hidden, ignore_errors=True)
+    for lock in directory.glob(".*.writing"):
+        with contextlib.suppress(BlockingIOError), open(lock, "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.unlink()
 
 
 def _save(served, path):

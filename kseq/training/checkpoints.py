@@ -12,13 +12,15 @@ import tensorflow as tf
 from kseq.devices import is_chief, on_all_machines
 from kseq.runs import version_0_1
 from kseq.runs.checkpoint_files import (
+    assign,
     checkpoint_paths,
+    entry,
     numbered,
     read_newest,
     step_of,
     write_checkpoint,
 )
-from kseq.runs.run_directory import RunError
+from kseq.runs.run_error import RunError
 from kseq.training.ema import ema_weights
 
 _NEEDS_ONE_ITERATOR = (
@@ -54,9 +56,12 @@ class Checkpoints(keras.callbacks.Callback):
         run: `RunDirectory`.
         monitor: name of the number in the logs that is to improve.
         mode: "max" or "min".
-        keep: int, how many of the last states stay.
+        keep: int, how many of the last states stay; at least 1.
         patience: int or None. Training ends after so many epochs without
             improvement, interruptions or not.
+
+    Raises:
+        ValueError: if an argument is none of these.
     """
 
     def __init__(
@@ -66,6 +71,12 @@ class Checkpoints(keras.callbacks.Callback):
         if mode not in ("max", "min"):
             raise ValueError(
                 f'mode must be "max" or "min". Received: mode={mode!r}'
+            )
+        if type(keep) is not int or keep < 1:
+            raise ValueError(f"keep must be at least 1. Received: keep={keep}")
+        if patience is not None and not patience > 0:
+            raise ValueError(
+                f"patience must be above 0, or None. Received: {patience=}"
             )
         self.run = run
         self.monitor = monitor
@@ -95,8 +106,11 @@ class Checkpoints(keras.callbacks.Callback):
             that has lost its patience.
 
         Raises:
-            RunError: where there are checkpoints but none that is whole.
+            RunError: if there are checkpoints but none that is whole, or the
+                newest one does not fit the model.
+            ValueError: if the run was started but not saved.
         """
+        self.run.check_saved()
         directory = self.run.checkpoints / "last"
         newest = read_newest(directory)
         if newest is None:
@@ -108,13 +122,13 @@ class Checkpoints(keras.callbacks.Callback):
         if not model.optimizer.built:
             with model.distribute_strategy.scope():
                 model.optimizer.build(model.trainable_variables)
-        _assign(model.variables, numbered(tensors, "vars"))
-        _assign(model.optimizer.variables, numbered(tensors, "opt"))
+        assign(path, model.variables, numbered(tensors, "vars"))
+        assign(path, model.optimizer.variables, numbered(tensors, "opt"))
         self._step = step_of(path)
         self._data_start = self._step
-        sizes = tensors["batch_sizes"].numpy().decode()
+        sizes = entry(path, tensors, "batch_sizes").decode()
         if version_0_1.renamed_sizes(sizes) == self.run.batch_sizes:
-            self._data_start -= int(tensors["batches_read"])
+            self._data_start -= int(entry(path, tensors, "batches_read"))
             if any(key.startswith("iterator") for key in tensors):
                 self._resumed = path
         else:
@@ -125,7 +139,7 @@ class Checkpoints(keras.callbacks.Callback):
         best = read_newest(self.run.checkpoints / "best")
         if best is not None:
             self._best_step = step_of(best[0])
-            self._best = float(best[1]["value"])
+            self._best = float(entry(*best, "value"))
         if self._is_out_of_patience(steps_per_epoch):
             return sys.maxsize
         return self._step // steps_per_epoch
@@ -133,6 +147,7 @@ class Checkpoints(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         if not self.params["steps"]:
             raise ValueError(_NEEDS_ONE_ITERATOR)
+        self.run.check_saved()
         self._catch_signals()
         self._train = self.model.train_function
         self.model.train_function = self._train_and_hold_iterator
@@ -260,8 +275,3 @@ class Checkpoints(keras.callbacks.Callback):
 
 def _values(variables):
     return [variable.value for variable in variables]
-
-
-def _assign(variables, values):
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)

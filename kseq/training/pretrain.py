@@ -5,8 +5,8 @@ import math
 import keras
 
 from kseq.devices import is_chief
+from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import checkpoint_paths
-from kseq.runs.run_directory import RunDirectory, RunError
 from kseq.training.checkpoints import Checkpoints
 from kseq.training.fit import fit
 
@@ -25,7 +25,7 @@ def pretrain(run, model, batches, steps):
     left to do.
 
     Args:
-        run: `RunDirectory`, started.
+        run: `RunDirectory`, saved.
         model: `HierarchicalAttention` or `FlatAttention`.
         batches: of `kseq.data.piece_prediction_batches`.
         steps: int, rounded up to a multiple of 250 if there are more.
@@ -41,6 +41,7 @@ def pretrain(run, model, batches, steps):
             "Pretraining is for models that read one piece after the other, "
             f"hierarchical or flat. Received: {model.name}"
         )
+    run.check_saved()
     if checkpoint_paths(run.checkpoints / "last"):
         return
     # Not started: its config and its lock are those of the run.

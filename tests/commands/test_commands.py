@@ -222,3 +222,37 @@ def test_bad_commands_are_refused(run, export, refused, tmp_path):
 def test_debugging_keeps_the_traceback(run):
     with pytest.raises(ValueError, match="needs --json"):
         cli.main(["predict", str(run), "--attention", "--debug"])
+
+
+def test_a_recipe_is_copied_whole_or_not_at_all(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    copy = tmp_path / "translate_lstm.py"
+    command = ("recipes", "copy", "translate_lstm")
+
+    def no_space(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", no_space)
+        _, message = call(*command, code=4)
+    assert "translate_lstm.py could not be written: No space" in message
+    assert not list(tmp_path.glob("translate*"))
+    copy.symlink_to(tmp_path / "nowhere")
+    assert "is there already" in call(*command, code=2)[1]
+    copy.unlink()
+    call(*command)
+    assert copy.read_text().startswith('"""')
+    assert "is there already" in call(*command, code=2)[1]
+    for name in ("../recipes/translate_lstm", "/etc/passwd", "..", "", "a\nb"):
+        assert "there is no recipe" in call("recipes", "copy", name, code=2)[1]
+
+
+def test_a_folder_of_another_run_is_found_before_loading(
+    run, export, refused, tmp_path
+):
+    other = shutil.copytree(run, tmp_path / run.name)
+    message = refused("export", other, "--to", export)
+    assert f"{export} has the exports of the run {run.resolve()}" in message
+    assert "is not a directory" in refused(
+        "export", run, "--to", run / "config.json" / "x"
+    )

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kseq.runs import (
     RunDirectory,
@@ -11,6 +12,7 @@ from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
     read_checkpoint,
+    write_checkpoint,
 )
 from kseq.serving import load_model
 from tests.training.tiny_training import make_model, train
@@ -51,6 +53,22 @@ def test_the_average_is_saved_as_weights_of_the_run(run):
 
 def test_fewer_checkpoints_than_asked_for_are_enough(run):
     assert len(save_average(run, last=10)) == 3
+
+
+@pytest.mark.parametrize("last", [0, -1, True, 2.0, None])
+def test_at_least_one_is_averaged(run, last):
+    with pytest.raises(ValueError, match=f"Received: last={last}"):
+        save_average(run, last)
+    assert not (run.checkpoints / "average").exists()
+
+
+def test_other_weights_are_not_averaged(run):
+    for step, values in ((20, [tf.zeros(3)]), (25, [tf.zeros(2)])):
+        write_checkpoint(
+            run.checkpoints / "last", step, 9, vars=[*map(tf.Variable, values)]
+        )
+        with pytest.raises(RunError, match=f"ckpt-{step} has other weights"):
+            save_average(run, last=2)
 
 
 def test_a_run_without_checkpoints_is_refused(tmp_path):

@@ -1,3 +1,5 @@
+import atexit
+import contextlib
 import dataclasses
 import json
 import os
@@ -10,8 +12,10 @@ from pathlib import Path
 import keras
 import pytest
 
-from kseq.model_path import is_run
-from kseq.runs import RunDirectory, RunError
+from kseq.model_path import is_run, model_path
+from kseq.runs import DiskError, RunDirectory, RunError
+from kseq.runs.replace_run import recover
+from kseq.user_error import UserError
 from kseq.whole_files import write_whole
 
 
@@ -33,8 +37,14 @@ def model(units=8, optimizer="adam"):
 
 @pytest.fixture
 def run(tmp_path):
-    run = RunDirectory(tmp_path / "runs" / "tiny")
-    run.start(Config())
+    return started(tmp_path / "runs" / "tiny")
+
+
+def started(path, config=None, may_change=(), **options):
+    """A run that is started and saved, as a recipe does."""
+    run = RunDirectory(path)
+    run.start(config or Config(), may_change, **options)
+    run.save_model(model(units=config.units if config else 8))
     return run
 
 
@@ -56,8 +66,8 @@ def test_the_same_config_resumes(run):
 
 
 def test_a_run_that_overwrote_another_resumes(run):
-    run.start(Config(overwrite=True), overwrite=True)
-    run.start(Config())
+    started(run.path, Config(overwrite=True), overwrite=True)
+    started(run.path)
 
 
 def test_another_config_is_refused_with_what_differs(run):
@@ -73,6 +83,8 @@ def test_another_config_is_refused_with_what_differs(run):
 def test_what_may_change_is_told_and_kept(run, capsys):
     run.start(Config(steps=200), may_change=("steps",))
     assert "steps: 100 -> 200" in capsys.readouterr().err
+    assert json.loads(run.config.read_text())["steps"] == 100
+    run.save_model(model())
     assert json.loads(run.config.read_text())["steps"] == 200
 
 
@@ -80,7 +92,10 @@ def test_overwriting_deletes_the_run_and_spares_other_files(run):
     run.metrics.write_text("{}\n")
     run.checkpoints.mkdir()
     (run.path / "notes.txt").write_text("mine")
+    before = content(run.path)
     run.start(Config(units=16), overwrite=True)
+    assert content(run.path) == before
+    run.save_model(model(units=16))
     assert json.loads(run.config.read_text())["units"] == 16
     assert not run.metrics.exists()
     assert not run.checkpoints.exists()
@@ -104,8 +119,10 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path):
 
 def test_a_start_that_was_killed_can_be_repeated(run):
     run.config.rename(run.path / "config.json.part")
-    run.start(Config())
+    run.model.unlink()
+    started(run.path)
     assert is_run(run.path)
+    assert not (run.path / "config.json.part").exists()
 
 
 START = """
@@ -115,8 +132,8 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
-from tests.runs.test_run_directory import Config
-RunDirectory(sys.argv[2]).start(Config())
+from tests.runs.test_run_directory import started
+started(sys.argv[2])
 print("trains", flush=True)
 sys.stdin.read()
 """
@@ -135,7 +152,7 @@ def test_two_trainers_of_one_run(tmp_path):
             run.start(Config(), overwrite=True)
         assert is_run(run.path)
         other.kill()
-    run.start(Config())
+    started(tmp_path)
 
 
 def test_a_run_that_was_deleted_is_locked_again(run):
@@ -163,13 +180,13 @@ def test_another_optimizer_is_refused(run):
         run.save_model(model(optimizer="sgd"))
 
 
-def served(source=b"source", target=b"target", beam_size=4):
+def served(source=b"source", target=b"target", beam_size=4, units=8):
     tokenizers = {
         "source": types.SimpleNamespace(model=source),
         "target": types.SimpleNamespace(model=target),
     }
     return types.SimpleNamespace(
-        model=model(),
+        model=model(units),
         tokenizers=tokenizers,
         get_config=lambda: {"search": {"beam_size": beam_size}},
     )
@@ -204,6 +221,281 @@ def test_another_version_may_have_more_options(run):
     del config["seed"]
     run.config.write_text(json.dumps(config))
     run.start(Config())
+
+
+def content(path):
+    """All files of a directory, but its lock, and what they hold."""
+    return {
+        str(file.relative_to(path)): file.is_file() and file.read_bytes()
+        for file in path.rglob("*")
+        if file.name != "lock"
+    }
+
+
+def trained(path):
+    """A run with a file of each kind, which a new one may replace."""
+    run = started(path)
+    run.save(served())
+    for folder in (run.checkpoints / "last", run.tensorboard, run.pretraining):
+        folder.mkdir(parents=True)
+        (folder / "of the old run").write_text("old")
+    run.metrics.write_text("{}\n")
+    (run.path / "notes.txt").write_text("mine")
+    return run
+
+
+class Kill(BaseException):
+    """No handler of errors sees it, and nothing is done after it."""
+
+
+def die_after(monkeypatch, calls):
+    """Ends all work on files from one call on, as SIGKILL does."""
+    count = 0
+
+    def dying(function):
+        def call(*args, **options):
+            nonlocal count
+            count += 1
+            if count > calls:
+                raise Kill
+            return function(*args, **options)
+
+        return call
+
+    for owner, name in (
+        *((Path, name) for name in ("mkdir", "rename", "replace", "rmdir")),
+        *((Path, "unlink"), (Path, "open"), (os, "fsync")),
+        *((shutil, "rmtree"), (os, "open")),
+    ):
+        monkeypatch.setattr(owner, name, dying(getattr(owner, name)))
+
+
+def test_killed_while_it_overwrites(tmp_path, monkeypatch):
+    """At any call: the next start finds the old run or the new one, whole."""
+    old = content(trained(tmp_path / "old").path)
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    other = served(source=b"new", units=16)
+    run = RunDirectory(tmp_path / "new")
+    run.start(Config(units=16), overwrite=True)
+    run.save(other)
+    new = content(tmp_path / "new")
+    assert new["source.model"] == b"new"
+    assert new["notes.txt"] == b"mine"
+    assert not {name for name in new if "of the old run" in name}
+
+    found = []
+    for calls in range(200):
+        path = tmp_path / str(calls)
+        shutil.copytree(tmp_path / "old", path)
+        run = RunDirectory(path)
+        run.start(Config(units=16), overwrite=True)
+        try:
+            with monkeypatch.context() as patch:
+                die_after(patch, calls)
+                run.save(other)
+        except Kill:
+            with contextlib.suppress(RunError):  # another config than the new
+                RunDirectory(path).start(Config())
+            found.append(content(path))
+            assert found[-1] in (old, new), calls
+        else:
+            break
+    assert found[0] == old
+    assert found[-1] == new
+    assert found == sorted(found, key=new.__eq__)
+    assert len(found) > 20
+
+
+def test_killed_while_it_is_restored(tmp_path, monkeypatch):
+    old = content(trained(tmp_path / "old").path)
+    (tmp_path / "old" / ".old-run").mkdir()
+    (tmp_path / "old" / ".new-run").mkdir()
+    for name in ("config.json", "metrics.jsonl", "checkpoints"):
+        (tmp_path / "old" / name).rename(tmp_path / "old" / ".old-run" / name)
+    with pytest.raises(UserError, match="Repeat its command"):
+        model_path(tmp_path / "old")
+    for calls in range(50):
+        path = tmp_path / str(calls)
+        shutil.copytree(tmp_path / "old", path)
+        try:
+            with monkeypatch.context() as patch:
+                die_after(patch, calls)
+                recover(path)
+        except Kill:
+            RunDirectory(path).start(Config())
+            assert content(path) == old
+        else:
+            break
+    assert calls > 5
+
+
+def test_killed_before_it_was_first_saved(tmp_path, monkeypatch):
+    tiny = served()
+    for calls in range(100):
+        path = tmp_path / str(calls)
+        run = RunDirectory(path)
+        run.start(Config())
+        try:
+            with monkeypatch.context() as patch:
+                die_after(patch, calls)
+                run.save(tiny)
+        except Kill:
+            run.start(Config())
+            run.save(tiny)
+            assert is_run(path)
+            names = {file.name for file in path.iterdir()}
+            assert not {name for name in names if name.startswith(".")}
+        else:
+            break
+    assert calls > 10
+
+
+@pytest.mark.parametrize("name", ["write", "rename"])
+def test_an_error_while_it_overwrites_restores_the_run(
+    tmp_path, monkeypatch, name
+):
+    run = trained(tmp_path)
+    before = content(tmp_path)
+    run.start(Config(units=16), overwrite=True)
+
+    def no_space(*args):
+        raise OSError(28, "No space left on device")
+
+    def rename(path, target):
+        if target.name == "metrics.jsonl" and path.parent == tmp_path:
+            no_space()
+        return os.rename(path, target)
+
+    if name == "write":
+        monkeypatch.setattr(os, "fsync", no_space)
+    else:
+        monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(DiskError, match="No space left") as stopped:
+        run.save(served(units=16))
+    assert stopped.value.exit_code == 4
+    assert content(tmp_path) == before
+    monkeypatch.undo()
+    run.start(Config())
+    run.save(served())
+
+
+def test_training_needs_a_run_that_is_saved(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.check_saved()  # it only reads
+    with pytest.raises(ValueError, match="start must be called before save"):
+        run.save_model(model())
+    run.start(Config())
+    with pytest.raises(ValueError, match=r"call run\.save first"):
+        run.check_saved()
+    run.save_model(model())
+    run.check_saved()
+    run.start(Config(), overwrite=True)
+    with pytest.raises(ValueError, match=r"call run\.save first"):
+        run.check_saved()
+
+
+@pytest.mark.parametrize("keep", [0, -1, True, 2.0, None, "5"])
+def test_checkpoints_that_are_kept_are_at_least_one(tmp_path, keep):
+    run = trained(tmp_path)
+    before = content(tmp_path)
+    run.start(Config(), overwrite=True)
+    with pytest.raises(ValueError, match=f"Received: keep={keep}"):
+        run.save(served(), keep=keep)
+    assert content(tmp_path) == before
+
+
+def test_a_full_disk_is_found_before_anything_is_touched(tmp_path, monkeypatch):
+    run = trained(tmp_path)
+    before = content(tmp_path)
+    large = model(units=100_000)
+    usage = types.SimpleNamespace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    run.start(Config(), overwrite=True)
+    with pytest.raises(DiskError, match=r"about 50 MB for 6 .* has 1 MB"):
+        run.save_model(large, keep=6)
+    assert content(tmp_path) == before
+    usage.free = 51_000_000
+    run.save_model(large, keep=6)
+
+
+@pytest.mark.parametrize("there", [(), ("runs",), ("runs", "runs/tiny")])
+def test_a_command_that_fails_leaves_nothing(tmp_path, monkeypatch, there):
+    ended = []
+    monkeypatch.setattr(atexit, "register", lambda *args: ended.append(args))
+    for name in there:
+        (tmp_path / name).mkdir()
+    run = RunDirectory(tmp_path / "runs" / "tiny")
+    run.start(Config())
+    assert run.lock.is_file()
+    for function, *args in ended:
+        function(*args)
+    assert {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")} == {
+        *there
+    }
+    run = started(tmp_path / "runs" / "tiny")
+    before = content(tmp_path)
+    for function, *args in ended:
+        function(*args)
+    assert content(tmp_path) == before
+    assert run.lock.is_file()
+
+
+def test_what_kill_leaves_refuses_nothing(tmp_path):
+    (tmp_path / "lock").write_text("process 1 on another machine")
+    started(tmp_path, Config(units=16))
+
+
+def test_the_folder_of_its_exports(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path, name in (
+        ("runs/x", "x"),
+        ("runs/x/", "x"),
+        ("runs/x/.", "x"),
+        ("runs/x/..", "runs"),
+        (".", tmp_path.name),
+        ("..", tmp_path.parent.name),
+    ):
+        assert RunDirectory(path).exports == Path("saved_models") / name
+    for path in ("/", "//", "/..", "/tmp/.."):
+        with pytest.raises(RunError, match="has no name"):
+            print(RunDirectory(path).exports)
+    for path in ("", "a\0b"):
+        with pytest.raises(RunError, match="Expected the path of a run"):
+            RunDirectory(path)
+
+
+VALID = b"{}", b'{"units": {"a": [NaN, 1e999, null]}, "other": 1}'
+
+
+@pytest.mark.parametrize("name", ["config.json", "environment.json"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"[]", b"null", b'"text"', b"5", b"NaN", b"{", b"\xff\xfe"),
+        *(b"9" * 5000, b"[" * 100_000, b'{"a":' * 500 + b"1" + b"}" * 500),
+        *VALID,
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_a_broken_file_is_one_message(saved, name, text):
+    path = saved / name
+    before = path.read_bytes()
+    path.write_bytes(text)
+    try:
+        run = RunDirectory(saved)
+        if name == "environment.json" and text in VALID:  # but says nothing
+            run.start(Config())
+            return
+        with pytest.raises(RunError, match=str(saved)) as caught:
+            run.start(Config())
+        assert len(str(caught.value)) < 500
+    finally:
+        path.write_bytes(before)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return started(tmp_path_factory.mktemp("run")).path
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):

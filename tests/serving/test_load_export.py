@@ -1,3 +1,7 @@
+import os
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -144,3 +148,25 @@ def test_python_and_files_are_refused(tmp_path, op, function):
     path = save(tmp_path, lambda text: {"text": function(text)})
     with pytest.raises(UserError, match=f"'{op}'"):
         load_export(path)
+
+
+def _truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, _truncate])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "saved_model.pb",
+        "variables/variables.index",
+        "variables/variables.data-00000-of-00001",
+    ],
+)
+def test_a_broken_export_is_one_message(exports, tmp_path, name, damage):
+    copy = shutil.copytree(exports["lstm"], tmp_path / "1")
+    damage(copy / name)
+    with pytest.raises(UserError) as caught:
+        load_export(copy)
+    [line] = str(caught.value).splitlines()
+    assert str(copy) in line

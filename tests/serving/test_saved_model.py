@@ -1,7 +1,9 @@
+import fcntl
 import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -19,7 +21,10 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import kseq
 from kseq.model_path import model_path
+from kseq.runs import DiskError, RunDirectory, RunError
+from kseq.runs.exports import check_exports
 from kseq.serving import export, load_export
+from kseq.user_error import UserError
 
 ROOT = Path(kseq.__file__).parents[1]
 EXPORTER = """
@@ -108,12 +113,20 @@ def test_killed_while_exporting(tmp_path, seed):
 
 
 @pytest.fixture
-def quick_save(monkeypatch):
+def failure():
+    """What the next export raises, if anything."""
+    return []
+
+
+@pytest.fixture
+def quick_save(monkeypatch, failure):
     """Makes an export a matter of milliseconds."""
 
     def save(module, path, signatures):
         Path(path).mkdir()
         Path(path, "saved_model.pb").write_text("saved")
+        if failure:
+            raise failure[0]
 
     monkeypatch.setattr(tf.saved_model, "save", save)
 
@@ -138,6 +151,114 @@ def test_failed_export_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(DiskError, match="No space"):
         export(generator, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".versions"]
+
+
+FULL = tf.errors.ResourceExhaustedError(None, None, "No space left; a\nb")
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "code"),
+    [
+        (FULL, DiskError, 4),
+        (tf.errors.UnknownError(None, None, "disk quota"), DiskError, 4),
+        (OSError(28, "No space left on device"), DiskError, 4),
+        (OSError(122, "Disk quota exceeded"), DiskError, 4),
+        (OSError(13, "Permission denied"), UserError, 2),
+        (OSError(30, "Read-only file system"), UserError, 2),
+    ],
+    ids=str,
+)
+def test_a_disk_that_cannot_be_written_is_one_message(
+    generator, tmp_path, quick_save, failure, error, raised, code
+):
+    """The versions before stay, and the next export is the next number."""
+    assert export(generator, tmp_path).name == "1"
+    failure.append(error)
+    with pytest.raises(raised) as caught:
+        export(generator, tmp_path)
+    assert caught.value.exit_code == code
+    [line] = str(caught.value).splitlines()
+    assert str(tmp_path) in line
+    failure.clear()
+    assert export(generator, tmp_path).name == "3"
+    assert {path.name for path in tmp_path.iterdir()} == {".versions", "1", "3"}
+
+
+def test_a_full_disk(generator, tmp_path):
+    """No file can become larger than 500 bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, before[1]))
+    try:
+        with pytest.raises(DiskError, match=f"{tmp_path} could not be written"):
+            export(generator, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.iterdir()] == [".versions"]
+
+
+def test_what_a_killed_export_left_goes_with_the_next(
+    generator, tmp_path, quick_save
+):
+    """But not what a living one writes."""
+    for name in (".1.partial", ".2.partial", ".3.partial"):
+        (tmp_path / name / "variables").mkdir(parents=True)
+    for name in (".2.writing", ".4.writing"):
+        (tmp_path / name).touch()
+    with open(tmp_path / ".3.writing", "w") as living:
+        fcntl.flock(living, fcntl.LOCK_EX)
+        (tmp_path / ".versions").write_text("1\n2\n3\n4\n")
+        assert export(generator, tmp_path).name == "5"
+        assert {path.name for path in tmp_path.iterdir()} == {
+            *(".versions", "5", ".3.partial", ".3.writing")
+        }
+    assert export(generator, tmp_path).name == "6"
+    assert {path.name for path in tmp_path.iterdir()} == {".versions", "5", "6"}
+
+
+def test_two_runs_of_one_name(generators, tmp_path, quick_save):
+    """They do not share a folder; a run that is overwritten is the same."""
+    generator = generators["lstm"]
+    folder = tmp_path / "saved_models" / "x"
+    run, other = (RunDirectory(tmp_path / path) for path in ("a/x", "b/x"))
+    assert export(generator, folder, run).name == "1"
+    again = RunDirectory(tmp_path / "a" / ".." / "a" / "x")
+    assert export(generator, folder, again).name == "2"
+    for call in (
+        lambda: export(generator, folder, other),
+        lambda: check_exports(folder, other.path),
+    ):
+        with pytest.raises(RunError) as caught:
+            call()
+        for part in (folder, run.path, other.path, "--to", folder / ".run"):
+            assert str(part) in str(caught.value)
+    assert export(generator, tmp_path / "y", other).name == "1"
+    assert model_path(folder).name == "2"
+
+    for path in ("a", "moved"):
+        (tmp_path / path).mkdir()
+    for path in ("saved_models", "a"):
+        (tmp_path / path).rename(tmp_path / "moved" / path)
+    moved = tmp_path / "moved" / "saved_models" / "x"
+    run = RunDirectory(tmp_path / "moved" / "a" / "x")
+    assert export(generator, moved, run).name == "3"
+    (moved / ".run").unlink()  # of version 0.1, or as the message says
+    assert export(generator, moved, other).name == "4"
+    for broken in (b"\xff", b"a\0b"):
+        (moved / ".run").write_bytes(broken)
+        with pytest.raises(RunError, match="is broken"):
+            check_exports(moved, run.path)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    check_exports(tmp_path / "a" / "b", run)
+    (tmp_path / "file").write_text("")
+    for path in ("file", "file/x", "file/x/y"):
+        with pytest.raises(RunError, match="file is not a directory"):
+            check_exports(tmp_path / path, run)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(RunError, match="is read-only for you"):
+        check_exports(tmp_path / "a" / "b", run)

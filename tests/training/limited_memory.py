@@ -39,6 +39,7 @@ def main(config):
     small, large = batches([4, 4]), batches([4096], length=512)
     model = tiny_model()
     model.compile("sgd")
+    run.save_model(model)
     model.fit(
         one_by_one([*small, *large]).repeat(),
         steps_per_epoch=2,

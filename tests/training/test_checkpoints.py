@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.disk_error import DiskError
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
+    numbered,
     read_newest,
     step_of,
     write_checkpoint,
 )
-from kseq.runs.run_directory import DiskError
 from kseq.serving import load_model
 from kseq.training import Checkpoints
 from tests.training.tiny_training import STEPS, make_data, make_model, train
@@ -334,3 +335,63 @@ def test_data_must_repeat_and_epochs_have_a_length(tmp_path, batches):
 def test_an_unknown_mode_is_refused(tmp_path):
     with pytest.raises(ValueError, match="mode='best'"):
         Checkpoints(RunDirectory(tmp_path), mode="best")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"keep": value} for value in (0, -1, True, 2.0, None)),
+        *({"patience": value} for value in (0, -1, float("nan"))),
+    ],
+    ids=str,
+)
+def test_absurd_values_are_refused(broken_run, options):
+    """Before any checkpoint is deleted."""
+    before = steps(broken_run)
+    [(name, value)] = options.items()
+    with pytest.raises(ValueError, match=f"Received: {name}={value}"):
+        Checkpoints(RunDirectory(broken_run), **options)
+    assert steps(broken_run) == before
+
+
+STRAY = (
+    *("ckpt-450 (copy).sha256", "ckpt-abc.sha256", "ckpt-.sha256"),
+    *("ckpt-abc.index", "ckpt-1²3.sha256", "ckpt--5.sha256"),
+)
+
+
+def test_files_of_a_user_are_no_checkpoints(broken_run):
+    """They are not read, and not deleted."""
+    folder = broken_run / "checkpoints" / "last"
+    for name in STRAY:
+        (folder / name).write_text("mine")
+    (folder / "ckpt-450.sha256").mkdir()
+    assert steps(broken_run) == [5, 10]
+    train(broken_run, epochs=3, keep=2)
+    assert steps(broken_run) == [10, 15]
+    assert all((folder / name).read_text() == "mine" for name in STRAY)
+
+
+def test_a_checkpoint_of_something_else(broken_run):
+    """Its number, its shapes or its entries are named."""
+    model = make_model()
+    run = RunDirectory(broken_run)
+    _, tensors = read_newest(run.checkpoints / "last")
+    weights = [tf.Variable(value) for value in numbered(tensors, "vars")]
+    state = [tf.Variable(value) for value in numbered(tensors, "opt")]
+    for values, message in (
+        ({"vars": weights[:-1], "opt": state}, "has 4 variables; the model"),
+        ({"vars": weights, "opt": state[:-1]}, "they do not belong together"),
+        ({"vars": weights, "opt": state}, "has no batch_sizes"),
+        ({"vars": weights[::-1], "opt": state}, "which has the shape"),
+    ):
+        write_checkpoint(run.checkpoints / "last", 20, 1, **values)
+        with pytest.raises(RunError, match=message):
+            Checkpoints(run).restore(model, STEPS)
+
+
+def test_the_best_weights_without_their_score(broken_run):
+    run = RunDirectory(broken_run)
+    write_checkpoint(run.checkpoints / "best", 20, 1, vars=[tf.Variable(1.0)])
+    with pytest.raises(RunError, match="ckpt-20 has no value"):
+        Checkpoints(run).restore(make_model(), STEPS)

@@ -84,6 +84,7 @@ def test_what_was_saved_is_finite(tmp_path):
     bad = poisoned(*good)
     run = RunDirectory(tmp_path)
     run.start(Config())
+    run.save_model(tiny_model())
 
     data = one_by_one([good] * 5 + [bad] * 5).repeat()
     model = same_start(tiny_model())

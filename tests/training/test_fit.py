@@ -11,6 +11,7 @@ from tests.training.tiny_training import STEPS, Config, make_data, make_model
 def started(path):
     run = RunDirectory(path)
     run.start(Config(), ("batch_size",))
+    run.save_model(make_model())
     return run
 
 

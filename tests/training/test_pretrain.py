@@ -35,6 +35,7 @@ def pretrained(path):
     run = RunDirectory(path)
     run.start(Config())
     model = make_model()
+    run.save_model(model)
     draw = np.random.default_rng(0)
     text = draw.integers(4, 30, (5, 4, 20), "int32")
     batches = piece_prediction_batches(
@@ -80,7 +81,9 @@ def test_goes_on_where_it_was_stopped(tmp_path, monkeypatch, capsys):
 
 def test_nothing_is_left_to_do_once_the_classifier_trains(tmp_path):
     last = tmp_path / "run" / "checkpoints" / "last"
-    RunDirectory(tmp_path / "run").start(Config())
+    run = RunDirectory(tmp_path / "run")
+    run.start(Config())
+    run.save_model(make_model())
     write_checkpoint(last, 3, 5, vars=[tf.Variable(1.0)])
     weights = pretrained(tmp_path / "run")
     for one, other in zip(weights, make_model().get_weights(), strict=True):
@@ -91,7 +94,10 @@ def test_nothing_is_left_to_do_once_the_classifier_trains(tmp_path):
 def test_another_start_deletes_it(tmp_path):
     pretrained(tmp_path / "run")
     assert (tmp_path / "run" / "pretraining" / "checkpoints").is_dir()
-    RunDirectory(tmp_path / "run").start(Config(), overwrite=True)
+    run = RunDirectory(tmp_path / "run")
+    run.start(Config(), overwrite=True)
+    assert run.pretraining.is_dir()
+    run.save_model(make_model())
     assert not (tmp_path / "run" / "pretraining").exists()
 
 

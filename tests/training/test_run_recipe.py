@@ -4,7 +4,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from kseq.runs.run_directory import DiskError
+from kseq.disk_error import DiskError
 from kseq.training import run_recipe
 from kseq.user_error import UserError
 

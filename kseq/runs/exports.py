@@ -1,0 +1,59 @@
+"""The folder of a run's exports, which no other run shares."""
+
+import os
+
+from kseq.runs.run_error import RunError
+from kseq.whole_files import write_whole
+
+_RUN = ".run"  # the path of the run, relative to the folder
+
+
+def check_exports(directory, run_path):
+    """Raises unless a run can be exported to a folder.
+
+    Args:
+        directory: `pathlib.Path`, `saved_models/<name>`; need not exist.
+        run_path: `pathlib.Path` of the run.
+
+    Raises:
+        RunError: if the folder has exports of another run, or cannot be
+            written.
+    """
+    folder = directory
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    if not folder.is_dir():
+        raise RunError(
+            f"{directory} cannot be written: {folder} is not a directory."
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise RunError(
+            f"{directory} cannot be written: {folder} is read-only for you."
+        )
+
+    record = directory / _RUN
+    if not record.is_file():
+        return
+    try:
+        owner = (directory.resolve() / record.read_text("utf-8")).resolve()
+    except ValueError as error:
+        raise RunError(f"{record} is broken: {error}") from error
+    if owner != run_path.resolve():
+        raise RunError(
+            f"{directory} has the exports of the run {owner}; this is the run "
+            f"{run_path.resolve()}. Export it with `kseq export --to` to "
+            f"another folder, or give it another name. Delete {record} if "
+            "they shall share the folder."
+        )
+
+
+def claim_exports(directory, run_path):
+    """Records whose exports a folder has, after `check_exports`.
+
+    Args:
+        directory: `pathlib.Path`, which exists.
+        run_path: `pathlib.Path` of the run.
+    """
+    path = os.path.relpath(run_path.resolve(), directory.resolve())
+    if not (directory / _RUN).is_file():
+        write_whole(directory / _RUN, path)

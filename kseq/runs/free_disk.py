@@ -1,0 +1,63 @@
+"""Whether a run fits on its disk."""
+
+import math
+import os
+import shutil
+from pathlib import Path
+
+import tensorflow as tf
+
+from kseq.disk_error import DiskError
+
+
+def check_free_disk(path, model, keep):
+    """Raises unless the checkpoints of a run and its export will fit.
+
+    What the directory holds already is counted as free: a run that resumes
+    or is overwritten deletes as much.
+
+    Args:
+        path: `pathlib.Path` of the run.
+        model: `keras.Model` that is trained.
+        keep: int, how many of the last checkpoints are kept.
+
+    Raises:
+        DiskError: if there is too little room.
+    """
+    needed = _needed(model, keep)
+    free = shutil.disk_usage(path).free + _size(path)
+    if needed > free:
+        raise DiskError(
+            f"{path} needs about {_megabytes(needed)} for {keep} checkpoints "
+            f"and an export; its disk has {_megabytes(free)}. Make room, or "
+            "take a directory on another disk."
+        )
+
+
+def _needed(model, keep):
+    weights = _bytes(model.variables)
+    optimizer = getattr(model, "optimizer", None)
+    slots = 2 + bool(getattr(optimizer, "use_ema", False))  # those of Adam
+    state = weights + slots * _bytes(model.trainable_variables)
+    # One more of each is written before an old one is deleted. Weights alone
+    # are in `best`, in `average` and in the export.
+    return (keep + 1) * state + 4 * weights
+
+
+def _bytes(variables):
+    return sum(
+        math.prod(variable.shape) * tf.as_dtype(variable.dtype).size
+        for variable in variables
+    )
+
+
+def _size(path):
+    return sum(
+        Path(folder, name).lstat().st_size
+        for folder, _, names in os.walk(path)
+        for name in names
+    )
+
+
+def _megabytes(size):
+    return f"{math.ceil(size / 1e6):,} MB"

@@ -1,0 +1,59 @@
+"""A directory, held for the run of this process."""
+
+import atexit
+import contextlib
+import os
+
+from kseq.model_path import is_run
+from kseq.runs.replace_run import is_interrupted, recover
+from kseq.runs.run_error import RunError
+from kseq.runs.run_lock import lock, unlock
+
+
+def hold_directory(path, lock_path, leftovers):
+    """Makes and locks the directory of a run, and restores what was killed.
+
+    If the process ends and has written no run, its lock and the directories
+    that were made for it are removed.
+
+    Args:
+        path: `pathlib.Path` of the directory.
+        lock_path: `pathlib.Path` of the lock in it.
+        leftovers: names of files that may be in a directory without a run.
+
+    Raises:
+        RunError: if the directory has other files and no run, or another
+            process holds it.
+        OSError: if it cannot be written.
+    """
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    atexit.register(_leave_nothing, path, lock_path, made, os.getpid())
+    if not is_run(path) and not is_interrupted(path):
+        _refuse_foreign_files(path, {lock_path.name, *leftovers})
+    if holder := lock(lock_path):
+        raise RunError(
+            f"{path} is being trained by {holder}. "
+            "Wait for it, or take another directory."
+        )
+    recover(path)
+
+
+def _refuse_foreign_files(path, ours):
+    found = {file.name for file in path.iterdir()} - ours
+    if found:
+        raise RunError(
+            f"{path} is not a run: it holds {min(found)}. "
+            "Take another directory."
+        )
+
+
+def _leave_nothing(path, lock_path, made, process):
+    """Removes a lock and the directories made for it, if they are empty."""
+    if os.getpid() != process or not path.is_dir():
+        return  # a process that was forked
+    if {file.name for file in path.iterdir()} <= {lock_path.name}:
+        unlock(lock_path)
+        with contextlib.suppress(OSError):  # somebody else uses it
+            for folder in made:
+                folder.rmdir()

@@ -1,0 +1,91 @@
+"""A new run takes the place of another one, whole or not at all.
+
+A run is replaced in four steps, and a process can be killed at any moment:
+
+1. The files of the new run are written to `.new-run/`.
+2. The files of the old run are moved to `.old-run/`.
+3. `.new-run/` is renamed to `.whole-run/`: from here on the new run counts.
+4. The files of the new run are moved out of it, and `.old-run/` is deleted.
+
+`recover` restores the old run if step 3 was not reached, and otherwise
+finishes step 4.
+"""
+
+import os
+import shutil
+
+from kseq.whole_files import flush, write_whole
+
+_NEW, _WHOLE, _OLD = ".new-run", ".whole-run", ".old-run"
+_LAST = "config.json"  # with it, a directory is a run
+
+
+def replace_run(path, files, names):
+    """Writes the files of a new run and deletes those of the old one.
+
+    Args:
+        path: `pathlib.Path` of the run, which is locked.
+        files: dict, name -> content, str or bytes.
+        names: of all files and directories that a run may have.
+
+    Raises:
+        OSError: if something cannot be written. If the new run is not whole,
+            the old one is restored.
+    """
+    try:
+        _write(path, files, names)
+    except BaseException:
+        recover(path)
+        raise
+    recover(path)
+
+
+def is_interrupted(path):
+    """Whether `replace_run` was killed there."""
+    return any((path / name).is_dir() for name in (_NEW, _WHOLE, _OLD))
+
+
+def recover(path):
+    """Restores the old run, or finishes the new one.
+
+    Args:
+        path: `pathlib.Path` of the run, which is locked.
+    """
+    new, whole, old = (path / name for name in (_NEW, _WHOLE, _OLD))
+    if new.is_dir():
+        if old.is_dir():
+            _move(old, path)
+            old.rmdir()
+        shutil.rmtree(new)
+    if whole.is_dir():
+        _move(whole, path)
+        flush(path)
+        whole.rmdir()
+    if old.is_dir():
+        shutil.rmtree(old)
+
+
+def _write(path, files, names):
+    new, old = path / _NEW, path / _OLD
+    new.mkdir()
+    for name, content in files.items():
+        write_whole(new / name, content)
+    flush(new)
+
+    old.mkdir()
+    found = [name for name in names if os.path.lexists(path / name)]
+    for name in sorted(found, key=_is_last, reverse=True):
+        (path / name).rename(old / name)
+    flush(path)
+    new.rename(path / _WHOLE)
+    flush(path)
+
+
+def _move(source, target):
+    names = (file.name for file in source.iterdir())
+    for name in sorted(names, key=_is_last):
+        (source / name).rename(target / name)
+
+
+def _is_last(name):
+    return name == _LAST

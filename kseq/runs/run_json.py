@@ -1,0 +1,72 @@
+"""The JSON files of runs."""
+
+import json
+
+from kseq.runs.run_error import RunError
+
+_DEEPEST = 100  # nested lists and dicts; models have about 20
+
+
+def read_json(path):
+    """Reads a JSON file of a run.
+
+    Args:
+        path: a `pathlib.Path`.
+
+    Returns:
+        A dict.
+
+    Raises:
+        RunError: if the file cannot be read, or holds anything else.
+    """
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}.") from None
+    except RecursionError:
+        raise RunError(f"{path} is broken: it is nested too deeply.") from None
+    except ValueError as error:
+        raise RunError(f"{path} is broken: {error}") from error
+    if not isinstance(found, dict):
+        raise RunError(
+            f"{path} is broken: expected a JSON object. Received: {found!r:.80}"
+        )
+    if _is_deeper(found, _DEEPEST):
+        raise RunError(f"{path} is broken: it is nested too deeply.")
+    return found
+
+
+def to_json(value):
+    """The text of a JSON file, also of what JSON has no type for."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def as_read(value):
+    """What `read_json` gives of a value that `to_json` wrote."""
+    return json.loads(to_json(value))
+
+
+def nodes(tree):
+    """All dicts and lists in a JSON value, the outer ones first."""
+    level = [tree]
+    while level:
+        yield from level
+        level = _children(level)
+
+
+def _is_deeper(tree, limit):
+    level = [tree]
+    for _ in range(limit):
+        level = _children(level)
+        if not level:
+            return False
+    return True
+
+
+def _children(level):
+    return [
+        child
+        for node in level
+        for child in (node.values() if isinstance(node, dict) else node)
+        if isinstance(child, dict | list)
+    ]

@@ -1,0 +1,144 @@
+"""A model of a description that may be broken or hostile."""
+
+import math
+import sys
+
+import keras
+import tensorflow as tf
+
+from kseq.runs import RunError
+from kseq.runs.run_json import nodes
+
+# What Keras's own classes in a model are. No other is made.
+_KINDS = (
+    keras.Operation,  # layers and models too
+    keras.Initializer,
+    keras.Regularizer,
+    keras.constraints.Constraint,
+    keras.dtype_policies.DTypePolicy,
+    keras.random.SeedGenerator,
+)
+_RUN_CODE = {
+    *("Lambda", "TFSMLayer", "TorchModuleWrapper"),
+    *("JaxLayer", "FlaxLayer"),
+}
+# Keras's descriptions of values.
+_VALUES = {
+    *("__keras_tensor__", "__tensor__", "__numpy__"),
+    *("__slice__", "__ellipsis__"),
+}
+_SPARE = 4096  # values of layers that are made but not kept
+
+
+def described_model(description, path, weights):
+    """Makes a model that has certain weights, and none other.
+
+    Only registered classes and Keras's own layers, initializers and the like
+    are made, and no more variables than there are weights.
+
+    Args:
+        description: dict of `keras.saving.serialize_keras_object`.
+        path: of the file that it is from, for the message.
+        weights: list of tensors, those of `model.variables`.
+
+    Returns:
+        A `keras.Model`; its variables are not yet assigned.
+
+    Raises:
+        RunError: if the description is of something else, or of a model with
+            other weights.
+    """
+    _check(description, path, len(weights))
+    limit = _Limit(path, weights)
+    try:
+        with tf.variable_creator_scope(limit):
+            model = keras.saving.deserialize_keras_object(
+                description, safe_mode=True
+            )
+    except (MemoryError, tf.errors.ResourceExhaustedError):
+        raise
+    except Exception as error:
+        if limit.error:
+            raise limit.error from None
+        reason = type(error).__name__
+        if "safe_mode" not in str(error):  # Keras advises to turn it off
+            reason += f": {error}".partition("\n")[0]
+        raise RunError(
+            f"{path} does not describe a model that this version can make: "
+            f"{reason:.200}"
+        ) from error
+    if not isinstance(model, keras.Model):
+        raise RunError(
+            f"{path} describes no model. Received: {type(model).__name__}"
+        )
+    return model
+
+
+class _Limit:
+    """A creator of variables, until there are more than weights."""
+
+    def __init__(self, path, weights):
+        self.path = path
+        self.left = _SPARE + sum(math.prod(value.shape) for value in weights)
+        self.error = None
+
+    def __call__(self, create, **options):
+        shape = _shape(options["initial_value"])
+        self.left -= max(1, math.prod(shape))
+        if self.left < 0:
+            self.error = RunError(
+                f"{self.path} does not fit the weights: its model is larger, "
+                f"with a variable of the shape {shape}."
+            )
+            raise self.error
+        return create(**options)
+
+
+def _shape(value):
+    if callable(value):  # traced, so that nothing is computed
+        traced = tf.function(value, autograph=False).get_concrete_function()
+        value = traced.structured_outputs
+    return tuple(value.shape)
+
+
+def _check(description, path, count):
+    """Raises unless all classes are known, and layers may be that many."""
+    for node in nodes(description):
+        if not isinstance(node, dict):
+            continue
+        if "class_name" in node and not _is_known(node):
+            raise RunError(
+                f"{path} names {node.get('module')!s:.80}."
+                f"{node['class_name']!s:.80}, which is not registered and no "
+                "layer of Keras that can be loaded. If it is your own, import "
+                "its module first."
+            )
+        for key, value in node.items():
+            if "layers" in key and type(value) is int and value > count:
+                raise RunError(
+                    f"{path} does not fit the weights: they are {count} "
+                    f"variables. Received: {key}={value}"
+                )
+
+
+def _is_known(node):
+    name, module = node["class_name"], node.get("module")
+    registered = node.get("registered_name")
+    if name == "function":
+        registered = node.get("config")
+    if not isinstance(name, str):
+        return False
+    if isinstance(registered, str) and (
+        keras.saving.get_registered_object(registered) is not None
+    ):
+        return True
+    if name in _VALUES:
+        return True
+    if not isinstance(module, str) or module.split(".")[0] != "keras":
+        return False
+    found = getattr(sys.modules.get(module), name, None)
+    return (
+        isinstance(found, type)
+        and issubclass(found, _KINDS)
+        and name not in _RUN_CODE
+    )
