@@ -12,9 +12,8 @@ import tensorflow as tf
 
 from kseq.data.built_in.dates import SIZES, dates
 from kseq.data.data_error import DataError
-from kseq.data.parallel_text import ParallelText
+from kseq.data.parallel_texts import check_columns, parallel_texts
 from kseq.data.source_hashes import are_among, choose_held_out
-from kseq.data.tables import kind_of
 
 _MOST_HELD_OUT = 1000
 
@@ -130,11 +129,11 @@ def read_corpus(
         }
         return Corpus(**splits, parts=(splits["train"],))
 
-    texts = _texts("train", train, columns)
+    texts = parallel_texts("train", train, columns)
     others = ()
     if validation is not None:
-        others = _texts("validation", validation, columns)
-    _check_columns(columns, texts + others)
+        others = parallel_texts("validation", validation, columns)
+    check_columns(columns, texts + others)
     weights = _checked_weights(weights, texts)
     for text in texts + others:
         text.check_files()
@@ -156,55 +155,6 @@ def log_facts(log, corpus):
         log.info(line)
     for line in corpus.problems:
         log.warning(line)
-
-
-def _texts(option, paths, columns) -> tuple[ParallelText, ...]:
-    """One text for each table, and for each two files that are none."""
-    paths = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if not paths or not all(map(os.fspath, paths)):
-        raise DataError(
-            f"{option} expects paths; found "
-            f"{'an empty one' if paths else 'none'}. Is a variable of the "
-            "shell not set?"
-        )
-    columns = tuple(columns)
-    if len(paths) == 1:
-        return (ParallelText(*paths, columns=columns),)
-    texts = []
-    rest = iter(paths)
-    for path in rest:
-        if kind_of(path):
-            texts.append(ParallelText(path, columns=columns))
-            continue
-        target = next(rest, None)
-        if target is None or kind_of(target):
-            raise DataError(
-                f"{option} takes tables (.tsv, .csv, .jsonl), or a source and "
-                f"then its target; found no target of {path}. "
-                f"Received: {', '.join(map(str, paths))}"
-            )
-        texts.append(ParallelText(path, target))
-    return tuple(texts)
-
-
-def _check_columns(columns, texts):
-    if not columns:
-        return
-    if (
-        isinstance(columns, str)
-        or len(columns) != 2
-        or columns[0] == columns[1]
-        or not all(columns)
-    ):
-        raise DataError(
-            "columns takes two different names or numbers, the source's and "
-            f"the target's. Received: {columns!r}"
-        )
-    if all(text.target is not None for text in texts):
-        raise DataError(
-            f"columns is for tables; {texts[0]} are two files with a side "
-            "each. Their order says which is the source."
-        )
 
 
 def _checked_weights(weights, texts) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.data_error import DataError
-from kseq.data.pair_tables import PairTable
+from kseq.data.pair_table import PairTable
 from kseq.data.source_hashes import source_hashes
 from kseq.data.text_files import (
     LONGEST_LINE,

@@ -93,9 +93,7 @@ def json_object(line: Line) -> dict:
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
-        raise broken(
-            line, "a JSON object, one a line", found=beginning(line.text)
-        )
+        raise broken(line, "a JSON object", found=beginning(line.text))
     return record
 
 
@@ -158,12 +156,12 @@ def is_header(cells) -> bool:
     return all(_HEADER.fullmatch(name) for name in names_of(cells))
 
 
-def check_width(line: Line, cells, width: int, names: str = ""):
+def check_width(line: Line, cells, width: int, expected: str | None = None):
     """Refuses a row that does not have all columns and no more."""
     if cells and len(cells) != width:
         raise broken(
             line,
-            f"{width} columns{names}",
+            expected or f"{width} columns",
             found=f"{len(cells)} in {beginning(line.text)}",
         )
 

@@ -1,4 +1,4 @@
-"""Pairs of texts in tables."""
+"""Pairs of texts in a table."""
 
 import dataclasses
 import functools
