@@ -35,6 +35,6 @@ def _is_in_a_line(character) -> bool:
 
 
 def swapped(columns) -> str:
-    """What to try where labels look like texts."""
+    """What helps if labels look like texts because of two columns."""
     label, text = ("1", "2") if tuple(columns) == DEFAULT_COLUMNS else columns
     return f"Are the columns swapped? Try --columns {shlex.join((text, label))}"

@@ -128,7 +128,7 @@ def find_columns(
     raise broken(
         line,
         f"the columns {columns[0]!r} and {columns[1]!r}",
-        found=_listed(cells),
+        found=f"{_listed(cells)}. Choose two of them with --columns",
     )
 
 

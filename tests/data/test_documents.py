@@ -370,7 +370,7 @@ def test_texts_are_not_taken_for_labels(write):
     ):
         path = write(name, content)
         with pytest.raises(
-            DataError, match=rf":2: .*column '{columns[0]}'; .*Try {hint}$"
+            DataError, match=rf":2: .*column '{columns[0]}'; .*use {hint}$"
         ) as error:
             read_documents(path, columns)
         assert "good" not in str(error.value)
