@@ -110,7 +110,7 @@ def read_corpus(
     >>> _ = pathlib.Path("a.csv").write_text("en,de\nGo.,Los.\nHi.,Hallo.\n")
     >>> corpus = read_corpus(["a.csv"], columns=("de", "en"))
     >>> list(corpus.validation.as_numpy_iterator())
-    [(b'Hallo.', b'Hi.')]
+    [(b'Los.', b'Go.')]
     >>> print(*corpus.describe(), sep="\n")
     Training pairs: 1 (a.csv)
     Validation pairs: 1 (held out of training by source)

@@ -20,7 +20,7 @@ def check_label(line: Line, label: str, columns: tuple[str, str]):
             line,
             f"a label of at most {LONGEST_LABEL} characters in column "
             f"{columns[0]!r}",
-            found=f"one of {len(label)}. {swapped(columns)}",
+            found=f"{len(label)}. {swapped(columns)}",
         )
     if not all(map(_is_in_a_line, label)):
         raise broken(
@@ -35,6 +35,9 @@ def _is_in_a_line(character) -> bool:
 
 
 def swapped(columns) -> str:
-    """What helps if labels look like texts because of two columns."""
+    """What helps if the label's column holds texts."""
     label, text = ("1", "2") if tuple(columns) == DEFAULT_COLUMNS else columns
-    return f"Are the columns swapped? Try --columns {shlex.join((text, label))}"
+    return (
+        "If label and text are swapped, use --columns "
+        f"{shlex.join((text, label))}"
+    )

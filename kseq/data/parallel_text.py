@@ -44,10 +44,15 @@ class TextReport(NamedTuple):
         """Pairs that are not used."""
         return self.blank + self.too_long
 
-    def problems(self, name) -> list[str]:
-        """What is wrong with the text `name`, one line a fact."""
+    def problems(self, name, of_left_out: bool = True) -> list[str]:
+        """What is wrong with the text `name`, one line a fact.
+
+        Args:
+            name: of the text.
+            of_left_out: whether that includes what `pairs` leaves out.
+        """
         lines = []
-        if self.left_out:
+        if self.left_out and of_left_out:
             lines.append(
                 f"{name}: {self.left_out} of {self.pairs} pairs are left out: "
                 f"{self.blank} with a blank side, {self.too_long} with a line "
@@ -122,14 +127,14 @@ class ParallelText:
             matching_files(path)
 
     def check(self) -> TextReport:
-        """Reads everything once and warns of what is left out.
+        """Reads everything once; warns of text that is changed.
 
         Raises:
             DataError: a file cannot be read, the sides differ in length, a
                 line does not have the columns, or no pair is left.
         """
         report = self.examine().report
-        for line in report.problems(self):
+        for line in report.problems(self, of_left_out=False):
             _log.warning(line)
         return report
 
@@ -168,7 +173,7 @@ class ParallelText:
         return (target.text for _, target in self._pairs_of_lines())
 
     def pairs(self, where: Callable | None = None) -> tf.data.Dataset:
-        """The pairs in order, as scalar strings (source, target).
+        """The usable pairs in order, as scalar strings (source, target).
 
         Those with a blank side or a very long line are left out.
 
@@ -184,6 +189,10 @@ class ParallelText:
             return sources[chosen], targets[chosen]
 
         return self._blocks.map(wanted).unbatch()
+
+    def all_pairs(self) -> tf.data.Dataset:
+        """The same with those that `pairs` leaves out."""
+        return self._blocks.unbatch()
 
     @functools.cached_property
     def _blocks(self) -> tf.data.Dataset:

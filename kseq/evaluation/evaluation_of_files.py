@@ -36,7 +36,7 @@ def _(predictor: GeneratorPredictor, source, reference=None, columns=None):
         )
     text = ParallelText(source, reference)
     text.check()
-    return Translations(predictor, text.pairs())
+    return Translations(predictor, text.all_pairs())
 
 
 @evaluation_of_files.register

@@ -86,20 +86,25 @@ def test_blank_lines_are_counted(write, caplog):
     source = write("a.de", b"eins\n\n  \nvier\n")
     target = write("a.en", b"one\ntwo\nthree\n\r\n")
 
-    assert ParallelText(source, target).check() == TextReport(4, blank=3)
-    assert "3 of 4 pairs are left out" in caplog.text
+    report = ParallelText(source, target).check()
+    assert report == TextReport(4, blank=3)
+    assert "3 of 4 pairs are left out" in report.problems("a")[0]
+    assert caplog.text == ""  # to evaluate, all are used
 
     table = ParallelText(write("a.tsv", b"eins\tone\n\nzwei\t\n"))
     assert table.check() == TextReport(3, blank=2)
     assert strings(table.pairs()) == [(b"eins", b"one")]
+    assert strings(table.all_pairs())[1:] == [(b"", b""), (b"zwei", b"")]
 
 
-def test_a_very_long_line_is_counted(write, caplog):
+def test_a_very_long_line_is_counted(write):
     source = write("a.de", b"kurz\n" + b"lang " * 400_000 + b"\n")
     target = write("a.en", b"short\nlong\n")
 
-    assert ParallelText(source, target).check() == TextReport(2, too_long=1)
-    assert "1 with a line over 65536 bytes" in caplog.text
+    text = ParallelText(source, target)
+    assert text.check() == TextReport(2, too_long=1)
+    assert "1 with a line over 65536 bytes" in text.check().problems(text)[0]
+    assert strings(text.pairs()) == [(b"kurz", b"short")]
 
 
 @pytest.mark.parametrize(
