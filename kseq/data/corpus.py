@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.built_in.dates import SIZES, dates
-from kseq.data.data_error import DataError
+from kseq.data.data_error import DataError, in_one_line
 from kseq.data.parallel_texts import check_columns, parallel_texts
 from kseq.data.source_hashes import are_among, choose_held_out
 
@@ -52,7 +52,7 @@ class Corpus(NamedTuple):
 
     def describe(self) -> list[str]:
         """All facts and problems, one a line."""
-        return [*self.facts, *self.problems]
+        return [in_one_line(line) for line in self.facts + self.problems]
 
     def drawn(self, seed: int) -> tf.data.Dataset:
         """The training pairs as `training_batches` takes them.
@@ -152,9 +152,9 @@ def read_corpus(
 def log_facts(log, corpus):
     """Logs the facts of a corpus; its problems are warnings."""
     for line in corpus.facts:
-        log.info(line)
+        log.info(in_one_line(line))
     for line in corpus.problems:
-        log.warning(line)
+        log.warning(in_one_line(line))
 
 
 def _checked_weights(weights, texts) -> tuple[float, ...]:

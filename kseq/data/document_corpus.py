@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kseq.data.built_in.dispatch_reports import SIZES, dispatch_reports
 from kseq.data.corpus import log_facts
-from kseq.data.data_error import DataError
+from kseq.data.data_error import DataError, in_one_line
 from kseq.data.document_labels import DEFAULT_COLUMNS, swapped
 from kseq.data.documents import Documents, examine_documents
 from kseq.data.text_files import matching_files
@@ -40,7 +40,7 @@ class DocumentCorpus(NamedTuple):
 
     def describe(self) -> list[str]:
         """All facts and problems, one a line."""
-        return [*self.facts, *self.problems]
+        return [in_one_line(line) for line in self.facts + self.problems]
 
 
 def read_document_corpus(

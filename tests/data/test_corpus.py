@@ -328,3 +328,15 @@ def test_validation_is_looked_at_before_training_is_read(write, tmp_path):
 
     with pytest.raises(DataError, match=r"no file .*missing"):
         read_corpus([train], [tmp_path / "missing"])
+
+
+def test_a_file_name_of_two_lines_is_shown_in_one(write, caplog):
+    caplog.set_level(logging.INFO)
+    path = write("a\nb\x1b.tsv", b"a\tb\nc\td\n\te\n")
+
+    corpus = read_corpus([path])
+    for line in corpus.describe() + caplog.messages:
+        assert "\n" not in line and "\x1b" not in line
+    with pytest.raises(DataError) as error:
+        read_corpus([path], columns=("x", "y"))
+    assert r"a\nb\x1b.tsv:1" in str(error.value)

@@ -55,11 +55,11 @@ def steps(path, name="last"):
     return [step_of(p) for p in checkpoint_paths(path / "checkpoints" / name)]
 
 
-def assert_same_state(one, other):
+def assert_same_state(one, other, atol=0):
     variables = [*one.variables, *one.optimizer.variables]
     others = [*other.variables, *other.optimizer.variables]
     for a, b in zip(variables, others, strict=True):
-        np.testing.assert_array_equal(a.numpy(), b.numpy())
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=0, atol=atol)
 
 
 def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path):
@@ -283,6 +283,9 @@ def test_data_that_have_no_position_are_read_again(
         if kind == "distributed":
             with two_devices.scope():
                 model = make_model()  # first: it sets the global seed
+                # Two devices round as they like, and Adam's first steps
+                # have the size of the rate where a gradient is but rounding.
+                model.compile(keras.optimizers.SGD(0.01), "mse")
                 return make_data(), model
         spec = (tf.TensorSpec((8,)), tf.TensorSpec(()))
         examples = [(x, i % 3) for i, x in enumerate(np.eye(8))]
@@ -298,7 +301,7 @@ def test_data_that_have_no_position_are_read_again(
     whole = train_on("whole", 3)
     for epochs in (2, 3):
         cut = train_on("cut", epochs)
-    assert_same_state(cut, whole)
+    assert_same_state(cut, whole, atol=1e-6 if kind == "distributed" else 0)
     assert "Reading 10 batches again" in capsys.readouterr().err
 
 
