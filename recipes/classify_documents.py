@@ -16,9 +16,9 @@ from kseq import data, devices, evaluation, models, runs, serving, training
 class Config:
     """Trains a classifier on labelled documents and exports it."""
 
-    train: str = ""  # TSV or JSONL of labels and texts; none: reports
-    validation: str = ""  # none: held out of training
-    columns: tuple[str, str] = ("label", "text")  # their names in the files
+    train: str | None = None  # table of labels and texts; None: reports
+    validation: str | None = None  # None: held out of training
+    columns: tuple[str, str] = ("label", "text")  # their names or numbers
     run: str = "runs/classifier"
     overwrite: bool = False  # delete the run and restart
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"

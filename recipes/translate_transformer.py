@@ -24,8 +24,10 @@ from kseq import (
 class Config:
     """Trains a Transformer on pairs of sentences and exports it."""
 
-    train: tuple[str, ...] = ()  # source and target, or a TSV; none: dates
-    validation: tuple[str, ...] = ()  # none: held out of training
+    train: tuple[str, ...] | None = None  # tables, or files in pairs, or dates
+    validation: tuple[str, ...] | None = None  # None: held out of training
+    columns: tuple[str, ...] = ()  # names or numbers of source and target
+    weights: tuple[float, ...] = ()  # of each corpus, how often it is drawn
     run: str = "runs/transformer"
     overwrite: bool = False  # delete the run and restart
     vocab_size: int = 8000  # of source and target together
@@ -64,12 +66,14 @@ def main(config):
     run.start(config, ("steps", "batch_tokens"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
 
-    corpus = data.read_corpus(config.train, config.validation)
+    corpus = data.read_corpus(
+        config.train, config.validation, config.columns, config.weights
+    )
     tokenizer = data.Tokenizer.train(corpus.lines(), config.vocab_size)
     preprocessor = data.TextPreprocessor(tokenizer)
     both = (preprocessor, tokenizer)  # source and target share a vocabulary
     batches = data.training_batches(
-        corpus.train,
+        corpus.drawn(config.seed),
         *both,
         batch_tokens=config.batch_tokens,
         max_length=config.max_length,

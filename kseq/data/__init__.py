@@ -8,7 +8,7 @@ from kseq.data.document_batches import document_batches
 from kseq.data.document_corpus import DocumentCorpus, read_document_corpus
 from kseq.data.document_preprocessor import DocumentPreprocessor
 from kseq.data.documents import Documents, read_documents
-from kseq.data.parallel_text import ParallelText, TextReport, count_overlap
+from kseq.data.parallel_text import ParallelText, TextReport
 from kseq.data.piece_prediction_batches import piece_prediction_batches
 from kseq.data.piece_vectors import piece_vectors
 from kseq.data.source import Source
@@ -28,7 +28,6 @@ __all__ = [
     "TextPreprocessor",
     "TextReport",
     "Tokenizer",
-    "count_overlap",
     "document_batches",
     "evaluation_batches",
     "piece_prediction_batches",

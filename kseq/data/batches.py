@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data.data_error import DataError
+from kseq.data.parallel_text import are_usable
 from kseq.data.split_over_devices import split_over_devices
 from kseq.data.teacher_forcing import teacher_forcing
-from kseq.data.text_files import LONGEST_LINE
 from kseq.data.text_preprocessor import TextPreprocessor
 from kseq.data.tokenizer import Tokenizer
 
@@ -39,7 +39,7 @@ def training_batches(
     in a `tf.train.Checkpoint`.
 
     Args:
-        pairs: scalar strings (source, target).
+        pairs: scalar strings (source, target); they may be endless.
         preprocessor: makes `source_ids`, uncut.
         target_tokenizer: makes `target_ids` and labels.
         batch_tokens: the most tokens on either side of a batch, padding
@@ -100,8 +100,7 @@ def evaluation_batches(
 
 def _only_text(source, target):
     """Leaves out pairs with a blank side, or a line that is too long."""
-    sizes = tf.strings.length(tf.strings.strip([source, target]))  # (2, B)
-    good = tf.reduce_all((sizes > 0) & (sizes <= LONGEST_LINE), axis=0)
+    good = are_usable(source, target)
     return source[good], target[good]
 
 
@@ -123,7 +122,8 @@ def _tokenization(preprocessor, target_tokenizer, max_length=None):
 def _check_lengths(blocks, tokenize, max_length):
     sample = blocks.take(_SAMPLE)
     read, kept = _count(sample), _count(sample.map(tokenize))
-    if not kept and not _count(blocks.map(tokenize)):
+    is_endless = blocks.cardinality() == tf.data.INFINITE_CARDINALITY
+    if not kept and (is_endless or not _count(blocks.map(tokenize))):
         raise DataError(
             "There is no pair to train on: in each, a side is blank or longer "
             f"than {max_length=} tokens."

@@ -1,25 +1,48 @@
 """Training, validation and test pairs."""
 
+import functools
+import logging
+import math
+import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from kseq.data.built_in.dates import SIZES, dates
-from kseq.data.data_error import DataError
-from kseq.data.parallel_text import ParallelText, count_overlap
+from kseq.data.data_error import DataError, in_one_line
+from kseq.data.parallel_texts import check_columns, parallel_texts
+from kseq.data.source_hashes import are_among, choose_held_out
 
 _MOST_HELD_OUT = 1000
+_DRAWN = 8  # pairs that are drawn together; one by one takes three times longer
+
+_log = logging.getLogger(__name__)
 
 
 class Corpus(NamedTuple):
     """What a recipe trains on, and what it is evaluated on.
 
     Each is a `tf.data.Dataset` of scalar strings (source, target).
+
+    Args:
+        train: the training pairs, each once.
+        validation: the pairs of validation.
+        test: those of the test.
+        parts: the training pairs of each corpus.
+        weights: of the parts, 1 in all, if they are drawn by weight.
+        facts: lines of text: the numbers of pairs.
+        problems: lines of text: what is wrong with some of them.
     """
 
     train: tf.data.Dataset
     validation: tf.data.Dataset
     test: tf.data.Dataset
+    parts: tuple[tf.data.Dataset, ...] = ()
+    weights: tuple[float, ...] = ()
+    facts: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
     def lines(self):
         """Sources and targets of the training pairs, bytes."""
@@ -28,59 +51,218 @@ class Corpus(NamedTuple):
             yield from sources
             yield from targets
 
+    def describe(self) -> list[str]:
+        """All facts and problems, one a line."""
+        return [in_one_line(line) for line in self.facts + self.problems]
 
-def read_corpus(train=(), validation=()):
-    """Checks and reads a user's files, or makes the built-in dates.
+    def drawn(self, seed: int) -> tf.data.Dataset:
+        """The training pairs as `training_batches` takes them.
 
-    Without validation files every k-th pair is held out of training, at most
-    a thousand. With files, `test` is `validation`; `kseq evaluate` scores a
-    trained model on any other.
+        Without weights this is `train`. With weights it is an endless stream
+        in which each corpus has its share, however large it is.
+
+        Args:
+            seed: of the draw.
+        """
+        if not self.weights:
+            return self.train
+        return tf.data.Dataset.sample_from_datasets(
+            [part.repeat().batch(_DRAWN) for part in self.parts],
+            list(self.weights),
+            seed=seed,
+        ).unbatch()
+
+
+def read_corpus(
+    train: Sequence[str | os.PathLike] | None = None,
+    validation: Sequence[str | os.PathLike] | None = None,
+    columns: Sequence[str] = (),
+    weights: Sequence[float] = (),
+    *,
+    log: bool = True,
+) -> Corpus:
+    r"""Reads and checks a user's files, or makes the built-in dates.
+
+    Without validation files about a tenth of the pairs, and about 1,000 at
+    most, is held out of training: all pairs of some sources, so that no
+    held-out source is in training. Pairs with a blank side or a very long
+    line are left out everywhere. With files, `test` is `validation`;
+    `kseq evaluate` scores a trained model on any other.
 
     Args:
-        train: paths of source and target, or of one TSV, see `ParallelText`;
-            none for the dates.
-        validation: the same, or none.
+        train: paths. One with the name of a table (.tsv, .csv, .jsonl, .json,
+            each also .gz) has source and target; others come in pairs, a
+            source and its target. A single path of another name is a TSV.
+            None for the dates.
+        validation: the same, or None.
+        columns: of source and target in all tables, see `ParallelText`.
+        weights: one for each corpus of `train`: how often it is drawn. By
+            default each pair is drawn once an epoch.
+        log: whether the facts are logged, what is wrong as a warning.
 
     Returns:
         Corpus.
 
     Raises:
         DataError: a file cannot be used.
+
+    Example:
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.csv").write_text("en,de\nGo.,Los.\nHi.,Hallo.\n")
+    >>> corpus = read_corpus(["a.csv"], columns=("de", "en"))
+    >>> list(corpus.validation.as_numpy_iterator())
+    [(b'Los.', b'Go.')]
+    >>> print(*corpus.describe(), sep="\n")
+    Training pairs: 1 (a.csv)
+    Validation pairs: 1 (held out of training by source)
     """
-    if not train:
-        return Corpus(
-            **{
-                split: tf.data.Dataset.from_tensor_slices(dates(split))
-                for split in SIZES
-            }
-        )
+    if train is None:
+        for name, value in (
+            ("validation", validation),
+            ("columns", columns),
+            ("weights", weights),
+        ):
+            if value:
+                raise DataError(f"{name} needs train.")
+        splits = {
+            split: tf.data.Dataset.from_tensor_slices(dates(split))
+            for split in SIZES
+        }
+        return Corpus(**splits, parts=(splits["train"],))
 
-    text = _parallel_text("train", train)
-    report = text.check()
-    if validation:
-        held_out = _parallel_text("validation", validation)
-        held_out.check()
-        count_overlap(text, held_out)
-        return Corpus(text.pairs(), held_out.pairs(), test=held_out.pairs())
+    texts = parallel_texts("train", train, columns)
+    others = ()
+    if validation is not None:
+        others = parallel_texts("validation", validation, columns)
+    check_columns(columns, texts + others)
+    weights = _checked_weights(weights, texts)
+    for text in texts + others:
+        text.check_files()
 
-    every = max(10, report.pairs // _MOST_HELD_OUT + 1)
-    held_out = _numbered(text.pairs(), lambda line: line % every == 0)
-    rest = _numbered(text.pairs(), lambda line: line % every > 0)
-    return Corpus(rest, held_out, test=held_out)
+    examined = [text.examine() for text in texts]
+    if others:
+        corpus = _with_validation(texts, examined, others)
+    else:
+        corpus = _with_held_out(texts, examined)
+    corpus = corpus._replace(weights=weights)
+    if log:
+        log_facts(_log, corpus)
+    return corpus
 
 
-def _parallel_text(option, paths):
-    if len(paths) > 2:
+def log_facts(log, corpus):
+    """Logs the facts of a corpus; its problems are warnings."""
+    for line in corpus.facts:
+        log.info(in_one_line(line))
+    for line in corpus.problems:
+        log.warning(in_one_line(line))
+
+
+def _checked_weights(weights, texts) -> tuple[float, ...]:
+    weights = tuple(weights)
+    if not weights:
+        return ()
+    if len(weights) != len(texts) or not all(
+        0 < weight < math.inf for weight in weights
+    ):
         raise DataError(
-            f"{option} takes a source and a target, or one TSV. "
-            f"Received: {', '.join(map(str, paths))}"
+            "weights takes a number above 0 for each corpus of train. "
+            f"Received: {', '.join(map(str, weights))} for "
+            f"{', '.join(map(str, texts))}"
         )
-    return ParallelText(*paths)
+    largest = max(weights)
+    shares = [weight / largest for weight in weights]
+    return tuple(share / sum(shares) for share in shares)
 
 
-def _numbered(pairs, is_wanted):
-    return (
-        pairs.enumerate()
-        .filter(lambda line, pair: is_wanted(line))
-        .map(lambda line, pair: pair)
+def _with_validation(texts, examined, others) -> Corpus:
+    judged = [text.examine() for text in others]
+    trained = np.concatenate([text.sources for text in examined])
+    sources = np.concatenate([text.sources for text in judged])
+    problems = [
+        *_problems(texts, examined),
+        *_problems(others, judged),
+    ]
+    if overlap := np.count_nonzero(np.isin(sources, trained)):
+        problems.append(
+            f"{overlap} of {len(sources)} validation sources are also in "
+            "training: scores on them will be too good."
+        )
+    validation = _concatenated([text.pairs() for text in others])
+    parts = tuple(text.pairs() for text in texts)
+    return Corpus(
+        _concatenated(parts),
+        validation,
+        test=validation,
+        parts=parts,
+        facts=(
+            *_sizes("Training", texts, [len(text.pairs) for text in examined]),
+            *_sizes("Validation", others, [len(text.pairs) for text in judged]),
+            *_repeats(examined),
+        ),
+        problems=tuple(problems),
     )
+
+
+def _with_held_out(texts, examined) -> Corpus:
+    sources = np.concatenate([text.sources for text in examined])
+    most = min(max(len(sources) // 10, 1), _MOST_HELD_OUT)
+    chosen = choose_held_out(sources, most)
+    if not len(chosen):
+        raise DataError(
+            f"{', '.join(map(str, texts))}: no pair can be held out, because "
+            f"there is one source only (number of pairs: {len(sources)}). "
+            "Give files for validation, or pairs with two different sources."
+        )
+    stay = [~np.isin(text.sources, chosen) for text in examined]
+    for text, stays in zip(texts, stay, strict=True):
+        if not stays.any():
+            raise DataError(
+                f"{text}: all of its pairs would be held out of training. "
+                "Give files for validation, or more pairs."
+            )
+
+    is_held_out = functools.partial(are_among, hashes=chosen)
+    parts = tuple(
+        text.pairs(lambda sources: ~is_held_out(sources)) for text in texts
+    )
+    validation = _concatenated([text.pairs(is_held_out) for text in texts])
+    held_out = len(sources) - sum(map(np.count_nonzero, stay))
+    return Corpus(
+        _concatenated(parts),
+        validation,
+        test=validation,
+        parts=parts,
+        facts=(
+            *_sizes("Training", texts, map(np.count_nonzero, stay)),
+            f"Validation pairs: {held_out} (held out of training by source)",
+            *_repeats(examined),
+        ),
+        problems=tuple(_problems(texts, examined)),
+    )
+
+
+def _concatenated(parts) -> tf.data.Dataset:
+    return functools.reduce(lambda one, other: one.concatenate(other), parts)
+
+
+def _sizes(split, texts, counts) -> list[str]:
+    return [
+        f"{split} pairs: {count} ({text})"
+        for text, count in zip(texts, counts, strict=True)
+    ]
+
+
+def _repeats(examined) -> list[str]:
+    pairs = np.concatenate([text.pairs for text in examined])
+    if repeats := len(pairs) - len(np.unique(pairs)):
+        return [f"Duplicate pairs: {repeats} of {len(pairs)}"]
+    return []
+
+
+def _problems(texts, examined) -> list[str]:
+    return [
+        line
+        for text, found in zip(texts, examined, strict=True)
+        for line in found.report.problems(text)
+    ]

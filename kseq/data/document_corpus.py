@@ -7,10 +7,14 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from kseq.data.built_in.dispatch_reports import SIZES, dispatch_reports
-from kseq.data.data_error import DataError
-from kseq.data.documents import Documents, read_documents
+from kseq.data.corpus import log_facts
+from kseq.data.data_error import DataError, in_one_line
+from kseq.data.document_labels import DEFAULT_COLUMNS, swapped
+from kseq.data.documents import Documents, examine_documents
+from kseq.data.text_files import matching_files
 
 _MOST_HELD_OUT = 2_500
+_MOST_UNCHECKED = 20  # documents that may all have different labels
 
 _log = logging.getLogger(__name__)
 
@@ -23,20 +27,29 @@ class DocumentCorpus(NamedTuple):
         validation: Documents.
         test: Documents.
         labels: those of `train`, sorted; as numbers if all are integers.
+        facts: lines of text: the numbers of documents.
+        problems: lines of text: what is wrong with some of them.
     """
 
     train: Documents
     validation: Documents
     test: Documents
     labels: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def describe(self) -> list[str]:
+        """All facts and problems, one a line."""
+        return [in_one_line(line) for line in self.facts + self.problems]
 
 
 def read_document_corpus(
-    train: str | os.PathLike = "",
-    validation: str | os.PathLike = "",
-    columns: tuple[str, str] = ("label", "text"),
+    train: str | os.PathLike | None = None,
+    validation: str | os.PathLike | None = None,
+    columns: tuple[str, str] = DEFAULT_COLUMNS,
     *,
     seed: int = 1,
+    log: bool = True,
 ) -> DocumentCorpus:
     r"""Reads and checks a user's documents, or makes the built-in reports.
 
@@ -47,11 +60,12 @@ def read_document_corpus(
     training if their labels differ. With files, `test` is `validation`.
 
     Args:
-        train: path of the documents, see `read_documents`; none for the
+        train: path of the documents, see `read_documents`; None for the
             built-in ones, see `dispatch_reports`.
-        validation: the same, or none.
+        validation: the same, or None.
         columns: keys or columns of the label and of the text, in both files.
         seed: of the documents held out.
+        log: whether the facts are logged, what is wrong as a warning.
 
     Returns:
         DocumentCorpus.
@@ -69,34 +83,49 @@ def read_document_corpus(
     >>> sorted(corpus.train.labels), sorted(corpus.validation.labels)
     (['1', '5'], ['1', '5'])
     """
-    if validation and not train:
-        raise DataError("validation needs train.")
-    if not train:
+    if train is None:
+        if validation is not None:
+            raise DataError("validation needs train.")
         splits = {split: dispatch_reports(split) for split in SIZES}
         return DocumentCorpus(**splits, labels=_labels(splits["train"]))
 
-    documents = read_documents(train, columns)
+    for path in (train, validation):
+        if path is not None:
+            matching_files(path)
+    documents, report = examine_documents(train, columns)
     labels = _labels(documents)
-    if len(labels) < 2:
-        raise DataError(
-            f"{train}: expected two labels or more; found {labels[0]!r} alone."
-        )
+    _check_labels(train, documents, labels, columns)
     places = _places(documents)
-    _warn_of_repeats(train, documents, places)
-    _warn_of_single_labels(train, documents)
-    if not validation:
-        documents, held_out = _split(train, documents, places, seed)
-        return DocumentCorpus(documents, held_out, held_out, labels)
-
-    held_out = read_documents(validation, columns)
-    _check_agreement(train, documents, validation, held_out)
-    overlap = sum(_key(held) in places for held in held_out.texts)
-    if overlap:
-        _log.warning(
-            f"{overlap} of {len(held_out.texts)} documents of {validation} "
-            f"are also in {train}: scores on it will be too good."
-        )
-    return DocumentCorpus(documents, held_out, held_out, labels)
+    if validation is None:
+        rest, held_out = _split(train, documents, places, seed)
+        validation_facts = " (held out of training)"
+        problems = report.problems(train)
+    else:
+        rest = documents
+        held_out, other = examine_documents(validation, columns)
+        _check_agreement(train, documents, validation, held_out)
+        validation_facts = f" ({validation})"
+        problems = [
+            *report.problems(train),
+            *other.problems(validation),
+            *_overlap(held_out, places),
+        ]
+    corpus = DocumentCorpus(
+        rest,
+        held_out,
+        held_out,
+        labels,
+        facts=(
+            f"Training documents: {len(rest.texts)} ({train})",
+            f"Validation documents: {len(held_out.texts)}{validation_facts}",
+            f"Labels: {len(labels)}",
+            *_repeats(documents, places),
+        ),
+        problems=(*problems, *_single_labels(train, documents)),
+    )
+    if log:
+        log_facts(_log, corpus)
+    return corpus
 
 
 def _labels(documents) -> tuple[str, ...]:
@@ -120,29 +149,57 @@ def _places(documents) -> dict[str, list[int]]:
     return dict(places)
 
 
-def _warn_of_repeats(train, documents, places):
+def _check_labels(train, documents, labels, columns):
+    if len(labels) < 2:
+        raise DataError(
+            f"{train}: expected two labels or more; found {labels[0]!r} alone."
+        )
+    count = len(documents.texts)
+    if count > _MOST_UNCHECKED and 2 * len(labels) > count:
+        raise DataError(
+            f"{train}: column {columns[0]!r} has {len(labels)} different "
+            f"values in {count} documents, too many for a label. "
+            f"{swapped(columns)}"
+        )
+
+
+def _repeats(documents, places) -> list[str]:
     repeats = [
         documents.labels[place] == documents.labels[first]
         for first, *others in places.values()
         for place in others
     ]
-    if repeats:
-        _log.warning(
-            f"{train}: {len(repeats)} of {len(documents.texts)} documents "
-            f"repeat another one, {repeats.count(False)} of them with another "
-            "label than it."
-        )
+    if not repeats:
+        return []
+    return [
+        f"Duplicate documents: {len(repeats)} of {len(documents.texts)}, "
+        f"{repeats.count(False)} of them with a different label"
+    ]
 
 
-def _warn_of_single_labels(train, documents):
+def _overlap(held_out, places) -> list[str]:
+    overlap = sum(_key(held) in places for held in held_out.texts)
+    if not overlap:
+        return []
+    return [
+        f"{overlap} of {len(held_out.texts)} validation documents are also in "
+        "training: scores on them will be too good."
+    ]
+
+
+def _single_labels(train, documents) -> list[str]:
     counts = Counter(documents.labels)
     single = [label for label in _labels(documents) if counts[label] == 1]
-    if single:
-        names = ", ".join(map(repr, single[:5])) + ", ..." * (len(single) > 5)
-        _log.warning(
-            f"{train}: labels of one document only: {names}. If that is the "
-            "name of a column, set columns."
-        )
+    if not single:
+        return []
+    return [
+        f"{train}: labels of one document only: {_some(single)}. If that is "
+        "the name of a column, set columns."
+    ]
+
+
+def _some(labels) -> str:
+    return ", ".join(map(repr, labels[:5])) + ", ..." * (len(labels) > 5)
 
 
 def _check_agreement(train, documents, validation, held_out):
@@ -157,7 +214,7 @@ def _check_agreement(train, documents, validation, held_out):
     if unknown:
         raise DataError(
             f"{validation} has labels that {train} does not have: "
-            f"{', '.join(map(repr, unknown))}"
+            f"{_some(unknown)}"
         )
 
 

@@ -1,21 +1,30 @@
 """Labelled documents: long texts and what they are."""
 
-import itertools
 import json
 import logging
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseq.data.data_error import DataError
-from kseq.data.text_files import Line, read_lines
+from kseq.data.document_labels import DEFAULT_COLUMNS, check_label
+from kseq.data.tables import (
+    are_numbers,
+    beginning,
+    broken,
+    check_width,
+    find_columns,
+    json_object,
+    kind_of,
+    names_of,
+    rows_of_cells,
+    without_surrogates,
+)
+from kseq.data.text_files import Line, matching_files, read_lines
 
 LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
-
 _SENTENCES = "sentences"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +46,31 @@ class Documents(NamedTuple):
     evidence: list[tuple[int, str]] | None = None
 
 
+class DocumentReport(NamedTuple):
+    """What was counted while documents were read."""
+
+    documents: int
+    blank: int = 0
+    too_long: int = 0
+    invalid: int = 0
+
+    def problems(self, name) -> list[str]:
+        """What is wrong with the file `name`, one line a fact."""
+        lines = []
+        if left_out := self.blank + self.too_long:
+            lines.append(
+                f"{name}: {left_out} of {left_out + self.documents} documents "
+                f"are left out: {self.blank} blank, {self.too_long} over "
+                f"{LONGEST_DOCUMENT} bytes."
+            )
+        if self.invalid:
+            lines.append(
+                f"{name}: {self.invalid} lines are not valid UTF-8; the wrong "
+                "bytes become U+FFFD."
+            )
+        return lines
+
+
 class _Row(NamedTuple):
     line: Line
     label: str
@@ -49,10 +83,11 @@ def read_documents(
 ) -> Documents:
     r"""Reads labelled documents from JSON lines or from a table.
 
-    A .jsonl or .jsonl.gz file holds one JSON object a line, with a label
-    and either a text or "sentences", a list of strings. Any other file is a
-    table, plain or .gz: a first line names its columns, or there are two,
-    label, TAB, text. Quotes are text.
+    A .jsonl or .json file holds one JSON object a line, with a label and
+    either a text or "sentences", a list of strings. A .csv file is a table
+    with the quotes of RFC 4180, any other file one with tabs, in which quotes
+    are text; a first row names the columns, or there are two, label and text.
+    All of them can be .gz.
 
     All documents are held in memory. Blank ones and those over a million
     bytes are left out, and invalid UTF-8 becomes U+FFFD; both are counted and
@@ -61,9 +96,10 @@ def read_documents(
     Args:
         path: a file, or a pattern that matches several, read in the order
             of their names.
-        columns: the keys or columns of the label and of the text. A label
-            is a string, an integer, or true or false; white space around it
-            is left out.
+        columns: the label's and the text's keys, or names in the first row
+            of a table, or numbers of columns, from "1", of a table without
+            names. A label is a string of at most 100 characters, an integer,
+            or true or false; white space around it is left out.
 
     Returns:
         Documents, in the order of the file. Ready sentences are lines of
@@ -86,14 +122,22 @@ def read_documents(
     >>> read_documents(file)
     Documents(texts=['So\ngood'], labels=['5'], in_lines=True, evidence=None)
     """
+    documents, report = examine_documents(path, columns)
+    for line in report.problems(path):
+        _log.warning(line)
+    return documents
+
+
+def examine_documents(path, columns) -> tuple[Documents, DocumentReport]:
+    """Does what `read_documents` does, without a warning."""
+    columns = _checked(columns)
     counts = Counter()
     texts, labels, in_lines = [], [], None
-    for row in _rows(path, *columns, counts):
-        if not row.label:
-            raise DataError(f"{row.line}: the label is blank.")
+    for row in _rows(path, columns, counts):
+        check_label(row.line, row.label, columns)
         if in_lines not in (None, row.in_lines):
             forms = {False: "a text", True: "sentences"}
-            raise _broken(
+            raise broken(
                 row.line,
                 f"{forms[in_lines]}, as in the lines before",
                 found=forms[row.in_lines],
@@ -107,116 +151,115 @@ def read_documents(
             texts.append(row.text)
             labels.append(row.label)
 
-    _warn(path, counts, read=len(texts))
     if not texts:
         raise DataError(f"{path}: there is no document in it.")
-    return Documents(texts, labels, in_lines)
+    return Documents(texts, labels, in_lines), DocumentReport(
+        len(texts), counts["blank"], counts["too_long"], counts["invalid"]
+    )
 
 
-def _warn(path, counts, read):
-    if left_out := counts["blank"] + counts["too_long"]:
-        _log.warning(
-            f"{path}: {left_out} of {left_out + read} documents are left out: "
-            f"{counts['blank']} blank, {counts['too_long']} over "
-            f"{LONGEST_DOCUMENT} bytes."
+def _checked(columns) -> tuple[str, str]:
+    columns = tuple(columns)
+    if len(columns) != 2 or not all(columns):
+        raise DataError(
+            "columns takes two names or numbers, the label's and the text's. "
+            f"Received: {columns!r}"
         )
-    if counts["invalid"]:
-        _log.warning(
-            f"{path}: {counts['invalid']} lines are not valid UTF-8; the "
-            "wrong bytes become U+FFFD."
-        )
+    return columns
 
 
-def _rows(pattern, label, text, counts) -> Iterator[_Row]:
-    files = itertools.groupby(read_lines(pattern), lambda line: line.path)
-    for path, lines in files:
-        decoded = _decoded(lines, counts)
-        if path.removesuffix(".gz").endswith(".jsonl"):
-            for line, content in decoded:
-                yield _json_row(line, content, label, text)
+def _rows(pattern, columns, counts) -> Iterator[_Row]:
+    for path in matching_files(pattern):
+        kind = kind_of(path) or "tsv"
+        lines = read_lines(path)
+        if kind == "json":
+            yield from _json_rows(lines, columns, counts)
         else:
-            yield from _table_rows(decoded, label, text)
+            yield from _table_rows(rows_of_cells(lines, kind), columns, counts)
 
 
-def _decoded(lines, counts) -> Iterator[tuple[Line, str]]:
-    """Lines that are not blank, with their strings."""
+def _table_rows(rows, columns, counts) -> Iterator[_Row]:
+    names = None
+    for line, cells in rows:
+        if not cells:
+            counts["blank"] += 1
+            continue
+        first = names is None
+        if first:
+            names, positions, is_header = _layout(line, cells, columns)
+        width = f"{len(names)} columns"
+        check_width(line, cells, len(names), f"{width}, {', '.join(names)}")
+        if first and is_header:
+            continue
+        decoded = [_decoded(cells[place]) for place in positions]
+        counts["invalid"] += not all(valid for _, valid in decoded)
+        (label, _), (text, _) = decoded
+        yield _Row(line, label.strip(), text, in_lines=False)
+
+
+def _layout(line, cells, columns):
+    """Names of all columns, positions of the two, whether names are there."""
+    names = names_of(cells)
+    if are_numbers(columns):
+        numbers = [str(number) for number in range(1, len(cells) + 1)]
+        return numbers, find_columns(line, cells, columns), False
+    if (
+        len(cells) == 2
+        and columns == DEFAULT_COLUMNS
+        and set(columns) - set(names)
+    ):
+        return list(columns), (0, 1), False
+    return names, find_columns(line, cells, columns), True
+
+
+def _decoded(cell) -> tuple[str, bool]:
+    """A cell as a string, and whether it is valid UTF-8."""
+    try:
+        return cell.decode(), True
+    except UnicodeDecodeError:
+        return cell.decode(errors="replace"), False
+
+
+def _json_rows(lines, columns, counts) -> Iterator[_Row]:
     for line in lines:
-        content = line.text.removesuffix(b"\r")
-        try:
-            decoded = content.decode()
-        except UnicodeDecodeError:
-            counts["invalid"] += 1
-            decoded = content.decode(errors="replace")
-        if decoded.strip():
-            yield line, decoded
+        content, valid = _decoded(line.text)
+        counts["invalid"] += not valid
+        if content.strip():
+            yield _json_row(line, *columns)
         else:
             counts["blank"] += 1
 
 
-def _table_rows(decoded, label, text) -> Iterator[_Row]:
-    columns = None
-    for line, content in decoded:
-        cells = content.split("\t")
-        if columns is None:
-            if label in cells and text in cells:
-                columns = cells
-                continue
-            if len(cells) != 2 or (label, text) != ("label", "text"):
-                raise _broken(
-                    line,
-                    f"the columns {label!r} and {text!r}",
-                    found=", ".join(map(repr, cells))[:200],
-                )
-            columns = [label, text]
-        if len(cells) != len(columns):
-            raise _broken(
-                line,
-                f"{len(columns)} columns, {', '.join(columns)}",
-                found=f"{len(cells)} in {_beginning(content)}",
-            )
-        yield _Row(
-            line,
-            label=cells[columns.index(label)].strip(),
-            text=cells[columns.index(text)],
-            in_lines=False,
-        )
-
-
-def _json_row(line, content, label, text) -> _Row:
-    record = _json_object(line, content)
+def _json_row(line, label, text) -> _Row:
+    record = json_object(line)
     keys = record.keys() & {text, _SENTENCES}
     if label not in record or len(keys) != 1:
-        raise _broken(
+        raise broken(
             line,
             f"the keys {label!r} and either {text!r} or {_SENTENCES!r}",
-            found=_beginning(content),
+            found=beginning(line.text),
         )
     (key,) = keys
     name, value = record[label], record[key]
     if not isinstance(name, str | int):
-        raise _broken(line, f"a string at {label!r}", found=_beginning(name))
+        raise broken(line, f"a string at {label!r}", found=beginning(name))
     if not isinstance(name, str):
         name = json.dumps(name)  # as it is in the file
 
     in_lines = key == _SENTENCES
     if in_lines and not _are_strings(value):
-        raise _broken(line, f"strings at {key!r}", found=_beginning(value))
+        raise broken(line, f"strings at {key!r}", found=beginning(value))
     if not in_lines and not isinstance(value, str):
-        raise _broken(line, f"a string at {key!r}", found=_beginning(value))
+        raise broken(line, f"a string at {key!r}", found=beginning(value))
     if in_lines:
         sentences = [sentence for sentence in value if sentence.strip()]
         value = "\n".join(map(_in_a_line, sentences))
-    return _Row(line, _unicode(name).strip(), _unicode(value), in_lines)
-
-
-def _json_object(line, content) -> dict:
-    try:
-        record = json.loads(content)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise _broken(line, "a JSON object", found=_beginning(content))
-    return record
+    return _Row(
+        line,
+        without_surrogates(name).strip(),
+        without_surrogates(value),
+        in_lines,
+    )
 
 
 def _are_strings(value) -> bool:
@@ -227,16 +270,3 @@ def _are_strings(value) -> bool:
 
 def _in_a_line(sentence) -> str:
     return sentence.replace("\n", " ").replace("\t", " ")
-
-
-def _unicode(text) -> str:
-    """Without the halves of characters that JSON can spell."""
-    return _SURROGATE.sub("\ufffd", text)
-
-
-def _broken(line, expected, found) -> DataError:
-    return DataError(f"{line}: expected {expected}; found {found}")
-
-
-def _beginning(value) -> str:
-    return f"{value!r:.60}"

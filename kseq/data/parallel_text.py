@@ -1,44 +1,104 @@
 """Text and its translation, line by line."""
 
 import dataclasses
+import functools
 import itertools
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from kseq.data.data_error import DataError
+from kseq.data.pair_table import PairTable
+from kseq.data.source_hashes import source_hashes
 from kseq.data.text_files import (
     LONGEST_LINE,
     Line,
+    compression_of,
     line_dataset,
+    matching_files,
     read_lines,
 )
+
+_BLOCK = 1024  # pairs that are looked at together in Python
+_FILTERED = 256  # the same in tf.data
 
 _log = logging.getLogger(__name__)
 
 
 class TextReport(NamedTuple):
-    """What `ParallelText.check` counted."""
+    """What `ParallelText.check` counted, in pairs."""
 
     pairs: int = 0
     blank: int = 0
     too_long: int = 0
     invalid: int = 0
+    joined: int = 0  # with a newline or tab inside, which becomes a space
+
+    @property
+    def left_out(self) -> int:
+        """Pairs that are not used."""
+        return self.blank + self.too_long
+
+    def problems(self, name, of_left_out: bool = True) -> list[str]:
+        """What is wrong with the text `name`, one line a fact.
+
+        Args:
+            name: of the text.
+            of_left_out: whether that includes what `pairs` leaves out.
+        """
+        lines = []
+        if self.left_out and of_left_out:
+            lines.append(
+                f"{name}: {self.left_out} of {self.pairs} pairs are left out: "
+                f"{self.blank} with a blank side, {self.too_long} with a line "
+                f"over {LONGEST_LINE} bytes."
+            )
+        if self.invalid:
+            lines.append(
+                f"{name}: {self.invalid} of {self.pairs} pairs are not valid "
+                "UTF-8; the wrong bytes become U+FFFD."
+            )
+        if self.joined:
+            lines.append(
+                f"{name}: {self.joined} of {self.pairs} pairs have a newline "
+                "or a tab inside, which becomes a space."
+            )
+        return lines
+
+
+class ExaminedText(NamedTuple):
+    """A report, and a number for each pair that is used.
+
+    Args:
+        report: TextReport.
+        sources: (N,) int64, the same for the same source.
+        pairs: (N,) int64, the same for the same pair.
+    """
+
+    report: TextReport
+    sources: np.ndarray
+    pairs: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
 class ParallelText:
-    """Source and target sentences, one pair a line.
+    r"""Source and target sentences, one pair a line.
 
     Args:
         source: path of the source, plain or .gz; a pattern names several
             files, read in the order of their names.
         target: path of the target, aligned with the source by line. Without
-            it, `source` is a table: source, TAB, target.
+            it, `source` is a table: .csv, .jsonl or .json, and with any other
+            name a TSV, each also .gz.
+        columns: the source and the target of a table, by the names in its
+            first row or its keys, or as numbers from "1". Without them a
+            table has a row of names with `source` and `target`, or no names
+            and two columns.
 
     Example:
     >>> import pathlib, tempfile
@@ -46,60 +106,111 @@ class ParallelText:
     >>> for name, line in (("train.de", "ein Hund"), ("train.en", "a dog")):
     ...     _ = (folder / name).write_text(line)
     >>> ParallelText(folder / "train.de", folder / "train.en").check()
-    TextReport(pairs=1, blank=0, too_long=0, invalid=0)
+    TextReport(pairs=1, blank=0, too_long=0, invalid=0, joined=0)
+
+    >>> _ = (folder / "a.csv").write_text('id,en,de\n1,"Go, go!",Los!')
+    >>> text = ParallelText(folder / "a.csv", columns=("de", "en"))
+    >>> [(s.decode(), t.decode()) for s, t in text.pairs().as_numpy_iterator()]
+    [('Los!', 'Go, go!')]
     """
 
     source: str | os.PathLike
     target: str | os.PathLike | None = None
+    columns: tuple[str, str] | tuple[()] = ()
 
     def __str__(self):
         return " and ".join(str(path) for path in self._paths())
 
+    def check_files(self):
+        """Raises DataError for a path that cannot be read; reads nothing."""
+        for path in self._paths():
+            matching_files(path)
+
     def check(self) -> TextReport:
-        """Reads everything once and counts what training will leave out.
+        """Reads everything once; warns of text that is changed.
 
         Raises:
             DataError: a file cannot be read, the sides differ in length, a
-                line does not have two columns, or no pair is left to train
-                on.
+                line does not have the columns, or no pair is left.
         """
-        counts = Counter()
-        for pair in self._pairs_of_lines():
-            counts["pairs"] += 1
-            counts["invalid"] += not all(_is_utf8(line.text) for line in pair)
-            sizes = [len(line.text.strip()) for line in pair]
-            if min(sizes) == 0:
-                counts["blank"] += 1
-            elif max(sizes) > LONGEST_LINE:
-                counts["too_long"] += 1
-        report = TextReport(**counts)
-        self._log(report)
-        if report.blank + report.too_long == report.pairs:
-            raise DataError(f"{self}: there is no pair to train on.")
+        report = self.examine().report
+        for line in report.problems(self, of_left_out=False):
+            _log.warning(line)
         return report
 
+    def examine(self) -> ExaminedText:
+        """Does what `check` does, without a warning, and numbers the pairs.
+
+        Holds 16 bytes a pair in memory.
+        """
+        counts = Counter()
+        sources, pairs = [], []
+        rows = self._pairs_of_lines()
+        while block := list(itertools.islice(rows, _BLOCK)):
+            usable = [pair for pair in block if _count(pair, counts)]
+            texts = [[_as_read(line.text) for line in pair] for pair in usable]
+            sources.append(source_hashes([source for source, _ in texts]))
+            pairs.append(source_hashes(map(b"\t".join, texts)))
+        report = TextReport(
+            **{name: counts[name] for name in TextReport._fields}
+        )
+        if report.left_out == report.pairs:
+            raise DataError(
+                f"{self}: there is no pair to train on; of {report.pairs}, "
+                f"{report.blank} have a blank side and {report.too_long} a "
+                f"line over {LONGEST_LINE} bytes."
+            )
+        return ExaminedText(
+            report, np.concatenate(sources), np.concatenate(pairs)
+        )
+
     def source_lines(self) -> Iterator[bytes]:
-        """The source alone."""
+        """The source alone, with what `pairs` leaves out."""
         return (source.text for source, _ in self._pairs_of_lines())
 
     def target_lines(self) -> Iterator[bytes]:
-        """The target alone."""
+        """The target alone, with what `pairs` leaves out."""
         return (target.text for _, target in self._pairs_of_lines())
 
-    def pairs(self) -> tf.data.Dataset:
-        """All pairs in order, as scalar strings (source, target)."""
+    def pairs(self, where: Callable | None = None) -> tf.data.Dataset:
+        """The usable pairs in order, as scalar strings (source, target).
+
+        Those with a blank side or a very long line are left out.
+
+        Args:
+            where: function, sources (B,) -> (B,) bool, which pairs are
+                wanted; by default all.
+        """
+
+        def wanted(sources, targets):
+            chosen = are_usable(sources, targets)
+            if where is not None:
+                chosen &= where(sources)
+            return sources[chosen], targets[chosen]
+
+        return self._blocks.map(wanted).unbatch()
+
+    def all_pairs(self) -> tf.data.Dataset:
+        """The same with those that `pairs` leaves out."""
+        return self._blocks.unbatch()
+
+    @functools.cached_property
+    def _blocks(self) -> tf.data.Dataset:
         if self.target is None:
-            return line_dataset(self.source).map(_split_columns)
-        return tf.data.Dataset.zip(
-            line_dataset(self.source), line_dataset(self.target)
-        )
+            return self._table.blocks(_FILTERED)
+        sides = _lines(self.source), _lines(self.target)
+        return tf.data.Dataset.zip(*sides).batch(_FILTERED)
+
+    @property
+    def _table(self) -> PairTable:
+        return PairTable(self.source, self.columns)
 
     def _paths(self):
         return [path for path in (self.source, self.target) if path is not None]
 
     def _pairs_of_lines(self) -> Iterator[tuple[Line, Line]]:
         if self.target is None:
-            return map(_columns, read_lines(self.source))
+            return self._table.rows()
         return self._aligned_lines()
 
     def _aligned_lines(self) -> Iterator[tuple[Line, Line]]:
@@ -117,35 +228,38 @@ class ParallelText:
                 f"has {counts[0]}, {self.target} has {counts[1]}."
             )
 
-    def _log(self, report):
-        if left_out := report.blank + report.too_long:
-            _log.warning(
-                f"{self}: {left_out} of {report.pairs} pairs are left out of "
-                f"training: {report.blank} with a blank side, "
-                f"{report.too_long} with a line over {LONGEST_LINE} bytes."
-            )
-        if report.invalid:
-            _log.warning(
-                f"{self}: {report.invalid} of {report.pairs} pairs are not "
-                "valid UTF-8; the wrong bytes become U+FFFD."
-            )
+
+def are_usable(sources, targets) -> tf.Tensor:
+    """Which pairs have no blank side and no very long line, (B,) bool."""
+    sizes = tf.strings.length(tf.strings.strip([sources, targets]))  # (2, B)
+    return tf.reduce_all((sizes > 0) & (sizes <= LONGEST_LINE), axis=0)
 
 
-def count_overlap(train: ParallelText, held_out: ParallelText) -> int:
-    """Counts, and warns of, held-out sources that are also in `train`.
+def _lines(pattern) -> tf.data.Dataset:
+    paths = matching_files(pattern)
+    files = tf.data.Dataset.from_tensor_slices(
+        (paths, [compression_of(path) for path in paths])
+    )
+    return files.flat_map(line_dataset)
 
-    Holds one number in memory for each line of `held_out`.
-    """
-    held = Counter(hash(line.strip()) for line in held_out.source_lines())
-    lines = (hash(line.strip()) for line in train.source_lines())
-    seen = {line for line in lines if line in held}
-    overlap = sum(held[line] for line in seen)
-    if overlap:
-        _log.warning(
-            f"{overlap} of {held.total()} sources of {held_out} are also in "
-            f"{train}: scores on it will be too good."
-        )
-    return overlap
+
+def _count(pair, counts) -> bool:
+    """Counts a pair; whether it is usable."""
+    texts = [line.text for line in pair]
+    counts["pairs"] += 1
+    counts["invalid"] += not all(map(_is_utf8, texts))
+    counts["joined"] += any(line.is_joined for line in pair)
+    sizes = [len(_as_read(text)) for text in texts]
+    if min(sizes) == 0:
+        counts["blank"] += 1
+    elif max(sizes) > LONGEST_LINE:
+        counts["too_long"] += 1
+    return min(sizes) > 0 and max(sizes) <= LONGEST_LINE
+
+
+def _as_read(text) -> bytes:
+    """What tf.data reads: it leaves out every carriage return."""
+    return text.replace(b"\r", b"").strip()
 
 
 def _is_utf8(text) -> bool:
@@ -154,19 +268,3 @@ def _is_utf8(text) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _columns(line) -> tuple[Line, Line]:
-    columns = line.text.split(b"\t") if line.text.strip() else [b"", b""]
-    if len(columns) != 2:
-        start = line.text[:60].decode(errors="replace")
-        raise DataError(
-            f"{line}: expected source, TAB, target; found {len(columns)} "
-            f"columns in {start!r}"
-        )
-    return tuple(line._replace(text=column) for column in columns)
-
-
-def _split_columns(line):
-    columns = tf.strings.split(line + "\t", "\t")  # a blank line has two, too
-    return columns[0], columns[1]

@@ -7,6 +7,7 @@ at newlines only.
 import glob
 import gzip
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,13 +19,21 @@ from kseq.data.data_error import DataError
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_LINE = 65_536  # bytes; a longer line is not a sentence
 
+_READ_ONCE = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
 
 class Line(NamedTuple):
-    """A line and its position."""
+    """A line, or a cell of it, and its position."""
 
     text: bytes
     path: str
     number: int
+    is_joined: bool = False  # with a space for each newline or tab inside
 
     def __str__(self):
         return f"{self.path}:{self.number}"
@@ -32,7 +41,7 @@ class Line(NamedTuple):
 
 def read_lines(pattern: str | os.PathLike) -> Iterator[Line]:
     """The lines of a file, or of all files that a pattern matches."""
-    for path in _matching_files(pattern):
+    for path in matching_files(pattern):
         line = None
         for line in _read_file(path):
             yield line
@@ -40,30 +49,70 @@ def read_lines(pattern: str | os.PathLike) -> Iterator[Line]:
             raise DataError(f"{path} is empty.")
 
 
-def line_dataset(pattern: str | os.PathLike) -> tf.data.Dataset:
-    """The same lines as a data set of strings."""
-    paths = _matching_files(pattern)
-    compressions = ["GZIP" if _is_compressed(path) else "" for path in paths]
-    files = tf.data.Dataset.from_tensor_slices((paths, compressions))
-    return files.flat_map(_file_dataset)
+def line_dataset(path, compression) -> tf.data.Dataset:
+    """The same lines of one file as a data set of strings.
+
+    Args:
+        path: scalar string.
+        compression: scalar string, see `compression_of`.
+    """
+    lines = tf.data.TextLineDataset(path, compression_type=compression)
+    first = lines.take(1).map(
+        lambda line: tf.strings.regex_replace(line, b"^" + BYTE_ORDER_MARK, b"")
+    )
+    return first.concatenate(lines.skip(1))
 
 
-def _matching_files(pattern) -> list[str]:
+def compression_of(path: str) -> str:
+    """What `tf.data` calls the compression of a file."""
+    return "GZIP" if path.endswith(".gz") else ""
+
+
+def matching_files(pattern: str | os.PathLike) -> list[str]:
+    """The path itself, or those that it matches as a pattern, sorted.
+
+    Raises:
+        DataError: there is none, or one cannot be read, or only once.
+    """
     pattern = os.fspath(pattern)
-    if os.path.exists(pattern):
-        return [pattern]
-    if paths := sorted(glob.glob(pattern)):
-        return paths
-    raise DataError(f"There is no file {pattern}.")
+    if not pattern:
+        raise DataError(
+            "Expected the path of a file; found an empty one. Is a variable "
+            "of the shell not set?"
+        )
+    try:
+        is_there = os.path.exists(pattern)
+        paths = [pattern] if is_there else sorted(glob.glob(pattern))
+    except ValueError:  # NUL
+        paths = []
+    if not paths:
+        raise DataError(f"There is no file {pattern!r:.500}.")
+    for path in paths:
+        _check_file(path)
+    return paths
 
 
-def _is_compressed(path) -> bool:
-    return path.endswith(".gz")
+def _check_file(path):
+    """Refuses what is no file, without opening it: a pipe would wait."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    for is_kind, kind in _READ_ONCE:
+        if is_kind(mode):
+            raise DataError(
+                f"{path} is {kind}, which can be read only once; write it to "
+                "a file first."
+            )
+    if stat.S_ISDIR(mode):
+        raise DataError(f"{path} is a directory; give the path of a file.")
+    if not os.access(path, os.R_OK):
+        raise DataError(f"Cannot read {path}: Permission denied.")
 
 
 def _read_file(path) -> Iterator[Line]:
     try:
-        with (gzip.open if _is_compressed(path) else open)(path, "rb") as file:
+        with (gzip.open if compression_of(path) else open)(path, "rb") as file:
             for number, text in enumerate(file, start=1):
                 if number == 1:
                     text = text.removeprefix(BYTE_ORDER_MARK)
@@ -71,12 +120,8 @@ def _read_file(path) -> Iterator[Line]:
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError(f"{path} is not a whole .gz file.") from None
     except OSError as error:
-        raise DataError(f"Cannot read {path}: {error.strerror}.") from None
+        raise _unreadable(path, error) from None
 
 
-def _file_dataset(path, compression):
-    lines = tf.data.TextLineDataset(path, compression_type=compression)
-    first = lines.take(1).map(
-        lambda line: tf.strings.regex_replace(line, b"^" + BYTE_ORDER_MARK, b"")
-    )
-    return first.concatenate(lines.skip(1))
+def _unreadable(path, error):
+    return DataError(f"Cannot read {path}: {error.strerror}.")

@@ -31,7 +31,7 @@ def evaluation_of_files(predictor, source, reference=None, columns=None):
 @evaluation_of_files.register
 def _(predictor: GeneratorPredictor, source, reference=None, columns=None):
     check_files(False, source, reference)
-    return Translations(predictor, ParallelText(source, reference).pairs())
+    return Translations(predictor, ParallelText(source, reference).all_pairs())
 
 
 @evaluation_of_files.register

@@ -32,6 +32,7 @@ def run_recipe(main, config, without_files):
         without_files: the same, its defaults for the built-in corpus.
     """
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("kseq").setLevel(logging.INFO)
     has_files = any(word.split("=")[0] == "--train" for word in sys.argv)
     config = tyro.cli(
         type(config),

@@ -139,17 +139,18 @@ def test_validation_text_in_train_is_counted(write, caplog):
     corpus = read_document_corpus(train, held_out)
 
     assert len(corpus.validation.texts) == 4
-    assert caplog.text.count("3 of 4 documents of") == 1
-    assert "scores on it will be too good" in caplog.text
+    assert caplog.text.count("3 of 4 validation documents") == 1
+    assert "scores on them will be too good" in caplog.text
 
 
 def test_repeated_documents_are_counted(write, caplog):
     pairs = [("x", "1"), ("x", "1"), ("y", "1 "), ("y", "2"), ("y", "2")]
     path = write("a.tsv", table(pairs))
 
+    caplog.set_level(logging.INFO)
     read_document_corpus(path, write("b.tsv", table([("x", "3")])))
 
-    assert caplog.text.count("3 of 5 documents repeat another one, 1 of") == 1
+    assert caplog.text.count("documents: 3 of 5, 1 of them with a diff") == 1
 
 
 def test_a_label_of_one_document_is_named(write, caplog):
@@ -276,3 +277,50 @@ def test_the_seed_decides_in_any_process(write):
     corpus = read_document_corpus(path, seed=3)
     assert there.strip() == f"{corpus.labels} {corpus.validation}"
     assert read_document_corpus(path, seed=4).validation != corpus.validation
+
+
+def test_the_numbers_are_told_once(write, caplog):
+    caplog.set_level(logging.INFO)
+    pairs = [("x", "1"), ("x", "1"), ("x", "2"), ("y", "3"), ("y", "4")]
+    train = write("a.tsv", table([*pairs, ("z", "5"), ("z", " ")]))
+    held_out = write("b.tsv", table([("y", "3"), ("x", "\x0c")]))
+
+    corpus = read_document_corpus(train, held_out)
+
+    assert caplog.messages == corpus.describe()
+    assert corpus.describe() == [
+        f"Training documents: 6 ({train})",
+        f"Validation documents: 1 ({held_out})",
+        "Labels: 3",
+        "Duplicate documents: 1 of 6, 0 of them with a different label",
+        f"{train}: 1 of 7 documents are left out: 1 blank, 0 over 1000000 "
+        "bytes.",
+        f"{held_out}: 1 of 2 documents are left out: 1 blank, 0 over 1000000 "
+        "bytes.",
+        "1 of 1 validation documents are also in training: scores on them "
+        "will be too good.",
+        f"{train}: labels of one document only: 'z'. If that is the name of "
+        "a column, set columns.",
+    ]
+    caplog.clear()
+    read_document_corpus(train, held_out, log=False)
+    assert caplog.text == ""
+
+
+def test_as_many_labels_as_documents_are_swapped_columns(write):
+    rows = [(f"Good {n}.", "5") for n in range(30)]
+    path = write("a.tsv", table([*rows, rows[0]]))
+
+    with pytest.raises(
+        DataError, match=r"a\.tsv: column 'label' has 30 .*--columns 2 1$"
+    ) as error:
+        read_document_corpus(path)
+    assert "Good" not in str(error.value)
+
+
+@pytest.mark.parametrize("paths", [("",), ("a.tsv", "")])
+def test_an_empty_path_is_not_the_built_in_corpus(write, paths, monkeypatch):
+    monkeypatch.chdir(write("a.tsv", table(numbered(a=2, b=2))).parent)
+
+    with pytest.raises(DataError, match="found an empty one"):
+        read_document_corpus(*paths)

@@ -35,19 +35,23 @@ def test_columns_of_other_names_must_be_there(write):
     path = write("a.tsv", b"stars\tid\ttext\n5\ta1\tSo good.\n")
     two = write("b.tsv", b"5\tSo good.\n")
 
-    expected = r"a\.tsv:1: expected the columns 'label' and 'text'; "
-    with pytest.raises(DataError, match=expected + "found 'stars', 'id', 't"):
-        read_documents(path)
-    with pytest.raises(DataError, match="'rating' and 'text'; found 'stars'"):
-        read_documents(path, ("rating", "text"))
-    with pytest.raises(DataError, match="'label' and 'body'; found '5', 'So"):
-        read_documents(two, ("label", "body"))
+    for table, columns, expected, found in (
+        (path, ("label", "text"), "'label' and 'text'", "3 columns: 1 'stars'"),
+        (path, ("rating", "text"), "'rating' and 'text'", "3 columns: 1 'st"),
+        (two, ("label", "body"), "'label' and 'body'", "2 columns: 1 '5', 2 "),
+        (two, ("1", "3"), "'1' and '3'", "2 columns: 1 '5'"),
+        (two, ("0", "1"), "'0' and '1'", "2 columns: 1 '5'"),
+    ):
+        message = rf"\.tsv:1: expected the columns {expected}; found {found}"
+        with pytest.raises(DataError, match=message):
+            read_documents(table, columns)
 
 
 def test_a_first_line_of_no_columns_is_not_shown_whole(write):
     path = write("a.tsv", b"So good. " * 1000 + b"\n")
 
-    with pytest.raises(DataError, match=r"a\.tsv:1: .*found 'So") as error:
+    found = r"a\.tsv:1: .*found 1 column: 1 'So"
+    with pytest.raises(DataError, match=found) as error:
         read_documents(path)
     assert len(str(error.value)) < 300 + len(str(path))
 
@@ -65,7 +69,6 @@ def test_json_lines_hold_texts(write):
     assert read_documents(path) == Documents(
         ["So\ngood.", "No!", "No?"], ["pos", "0", "true"]
     )
-    assert read_documents(path, ("text", "text")).labels[1] == "No!"
 
 
 def test_json_lines_hold_sentences(write):
@@ -295,7 +298,7 @@ def test_files_that_cannot_be_used_are_named(write, tmp_path):
     messages = {
         tmp_path / "missing": "There is no file .*missing",
         tmp_path / "*.none": r"There is no file .*\*\.none",
-        tmp_path: "Is a directory",
+        tmp_path: "is a directory",
         write("empty", b""): "empty is empty",
         write("blank", b"\n \n"): "blank: there is no document in it",
         write("header", b"label\ttext\n"): "header: there is no document",
@@ -315,3 +318,59 @@ def test_a_pattern_names_files_in_order(write, tmp_path):
     assert read_documents(tmp_path / "*[v,l]") == Documents(
         ["first", "second", "third"], ["a", "b", "c"]
     )
+
+
+def test_csv_has_quotes_and_lines_in_texts(write):
+    rows = b'id,stars,text\r\n1,5,"So ""good"",\nreally."\r\n\r\n2,1,No!\r\n'
+    expected = Documents(['So "good",\nreally.', "No!"], ["5", "1"])
+    plain = write("a.csv", rows)
+    packed = write("a.csv.gz", gzip.compress(b"\xef\xbb\xbf" + rows))
+
+    assert read_documents(plain, ("stars", "text")) == expected
+    assert read_documents(packed, ("stars", "text")) == expected
+
+
+def test_columns_have_numbers(write):
+    path = write("a.tsv", b"So good.\tx\t5\nNo!\tx\t1\n")
+
+    assert read_documents(path, ("3", "1")) == Documents(
+        ["So good.", "No!"], ["5", "1"]
+    )
+
+
+@pytest.mark.parametrize("columns", [(), ("a",), ("", "a"), ("a", "b", "c")])
+def test_columns_are_two(write, columns):
+    with pytest.raises(DataError, match="columns takes two names or numbers"):
+        read_documents(write("a.tsv", b"a\tb\n"), columns)
+
+
+@pytest.mark.parametrize(
+    "label", ["a\nb", "a\tb", "a\x1b[1mb", "\0", "a\u2028b"]
+)
+def test_a_label_is_one_line(write, label):
+    good = as_json({"label": "a", "text": "b"})
+    path = write(
+        "a.jsonl", good + b"\n" + as_json({"label": f"x{label}x", "text": "b"})
+    )
+
+    with pytest.raises(
+        DataError, match=r"a\.jsonl:2: expected a label without newlines"
+    ) as error:
+        read_documents(path)
+    assert str(error.value).isprintable()
+
+
+def test_texts_are_not_taken_for_labels(write):
+    review = "So good. " * 99
+    swapped = f"label\ttext\n{review}\t5\n".encode()
+    stars = f"text,stars\n{review},5\n".encode()
+    for name, content, columns, hint in (
+        ("a.tsv", swapped, ("label", "text"), "--columns 2 1"),
+        ("a.csv", stars, ("text", "stars"), "--columns stars text"),
+    ):
+        path = write(name, content)
+        with pytest.raises(
+            DataError, match=rf":2: .*column '{columns[0]}'; .*use {hint}$"
+        ) as error:
+            read_documents(path, columns)
+        assert "good" not in str(error.value)

@@ -1,0 +1,49 @@
+"""Numbers instead of texts, the same in Python and in tf.data."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import tensorflow as tf
+
+_BUCKETS = 2**63 - 1
+
+
+def source_hashes(texts: Iterable[bytes]) -> np.ndarray:
+    """(N,) int64, the same for texts that differ in outer space alone."""
+    return _hashes(tf.constant(list(texts), tf.string, shape=None)).numpy()
+
+
+def choose_held_out(hashes: np.ndarray, most: int) -> np.ndarray:
+    """Chooses which sources are held out: whole groups of the same source.
+
+    They are drawn by their hash, so the same text gives the same ones.
+    Sources with more pairs than `most` are chosen last; one source at least
+    is held out and one is not.
+
+    Args:
+        hashes: (N,) int64, of the sources of all pairs.
+        most: about how many pairs are held out.
+
+    Returns:
+        (H,) int64, sorted; empty if there is only one source.
+
+    Example:
+    >>> choose_held_out(np.array([7, 3, 3, 9, 3]), most=2)
+    array([7, 9])
+    """
+    sources, counts = np.unique(hashes, return_counts=True)
+    order = np.argsort(np.where(counts <= most, 0, counts), kind="stable")
+    fitting = np.count_nonzero(np.cumsum(counts[order]) <= most)
+    chosen = min(max(fitting, 1), len(sources) - 1)
+    return np.sort(sources[order[:chosen]])
+
+
+def are_among(texts: tf.Tensor, hashes: np.ndarray) -> tf.Tensor:
+    """Whether the hash of each text, (B,), is one of some sorted ones."""
+    own = _hashes(texts)
+    places = tf.searchsorted(hashes, own)
+    return tf.gather(hashes, tf.minimum(places, len(hashes) - 1)) == own
+
+
+def _hashes(texts):
+    return tf.strings.to_hash_bucket_fast(tf.strings.strip(texts), _BUCKETS)

@@ -1,0 +1,190 @@
+"""Tables and records: the cells of TSV, CSV and JSON lines."""
+
+import csv
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+
+from kseq.data.data_error import DataError
+from kseq.data.text_files import Line
+
+_KINDS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "json", ".json": "json"}
+_LARGEST_CELL = 2**26  # characters of a CSV cell; a quote was not closed
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# What names a column and is hardly ever a sentence.
+_HEADER = re.compile(
+    r"source|target|src|tgt|trg|input|output|text|translation|sentence|label"
+    r"|question|answer|id|en|de|fr|es|it|pt|nl|ru|zh|ja|ar|hi|tr|pl|cs|sv|fi|ko"
+    r"|english|german|french|spanish|italian|portuguese|dutch|russian|chinese"
+    r"|japanese|korean|arabic|hindi|turkish|polish|czech|swedish|finnish"
+    r"|(english|german|french|spanish) words/sentences",
+    re.IGNORECASE,
+)
+
+
+def kind_of(path: str | os.PathLike) -> str | None:
+    """What the name of a file says: "tsv", "csv" or "json", or None."""
+    path = os.fspath(path).lower().removesuffix(".gz")
+    return _KINDS.get(os.path.splitext(path)[1])
+
+
+def rows_of_cells(
+    lines: Iterable[Line], kind: str
+) -> Iterator[tuple[Line, list[bytes]]]:
+    """The cells of each row, none of a blank one, and where the row starts.
+
+    A TSV has no quotes: a quote is text. Those of CSV are of RFC 4180.
+
+    Raises:
+        DataError: a quote of a CSV is wrong.
+    """
+    if kind == "csv":
+        return _csv_rows(lines)
+    return ((line, _tsv_cells(line.text)) for line in lines)
+
+
+def _tsv_cells(text) -> list[bytes]:
+    text = text.removesuffix(b"\r")
+    return text.split(b"\t") if text.strip() else []
+
+
+def _csv_rows(lines) -> Iterator[tuple[Line, list[bytes]]]:
+    first = last = None  # lines of the row
+
+    def texts():
+        nonlocal first, last
+        for last in lines:
+            first = first or last
+            yield last.text.decode(errors="surrogateescape") + "\n"
+
+    csv.field_size_limit(_LARGEST_CELL)
+    rows = csv.reader(texts(), strict=True)
+    while True:
+        first = None
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise broken(
+                first or last,
+                "quotes as in RFC 4180: around a whole cell, doubled inside",
+                found=f"{beginning(first.text)} ({error})",
+            ) from None
+        is_blank = not any(cell.strip() for cell in row)
+        cells = [] if is_blank else row
+        yield (
+            first,
+            [cell.encode(errors="surrogateescape") for cell in cells],
+        )
+
+
+def json_object(line: Line) -> dict:
+    """The object of a line of JSON lines.
+
+    Raises:
+        DataError: there is none.
+    """
+    content = line.text.decode(errors="replace")
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise broken(line, "a JSON object", found=beginning(line.text))
+    return record
+
+
+def without_surrogates(text: str) -> str:
+    """Without the halves of characters that JSON can spell."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def are_numbers(columns) -> bool:
+    """Whether columns are 1-based numbers, not names."""
+    return bool(columns) and all(
+        column.isascii() and column.isdigit() for column in columns
+    )
+
+
+def find_columns(
+    line: Line, cells: list[bytes], columns: tuple[str, str]
+) -> tuple[int, int]:
+    """The positions of two columns, by name or number, in a first row.
+
+    Raises:
+        DataError: the row does not have them.
+    """
+    if are_numbers(columns):
+        positions = [int(column) - 1 for column in columns]
+        if all(0 <= position < len(cells) for position in positions):
+            return tuple(positions)
+    else:
+        names = names_of(cells)
+        if all(column in names for column in columns):
+            return tuple(names.index(column) for column in columns)
+    raise broken(
+        line,
+        f"the columns {columns[0]!r} and {columns[1]!r}",
+        found=f"{_listed(cells)}. Choose two of them with --columns",
+    )
+
+
+def names_of(cells) -> list[str]:
+    """Cells of a first row as names of columns."""
+    return [cell.decode(errors="replace").strip() for cell in cells]
+
+
+def ask_for_columns(line: Line, cells, wanted: str) -> DataError:
+    """The error of a table whose columns must be chosen."""
+    example = "1 2"
+    names = names_of(cells)
+    if is_header(cells[:2]):
+        example = " ".join(map(shlex.quote, names[:2]))
+    return broken(
+        line,
+        wanted,
+        found=f"{_listed(cells)}. Choose two of them, "
+        f"for example --columns {example}",
+    )
+
+
+def is_header(cells) -> bool:
+    """Whether a first row has names of columns, as far as one can see."""
+    return all(_HEADER.fullmatch(name) for name in names_of(cells))
+
+
+def check_width(line: Line, cells, width: int, expected: str | None = None):
+    """Refuses a row that does not have all columns and no more."""
+    if cells and len(cells) != width:
+        raise broken(
+            line,
+            expected or f"{width} columns",
+            found=f"{len(cells)} in {beginning(line.text)}",
+        )
+
+
+def _listed(cells) -> str:
+    """Columns and their numbers, without showing whole texts."""
+    count = len(cells)
+    shown = [
+        f"{number} {beginning(cell, 24)}"
+        for number, cell in enumerate(cells[:8], start=1)
+    ]
+    more = ["..."] * (count > 8)
+    plural = "s" * (count != 1)
+    return f"{count} column{plural}: {', '.join(shown + more)}"
+
+
+def broken(line: Line, expected: str, found: str) -> DataError:
+    """The error of a line."""
+    return DataError(f"{line}: expected {expected}; found {found}")
+
+
+def beginning(value, length: int = 60) -> str:
+    """A value as it is shown in a message."""
+    if isinstance(value, bytes):
+        value = value[: 4 * length].decode(errors="replace")
+    return f"{value!r:.{length}}"

@@ -1,0 +1,64 @@
+from types import SimpleNamespace
+
+import pytest
+
+from kseq.commands import check
+from kseq.user_error import UserError
+
+
+def options(files, validation=None, columns=None, documents=False):
+    return SimpleNamespace(
+        files=files,
+        validation=validation,
+        columns=columns,
+        documents=documents,
+    )
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"s{n},t{n},{n % 2}\n" for n in range(20))
+    (tmp_path / "a.csv").write_text("source,target,label\n,x,1\n" + rows)
+    (tmp_path / "b.tsv").write_text("s1\tt1\n")
+
+
+def test_numbers_of_pairs(capsys, caplog):
+    check.run(options(["a.csv"]))
+
+    assert capsys.readouterr().out.splitlines() == [
+        "Training pairs: 18 (a.csv)",
+        "Validation pairs: 2 (held out of training by source)",
+        "a.csv: 1 of 21 pairs are left out: 1 with a blank side, 0 with a "
+        "line over 65536 bytes.",
+    ]
+    assert caplog.text == ""
+
+    check.run(options(["a.csv"], ["b.tsv"]))
+    assert "1 of 1 validation sources are also in" in capsys.readouterr().out
+
+
+def test_numbers_of_documents(capsys):
+    check.run(options(["a.csv"], columns=("label", "target"), documents=True))
+
+    assert capsys.readouterr().out.splitlines() == [
+        "Training documents: 19 (a.csv)",
+        "Validation documents: 2 (held out of training)",
+        "Labels: 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (options(["none.tsv"]), "There is no file"),
+        (options([""]), "found an empty one"),
+        (options(["a.csv"], columns=("x", "y")), "a.csv:1: expected the col"),
+        (options(["a.csv", "b.tsv"], documents=True), "takes one file"),
+        (options(["a.csv"], documents=True), "a.csv:1: expected the columns"),
+    ],
+)
+def test_bad_files_are_one_message(wrong, message):
+    with pytest.raises(UserError, match=message) as error:
+        check.run(wrong)
+    assert error.value.exit_code == 2

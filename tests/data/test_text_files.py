@@ -1,0 +1,111 @@
+"""What is no file is refused at once, by every reader."""
+
+import os
+import socket
+import stat
+
+import pytest
+
+import kseq.data.text_files
+from kseq.data import (
+    DataError,
+    ParallelText,
+    read_corpus,
+    read_document_corpus,
+    read_documents,
+)
+
+
+def read_pairs(path):
+    read_corpus([path])
+
+
+def read_target(path):
+    ParallelText("a.tsv", path).check()
+
+
+def read_as_data(path):
+    ParallelText(path).pairs()
+
+
+READERS = [
+    read_pairs,
+    read_target,
+    read_as_data,
+    read_documents,
+    read_document_corpus,
+]
+
+
+@pytest.fixture
+def paths(tmp_path, monkeypatch):
+    """What cannot be read, and what is said of it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.tsv").write_text("a\tb\n")
+    os.mkfifo("fifo")
+    os.mkfifo("fifo.jsonl.gz")
+    (tmp_path / "link").symlink_to("fifo")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder.tsv").mkdir()
+    read, write = os.pipe()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("socket")
+    pipe = "is a pipe, which can be read only once; write it to a file first"
+    yield {
+        "fifo": pipe,
+        "fifo.jsonl.gz": pipe,
+        "fif[o]": pipe,
+        "link": pipe,
+        f"/dev/fd/{read}": pipe,
+        "/dev/zero": "is a device",
+        "/dev/stdin/x": "There is no file",
+        "socket": "is a socket",
+        "folder.tsv": "is a directory",
+        "folder*": "is a directory",
+        "loop": "Cannot read loop: Too many levels",
+        "": "found an empty one",
+        "a\0": "There is no file",
+        "x" * 5000: "There is no file",
+    }
+    listener.close()
+    os.close(read)
+    os.close(write)
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_what_is_no_file_is_refused_at_once(read, paths):
+    for path, message in paths.items():
+        with pytest.raises(DataError, match=message) as error:
+            read(path)
+        assert len(str(error.value)) < 700
+        assert str(error.value).count("\n") == 0
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_an_unreadable_file_is_refused(read, paths, monkeypatch):
+    monkeypatch.setattr(
+        kseq.data.text_files.os, "access", lambda path, mode: False
+    )
+    with pytest.raises(DataError, match=r"Cannot read a\.tsv: Permission"):
+        read("a.tsv")
+
+
+def test_a_file_that_cannot_be_looked_at_is_refused(paths, monkeypatch):
+    real = os.stat
+
+    def refuse(path, **options):
+        if path == "a.tsv" and stat.S_ISREG(real(path).st_mode):
+            raise PermissionError(13, "Permission denied")
+        return real(path, **options)
+
+    monkeypatch.setattr(kseq.data.text_files.os, "stat", refuse)
+    monkeypatch.setattr(os.path, "exists", lambda path: True)
+    with pytest.raises(DataError, match=r"Cannot read a\.tsv: Permission"):
+        read_documents("a.tsv")
+
+
+def test_what_is_wrong_with_a_later_file_is_said_first(paths):
+    with pytest.raises(DataError, match="fifo is a pipe"):
+        read_corpus(["a.tsv", "a.tsv", "fifo", "a.tsv"][:1], ["fifo"])
+    with pytest.raises(DataError, match="fifo is a pipe"):
+        read_document_corpus("a.tsv", "fifo")
