@@ -1,6 +1,7 @@
 """The files of runs: configuration, checkpoints, their average."""
 
 from kseq.runs.averaging import average_checkpoints, save_average
+from kseq.runs.best_weights import best_weights
 from kseq.runs.run_directory import DiskError, RunDirectory, RunError
 
 __all__ = [
@@ -8,5 +9,6 @@ __all__ = [
     "RunDirectory",
     "RunError",
     "average_checkpoints",
+    "best_weights",
     "save_average",
 ]

@@ -4,9 +4,8 @@ import keras
 
 import kseq.models  # noqa: F401, registers the classes that model.json names
 from kseq.data import Tokenizer
-from kseq.runs import RunDirectory, RunError
+from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import (
-    checkpoint_paths,
     numbered,
     read_newest,
 )
@@ -85,7 +84,7 @@ def load_model(run, *, weights=None, dtype="float32"):
     run = _run(run)
     if not run.model.is_file():
         raise RunError(f"{run.path} is not a run with a model.")
-    weights = weights or _best_weights(run)
+    weights = weights or best_weights(run)
     newest = read_newest(run.checkpoints / weights)
     if newest is None:
         raise RunError(f"{run.path} has no whole checkpoint {weights!r}.")
@@ -114,10 +113,3 @@ def _task(run):
 
 def _run(run):
     return run if isinstance(run, RunDirectory) else RunDirectory(run)
-
-
-def _best_weights(run):
-    for name in ("average", "best"):
-        if checkpoint_paths(run.checkpoints / name):
-            return name
-    return "last"
