@@ -59,8 +59,15 @@ ARROWS = {
         ("numpy", "sacrebleu"),
     ),
     "training": (
-        ("devices", "runs", "user_error", "whole_files"),
-        ("keras", "tensorflow", "tyro"),
+        (
+            "data",
+            "devices",
+            "model_path",
+            "runs",
+            "user_error",
+            "whole_files",
+        ),
+        ("keras", "numpy", "tensorflow", "tyro"),
     ),
     "commands": (
         (

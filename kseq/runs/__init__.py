@@ -2,6 +2,7 @@
 
 from kseq.disk_error import DiskError
 from kseq.runs.averaging import average_checkpoints, save_average
+from kseq.runs.best_weights import best_weights
 from kseq.runs.run_directory import RunDirectory
 from kseq.runs.run_error import RunError
 
@@ -10,5 +11,6 @@ __all__ = [
     "RunDirectory",
     "RunError",
     "average_checkpoints",
+    "best_weights",
     "save_average",
 ]

@@ -1,18 +1,14 @@
 """Runs, opened with their model code."""
 
-import sys
-
 import tensorflow as tf
 
 import kseq.models  # noqa: F401, registers the classes that model.json names
 from kseq.data import Tokenizer
-from kseq.runs import RunDirectory, RunError
+from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import (
     assign,
-    checkpoint_paths,
     numbered,
     read_newest,
-    step_of,
 )
 from kseq.serving.classifier import Classifier
 from kseq.serving.described_model import described_model
@@ -102,7 +98,7 @@ def load_model(run, *, weights=None, dtype="float32"):
     run = _run(run)
     if not run.model.is_file():
         raise RunError(f"{run.path} is not a run with a model.")
-    weights = weights or _best_weights(run)
+    weights = weights or best_weights(run)
     newest = read_newest(run.checkpoints / weights)
     if newest is None:
         raise RunError(f"{run.path} has no whole checkpoint {weights!r}.")
@@ -174,22 +170,3 @@ def _check_vocabulary(run, model, name, tokenizer, attribute):
 
 def _run(run):
     return run if isinstance(run, RunDirectory) else RunDirectory(run)
-
-
-def _best_weights(run):
-    steps = {}
-    for name in ("average", "best", "last"):
-        if paths := checkpoint_paths(run.checkpoints / name):
-            steps[name] = step_of(paths[-1])
-    if not steps:
-        return "last"
-    first, *others = steps
-    if first == "average" and others and steps[others[0]] > steps[first]:
-        print(
-            f"{run.path} was trained on after its average, which is of step "
-            f"{steps[first]}: {others[0]!r} of step {steps[others[0]]} is used "
-            "instead. `kseq average` makes a new one.",
-            file=sys.stderr,
-        )
-        return others[0]
-    return first

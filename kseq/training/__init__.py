@@ -2,6 +2,7 @@
 
 from kseq.training.checkpoints import Checkpoints
 from kseq.training.ema import ema_weights
+from kseq.training.fine_tuning import FineTuning
 from kseq.training.fit import fit
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.pretrain import pretrain
@@ -12,6 +13,7 @@ from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
 
 __all__ = [
     "Checkpoints",
+    "FineTuning",
     "MetricsLog",
     "Validation",
     "WarmupInverseSqrt",

@@ -1,0 +1,164 @@
+"""A run that starts from the weights and the tokenizer of another one."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from kseq.data import Tokenizer
+from kseq.model_path import run_path
+from kseq.runs import RunDirectory, RunError, best_weights
+from kseq.runs.checkpoint_files import checkpoint_paths, numbered, read_newest
+
+# Variables with a row for each item of a list: the end of their path, the axis
+# of the rows, and the list. All others are copied as they are.
+_ROWS = (
+    ("/target_embedding/embeddings", 0, "target"),
+    ("embedding/embeddings", 0, "source"),
+    ("/projection/kernel", 1, "target"),
+    ("/projection/bias", 0, "target"),
+    ("/classes/kernel", 1, "labels"),
+    ("/classes/bias", 0, "labels"),
+)
+
+
+class FineTuning:
+    """Gives a new run what another one has learned.
+
+    Weights are copied from the best of the other run. Its tokenizer is kept,
+    or a new one is trained, and then the embeddings and output weights of the
+    pieces that both have are copied; in the same way a classifier with other
+    labels keeps what it knows of the labels that both have. What is new keeps
+    its initial values. Optimizer, schedule and moving averages start afresh.
+
+    Args:
+        run: `RunDirectory` of the new run. Once it has a checkpoint of its
+            own, nothing is copied, and the other run is no longer needed.
+        start_from: path of the other run; where it is empty, tokenizers are
+            trained and weights stay as they are.
+        new_tokenizer: bool, whether a tokenizer is trained on the new text.
+
+    Raises:
+        UserError: if `start_from` is not a run with a checkpoint.
+    """
+
+    def __init__(self, run, start_from="", new_tokenizer=False):
+        self.run = run
+        self.start_from = start_from
+        self.new_tokenizer = new_tokenizer
+        self._has_started = bool(checkpoint_paths(run.checkpoints / "last"))
+        self._other = None
+        if start_from and not self._has_started:
+            self._other = RunDirectory(run_path(str(start_from)))
+            if self._other.path.resolve() == run.path.resolve():
+                raise RunError(
+                    f"{run.path} cannot start from itself; take another "
+                    "directory."
+                )
+
+    def tokenizer(self, lines, vocab_size, name="source"):
+        """The tokenizer of the other run, or one that is trained.
+
+        Args:
+            lines: see `Tokenizer.train`; read only where one is trained.
+            vocab_size: int, of a tokenizer that is trained.
+            name: "source" or "target", of the one that is kept.
+
+        Returns:
+            A `Tokenizer`.
+        """
+        if not self.start_from or self.new_tokenizer:
+            return Tokenizer.train(lines, vocab_size)
+        return Tokenizer.load((self._other or self.run).tokenizer(name))
+
+    def initialize(self, served):
+        """Copies the weights into a model that has not been trained.
+
+        Args:
+            served: `kseq.serving.Generator` or `Classifier`, of the new run.
+
+        Raises:
+            RunError: if the models differ in more than the sizes of their
+                vocabularies and their labels.
+        """
+        if self._other is None:
+            return
+        weights = best_weights(self._other)
+        newest = read_newest(self._other.checkpoints / weights)
+        if newest is None:
+            raise RunError(
+                f"{self._other.path} has no whole checkpoint {weights!r}."
+            )
+        values = _without_seeds(numbered(newest[1], "vars"))
+        variables = _without_seeds(served.model.variables)
+        self._refuse_another_model(served.model, len(values), len(variables))
+        items = self._items(served)
+        with served.model.distribute_strategy.scope():
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(self._fitted(variable, value, items))
+
+    def _refuse_another_model(self, model, old, new):
+        found = self._other.read_model()["class_name"]
+        if found != type(model).__name__ or old != new:
+            raise RunError(
+                f"{self._other.path} holds a {found} of {old} variables; it "
+                f"cannot start a {type(model).__name__} of {new}."
+            )
+
+    def _items(self, served):
+        """Of each list: the items of the other run, and those of this one."""
+        lists = {
+            name: (
+                _pieces(Tokenizer.load(self._other.tokenizer(name))),
+                _pieces(tokenizer),
+            )
+            for name, tokenizer in served.tokenizers.items()
+        }
+        if hasattr(served, "labels"):
+            old = self._other.read_task().get("labels", [])
+            lists["labels"] = list(old), list(served.labels)
+        return lists
+
+    def _fitted(self, variable, value, items):
+        value = value.numpy()
+        axis, name = _axis_and_list(variable.path)
+        if name in items:
+            old, new = items[name]
+            if old != new and value.shape[axis] == len(old):
+                return _with_rows(variable, value, axis, old, new)
+        if variable.shape != value.shape:
+            raise RunError(
+                f"{self._other.path} cannot start this model: "
+                f"{variable.path} has the shape {value.shape} there and "
+                f"{tuple(variable.shape)} here."
+            )
+        return value
+
+
+def _without_seeds(variables):
+    return [each for each in variables if tf.as_dtype(each.dtype).is_floating]
+
+
+def _pieces(tokenizer):
+    return tokenizer.pieces(tf.range(tokenizer.vocab_size)).numpy().tolist()
+
+
+def _axis_and_list(path):
+    for end, axis, name in _ROWS:
+        if f"/{path}".endswith(end):
+            return axis, name
+    return None, None
+
+
+def _numpy(variable):
+    return np.array(keras.ops.convert_to_numpy(variable))
+
+
+def _with_rows(variable, value, axis, old, new):
+    """The variable, with the old rows of the items that both lists have."""
+    old_rows = {item: row for row, item in enumerate(old)}
+    rows = [row for row, item in enumerate(new) if item in old_rows]
+    result = np.moveaxis(_numpy(variable), axis, 0)
+    result[rows] = np.moveaxis(value, axis, 0)[
+        [old_rows[new[row]] for row in rows]
+    ]
+    return np.moveaxis(result, 0, axis)

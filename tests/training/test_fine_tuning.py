@@ -1,0 +1,199 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from kseq.data import DocumentPreprocessor, TextPreprocessor, Tokenizer
+from kseq.decoding import GreedySearch
+from kseq.layers import LuongAttention
+from kseq.models import HierarchicalAttention, LSTMSeq2Seq, Transformer
+from kseq.runs import RunDirectory, RunError
+from kseq.runs.checkpoint_files import write_checkpoint
+from kseq.serving import Classifier, Generator
+from kseq.training import FineTuning
+from kseq.user_error import UserError
+
+OLD = ["ein Hund rennt", "eine Katze schläft", "der Hund schläft"]
+NEW = ["ein Pferd rennt", "die Katze frisst", "das Pferd schläft hier"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    seed: int = 1
+
+
+def lstm(tokenizer, **sizes):
+    sizes = {"embedding_dim": 6, "units": 8, "tie_embeddings": True, **sizes}
+    return LSTMSeq2Seq(
+        *(tokenizer.vocab_size, tokenizer.vocab_size),
+        attention=LuongAttention("general", name="attention"),
+        **sizes,
+    )
+
+
+def transformer(tokenizer, dropout=0.1):
+    return Transformer(
+        *(tokenizer.vocab_size, tokenizer.vocab_size),
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        model_dim=8,
+        num_heads=2,
+        ffn_dim=8,
+        dropout=dropout,
+        share_embeddings=True,
+    )
+
+
+def generator(tokenizer, model):
+    preprocessor = TextPreprocessor(tokenizer)
+    return Generator(model, preprocessor, tokenizer, GreedySearch())
+
+
+def classifier(tokenizer, labels):
+    model = HierarchicalAttention(
+        vocab_size=tokenizer.vocab_size,
+        num_classes=len(labels),
+        embedding_dim=6,
+        units=4,
+        attention_units=4,
+    )
+    return Classifier(model, DocumentPreprocessor(tokenizer), labels)
+
+
+def saved(path, served):
+    run = RunDirectory(path)
+    run.start(Config())
+    run.save(served)
+    values = [variable.value for variable in served.model.variables]
+    write_checkpoint(run.checkpoints / "last", 5, keep=1, vars=values)
+    return run
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(OLD, 290)
+
+
+def rows(tokenizer, values):
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size)).numpy()
+    return dict(zip(pieces, np.asarray(values), strict=True))
+
+
+@pytest.mark.parametrize("make", [lstm, transformer])
+def test_weights_and_tokenizer_of_a_run_are_kept(tmp_path, tokenizer, make):
+    old = generator(tokenizer, make(tokenizer))
+    saved(tmp_path / "old", old)
+
+    start = FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old")
+    kept = start.tokenizer(iter([]), vocab_size=300)
+    assert kept.model == tokenizer.model
+    new = generator(kept, make(kept))
+    start.initialize(new)
+    for a, b in zip(new.model.weights, old.model.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_seeds_of_dropout_are_those_of_the_new_run(tmp_path, tokenizer):
+    saved(tmp_path / "old", generator(tokenizer, transformer(tokenizer)))
+    new = generator(tokenizer, transformer(tokenizer, dropout=0.0))
+    FineTuning(RunDirectory(tmp_path / "a"), tmp_path / "old").initialize(new)
+
+    new = generator(tokenizer, transformer(tokenizer))
+    seeds = [v.numpy() for v in new.model.variables if "int" in v.dtype]
+    FineTuning(RunDirectory(tmp_path / "a"), tmp_path / "old").initialize(new)
+    after = [v.numpy() for v in new.model.variables if "int" in v.dtype]
+    assert seeds
+    np.testing.assert_array_equal(seeds, after)
+
+
+@pytest.mark.parametrize("make", [lstm, transformer])
+@pytest.mark.parametrize("vocab_size", [290, 296])
+def test_a_new_tokenizer_keeps_the_pieces_that_both_have(
+    tmp_path, tokenizer, make, vocab_size
+):
+    old = generator(tokenizer, make(tokenizer))
+    saved(tmp_path / "old", old)
+
+    run = RunDirectory(tmp_path / "new")
+    start = FineTuning(run, tmp_path / "old", new_tokenizer=True)
+    trained = start.tokenizer(NEW, vocab_size)
+    assert trained.model == Tokenizer.train(NEW, vocab_size).model
+    new = generator(trained, make(trained))
+    name = "target_embedding/embeddings"
+    (table,) = (v for v in new.model.variables if v.path == name)
+    (other,) = (v for v in old.model.variables if v.path == name)
+    before = rows(trained, table)
+    start.initialize(new)
+
+    after, other = rows(trained, table), rows(tokenizer, other)
+    shared = set(after) & set(other)
+    assert 260 < len(shared) < len(after)  # control tokens, bytes and more
+    for piece, row in after.items():
+        expected = other[piece] if piece in shared else before[piece]
+        np.testing.assert_array_equal(row, expected)
+
+
+def test_labels_that_both_have_are_kept(tmp_path, tokenizer):
+    old = classifier(tokenizer, ["good", "bad", "mixed"])
+    saved(tmp_path / "old", old)
+    new = classifier(tokenizer, ["bad", "good"])
+    FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old").initialize(new)
+
+    text = ["Ein Hund. Er rennt."]
+    before = old.predictor().probabilities(text)[0]
+    after = new.predictor().probabilities(text)[0]
+    odds = [p["good"] / p["bad"] for p in (before, after)]
+    assert odds[0] == pytest.approx(odds[1], rel=1e-5)
+
+
+def test_once_it_is_trained_a_run_needs_no_other(tmp_path, tokenizer):
+    old = saved(tmp_path / "old", generator(tokenizer, lstm(tokenizer)))
+    new = generator(tokenizer, lstm(tokenizer))
+    before = [variable.numpy() for variable in new.model.variables]
+    run = saved(tmp_path / "new", new)
+    old.model.unlink()
+
+    start = FineTuning(run, tmp_path / "old")
+    assert start.tokenizer(iter([]), 300).model == tokenizer.model
+    start.initialize(new)
+    for variable, value in zip(new.model.variables, before, strict=True):
+        np.testing.assert_array_equal(variable, value)
+
+
+def test_without_a_run_nothing_is_changed(tmp_path, tokenizer):
+    start = FineTuning(RunDirectory(tmp_path))
+    assert start.tokenizer(OLD, 290).model == tokenizer.model
+    new = generator(tokenizer, lstm(tokenizer))
+    before = new.model.get_weights()
+    start.initialize(new)
+    for value, other in zip(new.model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(value, other)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t: generator(t, lstm(t, units=16)), "shape"),
+        (lambda t: generator(t, lstm(t, num_decoder_layers=2)), "variables"),
+        (lambda t: generator(t, transformer(t)), "LSTMSeq2Seq"),
+        (lambda t: classifier(t, ["a", "b"]), "LSTMSeq2Seq"),
+    ],
+)
+def test_another_model_is_refused(tmp_path, tokenizer, make, message):
+    saved(tmp_path / "old", generator(tokenizer, lstm(tokenizer)))
+    start = FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old")
+    with pytest.raises(RunError, match=message):
+        start.initialize(make(tokenizer))
+
+
+def test_a_start_that_is_no_run_is_refused(tmp_path, tokenizer):
+    with pytest.raises(UserError, match="nothing_there"):
+        FineTuning(RunDirectory(tmp_path), tmp_path / "nothing_there")
+    run = RunDirectory(tmp_path / "run")
+    run.start(Config())
+    new = generator(tokenizer, lstm(tokenizer))
+    run.save(new)
+    with pytest.raises(RunError, match="itself"):
+        FineTuning(run, run.path)
+    with pytest.raises(RunError, match="no whole checkpoint"):
+        FineTuning(RunDirectory(tmp_path / "b"), run.path).initialize(new)
