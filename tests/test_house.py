@@ -57,7 +57,7 @@ ARROWS = {
     ),
     "training": (
         ("devices", "runs", "user_error", "whole_files"),
-        ("keras", "tensorflow", "tyro"),
+        ("keras", "tensorboard", "tensorflow", "tyro"),
     ),
     "commands": (
         (

@@ -13,6 +13,8 @@ def fit(
     steps_per_epoch,
     callbacks=(),
     is_last=True,
+    histograms=False,
+    graph=False,
 ):
     """Trains a model in its run, from where the run stopped.
 
@@ -29,6 +31,9 @@ def fit(
             saved.
         callbacks: come first, such as `Validation`.
         is_last: bool, whether nothing is trained after this.
+        histograms: bool, whether TensorBoard gets the distribution of each
+            weight at the end of an epoch.
+        graph: bool, whether TensorBoard gets the graph of the first step.
 
     Raises:
         ValueError: if the model was made outside of the strategy's scope.
@@ -38,16 +43,20 @@ def fit(
             "The model must be made and compiled within "
             "devices.device_strategy().scope()."
         )
+    log = MetricsLog(
+        checkpoints.run,
+        steps,
+        monitor=checkpoints.monitor,
+        mode=checkpoints.mode,
+        histograms=histograms,
+        graph=graph,
+    )
     model.fit(
         batches,
         steps_per_epoch=steps_per_epoch,
         epochs=steps // steps_per_epoch,
         initial_epoch=checkpoints.restore(model, steps_per_epoch),
-        callbacks=[
-            *callbacks,
-            MetricsLog(checkpoints.run, steps),
-            checkpoints,
-        ],
+        callbacks=[*callbacks, log, checkpoints],
         shuffle=False,
         verbose=verbosity(),
     )

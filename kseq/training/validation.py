@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from kseq.devices import is_chief
 from kseq.training.ema import ema_weights
+from kseq.training.event_files import event_writer
 
 
 class Validation(keras.callbacks.Callback):
@@ -61,18 +62,19 @@ class Validation(keras.callbacks.Callback):
         table = [columns, ["---"] * len(columns)]
         table += [map(_cell, row) for row in self.evaluation.rows(self.samples)]
         text = "".join(f"| {' | '.join(row)} |\n" for row in table)
-        step = int(self.model.optimizer.iterations.numpy())
+        iterations = self.model.optimizer.iterations
+        step = int(keras.ops.convert_to_numpy(iterations))
         self.run.samples.mkdir(exist_ok=True)
         path = self.run.samples / f"{step:08d}.md"
         path.write_text(text, encoding="utf-8")
 
-        writer = tf.summary.create_file_writer(str(self.run.tensorboard))
+        writer = event_writer(self.run, "validation")
         with writer.as_default(step=step):
             tf.summary.text("samples", text)
             for name, png in pictures.items():
                 image = tf.io.decode_png(png, channels=3)
                 tf.summary.image(name, image[None])
-        writer.close()
+        writer.flush()
 
 
 def _cell(text):

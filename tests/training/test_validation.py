@@ -69,7 +69,8 @@ def test_rows_and_pictures_are_shown(model, tmp_path):
         "| --- | --- | --- |",
         "| it is a\tb&#124;&lt;c&gt; | yes | no |",
     ]
-    events = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard"))
+    path = tmp_path / "tensorboard" / "validation"
+    events = event_accumulator.EventAccumulator(str(path))
     events.Reload()
     tags = events.Tags()["tensors"]
     assert {"part/0", "part/1", "samples"} <= set(tags)
