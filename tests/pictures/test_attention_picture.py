@@ -64,6 +64,7 @@ def test_a_letter_is_drawn_with_a_font_that_has_it(monkeypatch):
         return set(map(chr, charmap)) | ({"日"} if font is other else set())
 
     listed = font_manager.fontManager.ttflist
+    listed = [font for font in listed if font.name == "DejaVu Sans"]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", [*listed, other])
     monkeypatch.setattr(fonts, "_letters_of", letters_of)
     monkeypatch.setattr(fonts, "_families", {})
