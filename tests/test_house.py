@@ -52,7 +52,14 @@ ARROWS = {
         ("google", "keras", "numpy", "tensorflow", "tensorflow_text"),
     ),
     "evaluation": (
-        ("data", "pictures", "serving", "user_error"),
+        (
+            "data",
+            "pictures",
+            "runs",
+            "serving",
+            "user_error",
+            "whole_files",
+        ),
         ("numpy", "sacrebleu"),
     ),
     "training": (

@@ -1,10 +1,17 @@
 """The scores of what a run has exported, printed."""
 
+from pathlib import Path
+
+from kseq.runs.model_card import with_test_scores
+from kseq.whole_files import write_whole
+
 _WIDTH = 60  # characters of a text that are printed
 
 
 def report(path, evaluation, run, samples=5):
     """Prints scores, a few answers, and what to do next.
+
+    The scores are also written to the README of the run and of the export.
 
     Args:
         path: of the export that `evaluation` judges.
@@ -13,9 +20,15 @@ def report(path, evaluation, run, samples=5):
         samples: int, answers that are printed.
     """
     evaluation.scores()
-    print(f"\n{path} on {len(evaluation)} examples:")
-    for line in evaluation.report():
+    title = f"{path} on {len(evaluation)} examples:"
+    lines = evaluation.report()
+    print(f"\n{title}")
+    for line in lines:
         print(f"  {line}")
+    for readme in (run.readme, Path(path) / "assets.extra" / "README.md"):
+        if readme.is_file():
+            card = readme.read_text("utf-8", "replace")
+            write_whole(readme, with_test_scores(card, title, lines))
 
     print("\nIt answers:")
     for text, _, output in evaluation.rows(samples):
@@ -23,7 +36,13 @@ def report(path, evaluation, run, samples=5):
     print(f"\nAnswers to your own:  kseq predict {path} < FILE")
     for hint in evaluation.hints:
         print(hint.format(path=path))
-    print(f"Look at the training: tensorboard --logdir {run.path}")
+    print(f"Look at the training: tensorboard --logdir {_log_directory(run)}")
+
+
+def _log_directory(run):
+    """Of all runs beside this one, for TensorBoard to name and compare."""
+    parent = run.path.parent
+    return parent if parent.name else run.path
 
 
 def _in_a_line(text):

@@ -54,6 +54,7 @@ class RunDirectory:
     | `checkpoints/` | `last`, `best` and, when asked for, `average` |
     | `metrics.jsonl` | one JSON object a line, written in training |
     | `tensorboard/`, `samples/` | what training shows |
+    | `README.md` | what was trained, with which scores, and how to use it |
 
     Files are written whole or not at all, so that a run can be killed at any
     moment. The same config on the same directory resumes where it stopped.
@@ -81,6 +82,7 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
         self.tensorboard = self.path / "tensorboard"
         self.samples = self.path / "samples"
+        self.readme = self.path / "README.md"
         self.lock = self.path / "lock"
         self.batch_sizes = ""
 
@@ -248,6 +250,7 @@ class RunDirectory:
             self.model,
             self.task,
             self.metrics,
+            self.readme,
             self.path / "documents.json",
         )
         files += self.tokenizer("source"), self.tokenizer("target")

@@ -28,7 +28,8 @@ def export(served, directory):
 
     It is a SavedModel that needs nothing but `tensorflow` and
     `tensorflow_text` to load, with the signatures of what is served.
-    `assets.extra/kseq.json` describes it.
+    `assets.extra/kseq.json` describes it, and `assets.extra/README.md` the run
+    that it was loaded from.
 
     Args:
         served: `kseq.serving.Generator` or `kseq.serving.Classifier`.
@@ -91,6 +92,9 @@ def _describe(served, path):
     (path / "assets.extra").mkdir()
     text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     (path / "assets.extra" / "kseq.json").write_text(text, "utf-8")
+    if served.model_card:
+        readme = path / "assets.extra" / "README.md"
+        readme.write_text(served.model_card, "utf-8")
 
 
 def _flush_all(path):

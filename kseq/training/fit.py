@@ -2,6 +2,8 @@
 
 from kseq import devices
 from kseq.training.metrics_log import MetricsLog, verbosity
+from kseq.training.run_readme import RunReadme
+from kseq.training.validation import Validation
 
 
 def fit(
@@ -13,6 +15,7 @@ def fit(
     steps_per_epoch,
     callbacks=(),
     is_last=True,
+    data_summary="",
     histograms=False,
     graph=False,
 ):
@@ -31,6 +34,8 @@ def fit(
             saved.
         callbacks: come first, such as `Validation`.
         is_last: bool, whether nothing is trained after this.
+        data_summary: str, what the data hold, in lines, for the README of
+            the run.
         histograms: bool, whether TensorBoard gets the distribution of each
             weight at the end of an epoch.
         graph: bool, whether TensorBoard gets the graph of the first step.
@@ -51,12 +56,20 @@ def fit(
         histograms=histograms,
         graph=graph,
     )
+    evaluations = [
+        callback.evaluation
+        for callback in callbacks
+        if isinstance(callback, Validation)
+    ]
+    readme = RunReadme(
+        checkpoints, steps, next(iter(evaluations), None), data_summary
+    )
     model.fit(
         batches,
         steps_per_epoch=steps_per_epoch,
         epochs=steps // steps_per_epoch,
         initial_epoch=checkpoints.restore(model, steps_per_epoch),
-        callbacks=[*callbacks, log, checkpoints],
+        callbacks=[*callbacks, log, readme, checkpoints],
         shuffle=False,
         verbose=verbosity(),
     )

@@ -19,6 +19,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import kseq
 from kseq.model_path import model_path
+from kseq.runs import model_card
 from kseq.serving import export, load_export
 
 ROOT = Path(kseq.__file__).parents[1]
@@ -123,6 +124,22 @@ def test_versions_are_never_reused(generator, tmp_path, quick_save):
     assert export(generator, tmp_path) == tmp_path / "8"
     shutil.rmtree(tmp_path / "8")
     assert export(generator, tmp_path) == tmp_path / "9"
+
+
+def test_carries_the_readme_of_its_run(generator, tmp_path, quick_save):
+    readme = "assets.extra/README.md"
+    assert not (export(generator, tmp_path) / readme).exists()
+    served = generator.with_search(generator.search)
+    served.model_card = "# Größe\n"
+    card = (export(served, tmp_path) / readme).read_text("utf-8")
+    assert card == "# Größe\n"
+
+
+def test_the_readme_names_the_signatures(generators, classifiers):
+    for served in generators.values():
+        assert served.signatures.keys() == model_card.OF_TEXT.keys()
+    for served in classifiers.values():
+        assert served.signatures.keys() == model_card.OF_LABELS.keys()
 
 
 def test_exports_at_once(generator, tmp_path, quick_save):

@@ -123,3 +123,24 @@ def test_one_event_file_for_training_and_one_for_validation(tmp_path):
     for tag in ("weight", "best/weight", "samples", "part/0"):
         steps = [event.step for event in events.Tensors(tag)]
         assert steps == [STEPS, 2 * STEPS, 3 * STEPS], tag
+
+
+def test_the_run_has_a_readme(tmp_path):
+    run = started(tmp_path / "small")
+    model = make_model()
+    evaluation = Evaluation(model)
+    training.fit(
+        model,
+        make_data(),
+        training.Checkpoints(run, monitor="val_weight", mode="min"),
+        steps=2 * STEPS,
+        steps_per_epoch=STEPS,
+        callbacks=[training.Validation(run, evaluation)],
+        data_summary="64 numbers",
+    )
+    card = run.readme.read_text()
+    assert card.startswith("# small\n")
+    assert f"{2 * STEPS} of {2 * STEPS} steps" in card
+    assert "| weight | " in card
+    assert "| in all |" in card
+    assert "    64 numbers\n" in card

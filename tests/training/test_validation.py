@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing import event_accumulator
 
+from kseq.evaluation import Score
 from kseq.runs import RunDirectory
 from kseq.training import Validation
 
@@ -15,6 +16,13 @@ class Evaluation:
 
     def __init__(self, model):
         self.model = model
+
+    def __len__(self):
+        return 2
+
+    @property
+    def results(self):
+        return {"weight": Score(0.0, "weight 0  in all")}
 
     def scores(self):
         return {"weight": float(self.model.get_weights()[0][0, 0])}
