@@ -13,6 +13,7 @@ RECIPES = sorted((ROOT / "recipes").glob("*.py"))
 ARROWS = {
     "user_error": ((), ()),
     "whole_files": ((), ()),
+    "progress": ((), ("rich",)),
     "control_tokens": ((), ()),
     "start_keras": ((), ()),
     "model_path": (("user_error",), ()),
