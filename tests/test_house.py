@@ -64,7 +64,7 @@ ARROWS = {
         ("numpy", "sacrebleu"),
     ),
     "training": (
-        ("devices", "runs", "user_error", "whole_files"),
+        ("devices", "progress", "runs", "user_error", "whole_files"),
         ("keras", "tensorboard", "tensorflow", "tyro"),
     ),
     "commands": (
@@ -74,6 +74,7 @@ ARROWS = {
             "evaluation",
             "model_path",
             "pictures",
+            "progress",
             "runs",
             "serving",
             "user_error",

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import kseq
@@ -43,7 +44,7 @@ class Progress(NamedTuple):
         best: dict, `step` and scores, see `best_record`; or None.
         signatures: dict, name of a score -> how it was computed.
         examples: int, on which it was validated, or None.
-        data: str, what the data hold, in lines.
+        facts: lines of text, what the data hold.
     """
 
     step: int
@@ -53,7 +54,7 @@ class Progress(NamedTuple):
     best: dict | None = None
     signatures: dict[str, str] | None = None
     examples: int | None = None
-    data: str = ""
+    facts: Sequence[str] = ()
 
 
 def model_card(run, progress):
@@ -141,7 +142,7 @@ def _data(config, progress):
             lines.append("validation  held out of training")
     if progress.examples is not None:
         lines.append(f"validated on {progress.examples:,} examples")
-    return _block([*lines, *progress.data.splitlines()])
+    return _block([*lines, *progress.facts])
 
 
 def _paths(value):

@@ -19,15 +19,15 @@ class RunReadme(keras.callbacks.Callback):
         checkpoints: `Checkpoints`, whose run and best epoch are described.
         total_steps: int, of the whole training.
         evaluation: that of `Validation`, or None.
-        data: str, what the data hold, in lines.
+        facts: lines of text, what the data hold.
     """
 
-    def __init__(self, checkpoints, total_steps, evaluation=None, data=""):
+    def __init__(self, checkpoints, total_steps, evaluation=None, facts=()):
         super().__init__()
         self.checkpoints = checkpoints
         self.total_steps = total_steps
         self.evaluation = evaluation
-        self.data = data
+        self.facts = facts
 
     def on_epoch_end(self, epoch, logs=None):
         run = self.checkpoints.run
@@ -46,7 +46,7 @@ class RunReadme(keras.callbacks.Callback):
             ),
             signatures={name: results[name].signature for name in results},
             examples=self.evaluation and len(self.evaluation),
-            data=self.data,
+            facts=self.facts,
         )
         write_whole(run.readme, model_card(run, progress))
 

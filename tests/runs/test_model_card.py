@@ -33,7 +33,7 @@ def write(run, **files):
 
 
 def test_what_was_trained_on_what(run):
-    card = model_card(run, PROGRESS._replace(data="29,000 pairs"))
+    card = model_card(run, PROGRESS._replace(facts=["29,000 pairs"]))
     assert card.startswith("# dates\\_1\n")
     for text in (
         "LSTMSeq2Seq, 1,234,567 parameters",
@@ -90,7 +90,9 @@ def test_what_users_have_named_stays_code_in_one_line(run):
     write(run, task={"labels": ["fine", HOSTILE]})
     write(run, config={"train": HOSTILE, "validation": HOSTILE, "run": HOSTILE})
     write(run, environment={"machine": HOSTILE})
-    card = model_card(run, PROGRESS._replace(command=[HOSTILE], data=HOSTILE))
+    card = model_card(
+        run, PROGRESS._replace(command=[HOSTILE], facts=[HOSTILE])
+    )
     card = with_test_scores(card, HOSTILE, [f"{HOSTILE}: precision 1"])
     hostile = [line for line in card.split("\n") if "<img" in line]
     assert len(hostile) == 11

@@ -136,7 +136,7 @@ def test_the_run_has_a_readme(tmp_path):
         steps=2 * STEPS,
         steps_per_epoch=STEPS,
         callbacks=[training.Validation(run, evaluation)],
-        data_summary="64 numbers",
+        facts=["64 numbers"],
     )
     card = run.readme.read_text()
     assert card.startswith("# small\n")
