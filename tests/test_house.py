@@ -22,7 +22,7 @@ ARROWS = {
     "layers": (("control_tokens", "ops"), ("keras",)),
     "models": (("layers", "ops", "user_error"), ("keras", "tensorflow")),
     "data": (
-        ("control_tokens", "user_error"),
+        ("control_tokens", "progress", "user_error"),
         (
             "babel",
             "numpy",
@@ -46,6 +46,7 @@ ARROWS = {
             "model_path",
             "models",
             "pictures",
+            "progress",
             "runs",
             "user_error",
             "whole_files",
@@ -56,6 +57,7 @@ ARROWS = {
         (
             "data",
             "pictures",
+            "progress",
             "runs",
             "serving",
             "user_error",

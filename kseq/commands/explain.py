@@ -2,6 +2,7 @@
 
 import sys
 
+from kseq.commands.counted import counted
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks
 from kseq.pictures import explanation_page
@@ -12,7 +13,9 @@ def run(options):
     """Reads a document a line, and prints one page with all of them."""
     predictor = open_predictor(options)
     documents = predictor.explain([])  # a generator refuses before the input
-    for lines in read_chunks(sys.stdin.fileno(), size=options.batch_size):
+    stdin = sys.stdin.fileno()
+    chunks = read_chunks(stdin, size=options.batch_size)
+    for lines in counted(chunks, stdin, "Explaining"):
         documents += predictor.explain(lines)
     if not documents:
         raise UserError("there is no document in the input.")

@@ -4,6 +4,7 @@ import itertools
 import json
 import sys
 
+from kseq.commands.counted import counted
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks
 from kseq.data import read_lines
@@ -20,9 +21,9 @@ def run(options):
     predictor = open_predictor(options)
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
-    for lines in read_chunks(
-        sys.stdin.fileno(), size=_CHUNK * options.batch_size
-    ):
+    stdin = sys.stdin.fileno()
+    chunks = read_chunks(stdin, size=_CHUNK * options.batch_size)
+    for lines in counted(chunks, stdin, "Predicting"):
         answers = predictor.answers(
             lines,
             n_best=options.n_best,

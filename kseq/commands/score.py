@@ -2,6 +2,7 @@
 
 from kseq.commands.open_predictor import open_predictor
 from kseq.data import ParallelText
+from kseq.progress import progress
 
 
 def run(options):
@@ -9,5 +10,7 @@ def run(options):
     text = ParallelText(options.source, options.target)
     sources, targets = list(text.source_lines()), list(text.target_lines())
     predictor = open_predictor(options)
-    for score in predictor.scores(sources, targets):
+    with progress(f"Scoring {len(sources):,} lines"):
+        scores = predictor.scores(sources, targets)
+    for score in scores:
         print(f"{score:.4f}")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from kseq.progress import progress
 from kseq.runs.model_card import with_test_scores
 from kseq.whole_files import write_whole
 
@@ -19,7 +20,8 @@ def report(path, evaluation, run, samples=5):
         run: `RunDirectory` that was exported.
         samples: int, answers that are printed.
     """
-    evaluation.scores()
+    with progress("Testing", len(evaluation), "examples") as advance:
+        evaluation.scores(advance)
     title = f"{path} on {len(evaluation)} examples:"
     lines = evaluation.report()
     print(f"\n{title}")

@@ -13,6 +13,7 @@ from tensorflow.compat.v1.saved_model import signature_def_utils
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
+from kseq.progress import progress
 from kseq.whole_files import flush
 
 _VERSIONS = ".versions"  # every number that was ever given, one a line
@@ -43,7 +44,8 @@ def export(served, directory):
     version = _next_version(directory)
     hidden = directory / f".{version}.partial"
     try:
-        _save(served, hidden)
+        with progress(f"Exporting to {directory}"):
+            _save(served, hidden)
         _describe(served, hidden)
         _flush_all(hidden)
         os.rename(hidden, directory / version)
