@@ -126,7 +126,8 @@ def _model(run, task, progress):
         f"{kind}, trained with kseq {kseq.__version__}.\n\n"
         f"- Model: {_escaped(model)}, {progress.parameters:,} parameters\n"
         f"- Trained: {progress.step:,} of {progress.total_steps:,} steps, "
-        f"until {now}, by\n\n" + _block([shlex.join(progress.command)])
+        f"until {now}\n\nThe command:\n\n"
+        + _block([shlex.join(progress.command)])
     )
 
 
@@ -217,8 +218,8 @@ def _limits(task):
             "cut, and marked `truncated`."
         )
     if "labels" in task:
-        limits.append("It gives one of these labels to any text:")
-        return _list(limits) + "\n\n" + _block(task["labels"])
+        intro = "It gives one of these labels to any text:"
+        return "\n\n".join([_list(limits), intro, _block(task["labels"])])
     limits.append(
         f"An answer has at most {task['max_length']} tokens. It can be fluent "
         "and wrong."
@@ -231,7 +232,10 @@ def _list(items):
 
 
 def _block(lines):
-    """Lines of code: one line stays one line, and means nothing else."""
+    """Lines of code: one line stays one line, and means nothing else.
+
+    It must follow a paragraph: after a list it would be a part of the list.
+    """
     return "\n".join("    " + _one_line(str(line)) for line in lines)
 
 

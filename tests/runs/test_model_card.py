@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import pytest
@@ -97,6 +98,10 @@ def test_what_users_have_named_stays_code_in_one_line(run):
     hostile = [line for line in card.split("\n") if "<img" in line]
     assert len(hostile) == 11
     assert all(line.startswith("    ") for line in hostile)
+    paragraphs = card.split("\n\n")
+    for before, block in itertools.pairwise(paragraphs):
+        if block.startswith("    "):  # else it would be no code
+            assert not before.startswith("- "), block
     assert "\x1b" not in card
     assert "\u2028" not in card
 
