@@ -7,6 +7,7 @@ import tensorflow as tf
 from kseq.data.built_in.dates import SIZES, dates
 from kseq.data.data_error import DataError
 from kseq.data.parallel_text import ParallelText, count_overlap
+from kseq.progress import progress
 
 _MOST_HELD_OUT = 1000
 
@@ -56,7 +57,8 @@ def read_corpus(train=(), validation=()):
         )
 
     text = _parallel_text("train", train)
-    report = text.check()
+    with progress(f"Reading {text}"):
+        report = text.check()
     if validation:
         held_out = _parallel_text("validation", validation)
         held_out.check()
