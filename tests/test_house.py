@@ -14,6 +14,7 @@ ARROWS = {
     "user_error": ((), ()),
     "disk_error": (("user_error",), ()),
     "whole_files": ((), ()),
+    "progress": ((), ("rich",)),
     "control_tokens": ((), ()),
     "one_line": ((), ()),
     "start_keras": ((), ()),
@@ -23,7 +24,7 @@ ARROWS = {
     "layers": (("control_tokens", "ops"), ("keras",)),
     "models": (("layers", "ops", "user_error"), ("keras", "tensorflow")),
     "data": (
-        ("control_tokens", "user_error"),
+        ("control_tokens", "progress", "user_error"),
         (
             "babel",
             "numpy",
@@ -48,6 +49,7 @@ ARROWS = {
             "model_path",
             "models",
             "pictures",
+            "progress",
             "runs",
             "user_error",
             "whole_files",
@@ -55,7 +57,16 @@ ARROWS = {
         ("google", "keras", "numpy", "tensorflow", "tensorflow_text"),
     ),
     "evaluation": (
-        ("data", "one_line", "pictures", "serving", "user_error"),
+        (
+            "data",
+            "one_line",
+            "pictures",
+            "progress",
+            "runs",
+            "serving",
+            "user_error",
+            "whole_files",
+        ),
         ("numpy", "sacrebleu"),
     ),
     "training": (
@@ -63,11 +74,12 @@ ARROWS = {
             "data",
             "devices",
             "model_path",
+            "progress",
             "runs",
             "user_error",
             "whole_files",
         ),
-        ("keras", "numpy", "tensorflow", "tyro"),
+        ("keras", "numpy", "tensorboard", "tensorflow", "tyro"),
     ),
     "commands": (
         (
@@ -77,6 +89,7 @@ ARROWS = {
             "evaluation",
             "model_path",
             "one_line",
+            "progress",
             "runs",
             "serving",
             "user_error",

@@ -117,6 +117,10 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     assert {score, "val_loss"} <= json.loads(lines[-1]).keys()
     assert len(list((run / "samples").glob("*.md"))) == 2
     assert list((run / "tensorboard").iterdir())
+    card = (run / "README.md").read_text("utf-8")
+    assert "4 of 4 steps" in card
+    assert "## Test scores" in card
+    assert (export / "assets.extra" / "README.md").read_text("utf-8") == card
     report = capfd.readouterr().out
     assert f"{export} on " in report
     assert "tensorboard --logdir" in report

@@ -4,6 +4,7 @@ import itertools
 import sys
 
 from kseq.commands.abilities import abilities
+from kseq.commands.counted import counted
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks, standard_input
 from kseq.data.text_files import LONGEST_LINE
@@ -26,7 +27,9 @@ def run(options):
 def _explanations(predictor, batch_size):
     """Explains line by line, so that not all of them are kept."""
     number = 0
-    for lines in read_chunks(standard_input(), size=batch_size):
+    stdin = standard_input()
+    chunks = read_chunks(stdin, size=batch_size)
+    for lines in counted(chunks, stdin, "Explaining"):
         for line, explanation in zip(
             lines, predictor.explain(lines), strict=True
         ):

@@ -6,6 +6,7 @@ import re
 import sys
 
 from kseq.commands.abilities import abilities
+from kseq.commands.counted import counted
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks, standard_input
 from kseq.data import read_lines
@@ -25,9 +26,9 @@ def run(options):
     predictor = open_predictor(options)
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
-    for lines in read_chunks(
-        standard_input(), size=_CHUNK * options.batch_size
-    ):
+    stdin = standard_input()
+    chunks = read_chunks(stdin, size=_CHUNK * options.batch_size)
+    for lines in counted(chunks, stdin, "Predicting"):
         answers = predictor.answers(
             lines,
             n_best=n_best,

@@ -6,6 +6,7 @@ from kseq.commands.abilities import abilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.data import ParallelText
 from kseq.data.text_files import LONGEST_LINE
+from kseq.progress import progress
 from kseq.user_error import UserError
 
 
@@ -22,7 +23,9 @@ def run(options):
         [line[: LONGEST_LINE + 1] for line in lines]
         for lines in (text.source_lines(), text.target_lines())
     )
-    scores = open_predictor(options).scores_and_cuts(sources, targets)
+    predictor = open_predictor(options)
+    with progress(f"Scoring {len(sources):,} lines"):
+        scores = predictor.scores_and_cuts(sources, targets)
     for number, (score, truncated) in enumerate(scores, start=1):
         print(f"{score:.4f}")
         longest = max(len(sources[number - 1]), len(targets[number - 1]))

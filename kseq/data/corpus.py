@@ -14,6 +14,7 @@ from kseq.data.built_in.dates import SIZES, dates
 from kseq.data.data_error import DataError, in_one_line
 from kseq.data.parallel_texts import check_columns, parallel_texts
 from kseq.data.source_hashes import are_among, choose_held_out
+from kseq.progress import progress
 
 _MOST_HELD_OUT = 1000
 _DRAWN = 8  # pairs that are drawn together; one by one takes three times longer
@@ -139,7 +140,7 @@ def read_corpus(
     for text in texts + others:
         text.check_files()
 
-    examined = [text.examine() for text in texts]
+    examined = [_examined(text) for text in texts]
     if others:
         corpus = _with_validation(texts, examined, others)
     else:
@@ -175,8 +176,13 @@ def _checked_weights(weights, texts) -> tuple[float, ...]:
     return tuple(share / sum(shares) for share in shares)
 
 
+def _examined(text):
+    with progress(f"Reading {in_one_line(text)}"):
+        return text.examine()
+
+
 def _with_validation(texts, examined, others) -> Corpus:
-    judged = [text.examine() for text in others]
+    judged = [_examined(text) for text in others]
     trained = np.concatenate([text.sources for text in examined])
     sources = np.concatenate([text.sources for text in judged])
     problems = [

@@ -16,6 +16,7 @@ from sentencepiece import sentencepiece_model_pb2
 from kseq.control_tokens import END, PAD, START, UNK
 from kseq.data.data_error import DataError
 from kseq.data.text_files import LONGEST_LINE
+from kseq.progress import progress
 
 _CONTROL_IDS = {"pad_id": PAD, "unk_id": UNK, "bos_id": START, "eos_id": END}
 _SAMPLED_LINES = 1_000_000  # of a larger text, drawn to train the tokenizer
@@ -86,7 +87,8 @@ class Tokenizer(tf.Module):
                 'model_type must be "bpe", "unigram", "char" or "word". '
                 f"Received: model_type={model_type}"
             )
-        return cls(_train(lines, vocab_size, model_type))
+        with progress("Training the tokenizer"):
+            return cls(_train(lines, vocab_size, model_type))
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Tokenizer":

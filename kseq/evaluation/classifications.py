@@ -25,6 +25,9 @@ class Classifications:
             `kseq.data.Documents` does.
         metrics: functions of outputs and references, see `Score`.
 
+    Attributes:
+        results: dict, name of the metric -> `Score`, after `scores`.
+
     Raises:
         UserError: if the predictor does not know a label.
     """
@@ -37,7 +40,7 @@ class Classifications:
         self.documents = documents
         self.metrics = metrics
         self._outputs = []
-        self._scores = None
+        self.results = {}
         self._labels = predictor.labels
         if unknown := set(documents.labels) - set(self._labels):
             raise UserError(
@@ -65,15 +68,15 @@ class Classifications:
             for row, label in zip(found, self.documents.labels, strict=True)
         ]
         losses = -np.log(np.maximum(likelihoods, 1e-30))
-        self._scores = scores_of(
+        self.results = scores_of(
             self.metrics, self._outputs, self.documents.labels
         )
-        values = {name: score.value for name, score in self._scores.items()}
+        values = {name: score.value for name, score in self.results.items()}
         return {"loss": float(np.mean(losses)), **values}
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        lines = [score.text for score in self._scores.values()]
+        lines = [score.text for score in self.results.values()]
         for label, row in self._table()["per_class"].items():
             numbers = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
             lines.append(f"{one_line(label)}: {numbers}")

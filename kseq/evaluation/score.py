@@ -11,12 +11,17 @@ class Score(NamedTuple):
 
     Args:
         value: float.
-        text: str, the value as it is printed, with what says how it was
-            computed.
+        text: str, the value as it is printed; after two spaces, what says how
+            it was computed, its signature.
     """
 
     value: float
     text: str
+
+    @property
+    def signature(self):
+        """How it was computed, as sacreBLEU writes it, or nothing."""
+        return self.text.partition("  ")[2]
 
 
 def scores_of(metrics, outputs, references):

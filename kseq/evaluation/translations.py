@@ -16,6 +16,9 @@ class Translations:
         predictor: see `kseq.serving.GeneratorPredictor`.
         pairs: finite `tf.data.Dataset` of strings (source, reference).
         metrics: functions of outputs and references, see `Score`.
+
+    Attributes:
+        results: dict, name of the metric -> `Score`, after `scores`.
     """
 
     columns = ("source", "reference", "output")
@@ -30,7 +33,7 @@ class Translations:
         )
         self.metrics = metrics
         self._outputs = []
-        self._scores = None
+        self.results = {}
 
     def __len__(self):
         return len(self.sources)
@@ -46,12 +49,12 @@ class Translations:
         """
         answers = self.predictor.answers(self.sources, progress=progress)
         self._outputs = [answer.hypotheses[0].text for answer in answers]
-        self._scores = scores_of(self.metrics, self._outputs, self.references)
-        return {name: score.value for name, score in self._scores.items()}
+        self.results = scores_of(self.metrics, self._outputs, self.references)
+        return {name: score.value for name, score in self.results.items()}
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        return [score.text for score in self._scores.values()]
+        return [score.text for score in self.results.values()]
 
     def rows(self, count):
         """The first sources, references and outputs, after `scores`."""

@@ -2,6 +2,7 @@
 
 from matplotlib.figure import Figure
 
+from kseq.pictures.fonts import fonts_for
 from kseq.pictures.piece_texts import readable
 from kseq.pictures.png import as_png, boxes_for_missing_letters
 
@@ -21,23 +22,31 @@ def attention_picture(weights, source_tokens, target_tokens):
     Reference:
         Bahdanau et al. 2015, arXiv:1409.0473, figure 3.
     """
-    weights, source_tokens, target_tokens = readable(
-        weights, source_tokens, target_tokens
-    )
-    rows, columns = len(target_tokens), len(source_tokens)
+    weights, sources, targets = readable(weights, source_tokens, target_tokens)
+    sources = [_visible(token) for token in sources]
+    targets = [_visible(token) for token in targets]
+    with fonts_for(sources + targets):
+        return as_png(_figure(weights, sources, targets))
+
+
+def _figure(weights, sources, targets):
+    rows, columns = len(targets), len(sources)
     figure = Figure(
-        figsize=(2 + 0.3 * columns, 1.5 + 0.3 * rows), layout="constrained"
+        figsize=(2.3 + 0.3 * columns, 1.8 + 0.3 * rows), layout="constrained"
     )
     axes = figure.add_subplot()
     image = axes.imshow(weights, cmap="Greys", vmin=0, vmax=1, aspect="equal")
     # A token may hold a dollar, which would begin a formula.
-    axes.set_xticks(
-        range(columns), source_tokens, rotation=90, parse_math=False
-    )
-    axes.set_yticks(range(rows), target_tokens, parse_math=False)
+    axes.set_xticks(range(columns), sources, rotation=90, parse_math=False)
+    axes.set_yticks(range(rows), targets, parse_math=False)
     axes.tick_params(length=0)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
-    axes.set(xlabel="source token", ylabel="target token")
+    axes.set(xlabel="source", ylabel="answer")
     figure.colorbar(image, ax=axes, label="attention weight", shrink=0.8)
-    return as_png(figure)
+    return figure
+
+
+def _visible(token):
+    """The token; where it is a space alone, a sign for it."""
+    return token if token.strip() else "\u2423" * len(token)

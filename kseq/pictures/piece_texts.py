@@ -6,6 +6,7 @@ import numpy as np
 
 _END = "</s>"
 _SPACE = "▁"
+_LOWER_BLOCK = "\ufdd0"  # which is a U+2581 of the text
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
@@ -50,7 +51,8 @@ def _characters(pieces):
     for place, piece in enumerate(pieces):
         byte = _BYTE.fullmatch(piece)
         if byte is None:
-            texts.append(piece.replace(_SPACE, " "))
+            text = piece.replace(_SPACE, " ").replace(_LOWER_BLOCK, _SPACE)
+            texts.append(text)
             starts.append(place)
             spelled = b""
             continue

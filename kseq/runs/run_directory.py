@@ -37,6 +37,7 @@ class RunDirectory:
     | `checkpoints/` | `last`, `best` and, when asked for, `average` |
     | `metrics.jsonl` | one JSON object a line, written in training |
     | `tensorboard/`, `samples/` | what training shows |
+    | `README.md` | what was trained, with which scores, and how to use it |
 
     `start` checks and locks the directory, `save` writes it: a command that
     fails in between leaves it as it was. Files are written whole or not at
@@ -73,6 +74,7 @@ class RunDirectory:
         self.metrics = self.path / "metrics.jsonl"
         self.tensorboard = self.path / "tensorboard"
         self.samples = self.path / "samples"
+        self.readme = self.path / "README.md"
         self.lock = self.path / "lock"
         self.batch_sizes = ""
         self._is_saved = True
@@ -258,7 +260,7 @@ class RunDirectory:
         """The names of all that a run may have, but its lock."""
         files = (
             *(self.config, self.environment, self.model, self.task),
-            *(self._documents, self.metrics),
+            *(self._documents, self.metrics, self.readme),
             *(self.tokenizer("source"), self.tokenizer("target")),
         )
         directories = (

@@ -19,6 +19,7 @@ class Classifier:
         labels: C strings, in the order of the model's classes.
 
     Attributes:
+        model_card: str, the README of the run that it was loaded from.
         signatures: dict of functions by keyword:
 
             - `serving_default`, of `text` (B,) string: `label` (B,) string
@@ -58,6 +59,7 @@ class Classifier:
         self.model = model
         self.preprocessor = preprocessor
         self.labels = tuple(labels)
+        self.model_card = ""
         # Traced once for all signatures: tracing a recurrence takes seconds.
         self._read = tf.function(model.explain, autograph=False)
 

@@ -35,6 +35,7 @@ class Generator:
         max_length: int, most tokens of an answer, START and END included.
 
     Attributes:
+        model_card: str, the README of the run that it was loaded from.
         best: function, `kseq.data.Source` -> `kseq.decoding.Hypotheses` with
             the best answer of each input.
         signatures: dict of functions of a batch of raw inputs, by keyword;
@@ -83,6 +84,7 @@ class Generator:
         self.preprocessor = preprocessor
         self.tokenizer = tokenizer
         self.search = search or BeamSearch()
+        self.model_card = ""
         self.max_length = max_length
         # Traced once for all signatures: tracing a search takes seconds.
         self.best = tf.function(self._search_best, autograph=False)

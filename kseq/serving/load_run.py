@@ -34,6 +34,13 @@ def load_run(run, *, weights=None, search=None):
         RunError: where there is no such run, or no such weights in it.
     """
     run = _run(run)
+    served = _served(run, weights, search)
+    if run.readme.is_file():
+        served.model_card = run.readme.read_text("utf-8", "replace")
+    return served
+
+
+def _served(run, weights, search):
     task = _task(run)
     if "labels" in task and search is not None:
         raise RunError(

@@ -15,7 +15,8 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
         columns: dict, name -> list of bytes or str, all of the same length;
             batches go by the length of the first, the longest first.
         batch_size: int.
-        progress: callable of the number of inputs done and of all, or None.
+        progress: callable of the number of inputs done since its last call,
+            see `kseq.progress`; or None.
 
     Returns:
         A list with a dict of arrays for each input, in the order of the
@@ -50,5 +51,5 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
         for row, place in enumerate(places):
             results[place] = {k: v[row] for k, v in outputs.items()}
         if progress is not None:
-            progress(start + len(places), len(order))
+            progress(len(places))
     return results

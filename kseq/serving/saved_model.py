@@ -16,6 +16,7 @@ from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
 from kseq.disk_error import DiskError
+from kseq.progress import progress
 from kseq.runs.exports import check_exports, claim_exports
 from kseq.user_error import UserError
 from kseq.whole_files import flush
@@ -35,7 +36,8 @@ def export(served, directory, run=None):
 
     It is a SavedModel that needs nothing but `tensorflow` and
     `tensorflow_text` to load, with the signatures of what is served.
-    `assets.extra/kseq.json` describes it.
+    `assets.extra/kseq.json` describes it, and `assets.extra/README.md` the run
+    that it was loaded from.
 
     Args:
         served: `kseq.serving.Generator` or `kseq.serving.Classifier`.
@@ -79,7 +81,8 @@ def _export(served, directory, run):
     version, writing = _next_version(directory, run)
     hidden = directory / f".{version}.partial"
     try:
-        _save(served, hidden)
+        with progress(f"Exporting to {directory}"):
+            _save(served, hidden)
         _describe(served, hidden)
         _flush_all(hidden)
         os.rename(hidden, directory / version)
@@ -155,6 +158,9 @@ def _describe(served, path):
     (path / "assets.extra").mkdir()
     text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     (path / "assets.extra" / "kseq.json").write_text(text, "utf-8")
+    if served.model_card:
+        readme = path / "assets.extra" / "README.md"
+        readme.write_text(served.model_card, "utf-8")
 
 
 def _flush_all(path):

@@ -1,7 +1,14 @@
 """`model.fit` with all that makes a run exact."""
 
+import contextlib
+
+import keras
+
 from kseq import devices
+from kseq.progress import progress
 from kseq.training.metrics_log import MetricsLog, verbosity
+from kseq.training.run_readme import RunReadme
+from kseq.training.validation import Validation
 
 
 def fit(
@@ -13,6 +20,9 @@ def fit(
     steps_per_epoch,
     callbacks=(),
     is_last=True,
+    facts=(),
+    histograms=False,
+    graph=False,
 ):
     """Trains a model in its run, from where the run stopped.
 
@@ -29,6 +39,10 @@ def fit(
             saved.
         callbacks: come first, such as `Validation`.
         is_last: bool, whether nothing is trained after this.
+        facts: lines of text, what the data hold, for the README of the run.
+        histograms: bool, whether TensorBoard gets the distribution of each
+            weight at the end of an epoch.
+        graph: bool, whether TensorBoard gets the graph of the first step.
 
     Raises:
         ValueError: if the model was made outside of the strategy's scope.
@@ -38,18 +52,64 @@ def fit(
             "The model must be made and compiled within "
             "devices.device_strategy().scope()."
         )
-    model.fit(
-        batches,
-        steps_per_epoch=steps_per_epoch,
-        epochs=steps // steps_per_epoch,
-        initial_epoch=checkpoints.restore(model, steps_per_epoch),
-        callbacks=[
-            *callbacks,
-            MetricsLog(checkpoints.run, steps),
-            checkpoints,
-        ],
-        shuffle=False,
-        verbose=verbosity(),
+    log = MetricsLog(
+        checkpoints.run,
+        steps,
+        monitor=checkpoints.monitor,
+        mode=checkpoints.mode,
+        histograms=histograms,
+        graph=graph,
     )
+    evaluations = [
+        callback.evaluation
+        for callback in callbacks
+        if isinstance(callback, Validation)
+    ]
+    readme = RunReadme(checkpoints, steps, next(iter(evaluations), None), facts)
+    first_epoch = checkpoints.restore(model, steps_per_epoch)
+    if devices.is_chief():
+        print(_size(model), flush=True)
+    with contextlib.ExitStack() as first_step:
+        model.fit(
+            batches,
+            steps_per_epoch=steps_per_epoch,
+            epochs=steps // steps_per_epoch,
+            initial_epoch=first_epoch,
+            callbacks=[
+                _FirstStep(first_step),
+                *callbacks,
+                log,
+                readme,
+                checkpoints,
+            ],
+            shuffle=False,
+            verbose=verbosity(),
+        )
     if is_last:
         devices.end_unless_chief()
+
+
+class _FirstStep(keras.callbacks.Callback):
+    """Shows that the first step is compiled, which may take minutes."""
+
+    def __init__(self, shown):
+        super().__init__()
+        self.shown = shown
+        self.is_first = True
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.is_first:
+            self.is_first = False
+            self.shown.enter_context(progress("Compiling the training step"))
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.shown.close()
+
+
+def _size(model):
+    """Of a model and of its vocabulary, in a line."""
+    text = f"{type(model).__name__}: {model.count_params():,} parameters"
+    for name in ("vocab_size", "source_vocab_size"):
+        if size := getattr(model, name, None):
+            return f"{text}, a vocabulary of {size:,} pieces"
+    return text

@@ -9,6 +9,13 @@ import keras
 import tensorflow as tf
 
 from kseq.devices import is_chief
+from kseq.runs.best_record import best_record
+from kseq.training.event_files import (
+    close_event_files,
+    event_writer,
+    start_event_files,
+)
+from kseq.training.hyperparameters import write_hyperparameters
 from kseq.whole_files import write_whole
 
 
@@ -22,6 +29,11 @@ class MetricsLog(keras.callbacks.Callback):
     that measure them. Where standard output is no terminal, and a progress
     bar of no use, each also becomes a line there.
 
+    TensorBoard shows training and validation as two runs with the same tags,
+    in one chart. There `loss` is without label smoothing in both;
+    `smoothed_loss` is what is minimized. Its HPARAMS tab has the config and,
+    under `best/`, the scores of the best epoch.
+
     A resumed run drops what was written of steps that it will repeat. If it
     was stopped between two lines, the next line is about the steps since.
 
@@ -29,20 +41,46 @@ class MetricsLog(keras.callbacks.Callback):
         run: `RunDirectory`; gets `metrics.jsonl` and `tensorboard/`.
         total_steps: int, of the whole training, to print.
         every: int, steps.
+        monitor: name of the number in the logs whose best epoch counts, as
+            in `Checkpoints`; None for no best scores.
+        mode: "max" or "min".
+        histograms: bool, whether TensorBoard gets the distribution of each
+            weight at the end of an epoch.
+        graph: bool, whether TensorBoard gets the graph of the first step.
     """
 
-    def __init__(self, run, total_steps, *, every=50):
+    def __init__(
+        self,
+        run,
+        total_steps,
+        *,
+        every=50,
+        monitor=None,
+        mode="max",
+        histograms=False,
+        graph=False,
+    ):
         super().__init__()
+        if every < 1:
+            raise ValueError(f"every must be positive. Received: every={every}")
         self.run = run
         self.total_steps = total_steps
         self.every = every
-        self._writer = None
+        self.monitor = monitor
+        self.mode = mode
+        self.histograms = histograms
+        self.graph = graph
+        self._writes_graph = False
 
     def on_train_begin(self, logs=None):
+        self._writes_graph = self.graph and is_chief()
         if not is_chief():
             return
-        self._writer = tf.summary.create_file_writer(str(self.run.tensorboard))
         self._drop_later_records()
+        start_event_files(self.run, self._step())
+        # Together with the scores, which it lists.
+        with event_writer(self.run, "validation").as_default():
+            write_hyperparameters(self.run)
 
     def on_epoch_begin(self, epoch, logs=None):
         # More than none where an epoch is finished that was stopped.
@@ -51,7 +89,15 @@ class MetricsLog(keras.callbacks.Callback):
         self._before = {}
         self._start = time.perf_counter()
 
+    def on_train_batch_begin(self, batch, logs=None):
+        if self._writes_graph:
+            tf.summary.trace_on(graph=True)
+
     def on_train_batch_end(self, batch, logs=None):
+        if self._writes_graph:
+            self._writes_graph = False
+            with event_writer(self.run, "train").as_default():
+                tf.summary.trace_export("training_step", step=self._step())
         self._in_epoch += 1
         self._steps += 1
         if self._in_epoch % self.every == 0:
@@ -61,24 +107,32 @@ class MetricsLog(keras.callbacks.Callback):
         record = {k: v for k, v in logs.items() if k.startswith("val_")}
         if record:
             self._write(record)
+            self._show("validation", _without_prefix(record))
+            self._show_best()
+        if self.histograms and is_chief():
+            self._show_weights()
 
     def on_train_end(self, logs=None):
-        if self._writer is not None:
-            self._writer.close()
+        close_event_files(self.run)
 
     def _write_window(self):
         now = time.perf_counter()
         means = self._window_means()
         tokens = means.pop("tokens") * self._steps
-        if "perplexity" in means:
-            means["perplexity"] = math.exp(min(means["perplexity"], 80))
-        self._write(
-            {
-                **means,
-                "learning_rate": _number(self.model.optimizer.learning_rate),
-                "tokens_per_second": tokens / (now - self._start),
-            }
-        )
+        likelihood = means.get("perplexity")  # its logarithm
+        if likelihood is not None:
+            means["perplexity"] = math.exp(min(likelihood, 80))
+        record = {
+            **means,
+            "learning_rate": _number(self.model.optimizer.learning_rate),
+            "tokens_per_second": tokens / (now - self._start),
+        }
+        self._write(record)
+        is_smoothed = getattr(self.model, "label_smoothing", 0)
+        if is_smoothed and likelihood is not None:
+            record["smoothed_loss"] = record["loss"]
+            record["loss"] = likelihood
+        self._show("train", record)
         self._start = now
         self._steps = 0
 
@@ -118,16 +172,42 @@ class MetricsLog(keras.callbacks.Callback):
         step = self._step()
         with self.run.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **record}) + "\n")
-        with self._writer.as_default():
-            for name, value in record.items():
-                part = "validation/" if name.startswith("val_") else "train/"
-                tf.summary.scalar(
-                    part + name.removeprefix("val_"), value, step=step
-                )
-        self._writer.flush()
         if not verbosity():
             numbers = "  ".join(f"{k} {v:.4g}" for k, v in record.items())
             print(f"step {step}/{self.total_steps}  {numbers}", flush=True)
+
+    def _show(self, part, values):
+        if not is_chief():
+            return
+        writer = event_writer(self.run, part)
+        with writer.as_default(step=self._step()):
+            for name, value in values.items():
+                tf.summary.scalar(name, value)
+        writer.flush()
+
+    def _show_best(self):
+        best = self.monitor and best_record(self.run, self.monitor, self.mode)
+        if best:
+            scores = _without_prefix(best)
+            named = {f"best/{name}": scores[name] for name in scores}
+            self._show("validation", named)
+
+    def _show_weights(self):
+        writer = event_writer(self.run, "train")
+        with writer.as_default(step=self._step()):
+            for variable in self.model.trainable_variables:
+                weights = keras.ops.convert_to_numpy(variable)
+                tf.summary.histogram(variable.path, weights)
+        writer.flush()
+
+
+def _without_prefix(record):
+    """The scores of a validation, without what is added to their names."""
+    return {
+        name.removeprefix("val_"): value
+        for name, value in record.items()
+        if name.startswith("val_")
+    }
 
 
 def _number(value):

@@ -1,12 +1,16 @@
 """Validation by real answers, inside `fit`."""
 
+import contextlib
 import html
+import sys
 
 import keras
 import tensorflow as tf
 
 from kseq.devices import is_chief
+from kseq.progress import progress
 from kseq.training.ema import ema_weights
+from kseq.training.event_files import event_writer
 
 
 class Validation(keras.callbacks.Callback):
@@ -38,8 +42,8 @@ class Validation(keras.callbacks.Callback):
         self.pictures = pictures
 
     def on_epoch_end(self, epoch, logs=None):
-        with ema_weights(self.model):
-            scores = self._losses() | self.evaluation.scores()
+        with ema_weights(self.model), _below_the_bar_of_keras():
+            scores = self._losses() | self._scores()
             pictures = self.evaluation.pictures(self.pictures)
         logs.update({f"val_{name}": score for name, score in scores.items()})
         if is_chief():
@@ -48,7 +52,10 @@ class Validation(keras.callbacks.Callback):
     def _losses(self):
         if self.batches is None:
             return {}
-        losses = self.model.evaluate(self.batches, verbose=0, return_dict=True)
+        with progress("Computing the loss of validation"):
+            losses = self.model.evaluate(
+                self.batches, verbose=0, return_dict=True
+            )
         # Of batches, not of the model.
         return {
             name: loss
@@ -56,23 +63,42 @@ class Validation(keras.callbacks.Callback):
             if name not in ("tokens", "padding")
         }
 
+    def _scores(self):
+        count = len(self.evaluation)
+        with progress("Validating", count, "examples") as advance:
+            return self.evaluation.scores(advance)
+
     def _show(self, pictures):
         columns = self.evaluation.columns
         table = [columns, ["---"] * len(columns)]
         table += [map(_cell, row) for row in self.evaluation.rows(self.samples)]
         text = "".join(f"| {' | '.join(row)} |\n" for row in table)
-        step = int(self.model.optimizer.iterations.numpy())
+        iterations = self.model.optimizer.iterations
+        step = int(keras.ops.convert_to_numpy(iterations))
         self.run.samples.mkdir(exist_ok=True)
         path = self.run.samples / f"{step:08d}.md"
         path.write_text(text, encoding="utf-8")
 
-        writer = tf.summary.create_file_writer(str(self.run.tensorboard))
+        writer = event_writer(self.run, "validation")
         with writer.as_default(step=step):
             tf.summary.text("samples", text)
             for name, png in pictures.items():
                 image = tf.io.decode_png(png, channels=3)
                 tf.summary.image(name, image[None])
-        writer.close()
+        writer.flush()
+
+
+@contextlib.contextmanager
+def _below_the_bar_of_keras():
+    """Leaves the line of its progress bar alone, which it writes to again."""
+    if not sys.stdout.isatty():
+        yield
+        return
+    print(flush=True)
+    try:
+        yield
+    finally:
+        print("\x1b[A", end="", flush=True)  # up
 
 
 def _cell(text):

@@ -1,13 +1,13 @@
-import types
 from pathlib import Path
 
 import tensorflow as tf
 
 from kseq.data import Documents
 from kseq.evaluation import Classifications, Translations, exact_match, report
+from kseq.runs import RunDirectory
 from kseq.serving import ClassifierPredictor
 
-RUN = types.SimpleNamespace(path=Path("runs/tiny"))
+RUN = RunDirectory("runs/tiny")
 
 
 def test_scores_and_some_answers(translator, capsys):
@@ -25,7 +25,7 @@ def test_scores_and_some_answers(translator, capsys):
         f"  {('long ' * 20)[:60]}  ->  {('LONG ' * 20).strip()}",
         "",
         "Answers to your own:  kseq predict saved_models/tiny/1 < FILE",
-        "Look at the training: tensorboard --logdir runs/tiny",
+        "Look at the training: tensorboard --logdir runs",
     ]
 
 
@@ -43,3 +43,20 @@ def test_labels_stay_in_a_line(classifier, capsys):
     assert "  water  ->  flood" in lines
     assert any(line.startswith("  fire and smoke: prec") for line in lines)
     assert len(lines) == 14
+
+
+def test_scores_go_into_the_readme_of_run_and_export(translator, tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    extra = tmp_path / "1" / "assets.extra"
+    for folder in (run.path, extra):
+        folder.mkdir(parents=True)
+        (folder / "README.md").write_text("# tiny\n\n## Use\n\nSo.\n")
+    pairs = tf.data.Dataset.from_tensor_slices((["d", "e"], ["D", "e"]))
+    for _ in range(2):  # replaced, not repeated
+        report(tmp_path / "1", Translations(translator, pairs), run)
+    card = run.readme.read_text()
+    assert card == (extra / "README.md").read_text()
+    assert card.count("## Test scores") == 1
+    assert card.count("exact match 50.00 %") == 1
+    assert "nrefs:1" in card
+    assert card.endswith("\n\n## Use\n\nSo.\n")

@@ -21,7 +21,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import kseq
 from kseq.model_path import model_path
-from kseq.runs import DiskError, RunDirectory, RunError
+from kseq.runs import DiskError, RunDirectory, RunError, model_card
 from kseq.runs.exports import check_exports
 from kseq.serving import export, load_export
 from kseq.user_error import UserError
@@ -136,6 +136,22 @@ def test_versions_are_never_reused(generator, tmp_path, quick_save):
     assert export(generator, tmp_path) == tmp_path / "8"
     shutil.rmtree(tmp_path / "8")
     assert export(generator, tmp_path) == tmp_path / "9"
+
+
+def test_carries_the_readme_of_its_run(generator, tmp_path, quick_save):
+    readme = "assets.extra/README.md"
+    assert not (export(generator, tmp_path) / readme).exists()
+    served = generator.with_search(generator.search)
+    served.model_card = "# Größe\n"
+    card = (export(served, tmp_path) / readme).read_text("utf-8")
+    assert card == "# Größe\n"
+
+
+def test_the_readme_names_the_signatures(generators, classifiers):
+    for served in generators.values():
+        assert served.signatures.keys() == model_card.OF_TEXT.keys()
+    for served in classifiers.values():
+        assert served.signatures.keys() == model_card.OF_LABELS.keys()
 
 
 def test_exports_at_once(generator, tmp_path, quick_save):

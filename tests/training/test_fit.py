@@ -2,9 +2,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.backend.event_processing.plugin_event_accumulator import (
+    EventAccumulator,
+)
 
 from kseq import devices, training
 from kseq.runs import RunDirectory
+from tests.training.test_validation import Evaluation
 from tests.training.tiny_training import STEPS, Config, make_data, make_model
 
 
@@ -100,3 +104,44 @@ def test_a_model_outside_of_the_scope_is_refused(
     with pytest.raises(ValueError, match="scope"):
         fitted(tmp_path, STEPS)
     assert tf.distribute.get_strategy() is not two_devices
+
+
+def test_one_event_file_for_training_and_one_for_validation(tmp_path):
+    run = started(tmp_path)
+    model = make_model()
+    training.fit(
+        model,
+        make_data(),
+        training.Checkpoints(run, monitor="val_weight"),
+        steps=3 * STEPS,
+        steps_per_epoch=STEPS,
+        callbacks=[training.Validation(run, Evaluation(model))],
+    )
+    parts = sorted(path.parent.name for path in run.tensorboard.glob("*/*"))
+    assert parts == ["train", "validation"]
+    events = EventAccumulator(str(run.tensorboard / "validation"))
+    events.Reload()
+    for tag in ("weight", "best/weight", "samples", "part/0"):
+        steps = [event.step for event in events.Tensors(tag)]
+        assert steps == [STEPS, 2 * STEPS, 3 * STEPS], tag
+
+
+def test_the_run_has_a_readme(tmp_path):
+    run = started(tmp_path / "small")
+    model = make_model()
+    evaluation = Evaluation(model)
+    training.fit(
+        model,
+        make_data(),
+        training.Checkpoints(run, monitor="val_weight", mode="min"),
+        steps=2 * STEPS,
+        steps_per_epoch=STEPS,
+        callbacks=[training.Validation(run, evaluation)],
+        facts=["64 numbers"],
+    )
+    card = run.readme.read_text()
+    assert card.startswith("# small\n")
+    assert f"{2 * STEPS} of {2 * STEPS} steps" in card
+    assert "| weight | " in card
+    assert "| in all |" in card
+    assert "    64 numbers\n" in card

@@ -3,6 +3,11 @@ import math
 
 import keras
 import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.plugin_event_accumulator import (
+    EventAccumulator,
+)
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from kseq.runs import RunDirectory
 from kseq.training import MetricsLog
@@ -47,6 +52,25 @@ def record(tmp_path, steps, every, epoch_logs=None):
     log.on_epoch_end(0, epoch_logs or {})
     log.on_train_end()
     return [json.loads(line) for line in run.metrics.read_text().splitlines()]
+
+
+def events(path, part):
+    """What TensorBoard's classic loader reads."""
+    events = EventAccumulator(str(path / "tensorboard" / part))
+    events.Reload()
+    return events
+
+
+def scalars(path, part):
+    """{tag: [(step, value)]}."""
+    shown = events(path, part)
+    return {
+        tag: [
+            (event.step, float(tf.make_ndarray(event.tensor_proto)))
+            for event in shown.Tensors(tag)
+        ]
+        for tag in shown.PluginTagToContent("scalars")
+    }
 
 
 STEPS = [
@@ -126,10 +150,108 @@ def test_lines_for_a_pipe(tmp_path, capsys):
 
 
 def test_tensorboard_has_the_same_numbers(tmp_path):
-    from tensorboard.backend.event_processing import event_accumulator
-
     [line] = record(tmp_path, STEPS, every=4)
-    events = event_accumulator.EventAccumulator(str(tmp_path / "tensorboard"))
-    events.Reload()
-    names = {f"train/{name}" for name in line} - {"train/step"}
-    assert names == set(events.Tags()["tensors"])
+    shown = scalars(tmp_path, "train")
+    assert shown.keys() == line.keys() - {"step"}
+    [(step, loss)] = shown["loss"]
+    assert (step, loss) == (4, pytest.approx(line["loss"]))
+
+
+def test_the_loss_in_tensorboard_is_without_smoothing(tmp_path):
+    model = tiny_model()
+    model.get_layer("logits").bias.assign(range(11))
+    model.compile(keras.optimizers.SGD(0.25), label_smoothing=0.3)
+    run = RunDirectory(tmp_path)
+    model.fit(
+        one_by_one(batches([6, 5])),
+        callbacks=[MetricsLog(run, total_steps=2, every=1)],
+        shuffle=False,
+        verbose=0,
+    )
+    lines = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    shown = scalars(tmp_path, "train")
+    for line, loss, smoothed in zip(
+        lines, shown["loss"], shown["smoothed_loss"], strict=True
+    ):
+        assert loss[1] == pytest.approx(math.log(line["perplexity"]))
+        assert smoothed[1] == pytest.approx(line["loss"])
+        assert loss[1] < smoothed[1]
+
+
+def test_validation_has_the_tags_of_training(tmp_path):
+    record(tmp_path, STEPS, 2, {"val_loss": 0.5, "val_bleu": 12.5})
+    shown = scalars(tmp_path, "validation")
+    assert shown == {"loss": [(4, 0.5)], "bleu": [(4, 12.5)]}
+
+
+def test_the_config_and_the_best_scores_are_hyperparameters(tmp_path):
+    run = RunDirectory(tmp_path / "dates")
+    run.path.mkdir()
+    config = {"units": 8, "ema": 0.5, "train": ["a.de", "a.en"], "from": None}
+    run.config.write_text(json.dumps({**config, "balanced": True}))
+    log = MetricsLog(run, total_steps=3, monitor="val_loss", mode="min")
+    log.set_model(Model())
+    log.set_params({"steps": 1})
+    log.on_train_begin()
+    for epoch, loss in enumerate([3.0, 1.0, 2.0]):
+        log.on_epoch_begin(epoch)
+        log.model.train(*STEPS[0])
+        log.on_epoch_end(epoch, {"val_loss": loss, "val_bleu": 9 - loss})
+    log.on_train_end()
+
+    shown = scalars(run.path, "validation")
+    assert shown["best/loss"] == [(1, 3.0), (2, 1.0), (3, 1.0)]
+    assert shown["best/bleu"] == [(1, 6.0), (2, 8.0), (3, 8.0)]
+    content = events(run.path, "validation").PluginTagToContent("hparams")
+    data = HParamsPluginData.FromString(
+        content["_hparams_/session_start_info"]
+    ).session_start_info
+    assert data.group_name == "dates"
+    values = {
+        name: getattr(value, value.WhichOneof("kind"))
+        for name, value in data.hparams.items()
+    }
+    assert values == {
+        **{"units": 8.0, "ema": 0.5, "balanced": True},
+        **{"train": "a.de, a.en", "from": "null"},
+    }
+
+
+def test_a_resumed_run_shows_no_step_twice(tmp_path):
+    record(tmp_path, STEPS, 2, {"val_bleu": 12.5})
+    log = MetricsLog(RunDirectory(tmp_path), total_steps=8, every=2)
+    log.set_model(Model())
+    log.set_params({"steps": 4})
+    log.model.optimizer.iterations.assign(2)
+    log.on_train_begin()
+    log.on_epoch_begin(0)
+    for batch, step in enumerate(STEPS):
+        log.model.train(*step)
+        log.on_train_batch_end(batch, {})
+    log.on_epoch_end(0, {"val_bleu": 13.5})
+    # Read while it is written, and not closed.
+    assert [step for step, _ in scalars(tmp_path, "train")["loss"]] == [2, 4, 6]
+    assert scalars(tmp_path, "validation")["bleu"] == [(6, 13.5)]
+    log.on_train_end()
+    assert len(list((tmp_path / "tensorboard" / "train").iterdir())) == 2
+
+
+def test_histograms_and_the_graph_are_options(tmp_path):
+    model = tiny_model()
+    model.compile(keras.optimizers.SGD(0.25))
+    run = RunDirectory(tmp_path)
+    log = MetricsLog(run, total_steps=2, every=1, histograms=True, graph=True)
+    model.fit(
+        one_by_one(batches([6, 5])), callbacks=[log], shuffle=False, verbose=0
+    )
+    shown = events(tmp_path, "train")
+    graphs = shown.PluginTagToContent("graph_run_metadata_graph")
+    assert graphs.keys() == {"training_step"}
+    tags = shown.PluginTagToContent("histograms").keys()
+    assert tags == {variable.path for variable in model.trainable_variables}
+
+
+@pytest.mark.parametrize("every", [0, -1])
+def test_a_pause_without_steps_is_refused(tmp_path, every):
+    with pytest.raises(ValueError, match=f"Received: every={every}"):
+        MetricsLog(RunDirectory(tmp_path), total_steps=2, every=every)

@@ -1,0 +1,53 @@
+"""Fonts for letters of any script."""
+
+import contextlib
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.ft2font import FT2Font
+
+_DEFAULT = "DejaVu Sans"  # matplotlib brings it
+# The first two have boxes for all letters; of the third, letters are symbols.
+_USELESS = ("Last Resort", ".", "cm")
+
+_families = {}  # letter -> the font that has it, or None
+
+
+@contextlib.contextmanager
+def fonts_for(texts):
+    """Letters that the default font does not have are drawn with others.
+
+    Args:
+        texts: strings that are drawn within the context.
+    """
+    letters = {letter for text in texts for letter in text}
+    _find(letters - _families.keys())
+    others = sorted({_families[letter] for letter in letters} - {None})
+    families = [_DEFAULT, *(name for name in others if name != _DEFAULT)]
+    with matplotlib.rc_context({"font.family": families}):
+        yield
+
+
+def _find(letters):
+    fonts = sorted(
+        font_manager.fontManager.ttflist,
+        key=lambda font: (font.name != _DEFAULT, font.style != "normal"),
+    )
+    seen = set()
+    for font in fonts:
+        if not letters:
+            break
+        if font.name in seen or font.name.startswith(_USELESS):
+            continue
+        seen.add(font.name)
+        found = letters & _letters_of(font)
+        _families.update(dict.fromkeys(found, font.name))
+        letters = letters - found
+    _families.update(dict.fromkeys(letters))
+
+
+def _letters_of(font):
+    try:
+        return set(map(chr, FT2Font(font.fname).get_charmap()))
+    except (OSError, RuntimeError):  # a font that matplotlib cannot draw
+        return set()

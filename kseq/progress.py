@@ -1,0 +1,125 @@
+"""How far something is that takes its time."""
+
+import contextlib
+import sys
+import threading
+import time
+
+_FIRST = 5  # seconds until the first line in a pipe
+_PAUSE = 10  # seconds between two lines in a pipe
+
+
+@contextlib.contextmanager
+def progress(description, total=None, unit=""):
+    """Shows on standard error how far something is.
+
+    On a terminal this is a bar with the time left. Elsewhere it is one line
+    after five seconds, and another one every ten; nothing if it is quicker.
+
+    Args:
+        description: str, such as "Reading train.de".
+        total: int, how many are to be done, or None where that is unknown.
+        unit: str, what they are, such as "lines".
+
+    Yields:
+        A function of the number done since its last call.
+
+    Raises:
+        ValueError: if `total` is negative.
+
+    Example:
+        >>> with progress("Reading", total=2, unit="lines") as advance:
+        ...     for line in ("a", "b"):
+        ...         advance(1)
+    """
+    if total is not None and total < 0:
+        raise ValueError(f"total must not be negative. Received: total={total}")
+    shown = _bar if _is_terminal() else _lines
+    with shown(description, total, unit) as advance:
+        yield advance
+
+
+def _is_terminal():
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # there is none, or it is closed
+        return False
+
+
+@contextlib.contextmanager
+def _bar(description, total, unit):
+    # Imported by those who have a terminal.
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Description(TextColumn):
+        def render(self, task):
+            return Text(task.description)  # a name may look like markup
+
+    columns = [Description("")]
+    if total is not None:
+        columns.append(BarColumn(bar_width=20))
+        counts = "{task.completed:,.0f} of {task.total:,.0f} "
+    else:
+        counts = "{task.completed:,.0f} "
+    if unit:
+        columns.append(TextColumn(counts + unit))
+    columns.append(TimeElapsedColumn())
+    if total is not None:
+        columns += [TextColumn("left"), TimeRemainingColumn()]
+    with Progress(
+        *columns,
+        console=Console(stderr=True),
+        refresh_per_second=4,
+        transient=True,
+    ) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+@contextlib.contextmanager
+def _lines(description, total, unit):
+    done = 0
+    start = time.monotonic()
+    has_ended = threading.Event()
+
+    def advance(count):
+        nonlocal done
+        done += count
+
+    def write():
+        pause = _FIRST
+        while not has_ended.wait(pause):
+            line = _line(description, done, total, unit, start)
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                sys.stderr.write(line + "\n")
+                sys.stderr.flush()
+            pause = _PAUSE
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield advance
+    finally:
+        has_ended.set()
+        thread.join()
+
+
+def _line(description, done, total, unit, start):
+    description = " ".join(description.split())
+    if not unit:
+        return f"{description} ..."
+    if total is None:
+        return f"{description}: {done:,} {unit}"
+    line = f"{description}: {done:,} of {total:,} {unit}"
+    if not 0 < done < total:
+        return line
+    left = round((time.monotonic() - start) * (total - done) / done)
+    return f"{line}, {left // 60}:{left % 60:02} left"

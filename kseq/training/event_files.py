@@ -1,0 +1,57 @@
+"""The event files of a run, which TensorBoard reads."""
+
+import tensorflow as tf
+from tensorflow.compat.v1 import Event, SessionLog
+
+_PARTS = ("train", "validation")
+
+_writers = {}  # of this process: path -> writer
+
+
+def event_writer(run, part):
+    """The one writer of a part of a run.
+
+    All callbacks share it: of two event files that grow at the same time in
+    one directory, TensorBoard reads the newer one alone. It stays open until
+    `close_event_files`.
+
+    Args:
+        run: `RunDirectory`.
+        part: "train" or "validation". TensorBoard shows a tag that both
+            have in one chart.
+
+    Returns:
+        A `tf.summary.SummaryWriter`, to be flushed.
+    """
+    path = run.tensorboard / part
+    if path not in _writers:
+        _writers[path] = tf.summary.create_file_writer(str(path))
+    return _writers[path]
+
+
+def start_event_files(run, step):
+    """Starts the event files of this process.
+
+    Where the run is resumed, TensorBoard drops what the files before hold of
+    later steps, which are repeated.
+
+    Args:
+        run: `RunDirectory`.
+        step: int, how many steps have been trained.
+    """
+    close_event_files(run)
+    log = SessionLog(status=SessionLog.START)
+    start = Event(step=step + 1, session_log=log).SerializeToString()
+    for part in _PARTS:
+        writer = event_writer(run, part)
+        # tf.summary has no function for it.
+        tf.raw_ops.ImportEvent(writer=writer._resource, event=start)
+        writer.flush()
+
+
+def close_event_files(run):
+    """Closes the writers of a run; the next ones start new files."""
+    for part in _PARTS:
+        writer = _writers.pop(run.tensorboard / part, None)
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,56 @@
+"""The README of a run, kept up to date in training."""
+
+import sys
+
+import keras
+
+from kseq.devices import is_chief
+from kseq.runs.best_record import best_record
+from kseq.runs.model_card import Progress, model_card
+from kseq.whole_files import write_whole
+
+
+class RunReadme(keras.callbacks.Callback):
+    """Writes the `README.md` of a run, a model card, at the end of an epoch.
+
+    It must come after `MetricsLog`, whose scores it reads.
+
+    Args:
+        checkpoints: `Checkpoints`, whose run and best epoch are described.
+        total_steps: int, of the whole training.
+        evaluation: that of `Validation`, or None.
+        facts: lines of text, what the data hold.
+    """
+
+    def __init__(self, checkpoints, total_steps, evaluation=None, facts=()):
+        super().__init__()
+        self.checkpoints = checkpoints
+        self.total_steps = total_steps
+        self.evaluation = evaluation
+        self.facts = facts
+
+    def on_epoch_end(self, epoch, logs=None):
+        run = self.checkpoints.run
+        # What is trained before a model, in its run, has no config.
+        if not is_chief() or not run.config.is_file():
+            return
+        iterations = self.model.optimizer.iterations
+        results = getattr(self.evaluation, "results", {})
+        progress = Progress(
+            step=int(keras.ops.convert_to_numpy(iterations)),
+            total_steps=self.total_steps,
+            parameters=self.model.count_params(),
+            command=_command(),
+            best=best_record(
+                run, self.checkpoints.monitor, self.checkpoints.mode
+            ),
+            signatures={name: results[name].signature for name in results},
+            examples=self.evaluation and len(self.evaluation),
+            facts=self.facts,
+        )
+        write_whole(run.readme, model_card(run, progress))
+
+
+def _command():
+    program = sys.argv[0]
+    return [*(["python"] if program.endswith(".py") else []), *sys.argv]

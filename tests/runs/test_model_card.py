@@ -1,0 +1,123 @@
+import itertools
+import json
+
+import pytest
+
+from kseq.runs import RunDirectory
+from kseq.runs.best_record import best_record
+from kseq.runs.model_card import Progress, model_card, with_test_scores
+
+PROGRESS = Progress(
+    step=300,
+    total_steps=450,
+    parameters=1234567,
+    command=["python", "a recipe.py", "--units", "8"],
+)
+TASK = {"preprocessor": {"max_length": 512}, "max_length": 256}
+HOSTILE = "a|`b`\n# <img onerror=x>\x1b[2J\u2028](http://x)"
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory(tmp_path / "runs" / "dates_1")
+    run.path.mkdir(parents=True)
+    config = {"train": ["a.de", "a.en"], "validation": [], "units": 8}
+    write(run, config=config, task=TASK)
+    description = {"class_name": "LSTMSeq2Seq", "config": {"attention": {}}}
+    write(run, model=description, environment={"keras": "3.15.1"})
+    return run
+
+
+def write(run, **files):
+    for name, value in files.items():
+        getattr(run, name).write_text(json.dumps(value))
+
+
+def test_what_was_trained_on_what(run):
+    card = model_card(run, PROGRESS._replace(facts=["29,000 pairs"]))
+    assert card.startswith("# dates\\_1\n")
+    for text in (
+        "LSTMSeq2Seq, 1,234,567 parameters",
+        "300 of 450 steps",
+        "    python 'a recipe.py' --units 8\n",
+        "    training    a.de\n    training    a.en\n",
+        "    validation  held out of training\n    29,000 pairs\n",
+        "Not validated yet.",
+        "    units = 8\n",
+        "    keras 3.15.1\n",
+    ):
+        assert text in card, text
+
+
+def test_scores_have_their_signatures(run):
+    best = {"step": 150, "val_bleu": 12.345, "val_loss": 1.0}
+    signatures = {"bleu": "nrefs:1|tok:13a"}
+    card = model_card(
+        run, PROGRESS._replace(best=best, signatures=signatures, examples=1000)
+    )
+    assert "of step 150" in card
+    assert "| bleu | 12.35 | nrefs:1\\|tok:13a |" in card
+    assert "| loss | 1 |  |" in card
+    assert "validated on 1,000 examples" in card
+
+
+def test_without_files_of_the_user(run):
+    write(run, config={"train": "", "validation": ""})
+    assert "the built-in corpus" in model_card(run, PROGRESS)
+
+
+def test_how_it_is_used(run):
+    card = model_card(run, PROGRESS)
+    path = run.path
+    assert f"    kseq predict {path} < FILE\n" in card
+    assert f"    model = kseq.load('{path}')\n" in card
+    assert "dates_1:/models/dates_1 -e MODEL_NAME=dates_1 tensor" in card
+    assert "| `explain` |" in card
+    assert "more than 512 tokens" in card
+    assert "at most 256 tokens" in card
+
+    config = {"attention": None}
+    write(run, model={"class_name": "LSTMSeq2Seq", "config": config})
+    assert "explain" not in model_card(run, PROGRESS)
+
+
+def test_a_run_without_any_file(tmp_path):
+    card = model_card(RunDirectory(tmp_path), PROGRESS)
+    assert "unknown, 1,234,567 parameters" in card
+    assert "## Use" not in card
+
+
+def test_what_users_have_named_stays_code_in_one_line(run):
+    write(run, task={"labels": ["fine", HOSTILE]})
+    write(run, config={"train": HOSTILE, "validation": HOSTILE, "run": HOSTILE})
+    write(run, environment={"machine": HOSTILE})
+    card = model_card(
+        run, PROGRESS._replace(command=[HOSTILE], facts=[HOSTILE])
+    )
+    card = with_test_scores(card, HOSTILE, [f"{HOSTILE}: precision 1"])
+    hostile = [line for line in card.split("\n") if "<img" in line]
+    assert len(hostile) == 11
+    assert all(line.startswith("    ") for line in hostile)
+    paragraphs = card.split("\n\n")
+    for before, block in itertools.pairwise(paragraphs):
+        if block.startswith("    "):  # else it would be no code
+            assert not before.startswith("- "), block
+    assert "\x1b" not in card
+    assert "\u2028" not in card
+
+
+@pytest.mark.parametrize(
+    ("mode", "step"), [("max", 2), ("min", 1)], ids=["max", "min"]
+)
+def test_the_best_record_of_a_log_with_broken_lines(tmp_path, mode, step):
+    run = RunDirectory(tmp_path)
+    assert best_record(run, "val_loss", mode) is None
+    records = [
+        *({"step": 1, "val_loss": 1.0}, {"step": 2, "val_loss": 3.0}),
+        *({"step": 3, "val_loss": 3.0}, {"step": 4, "loss": 9.0}),
+        *({"val_loss": 9.0}, {"step": 5, "val_loss": float("nan")}),
+        *([], None, {"step": 6, "val_loss": "9"}),
+    ]
+    lines = [json.dumps(record) for record in records]
+    run.metrics.write_text("\n".join(lines) + '\n{"step": 7, "val_')
+    assert best_record(run, "val_loss", mode)["step"] == step
