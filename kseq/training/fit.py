@@ -1,5 +1,7 @@
 """`model.fit` with all that makes a run exact."""
 
+import math
+
 from kseq import devices
 from kseq.training.metrics_log import MetricsLog, verbosity
 
@@ -25,8 +27,8 @@ def fit(
         batches: `tf.data.Dataset` that repeats.
         checkpoints: `Checkpoints`, of the run.
         steps: int, of the whole training.
-        steps_per_epoch: int; after so many steps the model is validated and
-            saved.
+        steps_per_epoch: int; every so many steps, and after the last one, the
+            model is validated and saved.
         callbacks: come first, such as `Validation`.
         is_last: bool, whether nothing is trained after this.
 
@@ -41,8 +43,8 @@ def fit(
     model.fit(
         batches,
         steps_per_epoch=steps_per_epoch,
-        epochs=steps // steps_per_epoch,
-        initial_epoch=checkpoints.restore(model, steps_per_epoch),
+        epochs=math.ceil(steps / steps_per_epoch),
+        initial_epoch=checkpoints.restore(model, steps_per_epoch, steps),
         callbacks=[
             *callbacks,
             MetricsLog(checkpoints.run, steps),

@@ -9,8 +9,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import keras
 
+from kseq import run_recipe
 from kseq.runs import RunDirectory
-from kseq.training import Checkpoints, run_recipe
+from kseq.training import Checkpoints
 from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, tiny_model
 
