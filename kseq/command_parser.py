@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import sys
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -24,8 +25,7 @@ class CommandParser(argparse.ArgumentParser):
         if unknown:
             [word, *_] = unknown[0].split("=")
             if word.startswith("-"):
-                options = self._option_string_actions
-                meant = did_you_mean(word, options)
+                meant = did_you_mean(word, self._option_string_actions)
                 self.error(f"there is no option {word}.{meant}")
             self.error(f"unexpected {word!r}.")
         return namespace, unknown
@@ -37,8 +37,12 @@ class CommandParser(argparse.ArgumentParser):
         meant = did_you_mean(str(value), choices)
         raise argparse.ArgumentError(
             action,
-            f"expected one of {', '.join(choices)}; got {value!r}.{meant}",
+            f"expected one of {', '.join(choices)}. Received: {value!r}.{meant}",
         )
+
+    def _print_message(self, message, file=None):
+        # That of argparse passes over errors, such as a disk that is full.
+        (file or sys.stderr).write(message or "")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -55,9 +59,13 @@ def did_you_mean(word, known):
         >>> did_you_mean("--nope", ["--seed", "--steps"])
         ''
     """
-    close = difflib.get_close_matches(word, known, n=1)
-    close = close or [name for name in known if len(word) > 2 and word in name]
-    return f" Did you mean {' or '.join(close)}?" if close else ""
+    names = {name.strip("-"): name for name in known}
+    word = word.strip("-")
+    close = difflib.get_close_matches(word, names, n=1)
+    if len(word) > 2:
+        close = close or [name for name in names if word in name]
+    meant = [names[name] for name in close]
+    return f" Did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def _with_dashes(word):

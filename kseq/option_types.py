@@ -89,7 +89,7 @@ NonNegativeFloat = Annotated[
 Rate = Annotated[float, Limits(0.0, _BELOW_ONE, "a number from 0 to below 1")]
 # Also of an export.
 RunPath = Annotated[str, _NewDirectory()]
-DType = Literal["float32", "bfloat16", "mixed_bfloat16"]
+DType = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 
 
 def check_options(config):

@@ -36,6 +36,6 @@ def _check_python(path):
     try:
         compile(path.read_bytes(), path, "exec")
     except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        place = f"{path}:{line}" if line else path
-        raise UserError(f"{place}: not Python: {error}") from None
+        line = getattr(error, "lineno", 0)
+        message = getattr(error, "msg", error)
+        raise UserError(f"{path}:{line} is not Python: {message}") from None
