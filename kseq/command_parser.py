@@ -34,11 +34,15 @@ class CommandParser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         choices = [str(choice) for choice in action.choices]
+        message = f"expected one of {', '.join(choices)}. Received: {value!r}."
         meant = did_you_mean(str(value), choices)
-        raise argparse.ArgumentError(
-            action,
-            f"expected one of {', '.join(choices)}. Received: {value!r}.{meant}",
-        )
+        raise argparse.ArgumentError(action, message + meant)
+
+    def _get_values(self, action, words):
+        # Of `--heads=--` argparse makes an empty list.
+        if action.option_strings and words == ["--"]:
+            raise argparse.ArgumentError(action, "expected a value")
+        return super()._get_values(action, words)
 
     def _print_message(self, message, file=None):
         # That of argparse passes over errors, such as a disk that is full.

@@ -17,6 +17,7 @@ PLOTTING = ("matplotlib", "scipy", "sklearn")
 _START_UP = re.compile(
     rb"All log messages before absl::InitializeLog"
     rb"|\] oneDNN custom operations are on"
+    rb"|\] oneDNN supports DT_\w+ only on platforms with"
     rb"|\] This TensorFlow binary is optimized"
     rb"|^To enable the following instructions"
     rb"|\] Could not find cuda drivers"
@@ -49,9 +50,17 @@ def start_keras(without=()):
             importlib.import_module("keras")
             tensorflow = importlib.import_module("tensorflow")
             tensorflow.config.list_physical_devices()
+            if not os.environ.get("TF_CONFIG"):  # a cluster must come first
+                _run_one_kernel(tensorflow)
     finally:
         for name in hidden:
             del sys.modules[name]
+
+
+def _run_one_kernel(tensorflow):
+    """The first kernel that runs tells what the processor does not have."""
+    with tensorflow.device("CPU"):
+        tensorflow.transpose(tensorflow.zeros((1, 1), tensorflow.bool))
 
 
 @contextlib.contextmanager

@@ -16,7 +16,6 @@ from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, same_start, tiny_model
 from tests.training.tiny_training import Config
 
-
 _TOLD_TENSORFLOW = ("CUDA_VISIBLE_DEVICES", "TF_CPP_MIN_LOG_LEVEL")
 
 
