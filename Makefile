@@ -6,7 +6,7 @@ BASE_PYTHON ?= $(shell command -v python3.11 || command -v python3)
 .PHONY: demo test lint
 
 demo: $(INSTALLED)
-	$(PYTHON) recipes/translate_lstm.py
+	$(VENV)/bin/kseq train translate_lstm
 
 test: $(INSTALLED)
 	$(PYTHON) -m pytest --numprocesses 2 --dist worksteal

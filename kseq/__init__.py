@@ -4,8 +4,9 @@ Importing this package imports neither TensorFlow nor Keras; its parts do, when
 they are first used.
 """
 
-import importlib
+import importlib.util
 import os
+import sys
 
 # Keras and TensorFlow read these once, when they are first imported.
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -29,12 +30,29 @@ _ROOMS = (
 
 
 def __getattr__(name):
-    if name == "load":
-        return importlib.import_module("kseq.serving").load
     if name in _ROOMS:
-        return importlib.import_module(f"kseq.{name}")
-    raise AttributeError(f"module 'kseq' has no attribute {name!r}")
+        return _lazy_module(f"kseq.{name}")
+    if name == "load":
+        value = importlib.import_module("kseq.serving").load
+    elif name == "run_recipe":
+        value = importlib.import_module("kseq.run_recipe").run_recipe
+    else:
+        raise AttributeError(f"module 'kseq' has no attribute {name!r}")
+    globals()[name] = value  # the function, not the module of the same name
+    return value
 
 
 def __dir__():
-    return [*globals(), "load", *_ROOMS]
+    return [*globals(), "load", "run_recipe", *_ROOMS]
+
+
+def _lazy_module(name):
+    """A module that is executed when its first attribute is read."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.find_spec(name)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -7,56 +7,56 @@ do not wait for TensorFlow.
 
 import argparse
 import importlib
-import os
 import sys
-from pathlib import Path
 
 import kseq
+from kseq.argument_types import checked, existing_file, reader
+from kseq.command_parser import CommandParser
+from kseq.exit_code import exit_code
 from kseq.model_path import model_path, run_path
-from kseq.start_keras import start_keras
-from kseq.user_error import UserError
+from kseq.option_types import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    RunPath,
+)
+from kseq.start_keras import OPTIONAL, start_keras
+
+_WITHOUT_KERAS = ("recipes", "train")  # a recipe imports it itself
 
 
 def main(arguments=None):
-    """Runs a command and gives back its exit code."""
-    options = _parser().parse_args(arguments)
-    try:
-        if options.command != "recipes":
-            start_keras()
-        command = importlib.import_module(f"kseq.commands.{options.command}")
-        command.run(options)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader has seen enough; Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (UserError, OSError) as error:
-        if options.debug:
-            raise
-        print(f"kseq {options.command}: {error}", file=sys.stderr)
-        return getattr(error, "exit_code", 2)
-    return 0
+    """Runs a command and returns its exit code; without one, shows the help."""
+    words = sys.argv[1:] if arguments is None else arguments
+    commands = [word for word in words if not word.startswith("-")]
+
+    def read():
+        return _parser().parse_args(words or ["--help"])
+
+    return exit_code(read, _run, name=" ".join(["kseq", *commands[:1]]))
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong, and nothing else."""
-
-    def error(self, message):
-        self.exit(2, f"{self.prog}: {message}\n")
+def _run(options):
+    if options.command not in _WITHOUT_KERAS:
+        start_keras(without=OPTIONAL)
+    importlib.import_module(f"kseq.commands.{options.command}").run(options)
 
 
 def _parser():
-    parser = _Parser(
+    parser = CommandParser(
         prog="kseq",
-        description="Sequence-to-sequence and attention models in Keras: use "
-        "what a recipe has trained. PATH is a run directory (runs/NAME) or an "
-        "export (saved_models/NAME or one of its versions).",
+        description="Sequence-to-sequence and attention models in Keras. "
+        "`kseq train` trains one;\nthe other commands use what it has trained. "
+        "PATH is a run directory (runs/NAME)\nor an export (saved_models/NAME "
+        "or one of its versions).",
     )
     parser.add_argument("--version", action="version", version=kseq.__version__)
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True
     )
+    _add_train(commands)
+    _add_check(commands)
     _add_predict(commands)
     _add_score(commands)
     _add_evaluate(commands)
@@ -68,6 +68,50 @@ def _parser():
     return parser
 
 
+def _add_train(commands):
+    command = _command(commands, "train", "train a recipe, or list the recipes")
+    command.add_argument(
+        "recipe",
+        nargs="?",
+        metavar="NAME",
+        help="of a recipe, or the path of your own, as ./NAME.py",
+    )
+    command.add_argument(
+        "words",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="options of the recipe; `kseq train NAME --help` lists them",
+    )
+
+
+def _add_check(commands):
+    command = _command(
+        commands, "check", "what training would read of files, in numbers"
+    )
+    command.add_argument("files", type=reader(str), nargs="+", metavar="FILE")
+    command.add_argument(
+        "--validation",
+        type=reader(str),
+        nargs="+",
+        default=(),
+        metavar="FILE",
+        help="none: held out of FILES",
+    )
+    command.add_argument(
+        "--columns",
+        type=reader(str),
+        nargs=2,
+        default=(),
+        metavar="COLUMN",
+        help="names of source and target, or label and text, in FILES",
+    )
+    command.add_argument(
+        "--documents",
+        action="store_true",
+        help="labelled documents, not pairs of sentences",
+    )
+
+
 def _add_predict(commands):
     command = _command(commands, "predict", "one answer for each line of input")
     _add_path(command, model_path)
@@ -75,13 +119,13 @@ def _add_predict(commands):
     _add_batch_size(command)
     command.add_argument(
         "--prefix",
-        type=_existing_file,
+        type=existing_file,
         metavar="FILE",
         help="what each answer begins with, a line for each line of input",
     )
     command.add_argument(
         "--n-best",
-        type=_at_least(1),
+        type=reader(PositiveInt),
         default=1,
         metavar="N",
         help="N answers a line, separated by tabs",
@@ -135,7 +179,7 @@ def _add_export(commands):
     _add_search(command)
     command.add_argument(
         "--to",
-        type=Path,
+        type=reader(RunPath),
         metavar="DIRECTORY",
         help="gets one more version; default: saved_models/NAME",
     )
@@ -145,7 +189,11 @@ def _add_average(commands):
     command = _command(commands, "average", "average the last checkpoints")
     _add_path(command, run_path)
     command.add_argument(
-        "--last", type=_at_least(1), default=5, metavar="N", help="default: 5"
+        "--last",
+        type=reader(PositiveInt),
+        default=5,
+        metavar="N",
+        help="default: 5",
     )
 
 
@@ -162,7 +210,8 @@ def _add_recipes(commands):
 
 
 def _command(commands, name, help):
-    command = commands.add_parser(name, help=help, description=help)
+    description = f"{help[0].upper()}{help[1:]}."
+    command = commands.add_parser(name, help=help, description=description)
     command.add_argument(
         "--debug", action="store_true", help="errors with their traceback"
     )
@@ -170,32 +219,13 @@ def _command(commands, name, help):
 
 
 def _add_path(command, type):
-    command.add_argument("path", type=_checked(type), metavar="PATH")
-
-
-def _checked(function):
-    """An argument's type of a function that raises UserError."""
-
-    def check(text):
-        try:
-            return function(text)
-        except UserError as error:
-            raise argparse.ArgumentTypeError(error) from None
-
-    return check
-
-
-@_checked
-def _existing_file(text):
-    if not Path(text).is_file():
-        raise UserError(f"there is no file {text}")
-    return Path(text)
+    command.add_argument("path", type=checked(type), metavar="PATH")
 
 
 def _add_two_files(command, second, nargs=None):
-    command.add_argument("source", type=_existing_file, metavar="SOURCE")
+    command.add_argument("source", type=existing_file, metavar="SOURCE")
     command.add_argument(
-        second.lower(), type=_existing_file, metavar=second, nargs=nargs
+        second.lower(), type=existing_file, metavar=second, nargs=nargs
     )
 
 
@@ -203,13 +233,13 @@ def _add_search(command):
     _add_weights(command)
     command.add_argument(
         "--beam-size",
-        type=_at_least(1),
+        type=reader(PositiveInt),
         metavar="K",
         help="of a run; default: its config's, or 4",
     )
     command.add_argument(
         "--patience",
-        type=_at_least(0.01),
+        type=reader(PositiveFloat),
         metavar="P",
         help="of a run: a beam of K ends after P * K answers; default: when "
         "no better one can follow, which takes longer",
@@ -221,15 +251,14 @@ def _add_search(command):
     ):
         # None, and not False, where it is not given.
         command.add_argument(flag, action="store_const", const=True, help=help)
-    for flag, least, help in (
-        ("--temperature", 0.0, "of a sample: logits are divided by it"),
-        ("--top-k", 0, "of a sample: from the k likeliest tokens; 0: all"),
-        ("--top-p", 0.0, "of a sample: from the likeliest, p in sum"),
-        ("--seed", 0, "of a sample: the same seed draws the same answers"),
+    for flag, kind, help in (
+        ("--temperature", NonNegativeFloat, "logits are divided by it"),
+        ("--top-k", NonNegativeInt, "from the k likeliest tokens; 0: all"),
+        ("--top-p", NonNegativeFloat, "from the likeliest, p in sum"),
+        ("--seed", NonNegativeInt, "the same seed draws the same answers"),
     ):
-        command.add_argument(
-            flag, type=_at_least(least), metavar="X", help=help
-        )
+        help = f"of a sample: {help}"
+        command.add_argument(flag, type=reader(kind), metavar="X", help=help)
 
 
 def _add_weights(command):
@@ -243,7 +272,7 @@ def _add_weights(command):
 def _add_length_penalty(command):
     command.add_argument(
         "--length-penalty",
-        type=_at_least(0.0),
+        type=reader(NonNegativeFloat),
         metavar="X",
         help="of a run; default: its config's, or 1.0",
     )
@@ -252,23 +281,11 @@ def _add_length_penalty(command):
 def _add_batch_size(command):
     command.add_argument(
         "--batch-size",
-        type=_at_least(1),
+        type=reader(PositiveInt),
         default=32,
         metavar="B",
         help="lines decoded at once; default: 32",
     )
-
-
-def _at_least(least):
-    """The type of an argument: a number of the type of `least`, or above it."""
-
-    def number(text):
-        value = type(least)(text)
-        if not value >= least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}")
-        return value
-
-    return number
 
 
 if __name__ == "__main__":

@@ -1,35 +1,81 @@
-"""Keras and TensorFlow, imported in silence and without what they may use."""
+"""Keras and TensorFlow, imported without what they may use and say."""
 
 import contextlib
 import importlib
 import os
+import re
 import sys
+import tempfile
+
+from kseq.user_error import UserError
 
 # Where they are installed Keras and TensorFlow import them, for plots, wrappers
-# and converters, which takes a second.
-_OPTIONAL = ("jax", "matplotlib", "scipy", "sklearn")
+# and converters, which takes a second. A recipe may plot; a command does not.
+OPTIONAL = ("jax", "matplotlib", "scipy", "sklearn")
+
+# What TensorFlow prints on every machine, and on all that have no GPU.
+_START_UP = re.compile(
+    rb"All log messages before absl::InitializeLog"
+    rb"|\] oneDNN custom operations are on"
+    rb"|\] oneDNN supports DT_\w+ only on platforms with"
+    rb"|\] This TensorFlow binary is optimized"
+    rb"|^To enable the following instructions"
+    rb"|\] Could not find cuda drivers"
+    rb"|\] Could not find TensorRT|TF-TRT Warning"
+    rb"|\] Unable to register cu(FFT|DNN|BLAS) factory"
+    rb"|\] computation placer already registered"
+    rb"|failed call to cuInit: .*(UNKNOWN ERROR \(303\)|CUDA_ERROR_NO_DEVICE)"
+)
 
 
-def start_keras():
-    """Imports Keras as a command needs it, which does not plot with Keras."""
-    hidden = [name for name in _OPTIONAL if name not in sys.modules]
+def start_keras(without=()):
+    """Imports Keras and lists the devices, without TensorFlow's start-up lines.
+
+    Args:
+        without: names of modules that Keras is not to find.
+
+    Raises:
+        UserError: if Keras is told to use another backend.
+    """
+    backend = os.environ.get("KERAS_BACKEND")
+    if backend != "tensorflow":
+        raise UserError(
+            f"KERAS_BACKEND is {backend!r}, and this needs TensorFlow. Unset "
+            "it, or set it to tensorflow."
+        )
+    hidden = [name for name in without if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))
     try:
         with quiet_stderr():
             importlib.import_module("keras")
+            tensorflow = importlib.import_module("tensorflow")
+            tensorflow.config.list_physical_devices()
+            if not os.environ.get("TF_CONFIG"):  # a cluster must come first
+                _run_one_kernel(tensorflow)
     finally:
         for name in hidden:
             del sys.modules[name]
 
 
+def _run_one_kernel(tensorflow):
+    """The first kernel that runs tells what the processor does not have."""
+    with tensorflow.device("CPU"):
+        tensorflow.transpose(tensorflow.zeros((1, 1), tensorflow.bool))
+
+
 @contextlib.contextmanager
 def quiet_stderr():
-    """Hides what TensorFlow's C++ prints whenever it is imported."""
-    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nothing)
+    """Hides TensorFlow's start-up lines; all else is printed at the end."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as printed:
+        os.dup2(printed.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+            printed.seek(0)
+            lines = [line for line in printed if not _START_UP.search(line)]
+            os.write(2, b"".join(lines))

@@ -5,3 +5,7 @@ class UserError(ValueError):
     """Its message is all that a command prints before it exits."""
 
     exit_code = 2
+
+
+class ArgumentError(UserError):
+    """An argument of a layer or a model, which may come from an option."""

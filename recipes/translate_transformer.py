@@ -1,13 +1,13 @@
 """Translates with the Transformer: your two files, or the built-in dates.
 
-python recipes/translate_transformer.py --train train.de train.en
+kseq train translate_transformer --train train.de train.en
 Multi30k German to English, two CPU cores, seed 1: 60 minutes, BLEU 42.6.
 """
 
 import dataclasses
+from typing import Annotated
 
-import keras
-
+import kseq
 from kseq import (
     data,
     decoding,
@@ -17,6 +17,18 @@ from kseq import (
     runs,
     serving,
     training,
+)
+from kseq.option_types import (
+    DType,
+    EvenSize,
+    MultipleOf,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Rate,
+    RunPath,
+    Size,
+    SmallInt,
 )
 
 
@@ -28,28 +40,28 @@ class Config:
     validation: tuple[str, ...] | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of source and target
     weights: tuple[float, ...] = ()  # of each corpus, how often it is drawn
-    run: str = "runs/transformer"
+    run: RunPath = "runs/transformer"
     overwrite: bool = False  # delete the run and restart
-    vocab_size: int = 8000  # of source and target together
-    max_length: int = 100  # longer pairs, in tokens, are left out
-    layers: int = 4  # of the encoder, and of the decoder
-    model_dim: int = 128
-    ffn_dim: int = 256
-    heads: int = 4
-    dropout: float = 0.3
+    vocab_size: PositiveInt = 8000  # of source and target together
+    max_length: PositiveInt = 100  # longer pairs, in tokens, are left out
+    layers: SmallInt = 4  # of the encoder, and of the decoder
+    model_dim: Annotated[EvenSize, MultipleOf("heads")] = 128
+    ffn_dim: Size = 256
+    heads: SmallInt = 4
+    dropout: Rate = 0.3
 
-    seed: int = 1
+    seed: NonNegativeInt = 1
     deterministic: bool = False  # the same bits on GPUs too
-    steps: int = 6500
-    evaluate_every: int = 250  # steps
-    batch_tokens: int = 4096
-    learning_rate: float = 0.005  # at its peak
-    warmup_steps: int = 2000
-    label_smoothing: float = 0.1
-    clip_norm: float = 1.0
-    dtype: str = "mixed_bfloat16"
-    averaged: int = 8  # last checkpoints in the final weights
-    beam_size: int = 5
+    steps: PositiveInt = 6500
+    evaluate_every: PositiveInt = 250  # steps
+    batch_tokens: PositiveInt = 4096
+    learning_rate: PositiveFloat = 0.005  # at its peak
+    warmup_steps: PositiveInt = 2000
+    label_smoothing: Rate = 0.1
+    clip_norm: PositiveFloat = 1.0
+    dtype: DType = "mixed_bfloat16"
+    averaged: SmallInt = 8  # last checkpoints in the final weights
+    beam_size: SmallInt = 5
 
 
 DATES = Config(
@@ -62,6 +74,8 @@ DATES = Config(
 
 
 def main(config):
+    import keras  # not above: --help does not wait for it
+
     run = runs.RunDirectory(config.run)
     run.start(config, ("steps", "batch_tokens"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
@@ -124,4 +138,4 @@ def main(config):
 
 
 if __name__ == "__main__":
-    training.run_recipe(main, Config(), without_files=DATES)
+    kseq.run_recipe(main, Config(), without_files=DATES)

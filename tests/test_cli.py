@@ -1,4 +1,5 @@
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -31,13 +32,16 @@ def python(program, *arguments, text=""):
         (["--help"], 0),
         (["--version"], 0),
         (["predict", "--help"], 0),
-        ([], 2),
+        ([], 0),
         (["predict"], 2),
         (["predict", "/"], 2),
         (["translate", "/"], 2),
         (["score", "/", "no-such-file"], 2),
         (["recipes"], 0),
         (["recipes", "copy", "no-such-recipe"], 2),
+        (["train"], 0),
+        (["train", "lstm", "--help"], 0),
+        (["train", "classify_documents", "--units", "0"], 2),
     ],
 )
 def test_help_and_errors_do_without_tensorflow(arguments, code):
@@ -49,6 +53,124 @@ def test_help_and_errors_do_without_tensorflow(arguments, code):
     done = python(program, *arguments)
     assert done.returncode == code, done.stderr
     assert done.stderr.count("\n") == (code == 2)
+
+
+def in_shell(command):
+    """Runs `kseq ...` with redirections, in a shell."""
+    kseq_command = f"{shlex.quote(sys.executable)} -m kseq.cli"
+    return subprocess.run(
+        ["sh", "-c", command.replace("kseq", kseq_command, 1)],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""},
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "command, code, lines",
+    [
+        ("kseq recipes >&-", 0, 0),
+        ("kseq recipes <&- >&- 2>&-", 0, 0),
+        ("kseq recipes > /dev/full", 4, 1),
+        ("kseq --help > /dev/full", 4, 1),
+        ("kseq train lstm --help > /dev/full", 4, 1),
+        ("KERAS_BACKEND=jax kseq train lstm", 2, 1),
+    ],
+)
+def test_output_that_cannot_be_written(command, code, lines):
+    done = in_shell(command)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert len(done.stderr.splitlines()) == lines, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("pridict", "Did you mean predict?"),
+        ("check a --colunms b c", "Did you mean --columns?"),
+        ("recipes cpoy", "Did you mean copy?"),
+        ("recipes copy lsmt", "Did you mean translate_lstm?"),
+        ("train lsmt", "Did you mean translate_lstm?"),
+        ("train translate", "Did you mean translate_lstm or translate_tr"),
+        ("train transfomer", "Did you mean translate_transformer?"),
+        ("train ./missing.py", "there is no file missing.py"),
+        ("train missing.py", "there is no file missing.py"),
+        ("train recipes/", "there is no file recipes"),
+        ("train lstm --stesp 3", "Did you mean --steps?"),
+        ("train lstm steps", "unexpected 'steps'"),
+        ("train lstm --units 7", "--units: expected an even number"),
+        ("train lstm --units", "--units: expected one argument"),
+        ("train lstm --units 1000000", "--units: expected an integer from 1"),
+        ("train lstm --dropout nan", "--dropout: expected a number from 0"),
+        ("train lstm --dropout=1.5", "--dropout: expected a number from 0"),
+        ("train lstm --learning-rate 0", "expected a positive number"),
+        ("train lstm --learning-rate=-1", "expected a positive number"),
+        ("train lstm --learning_rate inf", "expected a positive number"),
+        ("train lstm --warmup-steps 0", "expected an integer of at least 1"),
+        ("train lstm --evaluate-every -1", "expected an integer of at least 1"),
+        ("train lstm --seed -1", "expected an integer of at least 0"),
+        (f"train lstm --steps {10**30}", "at most 2147483647"),
+        (f"train lstm --steps {'9' * 5000}", "expected an integer."),
+        ("train lstm --dtype mixed_float61", "Did you mean mixed_float16?"),
+        ("train lstm --train", "--train: expected at least one argument"),
+        ("train lstm --train=", "--train: the value is empty"),
+        ("train lstm --run=", "--run: the value is empty"),
+        ("train lstm --run ..", "expected the name of a directory"),
+        ("train lstm --run /dev/null", "/dev/null is a file"),
+        ("train transformer --heads 3", "expected a multiple of --heads 3"),
+        ("train classify --columns a", "--columns: expected 2 arguments"),
+        ("check", "the following arguments are required: FILE"),
+    ],
+)
+def test_a_mistake_is_one_message(words, message, monkeypatch, capfd):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", ["kseq"])
+    with monkeypatch.context() as patch:
+        # Found out before TensorFlow is imported.
+        patch.setitem(kseq.run_recipe.__globals__, "start_keras", pytest.fail)
+        assert cli.main(words.split()) == 2
+    output, error = capfd.readouterr()
+    assert (output, error.count("\n")) == ("", 1), error
+    assert message in error
+
+
+def test_a_recipe_that_is_not_python(tmp_path, capfd):
+    path = tmp_path / "page.py"
+    path.write_text("a = 1\nb = (\n", "utf-8")
+    assert cli.main(["train", str(path)]) == 2
+    assert f"{path}:2 is not Python" in capfd.readouterr().err
+
+
+def test_trains_a_page_of_the_user(tmp_path, monkeypatch, capfd):
+    (tmp_path / "beside.py").write_text("STEPS = 7", "utf-8")
+    path = tmp_path / "page.py"
+    path.write_text(PAGE, "utf-8")
+    monkeypatch.setattr(sys, "argv", ["kseq"])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert cli.main(["train", str(path), "--rate=3"]) == 0
+    assert capfd.readouterr().out == "Config(steps=7, rate=3.0)\n"
+    assert cli.main(["train", str(path), "--help"]) == 0
+    printed = capfd.readouterr().out
+    assert printed.startswith(f"usage: kseq train {path} [options]")
+    first, second = printed.split("without --train")
+    assert "--steps N" in first and "(default: 3)" in first
+    assert "as many # as 100 % of them (default: 1.0)" in first
+    assert "--steps" in second and "7" in second and "--rate" not in second
+
+
+PAGE = """
+import dataclasses
+import kseq
+from beside import STEPS
+
+@dataclasses.dataclass
+class Config:
+    steps: int = 3
+    rate: float | None = 1.0  # as many # as 100 % of them
+
+if __name__ == "__main__":
+    kseq.run_recipe(print, Config(), without_files=Config(steps=STEPS))
+"""
 
 
 def test_bad_options_do_without_tensorflow(tmp_path):
@@ -64,8 +186,8 @@ def test_bad_options_do_without_tensorflow(tmp_path):
     options = ("--beam-size=0", "--top-p=x", "--prefix=no-such-file", "--nope")
     done = python(program, tmp_path, *options)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("kseq predict: ") == len(options) - 1
-    assert "unrecognized arguments: --nope" in done.stderr
+    assert done.stderr.count("kseq predict: ") == len(options)
+    assert "there is no option --nope" in done.stderr
 
 
 def test_importing_kseq_imports_no_keras():
@@ -73,6 +195,18 @@ def test_importing_kseq_imports_no_keras():
         "import sys, kseq; dir(kseq)\n"
         f"assert not {HEAVY} & sys.modules.keys()\n"
         "assert not [name for name in sys.modules if name[:5] == 'kseq.']"
+    )
+    done = python(program)
+    assert done.returncode == 0, done.stderr
+
+
+def test_rooms_are_loaded_when_they_are_used():
+    program = (
+        "import sys\n"
+        "from kseq import data, layers, models, run_recipe, training\n"
+        f"assert not {HEAVY} & sys.modules.keys()\n"
+        "import kseq, kseq.user_error\n"
+        "assert callable(run_recipe) and kseq.run_recipe is run_recipe\n"
     )
     done = python(program)
     assert done.returncode == 0, done.stderr

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import kseq
-from kseq import cli
+from kseq import cli, run_recipe
 from kseq.data.built_in import dates, dispatch_reports
 from kseq.runs.run_directory import batch_fields
-from kseq.training import MetricsLog, run_recipe
+from kseq.training import MetricsLog
 from tests.recipes import load_recipe
 
 # Sizes of a training of seconds.
@@ -202,4 +202,4 @@ def test_the_other_models_train(model, tmp_path, monkeypatch):
 
 
 def test_the_docstring_states_command_and_result(recipe):
-    assert f"python recipes/{recipe.__name__}.py" in recipe.__doc__
+    assert f"kseq train {recipe.__name__}" in recipe.__doc__

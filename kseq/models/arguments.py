@@ -4,6 +4,7 @@ import inspect
 import numbers
 
 from kseq.layers.check_integers import check_integers
+from kseq.user_error import ArgumentError
 
 
 def set_sizes(model, **sizes):
@@ -14,7 +15,7 @@ def set_sizes(model, **sizes):
         **sizes: int, each by its name.
 
     Raises:
-        ValueError: that names the first wrong one.
+        ArgumentError: that names the first wrong one.
     """
     check_integers(**sizes)
     for name, size in sizes.items():
@@ -29,11 +30,11 @@ def set_rates(model, **rates):
         **rates: float from 0 to 1, each by its name.
 
     Raises:
-        ValueError: that names the first wrong one.
+        ArgumentError: that names the first wrong one.
     """
     for name, rate in rates.items():
         if not isinstance(rate, numbers.Real) or not 0 <= rate <= 1:
-            raise ValueError(
+            raise ArgumentError(
                 f"{name} must be from 0 to 1. Received: {name}={rate}"
             )
         setattr(model, name, float(rate))
@@ -47,10 +48,10 @@ def check_heads(model_dim, num_heads):
         num_heads: int.
 
     Raises:
-        ValueError: if they do not.
+        ArgumentError: if they do not.
     """
     if model_dim % num_heads:
-        raise ValueError(
+        raise ArgumentError(
             "model_dim must be a multiple of num_heads. "
             f"Received: model_dim={model_dim}, num_heads={num_heads}"
         )

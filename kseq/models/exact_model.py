@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kseq.models.token_losses import TokenLosses
+from kseq.user_error import ArgumentError
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.models import exact_step
@@ -255,16 +256,16 @@ def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
             f"optimizer must be that of Keras. Received: optimizer={optimizer}"
         )
     if not 0 <= label_smoothing < 1:
-        raise ValueError(
+        raise ArgumentError(
             "label_smoothing must be in [0, 1). "
             f"Received: label_smoothing={label_smoothing}"
         )
     if clip_norm is not None and not clip_norm > 0:
-        raise ValueError(
+        raise ArgumentError(
             f"clip_norm must be positive. Received: clip_norm={clip_norm}"
         )
     if accumulation_steps < 1 or accumulation_steps % 1:
-        raise ValueError(
+        raise ArgumentError(
             "accumulation_steps must be a positive int. "
             f"Received: accumulation_steps={accumulation_steps}"
         )

@@ -7,6 +7,7 @@ from kseq.layers import AttentionDecoder, Dropout
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
+from kseq.user_error import ArgumentError
 
 _ENCODERS = {
     "lstm": layers.LSTM,
@@ -105,12 +106,12 @@ class LSTMSeq2Seq(ExactModel):
         )
         set_rates(self, dropout=dropout)
         if cell not in _ENCODERS:
-            raise ValueError(
+            raise ArgumentError(
                 f"cell must be one of {list(_ENCODERS)}. "
                 f"Received: cell={cell!r}"
             )
         if bidirectional and units % 2:
-            raise ValueError(
+            raise ArgumentError(
                 "units must be even for two directions. "
                 f"Received: units={units}"
             )

@@ -14,6 +14,7 @@ from kseq.layers import (
 from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
+from kseq.user_error import ArgumentError
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -110,13 +111,13 @@ class Transformer(ExactModel):
         set_rates(self, dropout=dropout, attention_dropout=attention_dropout)
         check_heads(model_dim, num_heads)
         if share_embeddings and source_vocab_size != target_vocab_size:
-            raise ValueError(
+            raise ArgumentError(
                 "share_embeddings needs one vocabulary. "
                 f"Received: source_vocab_size={source_vocab_size}, "
                 f"target_vocab_size={target_vocab_size}"
             )
         if positions not in ("sinusoidal", "learned"):
-            raise ValueError(
+            raise ArgumentError(
                 'positions must be "sinusoidal" or "learned". '
                 f"Received: positions={positions!r}"
             )

@@ -6,7 +6,6 @@ from kseq.training.fine_tuning import FineTuning
 from kseq.training.fit import fit
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.pretrain import pretrain
-from kseq.training.run_recipe import run_recipe
 from kseq.training.set_seed import set_seed
 from kseq.training.validation import Validation
 from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
@@ -20,7 +19,6 @@ __all__ = [
     "ema_weights",
     "fit",
     "pretrain",
-    "run_recipe",
     "set_seed",
     "verbosity",
 ]

@@ -87,6 +87,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._best = -math.inf if mode == "max" else math.inf
         self._best_step = 0
         self._step = 0
+        self._last_step = sys.maxsize
         self._data_start = 0  # the step at which the iterator began
         self._resumed = None  # the checkpoint with its place, if any has it
         self._iterator = None
@@ -94,16 +95,17 @@ class Checkpoints(keras.callbacks.Callback):
         self._signal = 0
         self._handlers = {}
 
-    def restore(self, model, steps_per_epoch):
+    def restore(self, model, steps_per_epoch, steps=sys.maxsize):
         """Restores a compiled model to where its run stopped.
 
         Args:
             model: `keras.Model`, compiled.
             steps_per_epoch: int, what `fit` will be given.
+            steps: int, after which training ends, also within an epoch.
 
         Returns:
             `initial_epoch` for `fit`. 0 in a new run; beyond any epoch in one
-            that has lost its patience.
+            that has reached its last step or lost its patience.
 
         Raises:
             RunError: if there are checkpoints but none that is whole, or the
@@ -111,6 +113,7 @@ class Checkpoints(keras.callbacks.Callback):
             ValueError: if the run was started but not saved.
         """
         self.run.check_saved()
+        self._last_step = steps
         directory = self.run.checkpoints / "last"
         newest = read_newest(directory)
         if newest is None:
@@ -140,7 +143,8 @@ class Checkpoints(keras.callbacks.Callback):
         if best is not None:
             self._best_step = step_of(best[0])
             self._best = float(entry(*best, "value"))
-        if self._is_out_of_patience(steps_per_epoch):
+        is_done = self._step >= steps
+        if is_done or self._is_out_of_patience(steps_per_epoch):
             return sys.maxsize
         return self._step // steps_per_epoch
 
@@ -156,7 +160,8 @@ class Checkpoints(keras.callbacks.Callback):
         # Later than the epoch's own first step, where one is finished that
         # was stopped in the middle.
         self._start = max(self._step, epoch * self.params["steps"])
-        self._end = (epoch + 1) * self.params["steps"]
+        end = (epoch + 1) * self.params["steps"]
+        self._end = min(end, self._last_step)
         self._is_short = False
 
     def on_train_batch_end(self, batch, logs=None):

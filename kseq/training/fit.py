@@ -1,6 +1,7 @@
 """`model.fit` with all that makes a run exact."""
 
 import contextlib
+import math
 
 import keras
 
@@ -35,8 +36,8 @@ def fit(
         batches: `tf.data.Dataset` that repeats.
         checkpoints: `Checkpoints`, of the run.
         steps: int, of the whole training.
-        steps_per_epoch: int; after so many steps the model is validated and
-            saved.
+        steps_per_epoch: int; every so many steps, and after the last one, the
+            model is validated and saved.
         callbacks: come first, such as `Validation`.
         is_last: bool, whether nothing is trained after this.
         facts: lines of text, what the data hold, for the README of the run.
@@ -66,14 +67,14 @@ def fit(
         if isinstance(callback, Validation)
     ]
     readme = RunReadme(checkpoints, steps, next(iter(evaluations), None), facts)
-    first_epoch = checkpoints.restore(model, steps_per_epoch)
+    first_epoch = checkpoints.restore(model, steps_per_epoch, steps)
     if devices.is_chief():
         print(_size(model), flush=True)
     with contextlib.ExitStack() as first_step:
         model.fit(
             batches,
             steps_per_epoch=steps_per_epoch,
-            epochs=steps // steps_per_epoch,
+            epochs=math.ceil(steps / steps_per_epoch),
             initial_epoch=first_epoch,
             callbacks=[
                 _FirstStep(first_step),

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from kseq.user_error import ArgumentError
+
 
 @keras.saving.register_keras_serializable(package="kseq")
 class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
@@ -30,7 +32,7 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, peak, warmup_steps):
         if peak <= 0 or warmup_steps <= 0:
-            raise ValueError(
+            raise ArgumentError(
                 "peak and warmup_steps must be positive. "
                 f"Received: peak={peak}, warmup_steps={warmup_steps}"
             )

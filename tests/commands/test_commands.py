@@ -207,7 +207,7 @@ def test_bad_commands_are_refused(run, export, refused, tmp_path):
     long = tmp_path / "long"
     long.write_bytes(b"a\nb\n")
     assert "no such-path" in refused("predict", "no such-path")
-    assert "COMMAND" in refused()
+    assert "COMMAND" in refused("pridict")
     assert "at least 1" in refused("predict", run, "--batch-size", "0")
     assert "there is no file" in refused("score", run, short, tmp_path / "no")
     assert "is an export" in refused("average", export)

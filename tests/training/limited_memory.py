@@ -7,12 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import keras
-
-from kseq.runs import RunDirectory
-from kseq.training import Checkpoints, run_recipe
-from tests.models.one_by_one import one_by_one
-from tests.models.test_exact_model import batches, tiny_model
+from kseq import run_recipe
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,16 +18,21 @@ class Config:
     batch_tokens: int = 4096 * 512
 
 
-class LittleMemory(keras.callbacks.Callback):
-    """From the end of the first epoch on, 500 MB more than by then."""
-
-    def on_epoch_end(self, epoch, logs=None):
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        limit = pages * resource.getpagesize() + 500_000_000
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+def limit_memory(epoch, logs):
+    """From now on, 500 MB more than by now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + 500_000_000
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def main(config):
+    import keras
+
+    from kseq.runs import RunDirectory
+    from kseq.training import Checkpoints
+    from tests.models.one_by_one import one_by_one
+    from tests.models.test_exact_model import batches, tiny_model
+
     run = RunDirectory(config.run)
     run.start(config)
 
@@ -44,7 +44,10 @@ def main(config):
         one_by_one([*small, *large]).repeat(),
         steps_per_epoch=2,
         epochs=2,
-        callbacks=[LittleMemory(), Checkpoints(run, monitor="loss")],
+        callbacks=[
+            keras.callbacks.LambdaCallback(on_epoch_end=limit_memory),
+            Checkpoints(run, monitor="loss"),
+        ],
         shuffle=False,
         verbose=0,
     )

@@ -69,6 +69,16 @@ def test_the_same_command_again_trains_nothing(tmp_path):
     assert again.optimizer.iterations == STEPS
 
 
+def test_the_last_epoch_may_be_short(tmp_path):
+    for steps in (STEPS - 2, STEPS + 2, STEPS + 2):
+        resumed = fitted(tmp_path / "run", steps)
+        assert resumed.optimizer.iterations == steps
+        last = tmp_path / "run" / "checkpoints" / "last"
+        assert (last / f"ckpt-{steps}.sha256").is_file()
+    whole = fitted(tmp_path / "whole", STEPS + 2)
+    assert_same_weights(resumed, whole)
+
+
 def test_callbacks_come_before_the_checkpoints(tmp_path):
     """What they add to the logs decides on the best epoch."""
 

@@ -4,8 +4,8 @@ import sys
 import pytest
 import tensorflow as tf
 
+from kseq import run_recipe
 from kseq.disk_error import DiskError
-from kseq.training import run_recipe
 from kseq.user_error import UserError
 
 
@@ -46,13 +46,13 @@ def test_files_decide_on_the_defaults(run, words, config):
 @pytest.mark.parametrize(
     "error, code, message",
     [
-        (UserError("No such file."), 2, "error: No such file.\n"),
-        (DiskError("It is full."), 4, "error: It is full.\n"),
-        (OSError(28, "No space"), 4, "error: [Errno 28] No space\n"),
-        (MemoryError(), 4, "error: Out of memory. (--batch-tokens is 64)\n"),
+        (UserError("No such file."), 2, "recipe: No such file.\n"),
+        (DiskError("It is full."), 4, "recipe: It is full.\n"),
+        (OSError(28, "No space"), 4, "recipe: [Errno 28] No space\n"),
+        (MemoryError(), 4, "recipe: Out of memory. (--batch-tokens is 64)\n"),
         (
             tf.errors.ResourceExhaustedError(None, None, "OOM\nat x"),
-            *(4, "error: OOM (--batch-tokens is 64)\n"),
+            *(4, "recipe: OOM (--batch-tokens is 64)\n"),
         ),
         (KeyboardInterrupt(), 130, ""),
     ],

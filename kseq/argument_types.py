@@ -1,0 +1,72 @@
+"""How the words of a command line become values."""
+
+import argparse
+from pathlib import Path
+from typing import Annotated, get_args, get_origin
+
+from kseq.option_types import MultipleOf
+from kseq.user_error import UserError
+
+_NAMES = {int: "an integer", float: "a number"}
+
+
+def reader(hint):
+    """What `argparse` needs to read one value of a type.
+
+    Args:
+        hint: int, float, str or another class that takes a str, or such a
+            type of `kseq.option_types`.
+
+    Returns:
+        A callable, str -> value.
+
+    Example:
+        >>> from kseq.option_types import PositiveInt
+        >>> reader(PositiveInt)("3")
+        3
+    """
+    kind, rules = hint, ()
+    if get_origin(hint) is Annotated:
+        kind, *rules = get_args(hint)
+
+    def read(text):
+        if not text:
+            raise argparse.ArgumentTypeError("the value is empty")
+        wrong = f"expected {_NAMES.get(kind, kind.__name__)}"
+        try:
+            value = kind(text)
+        except ValueError:
+            raise _refusal(wrong, text) from None
+        for rule in rules:
+            # One about two options waits for both: see check_options.
+            if not isinstance(rule, MultipleOf) and (
+                wrong := rule.check(value)
+            ):
+                raise _refusal(wrong, text)
+        return value
+
+    return read
+
+
+def checked(function):
+    """The same function of a str, with errors as `argparse` expects them."""
+
+    def check(text):
+        try:
+            return function(text)
+        except UserError as error:
+            raise argparse.ArgumentTypeError(error) from None
+
+    return check
+
+
+@checked
+def existing_file(text):
+    """The path of a file that is there."""
+    if "\0" in text or not Path(text).is_file():
+        raise UserError(f"there is no file {text!r}")
+    return Path(text)
+
+
+def _refusal(wrong, text):
+    return argparse.ArgumentTypeError(f"{wrong}. Received: {text!r}")

@@ -1,0 +1,79 @@
+"""The parser of all command lines."""
+
+import argparse
+import difflib
+import sys
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and what was probably meant.
+
+    Options are not abbreviated, and `--batch_size` is `--batch-size`.
+    """
+
+    def __init__(self, **kwargs):
+        kwargs.setdefault("formatter_class", _HelpFormatter)
+        super().__init__(allow_abbrev=False, **kwargs)
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}\n")
+
+    def parse_known_args(self, args=None, namespace=None):
+        if args is not None:
+            args = [_with_dashes(word) for word in args]
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            [word, *_] = unknown[0].split("=")
+            if word.startswith("-"):
+                meant = did_you_mean(word, self._option_string_actions)
+                self.error(f"there is no option {word}.{meant}")
+            self.error(f"unexpected {word!r}.")
+        return namespace, unknown
+
+    def _check_value(self, action, value):
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(choice) for choice in action.choices]
+        message = f"expected one of {', '.join(choices)}. Received: {value!r}."
+        meant = did_you_mean(str(value), choices)
+        raise argparse.ArgumentError(action, message + meant)
+
+    def _get_values(self, action, words):
+        # Of `--heads=--` argparse makes an empty list.
+        if action.option_strings and words == ["--"]:
+            raise argparse.ArgumentError(action, "expected a value")
+        return super()._get_values(action, words)
+
+    def _print_message(self, message, file=None):
+        # That of argparse passes over errors, such as a disk that is full.
+        (file or sys.stderr).write(message or "")
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog):
+        super().__init__(prog, max_help_position=30, width=80)
+
+
+def did_you_mean(word, known):
+    """A sentence with the known words that are closest, or nothing.
+
+    Example:
+        >>> did_you_mean("--stesp", ["--seed", "--steps"])
+        ' Did you mean --steps?'
+        >>> did_you_mean("--nope", ["--seed", "--steps"])
+        ''
+    """
+    names = {name.strip("-"): name for name in known}
+    word = word.strip("-")
+    close = difflib.get_close_matches(word, names, n=1)
+    if len(word) > 2:
+        close = close or [name for name in names if word in name]
+    meant = [names[name] for name in close]
+    return f" Did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _with_dashes(word):
+    name, *value = word.split("=", 1)
+    if not name.startswith("--"):
+        return word
+    return "=".join([name.replace("_", "-"), *value])

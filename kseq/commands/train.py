@@ -1,0 +1,41 @@
+"""kseq train: runs a recipe, as `python recipes/NAME.py` does."""
+
+import runpy
+import sys
+from pathlib import Path
+
+from kseq.commands.recipes import find_recipe, list_recipes
+from kseq.user_error import UserError
+
+
+def run(options):
+    """Runs a recipe with its options; without a name, lists the recipes."""
+    if options.recipe is None:
+        list_recipes()
+        return
+    is_path = "/" in options.recipe or options.recipe.endswith(".py")
+    if is_path:
+        path = Path(options.recipe)
+        _check_python(path)
+        sys.path.insert(0, str(path.parent))  # as `python FILE` does
+    else:
+        path = find_recipe(options.recipe)
+    name = options.recipe if is_path else path.stem
+    if options.debug:
+        options.words.append("--debug")
+    sys.argv[1:] = options.words
+    command = {"__command__": f"kseq train {name}"}  # begins its messages
+    runpy.run_path(str(path), init_globals=command, run_name="__main__")
+
+
+def _check_python(path):
+    if not path.is_file():
+        raise UserError(
+            f"there is no file {path}. `kseq recipes copy NAME` writes one."
+        )
+    try:
+        compile(path.read_bytes(), path, "exec")
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", 0)
+        message = getattr(error, "msg", error)
+        raise UserError(f"{path}:{line} is not Python: {message}") from None

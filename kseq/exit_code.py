@@ -1,0 +1,120 @@
+"""How commands and recipes end."""
+
+import errno
+import os
+import sys
+
+from kseq.user_error import UserError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# Of TensorFlow, which is not imported here: a machine of the cluster is lost.
+_LOST = ("UnavailableError", "AbortedError")
+
+
+def exit_code(read, act, *, name, broken_pipe=0):
+    """Reads options, acts on them, and tells how the process should end.
+
+    An error that the user can fix is one message on standard error. The code
+    is 2 where command, files or configuration are wrong, 3 where training
+    diverged, 4 where memory or disk are full, 130 after Ctrl-C, and 5 where
+    another machine of the cluster was lost, which ends the process here.
+
+    Args:
+        read: callable that returns the options, an object. Errors keep their
+            traceback if its attribute `debug` is true, or KSEQ_DEBUG is set.
+        act: callable, options -> None.
+        name: str, what messages begin with.
+        broken_pipe: int, the code where standard output was closed halfway.
+
+    Returns:
+        int.
+    """
+    open_standard_files()
+    options = None
+    try:
+        try:
+            options = read()
+            act(options)
+        finally:
+            sys.stdout.flush()
+    except SystemExit as error:
+        return _code_of(error)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader has seen enough
+        _flush_or_discard_output()
+        return broken_pipe
+    except Exception as error:
+        code, message = _explain(error, options)
+        _flush_or_discard_output()
+        debug = os.environ.get("KSEQ_DEBUG") or getattr(options, "debug", False)
+        if code is None or debug:
+            raise
+        print(f"{name}: {message}", file=sys.stderr, flush=True)
+        if code == 5:
+            os._exit(5)  # or TensorFlow would wait for the lost machine
+        return code
+    return 0
+
+
+def open_standard_files():
+    """Opens those of the descriptors 0 to 2 that the caller has closed.
+
+    The next file that is opened would otherwise take their number.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = os.O_WRONLY if number else os.O_RDONLY
+            found = os.open(os.devnull, mode)
+            if found != number:
+                os.dup2(found, number)
+                os.close(found)
+            setattr(sys, name, open(number, "w" if number else "r"))  # noqa: SIM115
+
+
+def _explain(error, options):
+    """(exit code, message); the code is None for an error of the program."""
+    kind = type(error).__name__
+    if kind in _LOST:
+        return 5, (
+            "another machine of the cluster was lost. Start all of them again "
+            "with the same commands, and training resumes from its last "
+            "checkpoint."
+        )
+    if isinstance(error, MemoryError) or kind == "ResourceExhaustedError":
+        [message, *_] = str(error).splitlines() or ["Out of memory."]
+        is_disk = "space left" in message or "quota" in message
+        return 4, message if is_disk else message + _batch_sizes(options)
+    if isinstance(error, UserError):
+        return error.exit_code, str(error)
+    if isinstance(error, OSError) and error.errno not in (None, errno.EBADF):
+        return 4 if error.errno in _FULL else 2, str(error)
+    return None, ""
+
+
+def _batch_sizes(options):
+    """What to lower where memory is full."""
+    values = vars(getattr(options, "config", options)) if options else {}
+    sizes = [
+        f"--{name.replace('_', '-')} is {value}"
+        for name, value in values.items()
+        if name.startswith("batch_")
+    ]
+    return f" ({', '.join(sizes)})" if sizes else ""
+
+
+def _code_of(error):
+    if error.code is None or isinstance(error.code, int):
+        return error.code or 0
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def _flush_or_discard_output():
+    """Python flushes standard output at exit, where it must not fail."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)

@@ -1,0 +1,136 @@
+"""Types of a recipe's options that say which values are valid.
+
+A field `steps: PositiveInt = 2250` refuses 0, -1 and 10**30 with a message
+that names the option. The checks import nothing, so that a wrong value is
+refused before TensorFlow is imported.
+"""
+
+import dataclasses
+import math
+import numbers
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, get_type_hints
+
+from kseq.user_error import UserError
+
+_LARGEST = 2**31 - 1  # int32, as in most of TensorFlow
+
+
+class Limits(NamedTuple):
+    """The smallest and the largest number that are valid."""
+
+    least: float
+    most: float
+    expected: str  # in words
+
+    def check(self, value):
+        """Returns what is wrong with a value, or None."""
+        is_number = isinstance(value, numbers.Real)
+        if is_number and self.least <= value <= self.most:  # nan is not
+            return None
+        return f"expected {self.expected}"
+
+
+class _Even:
+    def check(self, value):
+        return "expected an even number" if value % 2 else None
+
+
+class MultipleOf(NamedTuple):
+    """A multiple of another option, which is a positive integer."""
+
+    other: str
+
+    def check(self, value, divisor):
+        """Returns what is wrong with a value, or None."""
+        if value % divisor:
+            return f"expected a multiple of {option(self.other)} {divisor}"
+        return None
+
+
+class _NewDirectory:
+    """A directory, of which at least the parents may be made."""
+
+    def check(self, value):
+        path = Path(value)
+        if not value or "\0" in value or path.name in ("", ".."):
+            return "expected the name of a directory, as in runs/NAME"
+        try:
+            for part in (path, *path.parents):
+                if part.exists() and not part.is_dir():
+                    return f"{part} is a file, and must be a directory"
+        except OSError as error:
+            return error.strerror
+        return None
+
+
+_SMALLEST_FLOAT = math.ulp(0.0)
+_HUGE = 1e300
+_BELOW_ONE = math.nextafter(1.0, 0.0)
+
+PositiveInt = Annotated[
+    int, Limits(1, _LARGEST, f"an integer of at least 1 and at most {_LARGEST}")
+]
+NonNegativeInt = Annotated[
+    int, Limits(0, _LARGEST, f"an integer of at least 0 and at most {_LARGEST}")
+]
+# Of a layer. A mistyped one would need all memory, after minutes.
+Size = Annotated[int, Limits(1, 65_536, "an integer from 1 to 65536")]
+EvenSize = Annotated[Size, _Even()]
+# Of layers, heads, answers in a beam, checkpoints.
+SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
+PositiveFloat = Annotated[
+    float, Limits(_SMALLEST_FLOAT, _HUGE, "a positive number")
+]
+NonNegativeFloat = Annotated[
+    float, Limits(0.0, _HUGE, "a number of at least 0")
+]
+# Of dropout, label smoothing and moving averages.
+Rate = Annotated[float, Limits(0.0, _BELOW_ONE, "a number from 0 to below 1")]
+# Also of an export.
+RunPath = Annotated[str, _NewDirectory()]
+DType = Literal["float32", "mixed_bfloat16", "mixed_float16"]
+
+
+def check_options(config):
+    """Checks a recipe's config.
+
+    Args:
+        config: a dataclass instance, with fields of the types of this module
+            or of any others, which are not checked.
+
+    Raises:
+        UserError: that names the first wrong option.
+
+    Example:
+        >>> import dataclasses
+        >>> @dataclasses.dataclass
+        ... class Config:
+        ...     steps: PositiveInt = 100
+        >>> check_options(Config(steps=0))
+        Traceback (most recent call last):
+            ...
+        kseq.user_error.UserError: --steps: expected an integer of at least 1 \
+and at most 2147483647. Received: 0
+    """
+    types = get_type_hints(type(config), include_extras=True)
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        for rule in getattr(types[field.name], "__metadata__", ()):
+            if not isinstance(rule, _RULES):
+                continue
+            others = ()
+            if isinstance(rule, MultipleOf):
+                others = (getattr(config, rule.other),)
+            if wrong := rule.check(value, *others):
+                raise UserError(
+                    f"{option(field.name)}: {wrong}. Received: {value!r}"
+                )
+
+
+_RULES = (Limits, MultipleOf, _Even, _NewDirectory)
+
+
+def option(name):
+    """The option of a field: `batch_tokens` is `--batch-tokens`."""
+    return f"--{name.replace('_', '-')}"

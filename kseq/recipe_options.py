@@ -1,0 +1,134 @@
+"""The options of a recipe: the fields of its dataclass."""
+
+import argparse
+import dataclasses
+import inspect
+import io
+import re
+import tokenize
+import types
+import typing
+
+from kseq.argument_types import reader
+from kseq.command_parser import CommandParser
+from kseq.option_types import check_options, option
+
+_METAVARS = {int: "N", float: "X"}
+
+
+def read_options(config, without_files, words, **description):
+    """Reads a recipe's config from the words of a command line.
+
+    Args:
+        config: a dataclass instance. These are the defaults with files of the
+            user, that is, with `--train`.
+        without_files: the same, the defaults for the built-in corpus.
+        words: list of str.
+        **description: `prog`, and `description` for the help.
+
+    Returns:
+        An `argparse.Namespace` of the options that are given and `config`, a
+        dataclass instance of valid values.
+
+    Raises:
+        SystemExit: after the help, or the message about a wrong option.
+        UserError: the message about a wrong value.
+    """
+    parser = _parser(config, without_files, **description)
+    options = parser.parse_args(words)
+    fields = {field.name for field in dataclasses.fields(config)}
+    given = {
+        key: value for key, value in vars(options).items() if key in fields
+    }
+    defaults = config if "train" in given else without_files
+    options.config = dataclasses.replace(defaults, **given)
+    check_options(options.config)
+    return options
+
+
+def _parser(config, without_files, prog, description):
+    parser = CommandParser(
+        prog=prog,
+        usage="%(prog)s [options]",
+        description=description,
+        epilog=_differences(config, without_files),
+        add_help=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    group = parser.add_argument_group("options, with their defaults for files")
+    group.add_argument("-h", "--help", action="help", help="show this help")
+    hints = typing.get_type_hints(type(config), include_extras=True)
+    comments = _comments(type(config))
+    fields = [field.name for field in dataclasses.fields(config) if field.init]
+    for name in fields:
+        default = _shown(getattr(config, name))
+        text = comments.get(name, "") + (default and f" (default: {default})")
+        group.add_argument(
+            option(name),
+            dest=name,
+            help=text.strip().replace("%", "%%"),
+            **_reading(hints[name]),
+        )
+    if "debug" not in fields:
+        group.add_argument(
+            "--debug", action="store_true", help="errors with their traceback"
+        )
+    return parser
+
+
+def _reading(hint):
+    """How argparse reads a type: its keyword arguments."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        [hint] = set(typing.get_args(hint)) - {type(None)}
+    kind = hint.__origin__ if hasattr(hint, "__metadata__") else hint
+    arguments = typing.get_args(kind)
+    if kind is bool:
+        return {"action": argparse.BooleanOptionalAction}
+    if typing.get_origin(kind) is tuple:
+        [first, *rest] = arguments
+        count = "+" if rest == [Ellipsis] else len(arguments)
+        return {"nargs": count, "action": _Tuple, **_reading(first)}
+    if typing.get_origin(kind) is typing.Literal:
+        return {"type": type(arguments[0]), "choices": arguments}
+    return {"type": reader(hint), "metavar": _METAVARS.get(kind, "TEXT")}
+
+
+class _Tuple(argparse.Action):
+    def __call__(self, parser, namespace, values, option_string=None):
+        setattr(namespace, self.dest, tuple(values))
+
+
+def _differences(config, without_files):
+    """The part of the help about the defaults for the built-in corpus."""
+    lines = []
+    for field in dataclasses.fields(config):
+        value = getattr(without_files, field.name)
+        if value != getattr(config, field.name):
+            lines.append(f"  {option(field.name):<21} {_shown(value)}")
+    if not lines:
+        return None
+    title = "defaults without --train, for the built-in corpus, that differ:"
+    return "\n".join([title, *lines])
+
+
+def _shown(value):
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _comments(config_class):
+    """{name: the comment at the end of its line} of a dataclass's fields."""
+    try:
+        source = inspect.cleandoc(inspect.getsource(config_class))
+    except (OSError, TypeError):  # written in an interactive session
+        return {}
+    comments, name = {}, None
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if field := re.match(r"\s+(\w+) *:", token.line):
+            name = field[1]
+        if token.type == tokenize.COMMENT and name:
+            comments[name] = token.string.lstrip("# ")
+        if token.type == tokenize.NEWLINE:
+            name = None
+    return comments

@@ -1,0 +1,56 @@
+"""The command line of a recipe."""
+
+import logging
+import sys
+from pathlib import Path
+
+from kseq.exit_code import exit_code
+from kseq.recipe_options import read_options
+from kseq.start_keras import start_keras
+
+
+def run_recipe(main, config, without_files):
+    """Reads the config from the command line and runs the recipe with it.
+
+    Every field of the config becomes an option, and wrong values are refused
+    before TensorFlow is imported. An error that the user can fix is one
+    message and an exit code; with `--debug` it keeps its traceback.
+
+    The process ends with exit code 0; 2 where command, files or configuration
+    are wrong; 3 where training diverged; 4 where memory or disk are full; 5
+    where another machine of the cluster was lost; 130 and 143 after Ctrl-C
+    and SIGTERM; 141 where the reader of standard output has ended.
+
+    Args:
+        main: callable, config -> None.
+        config: a dataclass instance. These are its defaults with files of the
+            user, that is, with `--train`. The types of its fields may be
+            those of `kseq.option_types`.
+        without_files: the same, its defaults for the built-in corpus.
+
+    Raises:
+        SystemExit: unless the exit code is 0.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    logging.getLogger("kseq").setLevel(logging.INFO)
+    page = sys.modules["__main__"]
+    name = getattr(page, "__command__", Path(sys.argv[0]).name)
+
+    def read():
+        return read_options(
+            config,
+            without_files,
+            sys.argv[1:],
+            prog=name,
+            description=page.__doc__,
+        )
+
+    def act(options):
+        start_keras()
+        from kseq.devices import device_strategy
+
+        device_strategy()  # before TensorFlow does anything else
+        main(options.config)
+
+    if code := exit_code(read, act, name=name, broken_pipe=141):
+        sys.exit(code)

@@ -1,0 +1,80 @@
+"""Whatever the values of a recipe's options: accepted, or one message."""
+
+import contextlib
+import dataclasses
+import io
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kseq import run_recipe
+from kseq.option_types import check_options, option
+from kseq.user_error import UserError
+from tests.recipes import RECIPES, load_recipe
+
+NUMBERS = (0, 1, -1, 2, 3, 7, 0.5, 1e9, 10**30, "nan", "inf", "-inf", 1e-320)
+VALUES = (
+    st.sampled_from(NUMBERS).map(str)
+    | st.integers().map(str)
+    | st.floats().map(str)
+    | st.text(max_size=8)
+    | st.sampled_from(["", " ", "--", "-", "..", "/", "a" * 5000, "float32"])
+)
+
+
+@pytest.fixture(scope="module", params=RECIPES, ids=lambda path: path.stem)
+def page(request):
+    yield load_recipe(request.param.stem)
+    del sys.modules[request.param.stem]
+
+
+def ended(page, words):
+    """(exit code, what is on standard error, the config if it is accepted)."""
+    config = page.Config()
+    accepted, errors = [], io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["page", *words])
+        # Nothing is imported before the values are checked.
+        patch.setitem(run_recipe.__globals__, "start_keras", lambda: None)
+        patch.setattr("kseq.devices.device_strategy", lambda: None)
+        with contextlib.redirect_stderr(errors):
+            try:
+                run_recipe(accepted.append, config, without_files=config)
+            except SystemExit as stop:
+                return stop.code, errors.getvalue(), None
+    return 0, errors.getvalue(), accepted[0]
+
+
+@settings(max_examples=150, derandomize=True, database=None, deadline=None)
+@given(data=st.data())
+def test_any_value_is_accepted_or_refused(page, data):
+    fields = [field.name for field in dataclasses.fields(page.Config)]
+    names = data.draw(st.lists(st.sampled_from(fields), min_size=1, max_size=3))
+    glue = data.draw(st.booleans())
+    words = []
+    for name in names:
+        value = data.draw(VALUES)
+        one = [f"{option(name)}={value}"]
+        words += one if glue else [option(name), value]
+    code, errors, config = ended(page, words)
+    if config is None:
+        assert code == 2, (words, code, errors)
+        assert errors.startswith("page: "), words
+        assert "Traceback" not in errors
+    else:
+        assert (code, errors) == (0, "")
+        check_options(config)
+
+
+@pytest.mark.parametrize("value", [float("nan"), -1, 10**30, "3", None])
+def test_configs_of_python_are_checked(page, value):
+    with pytest.raises(UserError, match="--steps: expected an integer"):
+        check_options(dataclasses.replace(page.Config(), steps=value))
+
+
+def test_the_defaults_are_valid(page):
+    built_in = page.REPORTS if hasattr(page, "REPORTS") else page.DATES
+    for config in (page.Config(), built_in):
+        check_options(config)
