@@ -132,5 +132,8 @@ _RULES = (Limits, MultipleOf, _Even, _NewDirectory)
 
 
 def option(name):
-    """The option of a field: `batch_tokens` is `--batch-tokens`."""
-    return f"--{name.replace('_', '-')}"
+    """The option of a field: `batch_tokens` is `--batch-tokens`.
+
+    A word that Python reserves has an underscore at its end: `from_`.
+    """
+    return f"--{name.rstrip('_').replace('_', '-')}"

@@ -11,13 +11,27 @@ import typing
 
 from kseq.argument_types import reader
 from kseq.command_parser import CommandParser
+from kseq.json_files import read_json
+from kseq.model_path import run_path
 from kseq.option_types import check_options, option
 
 _METAVARS = {int: "N", float: "X"}
+# Fields of a recipe that a run which starts from another one does not inherit.
+_OF_ONE_RUN = frozenset(
+    (
+        *("train", "validation", "columns", "weights"),
+        *("run", "overwrite", "from_", "new_tokenizer"),
+        *("steps", "evaluate_every", "patience", "pretraining_steps"),
+        *("learning_rate", "warmup_steps"),
+    )
+)
 
 
 def read_options(config, without_files, words, **description):
     """Reads a recipe's config from the words of a command line.
+
+    With `--from RUN` the defaults are those of that run, but for the data and
+    the schedule.
 
     Args:
         config: a dataclass instance. These are the defaults with files of the
@@ -41,9 +55,21 @@ def read_options(config, without_files, words, **description):
         key: value for key, value in vars(options).items() if key in fields
     }
     defaults = config if "train" in given else without_files
+    if given.get("from_"):
+        defaults = _of_run(run_path(given["from_"]), defaults)
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
     return options
+
+
+def _of_run(path, defaults):
+    """The config of a run, but for its data and its schedule."""
+    values = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in read_json(path / "config.json").items()
+        if hasattr(defaults, key) and key not in _OF_ONE_RUN
+    }
+    return dataclasses.replace(defaults, **values)
 
 
 def _parser(config, without_files, prog, description):

@@ -28,6 +28,8 @@ class Config:
     validation: str | None = None  # None: held out of training
     columns: tuple[str, str] = ("label", "text")  # their names or numbers
     run: RunPath = "runs/classifier"
+    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    new_tokenizer: bool = False  # of the new documents, not that of --from
     overwrite: bool = False  # delete the run and restart
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
     vocab_size: PositiveInt = 16_000
@@ -91,11 +93,13 @@ def main(config):
     run.start(config, ("steps", "batch_pieces"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
 
+    start = training.FineTuning(run, config.from_, config.new_tokenizer)
     corpus = data.read_document_corpus(
         config.train, config.validation, config.columns, seed=config.seed
     )
-    preprocessor = data.DocumentPreprocessor.train(
-        corpus.train, config.vocab_size
+    tokenizer = start.tokenizer(corpus.train.lines(), config.vocab_size)
+    preprocessor = data.DocumentPreprocessor(
+        tokenizer, in_lines=corpus.train.in_lines
     )
     ids = preprocessor.tokenize_all(corpus.train.texts)
     vectors = data.piece_vectors(ids, preprocessor.vocab_size, config.dim)
@@ -131,6 +135,7 @@ def main(config):
             clip_norm=1.0,
         )
     classifier = serving.Classifier(model, preprocessor, corpus.labels)
+    start.initialize(classifier)
     run.save(classifier)
 
     if config.pretraining_steps:
@@ -148,6 +153,7 @@ def main(config):
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out)],
+        facts=corpus.describe(),
     )
 
     best = serving.load_run(run, weights="best")

@@ -41,6 +41,8 @@ class Config:
     columns: tuple[str, ...] = ()  # names or numbers of source and target
     weights: tuple[float, ...] = ()  # of each corpus, how often it is drawn
     run: RunPath = "runs/transformer"
+    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    new_tokenizer: bool = False  # of the new text, not that of --from
     overwrite: bool = False  # delete the run and restart
     vocab_size: PositiveInt = 8000  # of source and target together
     max_length: PositiveInt = 100  # longer pairs, in tokens, are left out
@@ -80,10 +82,11 @@ def main(config):
     run.start(config, ("steps", "batch_tokens"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
 
+    start = training.FineTuning(run, config.from_, config.new_tokenizer)
     corpus = data.read_corpus(
         config.train, config.validation, config.columns, config.weights
     )
-    tokenizer = data.Tokenizer.train(corpus.lines(), config.vocab_size)
+    tokenizer = start.tokenizer(corpus.lines(), config.vocab_size)
     preprocessor = data.TextPreprocessor(tokenizer)
     both = (preprocessor, tokenizer)  # source and target share a vocabulary
     batches = data.training_batches(
@@ -116,6 +119,7 @@ def main(config):
         )
     beam = decoding.BeamSearch(config.beam_size)
     generator = serving.Generator(model, *both, beam)
+    start.initialize(generator)
     run.save(generator, keep=config.averaged)
 
     greedy = generator.with_search(decoding.GreedySearch())
@@ -128,6 +132,7 @@ def main(config):
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out, losses)],
+        facts=corpus.describe(),
     )
 
     runs.save_average(run, config.averaged)

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from kseq.data import Tokenizer
+from kseq.json_files import read_json
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import (
@@ -11,7 +12,6 @@ from kseq.runs.checkpoint_files import (
     read_newest,
     step_of,
 )
-from kseq.runs.run_json import read_json
 from kseq.serving.load_export import op_names, read_meta_graph
 from kseq.serving.load_run import load_model
 

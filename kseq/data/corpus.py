@@ -177,7 +177,7 @@ def _checked_weights(weights, texts) -> tuple[float, ...]:
 
 
 def _examined(text):
-    with progress(f"Reading {in_one_line(text)}"):
+    with progress(f"Reading {in_one_line(str(text))}"):
         return text.examine()
 
 

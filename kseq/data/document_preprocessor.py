@@ -1,16 +1,13 @@
 """Documents to the source inputs of a model: ids of pieces in sentences."""
 
-import re
-
 import tensorflow as tf
 import tensorflow_text
 
-from kseq.data.documents import Documents
+from kseq.data.documents import LINE_END, Documents
 from kseq.data.source import Source, source_of
 from kseq.data.tokenizer import Tokenizer
 
 # What ends a line, in a web page too.
-_LINE_END = r"(?i)<br ?/?>|\r\n?"
 
 _BLOCK = 256  # documents of a data set that are tokenized together
 
@@ -95,12 +92,7 @@ class DocumentPreprocessor:
         Raises:
             DataError: the text supports fewer pieces, or needs more.
         """
-        lines = (
-            line
-            for text in documents.texts
-            for line in re.sub(_LINE_END, "\n", text).split("\n")
-        )
-        tokenizer = Tokenizer.train(lines, vocab_size)
+        tokenizer = Tokenizer.train(documents.lines(), vocab_size)
         return cls(tokenizer, in_lines=documents.in_lines, **kwargs)
 
     def __call__(self, text) -> Source:
@@ -154,7 +146,7 @@ class DocumentPreprocessor:
     def _tokenize(self, text):
         """The ids, and whether `max_sentences` cut a document, (B,) bool."""
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
-        text = tf.strings.regex_replace(text, _LINE_END, "\n")
+        text = tf.strings.regex_replace(text, LINE_END, "\n")
         if self.in_lines:
             text = tf.strings.regex_replace(text, "\t", "\n")
         sentences = tf.strings.split(text, "\n")  # (B, lines)

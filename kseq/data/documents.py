@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from kseq.data.tables import (
 from kseq.data.text_files import Line, matching_files, read_lines
 
 LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
+LINE_END = r"(?i)<br ?/?>|\r\n?"
 _SENTENCES = "sentences"
 
 _log = logging.getLogger(__name__)
@@ -44,6 +46,11 @@ class Documents(NamedTuple):
     labels: list[str]
     in_lines: bool = False
     evidence: list[tuple[int, str]] | None = None
+
+    def lines(self) -> Iterator[str]:
+        """The lines of all texts, to train a tokenizer on."""
+        for text in self.texts:
+            yield from re.sub(LINE_END, "\n", text).split("\n")
 
 
 class DocumentReport(NamedTuple):

@@ -10,6 +10,7 @@ import keras
 import kseq
 from kseq.devices import is_chief, on_all_machines
 from kseq.disk_error import DiskError
+from kseq.json_files import as_read, read_json, to_json
 from kseq.model_path import is_run
 from kseq.runs import version_0_1
 from kseq.runs.changes import changes
@@ -19,7 +20,6 @@ from kseq.runs.free_disk import check_free_disk
 from kseq.runs.hold_directory import hold_directory
 from kseq.runs.replace_run import replace_run
 from kseq.runs.run_error import RunError
-from kseq.runs.run_json import as_read, read_json, to_json
 from kseq.whole_files import part_of, write_whole
 
 

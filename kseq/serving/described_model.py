@@ -6,8 +6,8 @@ import sys
 import keras
 import tensorflow as tf
 
+from kseq.json_files import nodes
 from kseq.runs import RunError
-from kseq.runs.run_json import nodes
 
 # What Keras's own classes in a model are. No other is made.
 _KINDS = (

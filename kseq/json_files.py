@@ -1,14 +1,14 @@
-"""The JSON files of runs."""
+"""JSON files that people may have edited, or broken."""
 
 import json
 
-from kseq.runs.run_error import RunError
+from kseq.user_error import UserError
 
 _DEEPEST = 100  # nested lists and dicts; models have about 20
 
 
 def read_json(path):
-    """Reads a JSON file of a run.
+    """Reads a JSON file that holds an object.
 
     Args:
         path: a `pathlib.Path`.
@@ -17,22 +17,22 @@ def read_json(path):
         A dict.
 
     Raises:
-        RunError: if the file cannot be read, or holds anything else.
+        UserError: if the file cannot be read, or holds anything else.
     """
     try:
         found = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise RunError(f"{path} cannot be read: {error.strerror}.") from None
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except RecursionError:
-        raise RunError(f"{path} is broken: it is nested too deeply.") from None
+        raise UserError(f"{path} is broken: it is nested too deeply.") from None
     except ValueError as error:
-        raise RunError(f"{path} is broken: {error}") from error
+        raise UserError(f"{path} is broken: {error}") from error
     if not isinstance(found, dict):
-        raise RunError(
+        raise UserError(
             f"{path} is broken: expected a JSON object. Received: {found!r:.80}"
         )
     if _is_deeper(found, _DEEPEST):
-        raise RunError(f"{path} is broken: it is nested too deeply.")
+        raise UserError(f"{path} is broken: it is nested too deeply.")
     return found
 
 
