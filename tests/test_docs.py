@@ -1,0 +1,247 @@
+"""The documentation: its code runs, its commands and links exist."""
+
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import pytest
+import tensorflow as tf
+
+from kseq import cli, data, decoding, layers, models, runs, serving
+from kseq.data.built_in import dates, dispatch_reports
+from kseq.runs.checkpoint_files import write_checkpoint
+from tests.recipes import RECIPES, load_recipe
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+TEXTS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
+LOAD = serving.load
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.py"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    seed: int = 1
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the runs and exports that pages speak of, untrained."""
+    folder = tmp_path_factory.mktemp("docs")
+    keras.utils.set_random_seed(1)
+    sources, targets = dates("train", size=200)
+    tokenizer = data.Tokenizer.train([*sources, *targets], 600)
+    both = data.TextPreprocessor(tokenizer), tokenizer
+    recurrent = models.LSTMSeq2Seq(
+        *(600, 600),
+        embedding_dim=4,
+        units=4,
+        attention=layers.LuongAttention("dot"),
+    )
+    beam = decoding.BeamSearch(beam_size=3)
+    translator = serving.Generator(recurrent, *both, beam, max_length=12)
+    save(folder / "runs/dates", translator)
+    serving.export(translator, folder / "saved_models/dates")
+    blocks = models.Transformer(
+        *(600, 600),
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        model_dim=8,
+        ffn_dim=8,
+        num_heads=2,
+    )
+    greedy = decoding.GreedySearch()
+    save(
+        folder / "runs/transformer",
+        serving.Generator(blocks, *both, greedy, max_length=12),
+    )
+
+    reports = dispatch_reports("train", size=40)
+    reader = models.HierarchicalAttention(
+        *(400, 4), embedding_dim=4, units=4, attention_units=4
+    )
+    classifier = serving.Classifier(
+        reader,
+        data.DocumentPreprocessor.train(reports, 400),
+        sorted(set(reports.labels)),
+    )
+    serving.export(classifier, folder / "saved_models/reports")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def open_once():
+    """`kseq.load`, which does not open what another page has opened."""
+    opened = {}
+
+    def load(path, **options):
+        key = str(path)
+        if options or key not in opened:
+            opened[key] = LOAD(path, **options)
+        return opened[key]
+
+    return load
+
+
+def save(path, served):
+    run = runs.RunDirectory(path)
+    run.start(Config())
+    run.save(served)
+    write_checkpoint(
+        run.checkpoints / "last", step=1, keep=1, vars=served.model.variables
+    )
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.stem) for page in WITH_CODE],
+)
+def test_code_runs(page, folder, open_once, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(serving, "load", open_once)
+    names = {}
+    for block in re.findall(
+        r"```python\n(.*?)```", page.read_text("utf-8"), re.S
+    ):
+        exec(compile(block, page.name, "exec"), names)
+
+
+def command_lines():
+    """Every line of a page that begins with kseq or a recipe, its words."""
+    for page in TEXTS:
+        text = re.sub(r"\\\n +", "", page.read_text("utf-8"))
+        for line in re.findall(r"^ {4}((?:kseq|python) .*)$", text, re.M):
+            yield page.name, shlex.split(line, comments=True)
+
+
+def options_of(command):
+    """The long options of a command, as its help lists them."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        with pytest.raises(SystemExit) as stop:
+            cli.main([command, "--help"])
+    assert stop.value.code == 0, command
+    return set(re.findall(r"--[a-z-]+", printed.getvalue()))
+
+
+@functools.cache
+def options_of_recipe(name):
+    names = {
+        field.name for field in dataclasses.fields(load_recipe(name).Config)
+    }
+    del sys.modules[name]
+    return {f"--{name.replace('_', '-')}" for name in names} | {"--help"}
+
+
+def test_commands_and_options_exist():
+    known = functools.cache(options_of)
+    recipes = {path.stem for path in RECIPES}
+    for page, (program, command, *words) in command_lines():
+        options = {word.split("=")[0] for word in words if word[:2] == "--"}
+        if program == "python":
+            path = ROOT / command
+            assert command[:1] == "-" or path.is_file(), (page, command)
+            if path.parent.name == "recipes":
+                assert options <= options_of_recipe(path.stem), page
+        elif command == "train":
+            name = Path(words[0]).stem
+            assert name in recipes | {"NAME", "mine"}, (page, name)
+            if name in recipes:
+                assert options <= options_of_recipe(name), (page, words)
+        else:
+            assert options <= known(command), (page, command, words)
+
+
+def test_links_lead_somewhere():
+    for page in TEXTS:
+        text = page.read_text("utf-8")
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, _, anchor = link.partition("#")
+            if "://" in path:
+                continue
+            target = (page.parent / path) if path else page
+            assert target.exists(), (page.name, link)
+            if anchor and "kseq." not in anchor:
+                headings = re.findall(
+                    r"^#+ (.*)$", target.read_text("utf-8"), re.M
+                )
+                slugs = [re.sub(r"[^\w -]", "", h).lower() for h in headings]
+                assert anchor in [s.replace(" ", "-") for s in slugs], link
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text("utf-8").split("\nnav:")[1]
+    listed = re.findall(r"[\w/]+\.md", navigation)
+    assert sorted(listed) == [str(page.relative_to(DOCS)) for page in PAGES]
+
+
+def test_the_api_lists_every_public_name():
+    for room in ("layers", "models", "data", "decoding", "evaluation"):
+        assert_lists(room)
+    for room in ("serving", "training", "runs", "pictures"):
+        assert_lists(room)
+
+
+def assert_lists(room):
+    package = __import__(f"kseq.{room}", fromlist=["__all__"])
+    page = (DOCS / "api" / f"{room}.md").read_text("utf-8")
+    listed = re.findall(rf"^::: kseq\.{room}\.(\w+)$", page, re.M)
+    assert sorted(listed) == sorted(package.__all__)
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
+def test_notebooks_are_paired(page):
+    cells = json.loads(page.with_suffix(".ipynb").read_text("utf-8"))["cells"]
+    assert not any(cell.get("outputs") for cell in cells)
+    text = page.read_text("utf-8").split("\n# %%", 1)[1]
+    parts = re.split(r"^# %%", "# %%" + text, flags=re.M)[1:]
+    assert len(parts) == len(cells)
+    for part, cell in zip(parts, cells, strict=True):
+        head, _, body = part.partition("\n")
+        if "[markdown]" in head:
+            body = re.sub(r"^# ?", "", body, flags=re.M)
+        assert body.strip() == "".join(cell["source"]).strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
+def test_notebooks_run(page, tmp_path, monkeypatch):
+    jupytext = pytest.importorskip("jupytext")
+    nbclient = pytest.importorskip("nbclient")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    notebook = jupytext.read(page)
+    nbclient.NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
+    ).execute()
+    pictures = [
+        output
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+        if "image/png" in output.get("data", {})
+    ]
+    assert pictures
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_warnings(tmp_path):
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    done = subprocess.run(
+        [*command, "--site-dir", tmp_path], cwd=ROOT, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    loads = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="https?:')
+    for page in tmp_path.rglob("*.html"):
+        assert not loads.search(page.read_text("utf-8")), page
