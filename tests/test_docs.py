@@ -13,7 +13,6 @@ from pathlib import Path
 
 import keras
 import pytest
-import tensorflow as tf
 
 from kseq import cli, data, decoding, layers, models, runs, serving
 from kseq.data.built_in import dates, dispatch_reports
@@ -102,18 +101,30 @@ def save(path, served):
     )
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, id=page.stem) for page in WITH_CODE],
-)
+def code_of(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+
+
+@pytest.mark.slow  # searches and exports take long to be traced
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
 def test_code_runs(page, folder, open_once, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(serving, "load", open_once)
     names = {}
-    for block in re.findall(
-        r"```python\n(.*?)```", page.read_text("utf-8"), re.S
-    ):
+    for block in code_of(page):
         exec(compile(block, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
+def test_code_without_runs(page):
+    """What a page does before it trains, or opens a run: quick."""
+    needs_more = re.compile(r"kseq\.load|load_run|saved_models|\.fit\(")
+    names = {}
+    for block in code_of(page):
+        code = compile(block, page.name, "exec")
+        if needs_more.search(block):
+            break
+        exec(code, names)
 
 
 def command_lines():
@@ -126,9 +137,9 @@ def command_lines():
 
 def options_of(command):
     """The long options of a command, as its help lists them."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([command, "--help"])
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as stop:
+        cli.main([command, "--help"])
     assert stop.value.code == 0, command
     return set(re.findall(r"--[a-z-]+", printed.getvalue()))
 

@@ -65,7 +65,7 @@ mask = kseq.ops.padding_mask(ids)
 
 x = keras.layers.Embedding(len(letters) + 1, 64)(ids)
 x = layers.SinusoidalPositionalEncoding()(x)
-for index in range(2):
+for _ in range(2):
     x = layers.TransformerEncoderBlock(
         num_heads=4, key_dim=16, ffn_dim=128, dropout=0.1
     )(x, inputs_mask=mask)
@@ -109,7 +109,7 @@ for text, row in zip(shown, rows, strict=True):
     print(text, "->", [text[index] for index in best])
 
 # %%
-from IPython.display import Image  # noqa: E402
+from IPython.display import Image
 
 text = shown[0]
 Image(pictures.attention_picture(rows[:1, : len(text)], list(text), ["month"]))
