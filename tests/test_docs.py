@@ -1,5 +1,6 @@
 """The documentation: its code runs, its commands and links exist."""
 
+import ast
 import contextlib
 import dataclasses
 import functools
@@ -26,6 +27,10 @@ TEXTS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
 LOAD = serving.load
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.py"))
+
+
+# What troubleshooting.md quotes of the shell and of TensorFlow.
+OF_OTHERS = {"<(zcat a.gz)", "Op type not registered 'Sentencepiece...'"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,6 +192,34 @@ def test_links_lead_somewhere():
                 )
                 slugs = [re.sub(r"[^\w -]", "", h).lower() for h in headings]
                 assert anchor in [s.replace(" ", "-") for s in slugs], link
+
+
+def messages_of_kseq():
+    """The strings of kseq's sources; what is filled in is a NUL."""
+    texts = []
+    for path in (ROOT / "kseq").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (getattr(part, "value", "") for part in node.values)
+                texts.append(
+                    "".join(p if isinstance(p, str) else "\0" for p in parts)
+                )
+            elif isinstance(node, ast.Constant):
+                texts.append(str(node.value))
+    return "\n".join(texts)
+
+
+def test_messages_of_troubleshooting_are_those_of_kseq():
+    known = messages_of_kseq()
+    page = (DOCS / "troubleshooting.md").read_text("utf-8")
+    first = "\n".join(re.findall(r"^\| (.+?) \|", page, re.M))
+    messages = set(re.findall(r"`([^`]+)`", first)) - OF_OTHERS
+    parts = {
+        part.strip()
+        for message in messages
+        for part in re.split(r"\.\.\.| N\b", message)
+    }
+    assert not {part for part in parts if part not in known}
 
 
 def test_every_page_is_in_the_navigation():
