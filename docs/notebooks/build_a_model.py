@@ -15,9 +15,9 @@
 # # A model of your own
 #
 # Layers of kseq are Keras layers. Here they make a small Transformer that reads
-# a date, letter by letter, and says which month it is, in any of 41 languages.
-# It is a plain `keras.Model` with a stock loss; at the end we look at which
-# letters it attended to. Training takes less than a minute on two CPU cores.
+# a date, character by character, and says which month it is, in any of 41
+# languages. It is a plain `keras.Model` with a stock loss; at the end we look at
+# which characters it attended to. Training takes about a minute on two CPU cores.
 
 # %%
 import keras
@@ -34,36 +34,36 @@ print(texts[:4], months[:4] + 1)
 # %% [markdown]
 # ## Data
 #
-# One id for each letter; 0 is padding.
+# One id for each character; 0 is padding.
 
 # %%
-letters = sorted({letter for text in texts for letter in text})
-number = {letter: index + 1 for index, letter in enumerate(letters)}
+characters = sorted({character for text in texts for character in text})
+number = {character: index + 1 for index, character in enumerate(characters)}
 longest = max(map(len, texts))
 
 
 def ids_of(texts):
     ids = np.zeros((len(texts), longest), "int32")
     for row, text in enumerate(texts):
-        known = [number[letter] for letter in text if letter in number]
+        known = [number[character] for character in text if character in number]
         ids[row, : len(known[:longest])] = known[:longest]
     return ids
 
 
-print(ids_of(texts[:2]).shape, len(letters), "letters")
+print(ids_of(texts[:2]).shape, len(characters), "characters")
 
 # %% [markdown]
 # ## Model
 #
 # Embeddings, positions, two Transformer blocks, and attention pooling: one
-# vector for the whole text, a weighted mean of its letters. The mask is
+# vector for the whole text, a weighted mean of its characters. The mask is
 # computed once and passed by keyword to every layer that sees padding.
 
 # %%
 ids = keras.Input((longest,), dtype="int32", name="ids")
 mask = kseq.ops.padding_mask(ids)
 
-x = keras.layers.Embedding(len(letters) + 1, 64)(ids)
+x = keras.layers.Embedding(len(characters) + 1, 64)(ids)
 x = layers.SinusoidalPositionalEncoding()(x)
 for _ in range(2):
     x = layers.TransformerEncoderBlock(
@@ -84,7 +84,7 @@ model.compile(
     keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     metrics=["accuracy"],
 )
-history = model.fit(ids_of(texts), months, batch_size=128, epochs=4, verbose=2)
+history = model.fit(ids_of(texts), months, batch_size=128, epochs=6, verbose=2)
 
 # %% [markdown]
 # The test dates are in no training text.
