@@ -15,8 +15,8 @@
 # # Looking at attention
 #
 # An LSTM learns to read dates as people write them, and to answer in ISO 8601.
-# It is trained on pairs of texts, without any alignment: it has to find out which
-# word is the year. Training takes a minute or two on two CPU cores.
+# It is trained on pairs of texts, without any alignment: it has to find out
+# which word is the year. Training takes a minute or two on two CPU cores.
 
 # %%
 import keras

@@ -16,8 +16,9 @@
 #
 # Layers of kseq are Keras layers. Here they make a small Transformer that reads
 # a date, character by character, and says which month it is, in any of 41
-# languages. It is a plain `keras.Model` with a stock loss; at the end we look at
-# which characters it attended to. Training takes about a minute on two CPU cores.
+# languages. It is a plain `keras.Model` with a stock loss; at the end we look
+# at which characters it attended to. Training takes about a minute on two CPU
+# cores.
 
 # %%
 import keras
