@@ -4,8 +4,8 @@ import ast
 import contextlib
 import dataclasses
 import functools
+import importlib
 import io
-import json
 import re
 import shlex
 import subprocess
@@ -26,8 +26,11 @@ PAGES = sorted(DOCS.rglob("*.md"))
 TEXTS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
 LOAD = serving.load
-NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.py"))
 
+ROOMS = (
+    *("data", "decoding", "evaluation", "layers", "models", "pictures"),
+    *("runs", "serving", "training"),
+)
 
 # What troubleshooting.md quotes of the shell and of TensorFlow.
 OF_OTHERS = {"<(zcat a.gz)", "Op type not registered 'Sentencepiece...'"}
@@ -233,54 +236,28 @@ def test_every_page_is_in_the_navigation():
     assert sorted(listed) == [str(page.relative_to(DOCS)) for page in PAGES]
 
 
-def test_the_api_lists_every_public_name():
-    for room in ("layers", "models", "data", "decoding", "evaluation"):
-        assert_lists(room)
-    for room in ("serving", "training", "runs", "pictures"):
-        assert_lists(room)
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_the_page_of_a_recipe_lists_its_options(path):
+    page = (DOCS / "recipes" / f"{path.stem}.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `--([a-z-]+)` \| `?(.*?)`? \|", page, re.M))
+    config = load_recipe(path.stem).Config()
+    del sys.modules[path.stem]
+    fields = {
+        name.replace("_", "-"): value
+        for name, value in dataclasses.asdict(config).items()
+    }
+    assert rows.keys() == fields.keys()
+    for name, value in fields.items():
+        if isinstance(value, int | float | str) and value is not False:
+            assert rows[name] == str(value), name
 
 
-def assert_lists(room):
-    package = __import__(f"kseq.{room}", fromlist=["__all__"])
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_api_lists_every_public_name(room):
+    package = importlib.import_module(f"kseq.{room}")
     page = (DOCS / "api" / f"{room}.md").read_text("utf-8")
     listed = re.findall(rf"^::: kseq\.{room}\.(?:\w+\.)?(\w+)$", page, re.M)
     assert sorted(listed) == sorted(package.__all__)
-
-
-@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
-def test_notebooks_are_paired(page):
-    cells = json.loads(page.with_suffix(".ipynb").read_text("utf-8"))["cells"]
-    assert not any(cell.get("outputs") for cell in cells)
-    text = page.read_text("utf-8").split("\n# %%", 1)[1]
-    parts = re.split(r"^# %%", "# %%" + text, flags=re.M)[1:]
-    assert len(parts) == len(cells)
-    for part, cell in zip(parts, cells, strict=True):
-        head, _, body = part.partition("\n")
-        if "[markdown]" in head:
-            body = re.sub(r"^# ?", "", body, flags=re.M)
-        assert body.strip() == "".join(cell["source"]).strip()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
-def test_notebooks_run(page, tmp_path, monkeypatch):
-    jupytext = pytest.importorskip("jupytext")
-    nbclient = pytest.importorskip("nbclient")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    notebook = jupytext.read(page)
-    nbclient.NotebookClient(
-        notebook,
-        timeout=600,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(tmp_path)}},
-    ).execute()
-    pictures = [
-        output
-        for cell in notebook.cells
-        for output in cell.get("outputs", ())
-        if "image/png" in output.get("data", {})
-    ]
-    assert pictures
 
 
 @pytest.mark.slow
