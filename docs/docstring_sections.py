@@ -28,9 +28,20 @@ def sections(text):
         text,
         flags=re.MULTILINE,
     )
+    text = re.sub(
+        r"^(Returns|Yields|Reference):\n((?:    .*\n?|\n)+)",
+        _paragraph,
+        text,
+        flags=re.MULTILINE,
+    )
     for name, known in _NAMES.items():
         text = re.sub(rf"^{name}$", known, text, flags=re.MULTILINE)
     return text
+
+
+def _paragraph(match):
+    """A heading and plain text, in which no colon ends the name of a type."""
+    return f"**{match[1]}:**\n\n{textwrap.dedent(match[2])}\n"
 
 
 def _indented(match):

@@ -18,7 +18,7 @@ TEXTS = (
     "1940. szeptember 1., vasárnap",
 )
 COLOURS = {"year": "#2f6fb0", "month": "#e08a1e", "day": "#3c8d40"}
-WIDTH = 0.0165  # of a character, in parts of a panel
+WIDTH = 0.0256  # of a character, in parts of a panel
 
 
 def main(path):
@@ -34,8 +34,8 @@ def main(path):
 
 def draw(axes, attention):
     """One text above, its date below, and between them the attention."""
-    words, source = grouped(attention.source_tokens, "▁", keep=True)
-    parts, target = grouped(attention.target_tokens, "-", keep=False)
+    words, source = grouped(attention.source_tokens, mark="▁")
+    parts, target = grouped(attention.target_tokens, mark="-")
     weights = np.array(
         [
             [
@@ -62,34 +62,31 @@ def draw(axes, attention):
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
-def grouped(tokens, separator, keep):
-    """Words, and for each the numbers of its tokens."""
-    words, groups = [], []
+def grouped(tokens, mark):
+    """Words, which begin at a mark, and for each the numbers of its tokens."""
+    groups = [[]]
     for number, token in enumerate(tokens):
-        text = token.removeprefix("▁")
-        if token == "</s>" or (not keep and token in ("▁", separator)):
-            starts = token != "▁"
-            if starts:
-                groups.append([])
-                words.append("")
-            continue
-        if not groups or (keep and token.startswith(separator)):
+        if token == "</s>":
+            break
+        if token.startswith(mark):
             groups.append([])
-            words.append("")
-        groups[-1].append(number)
-        words[-1] += text
-    real = [number for number, word in enumerate(words) if word]
-    return [words[n] for n in real], [groups[n] for n in real]
+        if token != "-":
+            groups[-1].append(number)
+    groups = [group for group in groups if group]
+    return [
+        "".join(tokens[number] for number in group).strip("▁-")
+        for group in groups
+    ], groups
 
 
 def spans(words, separator):
     """The left and right end of each word, centred in a panel."""
-    total = len(separator.join(words)) * WIDTH * 1.55
+    total = len(separator.join(words)) * WIDTH
     left, found = 0.5 - total / 2, []
     for word in words:
-        right = left + len(word) * WIDTH * 1.55
+        right = left + len(word) * WIDTH
         found.append((left, right))
-        left = right + WIDTH * 1.55
+        left = right + WIDTH
     return found
 
 
