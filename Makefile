@@ -3,7 +3,7 @@ PYTHON = $(VENV)/bin/python
 INSTALLED = $(VENV)/installed
 BASE_PYTHON ?= $(shell command -v python3.11 || command -v python3)
 
-.PHONY: demo test lint
+.PHONY: demo test lint docs
 
 demo: $(INSTALLED)
 	$(VENV)/bin/kseq train translate_lstm
@@ -15,7 +15,14 @@ lint: $(INSTALLED)
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 
+docs: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
+
 $(INSTALLED): pyproject.toml
 	$(BASE_PYTHON) -m venv $(VENV)
 	$(PYTHON) -m pip install --editable '.[test]'
+	touch $@
+
+$(VENV)/installed-docs: $(INSTALLED)
+	$(PYTHON) -m pip install --editable '.[docs]'
 	touch $@

@@ -27,7 +27,7 @@ class LeastLength:
         (R, V) float32.
 
     Raises:
-        ValueError: if `length` is negative or no integer.
+        ValueError: if `length` is negative or not an integer.
 
     Example:
         >>> log_probs = tf.math.log([[0.1, 0.1, 0.1, 0.1, 0.2, 0.4]])

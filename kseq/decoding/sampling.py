@@ -24,8 +24,8 @@ class Sampling:
     The draws depend on the seed, the sample and the position of the token
     alone: the same seed gives the same answers, and an item has the same
     answers alone, in any batch and in any order (up to rounding in the
-    model). So equal sources get equal answers; another seed or `num_samples`
-    gives others.
+    model). So equal sources get equal answers; a different seed or
+    `num_samples` gives others.
 
     Args:
         temperature: float, 0.001 to 1000; the logits are divided by it.

@@ -4,7 +4,7 @@ import dataclasses
 
 
 def check_integer(name, value, least, most):
-    """Raises ValueError if `value` is no int from `least` to `most`."""
+    """Raises ValueError if `value` is not an int from `least` to `most`."""
     if type(value) is not int or not least <= value <= most:
         raise ValueError(
             f"{name} must be an integer from {least} to {most}. "
@@ -13,7 +13,7 @@ def check_integer(name, value, least, most):
 
 
 def check_number(name, value, least, most):
-    """Raises ValueError if `value` is no number from `least` to `most`."""
+    """Raises ValueError if `value` is not a number from `least` to `most`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:  # nan is not between
         raise ValueError(

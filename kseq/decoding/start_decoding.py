@@ -26,7 +26,8 @@ def start_decoding(
         row per item and never changes.
 
     Raises:
-        ValueError: if `prefix` has another number of rows than `max_lengths`.
+        ValueError: if `prefix` and `max_lengths` have different numbers of
+            rows.
     """
     forced = None
     if prefix is not None:

@@ -10,7 +10,7 @@ _CHUNK = 128
 def top_k(values, k):
     """`tf.math.top_k`, several times faster on rows of a vocabulary.
 
-    The k largest values stand in the k chunks that have the largest maxima:
+    The k largest values are in the k chunks that have the largest maxima:
     only these are searched.
 
     Args:
@@ -18,7 +18,7 @@ def top_k(values, k):
         k: int, at most V.
 
     Returns:
-        values (B, k), falling, and their places (B, k) int32.
+        values (B, k), descending, and their positions (B, k) int32.
     """
     size = values.shape[-1]
     chunks = -(-size // _CHUNK)

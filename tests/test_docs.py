@@ -1,0 +1,273 @@
+"""The documentation: its code runs, its commands and links exist."""
+
+import ast
+import contextlib
+import dataclasses
+import functools
+import importlib
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import pytest
+
+from kseq import cli, data, decoding, layers, models, runs, serving
+from kseq.data.built_in import dates, dispatch_reports
+from kseq.runs.checkpoint_files import write_checkpoint
+from tests.recipes import RECIPES, load_recipe
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+TEXTS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
+LOAD = serving.load
+
+ROOMS = (
+    *("data", "decoding", "evaluation", "layers", "models", "pictures"),
+    *("runs", "serving", "training"),
+)
+
+# What troubleshooting.md quotes of the shell and of TensorFlow.
+OF_OTHERS = {"<(zcat a.gz)", "Op type not registered 'Sentencepiece...'"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    seed: int = 1
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the runs and exports that pages speak of, untrained."""
+    folder = tmp_path_factory.mktemp("docs")
+    keras.utils.set_random_seed(1)
+    sources, targets = dates("train", size=200)
+    tokenizer = data.Tokenizer.train([*sources, *targets], 600)
+    both = data.TextPreprocessor(tokenizer), tokenizer
+    recurrent = models.LSTMSeq2Seq(
+        *(600, 600),
+        embedding_dim=4,
+        units=4,
+        attention=layers.LuongAttention("dot"),
+    )
+    beam = decoding.BeamSearch(beam_size=3)
+    translator = serving.Generator(recurrent, *both, beam, max_length=12)
+    save(folder / "runs/dates", translator)
+    serving.export(translator, folder / "saved_models/dates")
+    blocks = models.Transformer(
+        *(600, 600),
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        model_dim=8,
+        ffn_dim=8,
+        num_heads=2,
+    )
+    greedy = decoding.GreedySearch()
+    save(
+        folder / "runs/transformer",
+        serving.Generator(blocks, *both, greedy, max_length=12),
+    )
+
+    reports = dispatch_reports("train", size=40)
+    reader = models.HierarchicalAttention(
+        *(400, 4), embedding_dim=4, units=4, attention_units=4
+    )
+    classifier = serving.Classifier(
+        reader,
+        data.DocumentPreprocessor.train(reports, 400),
+        sorted(set(reports.labels)),
+    )
+    serving.export(classifier, folder / "saved_models/reports")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def open_once():
+    """`kseq.load`, which does not open what another page has opened."""
+    opened = {}
+
+    def load(path, **options):
+        key = str(path)
+        if options or key not in opened:
+            opened[key] = LOAD(path, **options)
+        return opened[key]
+
+    return load
+
+
+def save(path, served):
+    run = runs.RunDirectory(path)
+    run.start(Config())
+    run.save(served)
+    write_checkpoint(
+        run.checkpoints / "last", step=1, keep=1, vars=served.model.variables
+    )
+
+
+def code_of(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+
+
+@pytest.mark.slow  # searches and exports take long to be traced
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
+def test_code_runs(page, folder, open_once, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(serving, "load", open_once)
+    names = {}
+    for block in code_of(page):
+        exec(compile(block, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
+def test_code_without_runs(page):
+    """What a page does before it trains, or opens a run: quick."""
+    needs_more = re.compile(r"kseq\.load|load_run|saved_models|\.fit\(")
+    names = {}
+    for block in code_of(page):
+        code = compile(block, page.name, "exec")
+        if needs_more.search(block):
+            break
+        exec(code, names)
+
+
+def command_lines():
+    """Every line of a page that begins with kseq or a recipe, its words."""
+    for page in TEXTS:
+        text = re.sub(r"\\\n +", "", page.read_text("utf-8"))
+        for line in re.findall(r"^ {4}((?:kseq|python) .*)$", text, re.M):
+            yield page.name, shlex.split(line, comments=True)
+
+
+def options_of(command):
+    """The long options of a command, as its help lists them."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert help_code(command) == 0, command
+    return set(re.findall(r"--[a-z-]+", printed.getvalue()))
+
+
+def help_code(command):
+    try:
+        return cli.main([command, "--help"])
+    except SystemExit as stop:
+        return stop.code
+
+
+@functools.cache
+def options_of_recipe(name):
+    names = {
+        field.name for field in dataclasses.fields(load_recipe(name).Config)
+    }
+    del sys.modules[name]
+    return {f"--{name.replace('_', '-')}" for name in names} | {"--help"}
+
+
+def test_commands_and_options_exist():
+    known = functools.cache(options_of)
+    recipes = {path.stem for path in RECIPES}
+    for page, (program, command, *words) in command_lines():
+        options = {word.split("=")[0] for word in words if word[:2] == "--"}
+        if program == "python":
+            path = ROOT / command
+            assert command[:1] == "-" or path.is_file(), (page, command)
+            if path.parent.name == "recipes":
+                assert options <= options_of_recipe(path.stem), page
+        elif command == "train":
+            name = Path(words[0]).stem
+            assert name in recipes | {"NAME", "mine"}, (page, name)
+            if name in recipes:
+                assert options <= options_of_recipe(name), (page, words)
+        else:
+            assert options <= known(command), (page, command, words)
+
+
+def test_links_lead_somewhere():
+    for page in TEXTS:
+        text = page.read_text("utf-8")
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, _, anchor = link.partition("#")
+            if "://" in path:
+                continue
+            target = (page.parent / path) if path else page
+            assert target.exists(), (page.name, link)
+            if anchor and "kseq." not in anchor:
+                headings = re.findall(
+                    r"^#+ (.*)$", target.read_text("utf-8"), re.M
+                )
+                slugs = [re.sub(r"[^\w -]", "", h).lower() for h in headings]
+                assert anchor in [s.replace(" ", "-") for s in slugs], link
+
+
+def messages_of_kseq():
+    """The strings of kseq's sources; what is filled in is a NUL."""
+    texts = []
+    for path in (ROOT / "kseq").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (getattr(part, "value", "") for part in node.values)
+                texts.append(
+                    "".join(p if isinstance(p, str) else "\0" for p in parts)
+                )
+            elif isinstance(node, ast.Constant):
+                texts.append(str(node.value))
+    return "\n".join(texts)
+
+
+def test_messages_of_troubleshooting_are_those_of_kseq():
+    known = messages_of_kseq()
+    page = (DOCS / "troubleshooting.md").read_text("utf-8")
+    first = "\n".join(re.findall(r"^\| (.+?) \|", page, re.M))
+    messages = set(re.findall(r"`([^`]+)`", first)) - OF_OTHERS
+    parts = {
+        part.strip()
+        for message in messages
+        for part in re.split(r"\.\.\.| N\b", message)
+    }
+    assert not {part for part in parts if part not in known}
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text("utf-8").split("\nnav:")[1]
+    listed = re.findall(r"[\w/]+\.md", navigation)
+    assert sorted(listed) == [str(page.relative_to(DOCS)) for page in PAGES]
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_the_page_of_a_recipe_lists_its_options(path):
+    page = (DOCS / "recipes" / f"{path.stem}.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `--([a-z-]+)` \| `?(.*?)`? \|", page, re.M))
+    config = load_recipe(path.stem).Config()
+    del sys.modules[path.stem]
+    fields = {
+        name.replace("_", "-"): value
+        for name, value in dataclasses.asdict(config).items()
+    }
+    assert rows.keys() == fields.keys()
+    for name, value in fields.items():
+        if isinstance(value, int | float | str) and value is not False:
+            assert rows[name] == str(value), name
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_api_lists_every_public_name(room):
+    package = importlib.import_module(f"kseq.{room}")
+    page = (DOCS / "api" / f"{room}.md").read_text("utf-8")
+    listed = re.findall(rf"^::: kseq\.{room}\.(?:\w+\.)?(\w+)$", page, re.M)
+    assert sorted(listed) == sorted(package.__all__)
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_warnings(tmp_path):
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    done = subprocess.run(
+        [*command, "--site-dir", tmp_path], cwd=ROOT, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    loads = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="https?:')
+    for page in tmp_path.rglob("*.html"):
+        assert not loads.search(page.read_text("utf-8")), page
