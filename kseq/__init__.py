@@ -33,13 +33,10 @@ def __getattr__(name):
     if name in _ROOMS:
         return _lazy_module(f"kseq.{name}")
     if name == "load":
-        value = importlib.import_module("kseq.serving").load
-    elif name == "run_recipe":
-        value = importlib.import_module("kseq.run_recipe").run_recipe
-    else:
-        raise AttributeError(f"module 'kseq' has no attribute {name!r}")
-    globals()[name] = value  # the function, not the module of the same name
-    return value
+        return importlib.import_module("kseq.serving").load
+    if name == "run_recipe":
+        return importlib.import_module("kseq.recipe_main").run_recipe
+    raise AttributeError(f"module 'kseq' has no attribute {name!r}")
 
 
 def __dir__():

@@ -17,6 +17,7 @@ import pytest
 
 from kseq import cli, data, decoding, layers, models, runs, serving
 from kseq.data.built_in import dates, dispatch_reports
+from kseq.option_types import option
 from kseq.runs.checkpoint_files import write_checkpoint
 from tests.recipes import RECIPES, load_recipe
 
@@ -239,11 +240,11 @@ def test_every_page_is_in_the_navigation():
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_the_page_of_a_recipe_lists_its_options(path):
     page = (DOCS / "recipes" / f"{path.stem}.md").read_text("utf-8")
-    rows = dict(re.findall(r"^\| `--([a-z-]+)` \| `?(.*?)`? \|", page, re.M))
+    rows = dict(re.findall(r"^\| `--([a-z-]+)` \| ?`?(.*?)`? ?\|", page, re.M))
     config = load_recipe(path.stem).Config()
     del sys.modules[path.stem]
     fields = {
-        name.replace("_", "-"): value
+        option(name).removeprefix("--"): value
         for name, value in dataclasses.asdict(config).items()
     }
     assert rows.keys() == fields.keys()

@@ -13,7 +13,11 @@ _REMOVED = {
 
 def renamed(config):
     """A dict of version 0.1 with the names that its keys have now."""
-    return {_RENAMED.get(key, key): value for key, value in config.items()}
+    config = {_RENAMED.get(key, key): value for key, value in config.items()}
+    for name in ("train", "validation"):  # no files
+        if config.get(name) in ([], ""):
+            config[name] = None
+    return config
 
 
 def renamed_sizes(sizes):

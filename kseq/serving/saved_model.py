@@ -128,7 +128,7 @@ def _delete_left_overs(directory):
     for lock in directory.glob(".*.writing"):
         with contextlib.suppress(BlockingIOError), open(lock, "a") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            lock.unlink()
+            lock.unlink(missing_ok=True)  # its process may have done so
 
 
 def _save(served, path):

@@ -252,6 +252,6 @@ def test_a_folder_of_another_run_is_found_before_loading(
     other = shutil.copytree(run, tmp_path / run.name)
     message = refused("export", other, "--to", export)
     assert f"{export} has the exports of the run {run.resolve()}" in message
-    assert "is not a directory" in refused(
+    assert "is a file, and must be a directory" in refused(
         "export", run, "--to", run / "config.json" / "x"
     )

@@ -82,7 +82,7 @@ def test_absurd_values(run, refused, option, values):
 
 def test_huge_values_that_mean_all(run, predict, refused):
     plain, _ = predict(run, lines_of(SOURCES))
-    huge = str(10**30)
+    huge = str(2**31 - 1)
     assert predict(run, lines_of(SOURCES), "--batch-size", huge)[0] == plain
     message = predict(run, b"a\n", "--n-best", huge, code=2)[1]
     assert "needs a beam" in message

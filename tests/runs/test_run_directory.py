@@ -163,7 +163,7 @@ def test_a_run_that_was_deleted_is_locked_again(run):
 
 def test_a_broken_config_is_one_message(run):
     run.config.write_text("{")
-    with pytest.raises(RunError, match=r"config\.json is broken"):
+    with pytest.raises(UserError, match=r"config\.json is broken"):
         run.start(Config())
 
 
@@ -486,7 +486,7 @@ def test_a_broken_file_is_one_message(saved, name, text):
         if name == "environment.json" and text in VALID:  # but says nothing
             run.start(Config())
             return
-        with pytest.raises(RunError, match=str(saved)) as caught:
+        with pytest.raises(UserError, match=str(saved)) as caught:
             run.start(Config())
         assert len(str(caught.value)) < 500
     finally:
