@@ -1,11 +1,12 @@
-"""Splits a table of pairs by their first column, the same way each time.
+"""Splits a table of pairs so that its parts share no sentence.
 
     python tests/benchmarks/split_pairs.py PAIRS FOLDER
 
-PAIRS is a TSV in which one sentence of the first column may have several
-translations, as in Tatoeba's. All of them go to the same part. Writes
-FOLDER/train.tsv, FOLDER/val.tsv and FOLDER/test.tsv with the pairs of 1,000
-drawn sentences in each of the last two, and prints how many pairs each gets.
+PAIRS is a TSV in which one sentence may have several translations, in both
+directions, as in Tatoeba's. 1,000 sentences of the first column are drawn for
+FOLDER/test.tsv and 1,000 for FOLDER/val.tsv, with all their translations; a
+pair that shares a sentence with them, on either side, is left out of the other
+parts. Prints how many pairs each gets.
 """
 
 import argparse
@@ -24,22 +25,22 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
 
-    lines = [line.text for line in read_lines(options.pairs)]
-    sentences = sorted({line.split(b"\t")[0] for line in lines})
+    pairs = [line.text.split(b"\t")[:2] for line in read_lines(options.pairs)]
+    sentences = sorted({first for first, _ in pairs})
     random.Random(options.seed).shuffle(sentences)
-    parts = dict.fromkeys(sentences[:HELD_OUT], "val")
-    parts |= dict.fromkeys(sentences[HELD_OUT : 2 * HELD_OUT], "test")
 
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in ("train", "val", "test"):
-        chosen = [
-            line
-            for line in lines
-            if parts.get(line.split(b"\t")[0], "train") == name
+    seen = set()  # sentences of the parts that are written
+    for name in ("test", "val", "train"):
+        drawn = set(sentences if name == "train" else sentences[:HELD_OUT])
+        sentences = sentences[HELD_OUT:]
+        part = [
+            pair for pair in pairs if pair[0] in drawn and seen.isdisjoint(pair)
         ]
+        seen.update(sentence for pair in part for sentence in pair)
         path = options.folder / f"{name}.tsv"
-        path.write_bytes(b"".join(line + b"\n" for line in chosen))
-        print(name, len(chosen))
+        path.write_bytes(b"".join(b"\t".join(pair) + b"\n" for pair in part))
+        print(name, len(part))
 
 
 if __name__ == "__main__":
