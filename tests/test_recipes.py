@@ -103,7 +103,9 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     """Train, stop, resume, export, load, predict, evaluate, explain."""
     classifies = recipe.__name__ == "classify_documents"
     with monkeypatch.context() as patch, pytest.raises(SystemExit) as stop:
-        stop_after(patch, 3)
+        # Before the first validation, which takes longer than training;
+        # a classifier within its second epoch, after its pretraining.
+        stop_after(patch, 3 if classifies else 1)
         recipe.main(config)
     assert stop.value.code == 143
     recipe.main(config)
@@ -127,14 +129,16 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
 
     answers = kseq.load(run)(["3 mars 1999", ""])
     assert [type(answer) for answer in answers] == [str, str]
-    assert kseq.load(export)(["3 mars 1999", ""]) == answers
-    assert printed("predict", export).split("\n") == [*answers, ""]
+    # An export takes seconds to load: each command reads it once.
     if classifies:
+        assert printed("predict", export).split("\n") == [*answers, ""]
         assert "accuracy" in printed("evaluate", export, "table.tsv")
         assert "<!doctype html>" in printed("explain", export)
     else:
         assert "BLEU" in printed("evaluate", export, "left", "right")
         attention = printed("predict", export, "--json", "--attention")
+        found = [json.loads(line) for line in attention.splitlines()]
+        assert [answer["text"] for answer in found] == answers
         assert '"source_tokens"' in attention
 
     other = dataclasses.replace(config, vocab_size=config.vocab_size + 1)

@@ -9,6 +9,7 @@ from kseq.layers import (
     LocationAttention,
     LuongAttention,
 )
+from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
@@ -117,7 +118,7 @@ def test_round_trip_through_a_file(wiring, tmp_path):
     np.testing.assert_array_equal(model(values), loaded(values))
 
 
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("dtype", HALF_POLICIES)
 def test_half_precision(wiring, dtype):
     layer, half = built(wiring), built(wiring, dtype=dtype)
     half.set_weights(layer.get_weights())
@@ -136,8 +137,17 @@ def test_half_precision(wiring, dtype):
 # Two ways to one answer.
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru", "tanh"])
-@pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.parametrize(
+    ("num_layers", "cell"),
+    [
+        (1, "lstm"),
+        (2, "gru"),
+        (2, "tanh"),
+        pytest.param(1, "gru", marks=pytest.mark.slow),
+        pytest.param(1, "tanh", marks=pytest.mark.slow),
+        pytest.param(2, "lstm", marks=pytest.mark.slow),
+    ],
+)
 def test_step_by_step(wiring, num_layers, cell):
     layer = built(wiring, num_layers=num_layers, cell=cell)
     inputs, memory = inputs_of(wiring)
@@ -149,7 +159,14 @@ def test_step_by_step(wiring, num_layers, cell):
     )
 
 
-@pytest.mark.parametrize("wiring", ["luong", "feeding", "bahdanau"])
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        pytest.param("luong", marks=pytest.mark.slow),
+        "feeding",
+        pytest.param("bahdanau", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(
     "attention",
     [

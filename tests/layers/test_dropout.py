@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import Dropout
+from tests.half_precision import HALF_POLICIES
 
 
 def dropped(rate, *shape, **arguments):
@@ -27,9 +28,7 @@ def test_contract(tmp_path):
     assert np.any(model(x, training=True) != model(x, training=True))
 
 
-@pytest.mark.parametrize(
-    "policy", ["float32", "mixed_bfloat16", "mixed_float16"]
-)
+@pytest.mark.parametrize("policy", ["float32", *HALF_POLICIES])
 def test_keeps_one_value_and_the_mean(seed, policy):
     outputs = dropped(0.25, 100, 101, dtype=policy)
     assert len(np.unique(outputs)) == 2

@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import LocationAttention
+from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
 
 
@@ -63,7 +64,7 @@ def test_round_trip_through_a_file(seed, tmp_path):
         np.testing.assert_array_equal(output, again)
 
 
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("dtype", HALF_POLICIES)
 def test_half_precision(seed, dtype):
     layer, half = built(), built(dtype=dtype)
     half.set_weights(layer.get_weights())
@@ -153,9 +154,7 @@ def test_padding_changes_nothing(seed):
     np.testing.assert_allclose(context, layer(query, memory), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float32", "mixed_bfloat16", "mixed_float16"]
-)
+@pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])
 def test_nothing_to_attend_to(seed, dtype):
     mask = np.array([[False] * 7, [True] * 7])
     context, weights = built(dtype=dtype)(

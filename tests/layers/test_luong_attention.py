@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import LuongAttention
+from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of, randomize
 
 SCORES = ("dot", "scaled_dot", "general", "concat")
@@ -104,7 +105,7 @@ def test_round_trip_through_a_file(score, tmp_path):
         np.testing.assert_array_equal(output, again)
 
 
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("dtype", HALF_POLICIES)
 def test_half_precision(score, dtype):
     layer, half = built(score), built(score, dtype=dtype)
     half.set_weights([weight / 4 for weight in layer.get_weights()])
@@ -250,9 +251,7 @@ def test_padding_changes_nothing(score):
     np.testing.assert_allclose(context, layer(query, memory), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float32", "mixed_bfloat16", "mixed_float16"]
-)
+@pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])
 def test_nothing_to_attend_to(score, dtype):
     mask = np.array([[False] * 7, [True] * 7])
     context, weights = built(score, dtype=dtype)(

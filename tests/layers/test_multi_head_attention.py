@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import MultiHeadAttention
+from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
 
 
@@ -115,7 +116,7 @@ def test_round_trip_through_a_file(kind, tmp_path):
         np.testing.assert_array_equal(numpy_of(ours), numpy_of(theirs))
 
 
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("policy", HALF_POLICIES)
 def test_half_precision(kind, policy):
     inputs = inputs_of(kind)
     mask = np.arange(inputs[-1].shape[1]) < [[0], [4]]
@@ -164,9 +165,7 @@ def test_worked_example_of_scaled_self_attention():
     )
 
 
-@pytest.mark.parametrize(
-    "policy", ["float32", "mixed_bfloat16", "mixed_float16"]
-)
+@pytest.mark.parametrize("policy", ["float32", *HALF_POLICIES])
 def test_nothing_to_attend_to_gives_a_context_of_zero(kind, policy):
     inputs = inputs_of(kind)
     layer = built(inputs, dtype=policy)

@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
+from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import numpy_of
 
 
@@ -43,7 +44,7 @@ def test_round_trip_through_a_file(make, tmp_path):
     np.testing.assert_array_equal(model(x), loaded(x))
 
 
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("policy", HALF_POLICIES)
 def test_half_precision(make, policy):
     x = np.random.normal(size=(2, 5, 8))
     exact, half = make(), make(dtype=policy)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from kseq.layers import RecurrentPooling
+from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
 from tests.layers.numpy_recurrence import recurrent_pooling
 
@@ -65,9 +66,7 @@ def test_padding_changes_nothing(seed):
     np.testing.assert_allclose(output, layer(inputs, mask[:, :7]), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float32", "mixed_bfloat16", "mixed_float16"]
-)
+@pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])
 def test_nothing_to_read(seed, dtype):
     mask = np.array([[False] * 7, [True] * 7])
     output, weights = built(dtype=dtype)(

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from kseq.layers import RecurrentPooling, SentenceEncoder
+from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import numpy_of
 
 SIZES = {"embedding_dim": 4, "units": 3, "attention_units": 3}
@@ -93,9 +94,7 @@ def test_padding_changes_nothing(seed):
     assert not numpy_of(weights)[..., 9:].any()
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float32", "mixed_bfloat16", "mixed_float16"]
-)
+@pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])
 @pytest.mark.parametrize("shape", [(2, 3, 1), (0, 3, 5), (2, 0, 5)])
 def test_nothing_but_padding(dtype, shape):
     output, weights = encoder(groups=2, dtype=dtype)(

@@ -4,6 +4,7 @@ import pytest
 from keras import ops
 
 from kseq.layers import TransformerDecoderBlock, TransformerEncoderBlock
+from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
 
 SIZES = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16}
@@ -160,7 +161,7 @@ def test_round_trip_through_a_file(make, norm, tmp_path):
     np.testing.assert_array_equal(model(arrays), loaded(arrays))
 
 
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("policy", HALF_POLICIES)
 def test_half_precision(make, policy):
     x, memory = normal(2, LENGTH, 8), normal(2, MEMORY_LENGTH, 6)
     exact, half = make(), make(dtype=policy)
@@ -319,9 +320,7 @@ def test_dropout_is_for_training(make, norm, dropouts):
     assert np.any(plain != dropped)
 
 
-@pytest.mark.parametrize(
-    "policy", ["float32", "mixed_bfloat16", "mixed_float16"]
-)
+@pytest.mark.parametrize("policy", ["float32", *HALF_POLICIES])
 def test_training_on_nothing_but_padding_stays_finite(make, policy):
     block = make(dtype=policy)
     inputs = [

@@ -10,6 +10,7 @@ from kseq.models import (
     HierarchicalAttention,
     TransformerClassifier,
 )
+from tests.half_precision import HALF_POLICIES
 from tests.layers.numpy_recurrence import recurrent_pooling
 from tests.models.few_steps import few_steps
 
@@ -22,7 +23,7 @@ MODELS = {
         {"num_layers": 1, "model_dim": 8, "ffn_dim": 8, "num_heads": 2},
     ),
 }
-DTYPES = ["float32", "mixed_bfloat16", "mixed_float16"]
+DTYPES = ["float32", *HALF_POLICIES]
 TOLERANCE = {"float32": 1e-5, "mixed_bfloat16": 0.05, "mixed_float16": 5e-3}
 
 

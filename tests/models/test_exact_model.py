@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from kseq.models import ExactModel
 from kseq.ops import padding_mask
+from tests.half_precision import HALF_POLICIES
 from tests.models.one_by_one import one_by_one
 
 VOCAB = 11
@@ -158,7 +159,7 @@ def test_the_norm_is_clipped_and_reported_before():
     assert history["gradient_norm"][0] > 0.02
 
 
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("policy", HALF_POLICIES)
 def test_mixed_precision_stays_close(policy):
     _, exact = train(same_start(tiny_model()), [6, 6], clip_norm=0.5)
     keras.config.set_dtype_policy(policy)

@@ -60,16 +60,27 @@ def wirings_of(*cases):
     return pytest.mark.parametrize("attention, wiring", cases)
 
 
-every_wiring = wirings_of(
-    *itertools.product(ATTENTIONS, WIRINGS), (None, "luong")
-)
-typical_wirings = wirings_of(
+TYPICAL = [
     ("bahdanau", "bahdanau"),
     ("dot", "feeding"),
     ("window", "luong"),
     ("location", "feeding"),
     (None, "luong"),
+]
+# Each attention and each wiring in every run; all pairs before a release.
+OFTEN = {
+    *TYPICAL,
+    ("scaled_dot", "luong"),
+    ("general", "bahdanau"),
+    ("concat", "feeding"),
+}
+every_wiring = wirings_of(
+    *(
+        pytest.param(*case, marks=() if case in OFTEN else pytest.mark.slow)
+        for case in [*itertools.product(ATTENTIONS, WIRINGS), (None, "luong")]
+    )
 )
+typical_wirings = wirings_of(*TYPICAL)
 
 
 # The contract.
@@ -162,7 +173,9 @@ def test_step_by_step_in_one_direction(seed):
     assert_steps_equal_the_whole(make(bidirectional=False))
 
 
-@pytest.mark.parametrize("cell", ["tanh", "gru"])
+@pytest.mark.parametrize(
+    "cell", [pytest.param("tanh", marks=pytest.mark.slow), "gru"]
+)
 @typical_wirings
 def test_step_by_step_with_two_layers_of(seed, attention, wiring, cell):
     model = make(attention, wiring, cell=cell, num_decoder_layers=2)

@@ -6,6 +6,7 @@ from keras import ops
 
 from kseq.data import piece_prediction_batches
 from kseq.models import FlatAttention, HierarchicalAttention, PiecePrediction
+from tests.half_precision import HALF_POLICIES
 from tests.layers.numpy_recurrence import gru
 from tests.models.few_steps import few_steps
 
@@ -67,7 +68,7 @@ def test_a_piece_does_not_predict_itself(seed):
     assert not same[:, :2, 1].any()
 
 
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("dtype", HALF_POLICIES)
 def test_half_precision(seed, dtype):
     model, data = make(dtype=dtype), inputs()
     exact = make()
@@ -110,6 +111,7 @@ def batches(sizes):
         )
 
 
+@pytest.mark.slow  # the step itself is ExactModel's
 def test_micro_batches_change_nothing():
     history, weights = few_steps(make, batches((4, 3)))
     cut, cut_weights = few_steps(make, batches((4, 3)), accumulation_steps=2)

@@ -5,6 +5,7 @@ from keras import ops
 
 from kseq.control_tokens import END, PAD, START
 from kseq.models import Transformer
+from tests.half_precision import HALF_POLICIES
 
 VOCAB = 13
 VARIANTS = {
@@ -30,9 +31,19 @@ def build(**settings):
     return Transformer(**{**sizes, **settings})
 
 
-@pytest.fixture(params=VARIANTS.values(), ids=VARIANTS)
+# Embeddings and output have no influence on what attends to what.
+RARELY = {"shared embeddings", "untied output"}
+every_variant = pytest.mark.parametrize("model", VARIANTS, indirect=True)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if name in RARELY else ())
+        for name in VARIANTS
+    ]
+)
 def model(request, seed):
-    model = build(**request.param)
+    model = build(**VARIANTS[request.param])
     for weight in model.weights:
         if "float" in weight.dtype:
             noise = np.random.normal(size=weight.shape) / 5
@@ -105,6 +116,7 @@ def test_the_past_and_the_source_are_read(model):
     assert abs(before - logits(model, source, target)).max(axis=-1).min() > 0
 
 
+@every_variant
 def test_step_by_step_equals_the_whole_sequence(model):
     source, target = sentences()
     state = model.encode({"source_ids": source})
@@ -187,6 +199,7 @@ def test_weights_in_half_precision_are_float32():
         assert ops.dtype(of_block) == "float32"
 
 
+@every_variant
 def test_save_and_load(model, tmp_path):
     source, target = sentences()
     model.save(tmp_path / "model.keras")
@@ -204,7 +217,7 @@ def test_embeddings_are_shared_and_tied_as_asked():
     assert alone - tied == tied - shared == VOCAB * 16
 
 
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("policy", HALF_POLICIES)
 def test_half_precision(policy, seed):
     source, target = sentences()
     exact = build()

@@ -68,20 +68,28 @@ def generators(tokenizers):
     }
 
 
+class Lazy(dict):
+    """Makes a value when it is first asked for: each takes seconds."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __missing__(self, kind):
+        self[kind] = self.make(kind)
+        return self[kind]
+
+
 @pytest.fixture(scope="session")
 def exports(generators, tmp_path_factory):
     """The first versions of the generators."""
     directory = tmp_path_factory.mktemp("saved_models")
-    return {
-        kind: export(generator, directory / kind)
-        for kind, generator in generators.items()
-    }
+    return Lazy(lambda kind: export(generators[kind], directory / kind))
 
 
 @pytest.fixture(scope="session")
 def loaded_exports(exports):
-    """Their predictors: loading one takes seconds."""
-    return {kind: load_export(path) for kind, path in exports.items()}
+    """Their predictors."""
+    return Lazy(lambda kind: load_export(exports[kind]))
 
 
 @pytest.fixture(scope="session")

@@ -56,12 +56,8 @@ def texts():
     return TEXTS + random_texts(50)
 
 
-@pytest.fixture(scope="module")
-def answers(exports, classifier_export, texts, tmp_path_factory):
+def ask(folder, jobs):
     """What a client answers with copies of the exports, in two ways."""
-    folder = tmp_path_factory.mktemp("client")
-    jobs = {kind: (path, texts) for kind, path in exports.items()}
-    jobs["classifier"] = (classifier_export, DOCUMENTS)
     moved = [
         (str(shutil.copytree(path, folder / kind)), lines)
         for kind, (path, lines) in jobs.items()
@@ -77,11 +73,34 @@ def answers(exports, classifier_export, texts, tmp_path_factory):
     return dict(zip(jobs, json.loads(client.stdout), strict=True))
 
 
+@pytest.fixture(scope="module")
+def answers(exports, classifier_export, texts, tmp_path_factory):
+    jobs = {
+        "transformer": (exports["transformer"], texts),
+        "classifier": (classifier_export, DOCUMENTS),
+    }
+    return ask(tmp_path_factory.mktemp("client"), jobs)
+
+
+@pytest.mark.parametrize("kind", ["transformer"])
 def test_client_has_the_same_texts(generator, kind, texts, answers):
+    check_texts(generator, texts, answers[kind])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["lstm"])
+def test_another_client_has_the_same_texts(
+    generator, kind, exported, texts, tmp_path
+):
+    answers = ask(tmp_path, {kind: (exported, texts)})
+    check_texts(generator, texts, answers[kind])
+
+
+def check_texts(generator, texts, answers):
     text = tf.constant(texts)
     expected = generator.signatures["serving_default"](text=text)
     lines = [line.decode() for line in expected["text"].numpy()]
-    for answer in answers[kind]:
+    for answer in answers:
         assert answer["text"] == lines
         np.testing.assert_allclose(
             answer["score"], expected["score"], atol=1e-4

@@ -1,3 +1,4 @@
+import contextlib
 import hashlib
 import os
 import resource
@@ -228,25 +229,32 @@ def test_what_a_killed_save_left_goes_with_the_next(broken_run):
     assert names == {data, "ckpt-15.index", "ckpt-15.sha256"}
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def full_disk():
     """No file can become larger than it is, or than 500 bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (500, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:  # before pytest writes, which may be to a file
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_loses_nothing(broken_run, full_disk):
+def test_a_full_disk_loses_nothing(broken_run):
     """The next save fails, the last one stays."""
-    with pytest.raises(DiskError, match="ckpt-15 could not") as stopped:
+    with (
+        pytest.raises(DiskError, match="ckpt-15 could not") as stopped,
+        full_disk(),
+    ):
         train(broken_run, epochs=3)
     assert stopped.value.exit_code == 4
     path, _ = read_newest(broken_run / "checkpoints" / "last")
     assert step_of(path) == 10
 
 
-@pytest.mark.parametrize("saved", [True, False])
+@pytest.mark.parametrize(
+    "saved", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_batches_of_another_size(tmp_path, capsys, saved, two_devices):
     """Their data restart, once; then the position in them holds again."""
 

@@ -92,8 +92,13 @@ def test_nothing_is_left_to_do_once_the_classifier_trains(tmp_path):
 
 
 def test_another_start_deletes_it(tmp_path):
-    pretrained(tmp_path / "run")
-    assert (tmp_path / "run" / "pretraining" / "checkpoints").is_dir()
+    run = RunDirectory(tmp_path / "run")
+    run.start(Config())
+    run.save_model(make_model())
+    assert run.pretraining == tmp_path / "run" / "pretraining"
+    write_checkpoint(
+        run.pretraining / "checkpoints" / "last", 3, 5, vars=[tf.Variable(1.0)]
+    )
     run = RunDirectory(tmp_path / "run")
     run.start(Config(), overwrite=True)
     assert run.pretraining.is_dir()
