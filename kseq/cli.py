@@ -10,9 +10,10 @@ import importlib
 import sys
 
 import kseq
-from kseq.argument_types import checked, existing_file, reader
-from kseq.command_parser import CommandParser
-from kseq.exit_code import exit_code
+from kseq.command_line.argument_types import checked, existing_file, reader
+from kseq.command_line.command_parser import CommandParser
+from kseq.command_line.exit_code import exit_code
+from kseq.command_line.start_keras import OPTIONAL, start_keras
 from kseq.model_path import model_path, run_path
 from kseq.option_types import (
     NonNegativeFloat,
@@ -21,7 +22,6 @@ from kseq.option_types import (
     PositiveInt,
     RunPath,
 )
-from kseq.start_keras import OPTIONAL, start_keras
 
 _WITHOUT_KERAS = ("recipes", "train")  # a recipe imports it itself
 

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import kseq
-from kseq.disk_error import DiskError
-from kseq.user_error import UserError
+from kseq.user_error import DiskError, UserError
 from kseq.whole_files import write_whole
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from kseq.disk_error import DiskError
 from kseq.runs.run_error import RunError
+from kseq.user_error import DiskError
 from kseq.whole_files import flush, write_whole
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name

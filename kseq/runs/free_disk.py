@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from kseq.disk_error import DiskError
+from kseq.user_error import DiskError
 
 
 def check_free_disk(path, model, keep):

@@ -9,7 +9,6 @@ import keras
 
 import kseq
 from kseq.devices import is_chief, on_all_machines
-from kseq.disk_error import DiskError
 from kseq.json_files import as_read, read_json, to_json
 from kseq.model_path import is_run
 from kseq.runs import version_0_1
@@ -20,6 +19,7 @@ from kseq.runs.free_disk import check_free_disk
 from kseq.runs.hold_directory import hold_directory
 from kseq.runs.replace_run import replace_run
 from kseq.runs.run_error import RunError
+from kseq.user_error import DiskError
 from kseq.whole_files import part_of, write_whole
 
 

@@ -1,7 +1,6 @@
 """Export to the layout that TensorFlow Serving polls."""
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -15,13 +14,11 @@ from tensorflow.compat.v1.saved_model import signature_def_utils
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
-from kseq.disk_error import DiskError
 from kseq.progress import progress
 from kseq.runs.exports import check_exports, claim_exports
-from kseq.user_error import UserError
+from kseq.user_error import DiskError, UserError
 from kseq.whole_files import flush
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _VERSIONS = ".versions"  # every number that was ever given, one a line
 _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 
@@ -60,7 +57,7 @@ def export(served, directory, run=None):
         reason = f"{error.message}".partition("\n")[0]
         raise _disk_error(directory, reason) from error
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in DiskError.errnos:
             raise _disk_error(directory, error.strerror) from error
         raise UserError(
             f"{directory} cannot be written: {error.strerror}."

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.disk_error import DiskError
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
@@ -23,6 +22,7 @@ from kseq.runs.checkpoint_files import (
 )
 from kseq.serving import load_model
 from kseq.training import Checkpoints
+from kseq.user_error import DiskError
 from tests.training.tiny_training import STEPS, make_data, make_model, train
 
 

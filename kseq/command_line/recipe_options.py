@@ -9,8 +9,8 @@ import tokenize
 import types
 import typing
 
-from kseq.argument_types import reader
-from kseq.command_parser import CommandParser
+from kseq.command_line.argument_types import reader
+from kseq.command_line.command_parser import CommandParser
 from kseq.json_files import read_json
 from kseq.model_path import run_path
 from kseq.option_types import check_options, option
