@@ -21,7 +21,7 @@ class Config:
     columns: tuple[str, str] = ("label", "text")  # their names or numbers
     run: options.RunPath = "runs/classifier"
     from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # of the new documents, not that of --from
+    new_tokenizer: bool = False  # train a tokenizer on the new documents
     overwrite: bool = False  # delete the run and restart
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
     vocab_size: options.PositiveInt = 16_000

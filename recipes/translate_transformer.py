@@ -25,13 +25,13 @@ from kseq import option_types as options
 class Config:
     """Trains a Transformer on pairs of sentences and exports it."""
 
-    train: tuple[str, ...] | None = None  # tables, or files in pairs, or dates
+    train: tuple[str, ...] | None = None  # tables or file pairs; None: dates
     validation: tuple[str, ...] | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of source and target
     weights: tuple[float, ...] = ()  # how often each corpus is drawn
     run: options.RunPath = "runs/transformer"
     from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # of the new text, not that of --from
+    new_tokenizer: bool = False  # train a tokenizer on the new text
     overwrite: bool = False  # delete the run and restart
     vocab_size: options.PositiveInt = 8000  # of source and target together
     max_length: options.PositiveInt = 100  # tokens; longer pairs are left out

@@ -228,7 +228,7 @@ def test_nothing_unsafe_is_used():
     ]
 
 
-def test_no_assert_stands_outside_tests():
+def test_no_assert_is_outside_tests():
     assert not [
         f"{name_of(path)}:{node.lineno}"
         for path in MODULES + RECIPES
@@ -238,7 +238,7 @@ def test_no_assert_stands_outside_tests():
 
 
 def public_classes(path):
-    """But for errors and tuples, which stand beside what they belong to."""
+    """Except errors and tuples, which are beside what they belong to."""
     for node in tree_of(path).body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             bases = {getattr(base, "id", None) for base in node.bases}

@@ -23,7 +23,7 @@ def exit_code(read, act, *, name, broken_pipe=0):
             traceback if its attribute `debug` is true, or KSEQ_DEBUG is set.
         act: callable, options -> None.
         name: str, what messages begin with.
-        broken_pipe: int, the code where standard output was closed halfway.
+        broken_pipe: int, the code if standard output is closed by its reader.
 
     Returns:
         int.

@@ -45,9 +45,10 @@ def run(options):
 
 
 def _checked_n_best(options):
-    """Refuses what the model cannot do; gives how many answers it is to give.
+    """Returns the number of answers a line; UserError for what is impossible.
 
-    For each line, a classifier's scores are those of all labels.
+    The scores of a classifier are those of all labels.
+
     """
     if options.attention and not options.json:
         raise UserError("--attention needs --json.")

@@ -1,4 +1,4 @@
-"""Lines from standard input, as they come."""
+"""Lines from standard input, as they arrive."""
 
 import os
 import select

@@ -66,7 +66,7 @@ def _copy(name):
     recipe = find_recipe(name)
     copy = Path(recipe.name)
     if os.path.lexists(copy):
-        raise UserError(f"{copy} is there already.")
+        raise UserError(f"{copy} exists already.")
     try:
         write_whole(copy, recipe.read_bytes())
     except OSError as error:

@@ -26,10 +26,10 @@ _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 def export(served, directory, run=None):
     """Writes a generator or classifier as the next version in a directory.
 
-    The version appears whole or not at all: it is written under a hidden
-    name, flushed to the disk and renamed. No version number is given twice,
-    also when a version was deleted, or two exports run at once. What killed
-    exports have left is deleted.
+    The version appears atomically: it is written under a hidden name, flushed
+    to the disk and renamed. No version number is used twice, even if a version
+    was deleted or two exports run at once. Leftovers of killed exports are
+    deleted.
 
     It is a SavedModel that needs nothing but `tensorflow` and
     `tensorflow_text` to load, with the signatures of what is served.
@@ -92,7 +92,7 @@ def _export(served, directory, run):
 
 
 def _next_version(directory, run):
-    """A number that no other export has had, or will have.
+    """Reserves a version number that no other export gets.
 
     Returns:
         It, a str, and the open file `.<version>.writing`, which is locked as
@@ -116,7 +116,7 @@ def _next_version(directory, run):
 
 
 def _delete_left_overs(directory):
-    """Deletes what exports wrote whose processes were killed."""
+    """Deletes what killed exports have written."""
     for hidden in directory.glob(".*.partial"):
         lock = hidden.with_suffix(".writing")
         with contextlib.suppress(BlockingIOError), open(lock, "a") as file:
