@@ -22,8 +22,8 @@ def best_weights(run):
     first, *others = [*steps, "last"]
     if first == "average" and steps.get(others[0], 0) > steps[first]:
         print(
-            f"{run.path} was trained on after its average, which is of step "
-            f"{steps[first]}: {others[0]!r} of step {steps[others[0]]} is used "
+            f"{run.path} was trained after step {steps[first]}, that of its "
+            f"average: {others[0]!r} of step {steps[others[0]]} is used "
             "instead. `kseq average` makes a new one.",
             file=sys.stderr,
         )

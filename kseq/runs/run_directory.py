@@ -106,9 +106,8 @@ class RunDirectory:
             overwrite: whether `save` deletes that run and starts a new one.
 
         Raises:
-            RunError: if the directory contains something other than a run, a
-                run with a different config, or one that another process is
-                training.
+            RunError: if the directory is not a run, is one with a different
+                config, or is being trained by another process.
         """
         # Through JSON, because it is compared with what is read back.
         new = as_read(dataclasses.asdict(config))
