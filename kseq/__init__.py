@@ -27,20 +27,22 @@ _ROOMS = (
     "serving",
     "training",
 )
+_FUNCTIONS = {
+    "load": "kseq.serving",
+    "run_recipe": "kseq.command_line.run_recipe",
+}
 
 
 def __getattr__(name):
     if name in _ROOMS:
         return _lazy_module(f"kseq.{name}")
-    if name == "load":
-        return importlib.import_module("kseq.serving").load
-    if name == "run_recipe":
-        return importlib.import_module("kseq.recipe_main").run_recipe
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
     raise AttributeError(f"module 'kseq' has no attribute {name!r}")
 
 
 def __dir__():
-    return [*globals(), "load", "run_recipe", *_ROOMS]
+    return [*globals(), *_FUNCTIONS, *_ROOMS]
 
 
 def _lazy_module(name):

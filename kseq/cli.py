@@ -1,8 +1,8 @@
 """The command line.
 
 Each command is a module of `kseq.commands` with a function `run(options)`.
-None is imported before the arguments are known to be good: help and errors
-do not wait for TensorFlow.
+None is imported before the arguments are checked: help and errors do not wait
+for TensorFlow.
 """
 
 import argparse
@@ -10,9 +10,10 @@ import importlib
 import sys
 
 import kseq
-from kseq.argument_types import checked, existing_file, reader
-from kseq.command_parser import CommandParser
-from kseq.exit_code import exit_code
+from kseq.command_line.argument_types import checked, existing_file, reader
+from kseq.command_line.command_parser import CommandParser
+from kseq.command_line.exit_code import exit_code
+from kseq.command_line.start_keras import OPTIONAL, start_keras
 from kseq.model_path import model_path, run_path
 from kseq.option_types import (
     NonNegativeFloat,
@@ -21,7 +22,6 @@ from kseq.option_types import (
     PositiveInt,
     RunPath,
 )
-from kseq.start_keras import OPTIONAL, start_keras
 
 _WITHOUT_KERAS = ("recipes", "train")  # a recipe imports it itself
 
@@ -86,7 +86,7 @@ def _add_train(commands):
 
 def _add_check(commands):
     command = _command(
-        commands, "check", "what training would read of files, in numbers"
+        commands, "check", "count what training would read from files"
     )
     command.add_argument("files", type=reader(str), nargs="+", metavar="FILE")
     command.add_argument(
@@ -95,7 +95,7 @@ def _add_check(commands):
         nargs="+",
         default=(),
         metavar="FILE",
-        help="none: held out of FILES",
+        help="default: held out of FILES",
     )
     command.add_argument(
         "--columns",
@@ -166,7 +166,7 @@ def _add_evaluate(commands):
 
 def _add_explain(commands):
     command = _command(
-        commands, "explain", "a page of what decided on each line of input"
+        commands, "explain", "a page of the attention to each line of input"
     )
     _add_path(command, model_path)
     _add_weights(command)
@@ -181,7 +181,7 @@ def _add_export(commands):
         "--to",
         type=reader(RunPath),
         metavar="DIRECTORY",
-        help="gets one more version; default: saved_models/NAME",
+        help="gets a new version; default: saved_models/NAME",
     )
 
 
@@ -246,7 +246,7 @@ def _add_search(command):
     )
     _add_length_penalty(command)
     for flag, help in (
-        ("--greedy", "the likeliest token at every step, of a run"),
+        ("--greedy", "the likeliest token at each step, of a run"),
         ("--sample", "tokens drawn at random, of a run"),
     ):
         # None, and not False, where it is not given.
@@ -254,10 +254,10 @@ def _add_search(command):
     for flag, kind, help in (
         ("--temperature", NonNegativeFloat, "logits are divided by it"),
         ("--top-k", NonNegativeInt, "from the k likeliest tokens; 0: all"),
-        ("--top-p", NonNegativeFloat, "from the likeliest, p in sum"),
+        ("--top-p", NonNegativeFloat, "from the likeliest whose sum reaches p"),
         ("--seed", NonNegativeInt, "the same seed draws the same answers"),
     ):
-        help = f"of a sample: {help}"
+        help = f"with --sample: {help}"
         command.add_argument(flag, type=reader(kind), metavar="X", help=help)
 
 

@@ -1,4 +1,4 @@
-"""JSON files that people may have edited, or broken."""
+"""JSON files, which may have been edited or be broken."""
 
 import json
 
@@ -37,12 +37,12 @@ def read_json(path):
 
 
 def to_json(value):
-    """The text of a JSON file, also of what JSON has no type for."""
+    """The text of a JSON file; a value without a JSON type is a string."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
 
 
 def as_read(value):
-    """What `read_json` gives of a value that `to_json` wrote."""
+    """What `read_json` returns for a value that `to_json` wrote."""
     return json.loads(to_json(value))
 
 

@@ -1,4 +1,4 @@
-"""What a path is, a run or an export, told without TensorFlow."""
+"""Whether a path is a run or an export, without TensorFlow."""
 
 from pathlib import Path
 

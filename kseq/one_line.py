@@ -1,16 +1,16 @@
-"""Text that stays on one line, whatever it holds."""
+"""Text that stays on one line, whatever it contains."""
 
 import re
 
 # Control characters, and what some programs take for the end of a line.
-_BREAKS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+BREAKS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def one_line(text, keep=""):
     r"""Replaces control characters and line separators by spaces.
 
     Args:
-        text: str, or what `str` makes one of.
+        text: str; anything else is converted by `str`.
         keep: str, characters that are kept.
 
     Returns:
@@ -20,6 +20,16 @@ def one_line(text, keep=""):
         >>> one_line("fire\nand\tflood")
         'fire and flood'
     """
-    return _BREAKS.sub(
+    return BREAKS.sub(
         lambda found: found[0] if found[0] in keep else " ", str(text)
     )
+
+
+def escaped_line(text):
+    r"""Escapes control characters and line separators, as `repr` does.
+
+    Example:
+        >>> print(escaped_line("a\nb"))
+        a\nb
+    """
+    return BREAKS.sub(lambda found: repr(found[0])[1:-1], str(text))

@@ -49,7 +49,7 @@ class MultipleOf(NamedTuple):
 
 
 class _NewDirectory:
-    """A directory, of which at least the parents may be made."""
+    """A directory that exists or can be created."""
 
     def check(self, value):
         path = Path(value)

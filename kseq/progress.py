@@ -1,4 +1,4 @@
-"""How far something is that takes its time."""
+"""The progress of operations that take long."""
 
 import contextlib
 import sys
@@ -11,18 +11,19 @@ _PAUSE = 10  # seconds between two lines in a pipe
 
 @contextlib.contextmanager
 def progress(description, total=None, unit=""):
-    """Shows on standard error how far something is.
+    """Shows the progress of an operation on standard error.
 
-    On a terminal this is a bar with the time left. Elsewhere it is one line
-    after five seconds, and another one every ten; nothing if it is quicker.
+    On a terminal, this is a bar with the time left. Otherwise it is one line
+    after five seconds and then one every ten seconds; a quicker operation
+    prints nothing.
 
     Args:
         description: str, such as "Reading train.de".
-        total: int, how many are to be done, or None where that is unknown.
-        unit: str, what they are, such as "lines".
+        total: int, number of items, or None if it is unknown.
+        unit: str, what the items are, such as "lines".
 
     Yields:
-        A function of the number done since its last call.
+        A function of the number of items done since its last call.
 
     Raises:
         ValueError: if `total` is negative.
@@ -48,7 +49,7 @@ def _is_terminal():
 
 @contextlib.contextmanager
 def _bar(description, total, unit):
-    # Imported by those who have a terminal.
+    # Imported only on a terminal.
     from rich.console import Console
     from rich.progress import (
         BarColumn,

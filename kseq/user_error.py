@@ -1,4 +1,6 @@
-"""The base of all errors that the user of a command can fix."""
+"""The errors that the user of a command can fix."""
+
+import errno
 
 
 class UserError(ValueError):
@@ -9,3 +11,12 @@ class UserError(ValueError):
 
 class ArgumentError(UserError):
     """An argument of a layer or a model, which may come from an option."""
+
+
+class DiskError(UserError):
+    """A file that could not be written."""
+
+    # Codes of an OSError that only more room, or another disk, helps.
+    errnos = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+    exit_code = 4

@@ -1,17 +1,17 @@
-"""Files that are on the disk whole, or not at all."""
+"""Files that are written atomically."""
 
 import os
 
 
 def write_whole(path, content):
-    """Writes a file that nobody ever sees half-written.
+    """Writes a file atomically: it is never seen half-written.
 
     Args:
         path: a `pathlib.Path`.
         content: str or bytes.
 
     Raises:
-        OSError: if it cannot be written; `path` is then as it was.
+        OSError: if it cannot be written; `path` is then unchanged.
     """
     if isinstance(content, str):
         content = content.encode("utf-8")

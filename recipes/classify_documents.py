@@ -9,15 +9,7 @@ from typing import Literal
 
 import kseq
 from kseq import data, devices, evaluation, models, runs, serving, training
-from kseq.option_types import (
-    DType,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    Rate,
-    RunPath,
-    Size,
-)
+from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,29 +19,29 @@ class Config:
     train: str | None = None  # table of labels and texts; None: reports
     validation: str | None = None  # None: held out of training
     columns: tuple[str, str] = ("label", "text")  # their names or numbers
-    run: RunPath = "runs/classifier"
+    run: options.RunPath = "runs/classifier"
     from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # of the new documents, not that of --from
+    new_tokenizer: bool = False  # train a tokenizer on the new documents
     overwrite: bool = False  # delete the run and restart
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
-    vocab_size: PositiveInt = 16_000
+    vocab_size: options.PositiveInt = 16_000
     balanced: bool = False  # rare labels weigh as much as common ones
-    dim: Size = 128  # of embeddings
-    units: Size = 64  # of a state, in each of two directions
-    dropout: Rate = 0.3
-    piece_dropout: Rate = 0.0
-    sentence_dropout: Rate = 0.3
-    seed: NonNegativeInt = 1
+    dim: options.Size = 128  # of embeddings
+    units: options.Size = 64  # of a state, in each of two directions
+    dropout: options.Rate = 0.3
+    piece_dropout: options.Rate = 0.0
+    sentence_dropout: options.Rate = 0.3
+    seed: options.NonNegativeInt = 1
     deterministic: bool = False  # the same bits on GPUs too
-    steps: PositiveInt = 2000
-    evaluate_every: PositiveInt = 250  # steps
-    batch_pieces: PositiveInt = 16_384
-    learning_rate: PositiveFloat = 0.002  # at its peak
-    warmup_steps: PositiveInt = 200
-    label_smoothing: Rate = 0.1
-    ema: Rate = 0.995  # of the moving averages of the weights
-    dtype: DType = "mixed_bfloat16"
-    pretraining_steps: NonNegativeInt = 0  # that predict pieces
+    steps: options.PositiveInt = 2000
+    evaluate_every: options.PositiveInt = 250  # steps
+    batch_pieces: options.PositiveInt = 16_384
+    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    warmup_steps: options.PositiveInt = 200
+    label_smoothing: options.Rate = 0.1
+    ema: options.Rate = 0.995  # of the moving averages of the weights
+    dtype: options.DType = "mixed_bfloat16"
+    pretraining_steps: options.NonNegativeInt = 0  # that predict pieces
 
 
 REPORTS = Config(

@@ -18,49 +18,39 @@ from kseq import (
     serving,
     training,
 )
-from kseq.option_types import (
-    DType,
-    EvenSize,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    Rate,
-    RunPath,
-    Size,
-    SmallInt,
-)
+from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
     """Trains an LSTM with attention on pairs of sentences and exports it."""
 
-    train: tuple[str, ...] | None = None  # tables, or files in pairs, or dates
+    train: tuple[str, ...] | None = None  # tables or file pairs; None: dates
     validation: tuple[str, ...] | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of source and target
-    weights: tuple[float, ...] = ()  # of each corpus, how often it is drawn
-    run: RunPath = "runs/lstm"
+    weights: tuple[float, ...] = ()  # how often each corpus is drawn
+    run: options.RunPath = "runs/lstm"
     from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # of the new text, not that of --from
+    new_tokenizer: bool = False  # train a tokenizer on the new text
     overwrite: bool = False  # delete the run and restart
-    vocab_size: PositiveInt = 8000  # of source and target together
-    max_length: PositiveInt = 100  # longer pairs, in tokens, are left out
-    embedding_dim: Size = 256
-    units: EvenSize = 512
-    dropout: Rate = 0.4
-    seed: NonNegativeInt = 1
+    vocab_size: options.PositiveInt = 8000  # of source and target together
+    max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
+    embedding_dim: options.Size = 256
+    units: options.EvenSize = 512
+    dropout: options.Rate = 0.4
+    seed: options.NonNegativeInt = 1
     deterministic: bool = False  # the same bits on GPUs too
-    steps: PositiveInt = 2250
-    evaluate_every: PositiveInt = 250  # steps
-    patience: PositiveInt = 8  # evaluations without a better BLEU
-    batch_tokens: PositiveInt = 4096
-    learning_rate: PositiveFloat = 0.002  # at its peak
-    warmup_steps: PositiveInt = 400
-    label_smoothing: Rate = 0.1
-    clip_norm: PositiveFloat = 1.0
-    dtype: DType = "mixed_bfloat16"
-    ema: Rate = 0.998  # momentum of the moving averages of the weights
-    beam_size: SmallInt = 5
+    steps: options.PositiveInt = 2250
+    evaluate_every: options.PositiveInt = 250  # steps
+    patience: options.PositiveInt = 8  # evaluations without a better BLEU
+    batch_tokens: options.PositiveInt = 4096
+    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    warmup_steps: options.PositiveInt = 400
+    label_smoothing: options.Rate = 0.1
+    clip_norm: options.PositiveFloat = 1.0
+    dtype: options.DType = "mixed_bfloat16"
+    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    beam_size: options.SmallInt = 5
 
 
 DATES = Config(

@@ -18,52 +18,40 @@ from kseq import (
     serving,
     training,
 )
-from kseq.option_types import (
-    DType,
-    EvenSize,
-    MultipleOf,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    Rate,
-    RunPath,
-    Size,
-    SmallInt,
-)
+from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
     """Trains a Transformer on pairs of sentences and exports it."""
 
-    train: tuple[str, ...] | None = None  # tables, or files in pairs, or dates
+    train: tuple[str, ...] | None = None  # tables or file pairs; None: dates
     validation: tuple[str, ...] | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of source and target
-    weights: tuple[float, ...] = ()  # of each corpus, how often it is drawn
-    run: RunPath = "runs/transformer"
+    weights: tuple[float, ...] = ()  # how often each corpus is drawn
+    run: options.RunPath = "runs/transformer"
     from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # of the new text, not that of --from
+    new_tokenizer: bool = False  # train a tokenizer on the new text
     overwrite: bool = False  # delete the run and restart
-    vocab_size: PositiveInt = 8000  # of source and target together
-    max_length: PositiveInt = 100  # longer pairs, in tokens, are left out
-    layers: SmallInt = 4  # of the encoder, and of the decoder
-    model_dim: Annotated[EvenSize, MultipleOf("heads")] = 128
-    ffn_dim: Size = 256
-    heads: SmallInt = 4
-    dropout: Rate = 0.3
-
-    seed: NonNegativeInt = 1
+    vocab_size: options.PositiveInt = 8000  # of source and target together
+    max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
+    layers: options.SmallInt = 4  # of the encoder, and of the decoder
+    model_dim: Annotated[options.EvenSize, options.MultipleOf("heads")] = 128
+    ffn_dim: options.Size = 256
+    heads: options.SmallInt = 4
+    dropout: options.Rate = 0.3
+    seed: options.NonNegativeInt = 1
     deterministic: bool = False  # the same bits on GPUs too
-    steps: PositiveInt = 6500
-    evaluate_every: PositiveInt = 250  # steps
-    batch_tokens: PositiveInt = 4096
-    learning_rate: PositiveFloat = 0.005  # at its peak
-    warmup_steps: PositiveInt = 2000
-    label_smoothing: Rate = 0.1
-    clip_norm: PositiveFloat = 1.0
-    dtype: DType = "mixed_bfloat16"
-    averaged: SmallInt = 8  # last checkpoints in the final weights
-    beam_size: SmallInt = 5
+    steps: options.PositiveInt = 6500
+    evaluate_every: options.PositiveInt = 250  # steps
+    batch_tokens: options.PositiveInt = 4096
+    learning_rate: options.PositiveFloat = 0.005  # at its peak
+    warmup_steps: options.PositiveInt = 2000
+    label_smoothing: options.Rate = 0.1
+    clip_norm: options.PositiveFloat = 1.0
+    dtype: options.DType = "mixed_bfloat16"
+    averaged: options.SmallInt = 8  # last checkpoints in the final weights
+    beam_size: options.SmallInt = 5
 
 
 DATES = Config(

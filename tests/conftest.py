@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from kseq.start_keras import quiet_stderr
+from kseq.command_line.start_keras import quiet_stderr
 
 with quiet_stderr():
     import keras

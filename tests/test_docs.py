@@ -164,7 +164,7 @@ def options_of_recipe(name):
         field.name for field in dataclasses.fields(load_recipe(name).Config)
     }
     del sys.modules[name]
-    return {f"--{name.replace('_', '-')}" for name in names} | {"--help"}
+    return {option(name) for name in names} | {"--help"}
 
 
 def test_commands_and_options_exist():

@@ -5,8 +5,7 @@ import pytest
 import tensorflow as tf
 
 from kseq import run_recipe
-from kseq.disk_error import DiskError
-from kseq.user_error import UserError
+from kseq.user_error import DiskError, UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a run or an export can do, told before it is loaded."""
+"""What a run or an export can do, read before it is loaded."""
 
 from typing import Any, NamedTuple
 
@@ -14,9 +14,9 @@ class Abilities(NamedTuple):
     """What a run or an export can do.
 
     Args:
-        path: of it.
+        path: `pathlib.Path` of the run or of the version.
         has_labels: bool, whether it answers with a label, not with a text.
-        signatures: set of str, those of an export; None for a run.
+        signatures: set of str, the signatures of an export; None for a run.
         description: dict, `task.json` of a run, `kseq.json` of an export;
             empty where an export has none.
     """

@@ -2,7 +2,10 @@
 
 from kseq.commands.abilities import abilities
 from kseq.commands.open_predictor import open_predictor
-from kseq.evaluation import check_files, evaluation_of_files
+from kseq.evaluation.evaluation_of_files import (
+    check_files,
+    evaluation_of_files,
+)
 from kseq.progress import progress
 
 

@@ -4,10 +4,13 @@ import itertools
 import sys
 
 from kseq.commands.abilities import abilities
-from kseq.commands.counted import counted
 from kseq.commands.open_predictor import open_predictor
-from kseq.commands.read_chunks import read_chunks, standard_input
-from kseq.data.text_files import LONGEST_LINE
+from kseq.commands.read_chunks import (
+    counted,
+    read_chunks,
+    standard_input,
+    warn_if_cut,
+)
 from kseq.user_error import UserError
 
 
@@ -34,9 +37,5 @@ def _explanations(predictor, batch_size):
             lines, predictor.explain(lines), strict=True
         ):
             number += 1
-            if explanation.truncated or len(line) > LONGEST_LINE:
-                print(
-                    f"line {number} is too long; its end was left out.",
-                    file=sys.stderr,
-                )
+            warn_if_cut(number, explanation.truncated, line)
             yield explanation

@@ -1,4 +1,4 @@
-"""What a path on the command line holds, ready to answer."""
+"""Opens the run or the export of a command."""
 
 import dataclasses
 

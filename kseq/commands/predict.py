@@ -2,22 +2,21 @@
 
 import itertools
 import json
-import re
 import sys
 
 from kseq.commands.abilities import abilities
-from kseq.commands.counted import counted
 from kseq.commands.open_predictor import open_predictor
-from kseq.commands.read_chunks import read_chunks, standard_input
+from kseq.commands.read_chunks import (
+    counted,
+    read_chunks,
+    standard_input,
+    warn_if_cut,
+)
 from kseq.data import read_lines
-from kseq.data.text_files import LONGEST_LINE
-from kseq.one_line import one_line
+from kseq.one_line import BREAKS, one_line
 from kseq.user_error import UserError
 
 _CHUNK = 16  # batches, among which lines are sorted by length
-
-# JSON leaves them as they are, but some programs take them for line ends.
-_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
 def run(options):
@@ -37,11 +36,7 @@ def run(options):
         )
         for line, answer in zip(lines, answers, strict=True):
             number += 1
-            if answer.truncated or len(line) > LONGEST_LINE:
-                print(
-                    f"line {number} is too long; its end was left out.",
-                    file=sys.stderr,
-                )
+            warn_if_cut(number, answer.truncated, line)
             text = _formatted(answer, options).encode("utf-8", "replace")
             sys.stdout.buffer.write(text + b"\n")
         sys.stdout.buffer.flush()
@@ -50,9 +45,10 @@ def run(options):
 
 
 def _checked_n_best(options):
-    """Refuses what the model cannot do; gives how many answers it is to give.
+    """Returns the number of answers a line; UserError for what is impossible.
 
-    For each line, a classifier's scores are those of all labels.
+    The scores of a classifier are those of all labels.
+
     """
     if options.attention and not options.json:
         raise UserError("--attention needs --json.")
@@ -108,7 +104,8 @@ class _Prefixes:
 def _formatted(answer, options):
     if options.json:
         text = json.dumps(answer.record, ensure_ascii=False)
-        return _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+        # JSON leaves some as they are, which some programs take for line ends.
+        return BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     has_columns = options.scores or options.n_best > 1
     columns = []
     for text, score in answer.hypotheses:

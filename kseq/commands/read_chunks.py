@@ -1,10 +1,12 @@
-"""Lines from standard input, as they come."""
+"""Lines from standard input, as they arrive."""
 
 import os
 import select
+import stat
 import sys
 
 from kseq.data.text_files import BYTE_ORDER_MARK, LONGEST_LINE
+from kseq.progress import progress
 from kseq.user_error import UserError
 
 
@@ -18,13 +20,13 @@ def standard_input():
 def read_chunks(descriptor, size):
     """Reads lines, split at newlines only.
 
-    What is there is given out when nothing more waits to be read, so that
-    the first answers do not wait for the end of the input. Of a line longer
-    than `LONGEST_LINE` only one byte more is kept.
+    A chunk is also yielded when no more input is available yet, so that the
+    first answers do not wait for the end of the input. Of a line longer than
+    `LONGEST_LINE` only one byte more is kept.
 
     Args:
         descriptor: int, of a file, pipe or terminal.
-        size: int, the most lines of a chunk.
+        size: int, the largest number of lines in a chunk.
 
     Yields:
         Lists of bytes.
@@ -48,3 +50,40 @@ def read_chunks(descriptor, size):
         chunk.append(line)
     if chunk:
         yield chunk
+
+
+def counted(chunks, descriptor, description):
+    """Shows how many lines of a file are done, unless answers are shown.
+
+    Args:
+        chunks: iterable of lists of lines, see `read_chunks`.
+        descriptor: int, from which they are read. Nothing is shown for a pipe
+            or a terminal, whose lines arrive one by one.
+        description: str, such as "Predicting".
+
+    Yields:
+        The chunks.
+    """
+    is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+    if not is_file or sys.stdout.isatty():
+        yield from chunks
+        return
+    with progress(description, unit="lines") as advance:
+        for chunk in chunks:
+            yield chunk
+            advance(len(chunk))
+
+
+def warn_if_cut(number, truncated, *lines):
+    """Says on standard error that a line is too long.
+
+    Args:
+        number: int, of the line, from 1.
+        truncated: bool, whether the model has cut it.
+        *lines: bytes, as `read_chunks` yields them.
+    """
+    if truncated or max(map(len, lines)) > LONGEST_LINE:
+        print(
+            f"line {number} is too long; its end was left out.",
+            file=sys.stderr,
+        )

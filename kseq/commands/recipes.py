@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import kseq
-from kseq.disk_error import DiskError
-from kseq.user_error import UserError
+from kseq.user_error import DiskError, UserError
 from kseq.whole_files import write_whole
 
 
@@ -67,7 +66,7 @@ def _copy(name):
     recipe = find_recipe(name)
     copy = Path(recipe.name)
     if os.path.lexists(copy):
-        raise UserError(f"{copy} is there already.")
+        raise UserError(f"{copy} exists already.")
     try:
         write_whole(copy, recipe.read_bytes())
     except OSError as error:

@@ -1,9 +1,8 @@
 """kseq score: how likely a model finds given answers."""
 
-import sys
-
 from kseq.commands.abilities import abilities
 from kseq.commands.open_predictor import open_predictor
+from kseq.commands.read_chunks import warn_if_cut
 from kseq.data import ParallelText
 from kseq.data.text_files import LONGEST_LINE
 from kseq.progress import progress
@@ -28,9 +27,5 @@ def run(options):
         scores = predictor.scores_and_cuts(sources, targets)
     for number, (score, truncated) in enumerate(scores, start=1):
         print(f"{score:.4f}")
-        longest = max(len(sources[number - 1]), len(targets[number - 1]))
-        if truncated or longest > LONGEST_LINE:
-            print(
-                f"line {number} is too long; its end was left out.",
-                file=sys.stderr,
-            )
+        lines = sources[number - 1], targets[number - 1]
+        warn_if_cut(number, truncated, *lines)

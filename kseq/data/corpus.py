@@ -11,9 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.built_in.dates import SIZES, dates
-from kseq.data.data_error import DataError, in_one_line
+from kseq.data.data_error import DataError
 from kseq.data.parallel_texts import check_columns, parallel_texts
 from kseq.data.source_hashes import are_among, choose_held_out
+from kseq.one_line import escaped_line
 from kseq.progress import progress
 
 _MOST_HELD_OUT = 1000
@@ -54,7 +55,7 @@ class Corpus(NamedTuple):
 
     def describe(self) -> list[str]:
         """All facts and problems, one a line."""
-        return [in_one_line(line) for line in self.facts + self.problems]
+        return [escaped_line(line) for line in self.facts + self.problems]
 
     def drawn(self, seed: int) -> tf.data.Dataset:
         """The training pairs as `training_batches` takes them.
@@ -154,9 +155,9 @@ def read_corpus(
 def log_facts(log, corpus):
     """Logs the facts of a corpus; its problems are warnings."""
     for line in corpus.facts:
-        log.info(in_one_line(line))
+        log.info(escaped_line(line))
     for line in corpus.problems:
-        log.warning(in_one_line(line))
+        log.warning(escaped_line(line))
 
 
 def _checked_weights(weights, texts) -> tuple[float, ...]:
@@ -177,7 +178,7 @@ def _checked_weights(weights, texts) -> tuple[float, ...]:
 
 
 def _examined(text):
-    with progress(f"Reading {in_one_line(str(text))}"):
+    with progress(f"Reading {escaped_line(text)}"):
         return text.examine()
 
 

@@ -1,10 +1,7 @@
 """The error of every file, text or vocabulary that cannot be used."""
 
-import re
-
+from kseq.one_line import escaped_line
 from kseq.user_error import UserError
-
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class DataError(UserError):
@@ -17,14 +14,4 @@ class DataError(UserError):
     """
 
     def __init__(self, message: str):
-        super().__init__(in_one_line(message))
-
-
-def in_one_line(text: str) -> str:
-    r"""Escapes control characters, which a file name may have.
-
-    Example:
-    >>> print(in_one_line("a\nb"))
-    a\nb
-    """
-    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+        super().__init__(escaped_line(message))

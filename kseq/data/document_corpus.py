@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from kseq.data.built_in.dispatch_reports import SIZES, dispatch_reports
 from kseq.data.corpus import log_facts
-from kseq.data.data_error import DataError, in_one_line
+from kseq.data.data_error import DataError
 from kseq.data.document_labels import DEFAULT_COLUMNS, swapped
 from kseq.data.documents import Documents, examine_documents
 from kseq.data.text_files import matching_files
+from kseq.one_line import escaped_line
 
 _MOST_HELD_OUT = 2_500
 _MOST_UNCHECKED = 20  # documents that may all have different labels
@@ -40,7 +41,7 @@ class DocumentCorpus(NamedTuple):
 
     def describe(self) -> list[str]:
         """All facts and problems, one a line."""
-        return [in_one_line(line) for line in self.facts + self.problems]
+        return [escaped_line(line) for line in self.facts + self.problems]
 
 
 def read_document_corpus(

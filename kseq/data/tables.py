@@ -98,7 +98,7 @@ def json_object(line: Line) -> dict:
 
 
 def without_surrogates(text: str) -> str:
-    """Without the halves of characters that JSON can spell."""
+    """Replaces unpaired surrogates, which JSON can contain."""
     return _SURROGATE.sub("\ufffd", text)
 
 

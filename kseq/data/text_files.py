@@ -1,4 +1,4 @@
-"""Lines of files: in Python to look at them, in tf.data to train on them.
+"""Lines of files, in Python to check them and in tf.data to train.
 
 A file is UTF-8, plain or .gz, with or without a byte order mark, and split
 at newlines only.
@@ -72,7 +72,7 @@ def matching_files(pattern: str | os.PathLike) -> list[str]:
     """The path itself, or those that it matches as a pattern, sorted.
 
     Raises:
-        DataError: there is none, or one cannot be read, or only once.
+        DataError: there is no such file, or one cannot be read, or only once.
     """
     pattern = os.fspath(pattern)
     if not pattern:

@@ -5,10 +5,7 @@ from kseq.evaluation.bleu import bleu
 from kseq.evaluation.chrf import chrf
 from kseq.evaluation.classification_scores import classification_scores
 from kseq.evaluation.classifications import Classifications
-from kseq.evaluation.evaluation_of_files import (
-    check_files,
-    evaluation_of_files,
-)
+from kseq.evaluation.evaluation_of_files import evaluation_of_files
 from kseq.evaluation.exact_match import exact_match
 from kseq.evaluation.macro_f1 import macro_f1
 from kseq.evaluation.report import report
@@ -21,7 +18,6 @@ __all__ = [
     "Translations",
     "accuracy",
     "bleu",
-    "check_files",
     "chrf",
     "classification_scores",
     "evaluation_of_files",

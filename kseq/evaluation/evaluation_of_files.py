@@ -11,7 +11,7 @@ from kseq.user_error import UserError
 
 @functools.singledispatch
 def evaluation_of_files(predictor, source, reference=None, columns=None):
-    """Reads what a predictor is to be judged by.
+    """Reads the files that a predictor is evaluated on.
 
     Args:
         predictor: what `kseq.load` returns.
@@ -46,7 +46,7 @@ def _(
 
 
 def check_files(has_labels, source, reference=None, columns=None):
-    """Refuses files that a model cannot be judged by; needs no model.
+    """Refuses files that a model cannot be evaluated on; needs no model.
 
     Args:
         has_labels: bool, whether the model answers with a label.

@@ -1,4 +1,4 @@
-"""Sources and answers as one HTML page that shows who attends to what."""
+"""Sources and answers as one HTML page that shows attention."""
 
 import bisect
 import heapq
@@ -54,9 +54,9 @@ looked, not why it wrote what it wrote.</p>"""
 def attention_page(attentions):
     """Writes sources and answers as a page.
 
-    Each token of an answer can be pointed at, or focused with the keyboard:
-    then the source shows its weights as shades. A list has the largest
-    weights as numbers. No script is needed.
+    Pointing at a token of an answer, or focusing it with the keyboard, shades
+    the source tokens by their weights. A list has the largest weights as
+    numbers. No script is needed.
 
     Args:
         attentions: iterable of `kseq.serving.Attention`.

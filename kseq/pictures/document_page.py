@@ -1,4 +1,4 @@
-"""Explained documents as one HTML page that needs nothing else."""
+"""Explained documents as one self-contained HTML page."""
 
 import heapq
 import itertools

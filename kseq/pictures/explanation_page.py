@@ -1,4 +1,4 @@
-"""What every page of explanations has: one HTML file that needs nothing."""
+"""The frame of a page of explanations, a self-contained HTML file."""
 
 import html
 import logging
@@ -107,8 +107,8 @@ mark {
 def explanation_page(articles, unit, about, legend, style=str):
     """Writes a page with an article for each explanation.
 
-    It ends after 1,000 articles or 32 million characters, with a note that is
-    logged, too.
+    It ends after 1,000 articles or 32 million characters; a note says so and is
+    logged.
 
     Args:
         articles: iterable of HTML, str.

@@ -1,4 +1,4 @@
-"""Which of a run's checkpoints to use where none is named."""
+"""The checkpoints of a run that are used by default."""
 
 import sys
 
@@ -6,11 +6,11 @@ from kseq.runs.checkpoint_files import checkpoint_paths, step_of
 
 
 def best_weights(run):
-    """The name of the checkpoints that are taken by default.
+    """The name of the checkpoints that are used by default.
 
     That is "average" where there is one, then "best", then "last". An average
-    from which training has resumed, to a later `best`, is passed over, with a
-    line on standard error.
+    from which training has resumed, to a later `best`, is skipped, with a
+    warning on standard error.
 
     Args:
         run: `RunDirectory`.
@@ -22,8 +22,8 @@ def best_weights(run):
     first, *others = [*steps, "last"]
     if first == "average" and steps.get(others[0], 0) > steps[first]:
         print(
-            f"{run.path} was trained on after its average, which is of step "
-            f"{steps[first]}: {others[0]!r} of step {steps[others[0]]} is used "
+            f"{run.path} was trained after step {steps[first]}, that of its "
+            f"average: {others[0]!r} of step {steps[others[0]]} is used "
             "instead. `kseq average` makes a new one.",
             file=sys.stderr,
         )

@@ -1,4 +1,4 @@
-"""Checkpoints as files: writing and finding them, and reading them whole."""
+"""Checkpoint files: writing, finding and verifying them."""
 
 import hashlib
 import itertools
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from kseq.disk_error import DiskError
 from kseq.runs.run_error import RunError
+from kseq.user_error import DiskError
 from kseq.whole_files import flush, write_whole
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
@@ -27,21 +27,21 @@ class BrokenCheckpointError(RunError):
 def write_checkpoint(directory, step, keep, **values):
     """Writes a checkpoint, and then deletes those that are too old.
 
-    It is there from the moment its manifest is: the SHA-256 of each of its
-    files, in the format of `sha256sum`, written last. Killed before, the
-    checkpoint before it is the newest.
+    It is complete when its manifest is written: the SHA-256 of each of its
+    files, in the format of `sha256sum`. If the process is killed earlier, the
+    previous checkpoint remains the newest.
 
     Args:
         directory: a `pathlib.Path`; made if it is missing.
         step: int, how many steps have been trained.
-        keep: int, how many checkpoints stay; at least 1.
+        keep: int, number of checkpoints to keep; at least 1.
         **values: what `tf.train.Checkpoint` takes.
 
     Raises:
         DiskError: where a file cannot be written. No other checkpoint is
             lost.
         tf.errors.FailedPreconditionError: where a value, such as an iterator
-            over a generator, cannot be saved at all.
+            over a generator, cannot be saved.
     """
     path = directory / f"ckpt-{step}"
     try:
@@ -111,22 +111,23 @@ def read_checkpoint(path):
 
 
 def read_newest(directory):
-    """Reads the newest checkpoint that is whole.
+    """Reads the newest intact checkpoint.
 
-    There is a warning for each newer one that is not.
+    Each newer one, which is broken, is logged as a warning.
+
 
     Args:
         directory: a `pathlib.Path`; need not exist.
 
     Returns:
-        path and dict of `read_checkpoint`, or None where there is no whole
+        path and dict of `read_checkpoint`, or None if there is no intact
         checkpoint.
     """
     for path in reversed(checkpoint_paths(directory)):
         try:
             return path, read_checkpoint(path)
         except BrokenCheckpointError as error:
-            warnings.warn(f"Passed over: {error}", stacklevel=2)
+            warnings.warn(f"Skipped: {error}", stacklevel=2)
     return None
 
 
@@ -212,7 +213,7 @@ def _tensors(path):
 
 
 def _delete_all_but(kept, directory):
-    """Deletes the other checkpoints, and what a killed save has left."""
+    """Deletes the other checkpoints, and leftovers of a killed save."""
     kept = tuple(f"{Path(path).name}." for path in kept)
     # The manifest first: half a checkpoint is none.
     found = [p for p in directory.iterdir() if _NAME.fullmatch(p.name)]

@@ -42,8 +42,8 @@ def check_exports(directory, run_path):
         raise RunError(
             f"{directory} has the exports of the run {owner}; this is the run "
             f"{run_path.resolve()}. Export it with `kseq export --to` to "
-            f"another folder, or give it another name. Delete {record} if "
-            "they shall share the folder."
+            f"a different folder, or rename it. Delete {record} to let both "
+            "share the folder."
         )
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from kseq.disk_error import DiskError
+from kseq.user_error import DiskError
 
 
 def check_free_disk(path, model, keep):
     """Raises unless the checkpoints of a run and its export will fit.
 
-    What the directory holds already is counted as free: a run that resumes
-    or is overwritten deletes as much.
+    Files already in the directory count as free, because a run that resumes or
+    is overwritten deletes the same amount.
 
     Args:
         path: `pathlib.Path` of the run.
@@ -22,7 +22,7 @@ def check_free_disk(path, model, keep):
         keep: int, how many of the last checkpoints are kept.
 
     Raises:
-        DiskError: if there is too little room.
+        DiskError: if there is not enough space.
     """
     needed = _needed(model, keep)
     free = shutil.disk_usage(path).free + _size(path)

@@ -1,4 +1,4 @@
-"""A directory, held for the run of this process."""
+"""Locks the directory of a run for this process."""
 
 import atexit
 import contextlib
@@ -11,10 +11,11 @@ from kseq.runs.run_lock import lock, unlock
 
 
 def hold_directory(path, lock_path, leftovers):
-    """Makes and locks the directory of a run, and restores what was killed.
+    """Creates and locks the directory of a run, and recovers it after a kill.
 
-    If the process ends and has written no run, its lock and the directories
-    that were made for it are removed.
+    If the process ends before it has written a run, its lock and the
+    directories that were created for it are removed.
+
 
     Args:
         path: `pathlib.Path` of the directory.

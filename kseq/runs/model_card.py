@@ -34,7 +34,7 @@ OF_LABELS = {
 
 
 class Progress(NamedTuple):
-    """How far a training is.
+    """The progress of a run.
 
     Args:
         step: int, steps done.
@@ -44,7 +44,7 @@ class Progress(NamedTuple):
         best: dict, `step` and scores, see `best_record`; or None.
         signatures: dict, name of a score -> how it was computed.
         examples: int, on which it was validated, or None.
-        facts: lines of text, what the data hold.
+        facts: lines of text about the data.
     """
 
     step: int

@@ -1,4 +1,4 @@
-"""A new run takes the place of another one, whole or not at all.
+"""A new run atomically replaces an old one.
 
 A run is replaced in four steps, and a process can be killed at any moment:
 
@@ -29,7 +29,7 @@ def replace_run(path, files, names):
         names: of all files and directories that a run may have.
 
     Raises:
-        OSError: if something cannot be written. If the new run is not whole,
+        OSError: if something cannot be written. If the new run is incomplete,
             the old one is restored.
     """
     try:

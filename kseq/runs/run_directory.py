@@ -1,4 +1,4 @@
-"""The directory of a run: all that one training knows, in files."""
+"""The directory of a run."""
 
 import dataclasses
 import json
@@ -9,7 +9,6 @@ import keras
 
 import kseq
 from kseq.devices import is_chief, on_all_machines
-from kseq.disk_error import DiskError
 from kseq.json_files import as_read, read_json, to_json
 from kseq.model_path import is_run
 from kseq.runs import version_0_1
@@ -20,6 +19,7 @@ from kseq.runs.free_disk import check_free_disk
 from kseq.runs.hold_directory import hold_directory
 from kseq.runs.replace_run import replace_run
 from kseq.runs.run_error import RunError
+from kseq.user_error import DiskError
 from kseq.whole_files import part_of, write_whole
 
 
@@ -32,22 +32,22 @@ class RunDirectory:
     | `environment.json` | versions, machine, seed |
     | `model.json` | Keras's config of the model and its optimizer |
     | `task.json` | what is done with the model: preprocessor, search, labels |
-    | `source.model`, `target.model` | the tokenizers that there are |
-    | `pretraining/` | checkpoints and metrics of what came before, if it did |
-    | `checkpoints/` | `last`, `best` and, when asked for, `average` |
+    | `source.model`, `target.model` | the tokenizers |
+    | `pretraining/` | checkpoints and metrics of pretraining, if any |
+    | `checkpoints/` | `last`, `best` and, on request, `average` |
     | `metrics.jsonl` | one JSON object a line, written in training |
-    | `tensorboard/`, `samples/` | what training shows |
+    | `tensorboard/`, `samples/` | logs for TensorBoard, and sample answers |
     | `README.md` | what was trained, with which scores, and how to use it |
 
     `start` checks and locks the directory, `save` writes it: a command that
-    fails in between leaves it as it was. Files are written whole or not at
-    all, so that a run can be killed at any moment. The same config on the
-    same directory resumes where it stopped. One process at a time may train:
-    it holds the file `lock`. In a cluster only the chief writes; the others
-    read its checkpoints, on a disk that all share.
+    fails in between leaves it unchanged. Files are written atomically, so a run
+    can be killed at any moment. The same config on the same directory resumes
+    where it stopped. One process at a time may train: it holds the file `lock`.
+    In a cluster only the chief writes; the others read its checkpoints, on a
+    disk that all share.
 
     Args:
-        path: the directory; nothing is made or read yet.
+        path: the directory; nothing is created or read yet.
 
     Raises:
         RunError: if the path is empty or contains NUL.
@@ -90,26 +90,26 @@ class RunDirectory:
         return Path("saved_models") / name
 
     def start(self, config, may_change=(), overwrite=False):
-        """Locks the directory, for a new run or to resume the one there.
+        """Locks the directory, to start a new run or to resume one.
 
         Nothing of a run is written or deleted before `save`. If the process
-        ends without it, no directory is left that was made here.
+        ends before `save`, directories that were created here are removed.
 
-        What the config says of its batches is kept in `batch_sizes`: a
-        position in the data means nothing in batches of other sizes.
+        The batch sizes of the config are kept in `batch_sizes`: a position in
+        the data is valid only for batches of the same size.
 
         Args:
             config: the recipe's dataclass. Its fields `run` and `overwrite`,
-                if any, are left out: they are of the command.
-            may_change: names of the fields that may differ from those of the
-                run that is there: number of steps, output options.
+                if any, are left out: they belong to the command.
+            may_change: names of the fields that may differ from those of an
+                existing run, such as the number of steps.
             overwrite: whether `save` deletes that run and starts a new one.
 
         Raises:
-            RunError: where the directory holds something else than a run, or
-                a run with other numbers, or one that another process trains.
+            RunError: if the directory is not a run, is one with a different
+                config, or is being trained by another process.
         """
-        # Through JSON, for what is read back is compared with it.
+        # Through JSON, because it is compared with what is read back.
         new = as_read(dataclasses.asdict(config))
         self.batch_sizes = ", ".join(
             f"{name}={new[name]}" for name in batch_fields(config)
@@ -120,7 +120,7 @@ class RunDirectory:
         self._overwrites = overwrite
         if not is_chief():
             return
-        # Of a start of version 0.1 that was killed.
+        # Left by a start of version 0.1 that was killed.
         leftovers = [self.environment.name]
         leftovers += [part_of(f).name for f in (self.environment, self.config)]
         try:
@@ -134,9 +134,10 @@ class RunDirectory:
             self._refuse_other(self.config, new, may_change)
 
     def save(self, served, keep=5):
-        """Writes what is trained, or checks that it is what is there.
+        """Writes a new run, or checks that the existing one is the same.
 
-        A run that is overwritten is deleted as soon as the new one is whole.
+        A run that is overwritten is deleted after the new one is complete.
+
 
         Args:
             served: `kseq.serving.Generator` or `Classifier`: its model, its
@@ -257,7 +258,7 @@ class RunDirectory:
             write_whole(self.config, to_json(self._config))
 
     def _names(self):
-        """The names of all that a run may have, but its lock."""
+        """The names of all files that a run may have, except its lock."""
         files = (
             *(self.config, self.environment, self.model, self.task),
             *(self._documents, self.metrics, self.readme),
@@ -271,7 +272,7 @@ class RunDirectory:
         return [path.name for path in (*files, *directories, *parts)]
 
     def _refuse_other(self, path, new, may_change=()):
-        """Compares with what `path` holds; says what was allowed to change."""
+        """Compares with the content of `path`; prints the changes allowed."""
         version = read_json(self.environment).get("kseq")
         found = changes(
             version_0_1.renamed(read_json(path)),
@@ -294,6 +295,6 @@ class RunDirectory:
 
 
 def batch_fields(config):
-    """The names of a recipe's fields that say how large a batch is."""
+    """The names of a recipe's fields that are batch sizes."""
     names = (field.name for field in dataclasses.fields(config))
     return [name for name in names if name.startswith("batch_")]

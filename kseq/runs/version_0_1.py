@@ -1,4 +1,4 @@
-"""Runs that version 0.1 made, in the words of this one."""
+"""Runs of version 0.1, converted to the names of this version."""
 
 _RENAMED = {
     "batch_words": "batch_pieces",

@@ -1,7 +1,7 @@
-"""A model with what makes it of use: text in, text or label out.
+"""Models with their preprocessors: text in, text or label out.
 
-Its parts are imported when they are first used: what answers with an export
-needs no model code.
+Its modules are imported when they are first used: an export needs no model
+code.
 """
 
 import importlib
@@ -30,8 +30,8 @@ __all__ = [*_MODULES]
 class _Room(ModuleType):
     """A package whose functions have the names of their modules.
 
-    Python makes an imported module an attribute of its package; here its
-    function takes that place.
+    Python makes an imported module an attribute of its package; here the
+    attribute is the function instead.
     """
 
     def __setattr__(self, name, value):

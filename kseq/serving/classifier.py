@@ -10,7 +10,7 @@ from kseq.serving.served_function import served_function
 class Classifier:
     """A document in, its label out.
 
-    A blank document has the probabilities that the model gives to nothing.
+    A blank document has the probabilities of an empty input.
     A document with more sentences than the preprocessor admits is cut.
 
     Args:

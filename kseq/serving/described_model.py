@@ -1,4 +1,4 @@
-"""A model of a description that may be broken or hostile."""
+"""A model from a description that may be broken or hostile."""
 
 import math
 import sys
@@ -31,7 +31,7 @@ _SPARE = 4096  # values of layers that are made but not kept
 
 
 def described_model(description, path, weights):
-    """Makes a model that has certain weights, and none other.
+    """Creates a model from its description, if the weights fit it.
 
     Only registered classes and Keras's own layers, initializers and the like
     are made, and no more variables than there are weights.
@@ -45,8 +45,7 @@ def described_model(description, path, weights):
         A `keras.Model`; its variables are not yet assigned.
 
     Raises:
-        RunError: if the description is of something else, or of a model with
-            other weights.
+        RunError: if the description is not one of a model with these weights.
     """
     _check(description, path, len(weights))
     limit = _Limit(path, weights)

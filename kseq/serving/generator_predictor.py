@@ -42,7 +42,7 @@ class GeneratorPredictor:
         Args:
             inputs: list of str.
             prefixes: list of str, what each answer has to begin with. The
-                answer to a blank input is blank all the same.
+                answer to a blank input is blank in any case.
         """
         answers = self.answers(inputs, prefixes=prefixes)
         return [answer.hypotheses[0].text for answer in answers]

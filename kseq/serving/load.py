@@ -1,4 +1,4 @@
-"""One way to open whatever kseq made."""
+"""Opens runs and exports."""
 
 from kseq.model_path import is_run, model_path
 from kseq.serving.load_export import load_export
@@ -11,18 +11,18 @@ def load(path, *, weights=None, search=None):
     Args:
         path: str or path: `runs/<name>`, `saved_models/<name>` for its newest
             version, or `saved_models/<name>/<version>`.
-        weights: of a run: "average", "best" or "last"; the first of these
-            that there is if None.
+        weights: of a run: "average", "best" or "last"; by default the first of
+            these that exists.
         search: of a run: how answers are found, for example
-            `kseq.decoding.GreedySearch()`; that of the run if None.
+            `kseq.decoding.GreedySearch()`; by default that of the run.
 
     Returns:
         A `GeneratorPredictor` or a `ClassifierPredictor`: a callable, lists
-        of str to lists of str. Of a run it has the Keras `model`.
+        of str to lists of str. For a run it has the Keras `model`.
 
     Raises:
-        UserError: if there is no such run or export, or an export is given
-            what is fixed in it.
+        UserError: if there is no such run or export, or `weights` or `search`
+            is given for an export.
 
     Example:
         >>> translator = kseq.load("saved_models/dates")  # doctest: +SKIP

@@ -20,7 +20,7 @@ from kseq.serving.object_config import (
 
 
 def load_run(run, *, weights=None, search=None):
-    """Makes what a run serves.
+    """Opens what a run serves.
 
     Args:
         run: `RunDirectory`, or its path.
@@ -91,9 +91,9 @@ def load_model(run, *, weights=None, dtype="float32"):
 
     Args:
         run: `RunDirectory`, or its path.
-        weights: "average", "best" or "last"; the first of these that there
-            is if None. An average from which training has resumed, to a
-            later `best`, is passed over, with a line on standard error.
+        weights: "average", "best" or "last"; by default the first of these that
+            exists. An average from which training has resumed, to a later
+            `best`, is skipped, with a warning on standard error.
         dtype: dtype policy, whatever the model was trained in.
 
     Returns:
@@ -108,7 +108,7 @@ def load_model(run, *, weights=None, dtype="float32"):
     weights = weights or best_weights(run)
     newest = read_newest(run.checkpoints / weights)
     if newest is None:
-        raise RunError(f"{run.path} has no whole checkpoint {weights!r}.")
+        raise RunError(f"{run.path} has no intact checkpoint {weights!r}.")
 
     path, tensors = newest
     values = numbered(tensors, "vars")

@@ -61,9 +61,10 @@ def search_from_config(config):
 
 
 def _object(config, room, attribute, *arguments):
-    """Calls a class of a room, of those that have an attribute.
+    """Creates an object of a class of a package that has an attribute.
 
     Nothing else is called, whatever a file says.
+
     """
     try:
         options = dict(config)

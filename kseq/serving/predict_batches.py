@@ -13,7 +13,7 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
             give dicts of tensors (B, ...).
         name: of the signature.
         columns: dict, name -> list of bytes or str, all of the same length;
-            batches go by the length of the first, the longest first.
+            inputs are sorted by the length in the first column.
         batch_size: int.
         progress: callable of the number of inputs done since its last call,
             see `kseq.progress`; or None.
@@ -24,7 +24,7 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
 
     Raises:
         UserError: if there is no such signature.
-        ValueError: if the columns are no lists of the same length.
+        ValueError: if the columns are not lists of the same length.
     """
     if name not in signatures:
         raise UserError(

@@ -1,7 +1,6 @@
 """Export to the layout that TensorFlow Serving polls."""
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -15,13 +14,11 @@ from tensorflow.compat.v1.saved_model import signature_def_utils
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
-from kseq.disk_error import DiskError
 from kseq.progress import progress
 from kseq.runs.exports import check_exports, claim_exports
-from kseq.user_error import UserError
+from kseq.user_error import DiskError, UserError
 from kseq.whole_files import flush
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _VERSIONS = ".versions"  # every number that was ever given, one a line
 _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 
@@ -29,10 +26,10 @@ _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 def export(served, directory, run=None):
     """Writes a generator or classifier as the next version in a directory.
 
-    The version appears whole or not at all: it is written under a hidden
-    name, flushed to the disk and renamed. No version number is given twice,
-    also when a version was deleted, or two exports run at once. What killed
-    exports have left is deleted.
+    The version appears atomically: it is written under a hidden name, flushed
+    to the disk and renamed. No version number is used twice, even if a version
+    was deleted or two exports run at once. Leftovers of killed exports are
+    deleted.
 
     It is a SavedModel that needs nothing but `tensorflow` and
     `tensorflow_text` to load, with the signatures of what is served.
@@ -60,7 +57,7 @@ def export(served, directory, run=None):
         reason = f"{error.message}".partition("\n")[0]
         raise _disk_error(directory, reason) from error
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in DiskError.errnos:
             raise _disk_error(directory, error.strerror) from error
         raise UserError(
             f"{directory} cannot be written: {error.strerror}."
@@ -95,7 +92,7 @@ def _export(served, directory, run):
 
 
 def _next_version(directory, run):
-    """A number that no other export has had, or will have.
+    """Reserves a version number that no other export gets.
 
     Returns:
         It, a str, and the open file `.<version>.writing`, which is locked as
@@ -119,7 +116,7 @@ def _next_version(directory, run):
 
 
 def _delete_left_overs(directory):
-    """Deletes what exports wrote whose processes were killed."""
+    """Deletes what killed exports have written."""
     for hidden in directory.glob(".*.partial"):
         lock = hidden.with_suffix(".writing")
         with contextlib.suppress(BlockingIOError), open(lock, "a") as file:

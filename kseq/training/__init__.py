@@ -1,4 +1,4 @@
-"""What `model.fit` needs around it."""
+"""Callbacks and setup for `model.fit`."""
 
 from kseq.training.checkpoints import Checkpoints
 from kseq.training.ema import ema_weights

@@ -1,4 +1,4 @@
-"""Checkpoints of all that changes in training."""
+"""Checkpoints of the complete state of training."""
 
 import math
 import os
@@ -29,7 +29,7 @@ _NEEDS_ONE_ITERATOR = (
 
 
 class Checkpoints(keras.callbacks.Callback):
-    """Saves a training so that the same command resumes it.
+    """Saves the state of training so that the same command resumes it.
 
     `checkpoints/last` holds the newest states of all that changes: weights,
     seeds of dropout, optimizer, position in the data. `checkpoints/best`
@@ -40,8 +40,8 @@ class Checkpoints(keras.callbacks.Callback):
 
     On SIGTERM and Ctrl-C the step is finished, `last` saved and the process
     ended with exit code 143 or 130; a second one stops at once. In a cluster
-    all machines end so when one of them is asked to, after the same step, and
-    what is monitored is the chief's.
+    all machines end after the same step when one of them gets a signal, and the
+    value of the chief is monitored.
 
     It must be the last callback, and `fit` needs `steps_per_epoch` and a data
     set that repeats: Keras then keeps one iterator over all epochs. See
@@ -54,14 +54,14 @@ class Checkpoints(keras.callbacks.Callback):
 
     Args:
         run: `RunDirectory`.
-        monitor: name of the number in the logs that is to improve.
+        monitor: name of the value in the logs that should improve.
         mode: "max" or "min".
-        keep: int, how many of the last states stay; at least 1.
-        patience: int or None. Training ends after so many epochs without
-            improvement, interruptions or not.
+        keep: int, number of the last states to keep; at least 1.
+        patience: int or None. Training ends after this number of epochs without
+            improvement, counted across interruptions.
 
     Raises:
-        ValueError: if an argument is none of these.
+        ValueError: if an argument is invalid.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._step = 0
         self._last_step = sys.maxsize
         self._data_start = 0  # the step at which the iterator began
-        self._resumed = None  # the checkpoint with its place, if any has it
+        self._resumed = None  # the checkpoint with its position, if any
         self._iterator = None
         self._can_save_iterator = False
         self._signal = 0
@@ -108,8 +108,8 @@ class Checkpoints(keras.callbacks.Callback):
             that has reached its last step or lost its patience.
 
         Raises:
-            RunError: if there are checkpoints but none that is whole, or the
-                newest one does not fit the model.
+            RunError: if all checkpoints are broken, or the newest one does not
+                fit the model.
             ValueError: if the run was started but not saved.
         """
         self.run.check_saved()

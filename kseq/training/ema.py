@@ -1,13 +1,14 @@
-"""Moving averages of the weights, in the model for a while."""
+"""Moving averages of the weights, temporarily in the model."""
 
 import contextlib
 
 
 @contextlib.contextmanager
 def ema_weights(model):
-    """Puts the optimizer's moving averages into the model, and takes them out.
+    """Puts the optimizer's moving averages into the model within a context.
 
-    Nothing changes where the optimizer was made without `use_ema=True`.
+    The model stays unchanged if the optimizer does not have `use_ema=True`.
+
 
     Args:
         model: a compiled `keras.Model`, trained for a step at least.

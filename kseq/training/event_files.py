@@ -9,7 +9,7 @@ _writers = {}  # of this process: path -> writer
 
 
 def event_writer(run, part):
-    """The one writer of a part of a run.
+    """The event writer of a part of a run.
 
     All callbacks share it: of two event files that grow at the same time in
     one directory, TensorBoard reads the newer one alone. It stays open until
@@ -32,12 +32,12 @@ def event_writer(run, part):
 def start_event_files(run, step):
     """Starts the event files of this process.
 
-    Where the run is resumed, TensorBoard drops what the files before hold of
-    later steps, which are repeated.
+    If the run resumes, TensorBoard discards later steps in earlier files,
+    because they are repeated.
 
     Args:
         run: `RunDirectory`.
-        step: int, how many steps have been trained.
+        step: int, number of steps that have been trained.
     """
     close_event_files(run)
     log = SessionLog(status=SessionLog.START)

@@ -1,4 +1,4 @@
-"""A run that starts from the weights and the tokenizer of another one."""
+"""Starts a run from the weights and the tokenizer of another run."""
 
 import keras
 import numpy as np
@@ -22,19 +22,19 @@ _ROWS = (
 
 
 class FineTuning:
-    """Gives a new run what another one has learned.
+    """Starts a run from the weights and the tokenizer of another run.
 
-    Weights are copied from the best of the other run. Its tokenizer is kept,
-    or a new one is trained, and then the embeddings and output weights of the
-    pieces that both have are copied; in the same way a classifier with other
-    labels keeps what it knows of the labels that both have. What is new keeps
-    its initial values. Optimizer, schedule and moving averages start afresh.
+    The best weights of the other run are copied. Its tokenizer is kept,
+    or a new one is trained; then the embeddings and output weights of shared
+    pieces are copied. In the same way a classifier with other labels keeps the
+    output weights of shared labels. New pieces and labels keep their initial
+    values. Optimizer, schedule and moving averages restart.
 
     Args:
         run: `RunDirectory` of the new run. Once it has a checkpoint of its
             own, nothing is copied, and the other run is no longer needed.
-        start_from: path of the other run; where it is empty, tokenizers are
-            trained and weights stay as they are.
+        start_from: path of the other run; if empty, tokenizers are trained and
+            weights stay unchanged.
         new_tokenizer: bool, whether a tokenizer is trained on the new text.
 
     Raises:
@@ -86,7 +86,7 @@ class FineTuning:
         newest = read_newest(self._other.checkpoints / weights)
         if newest is None:
             raise RunError(
-                f"{self._other.path} has no whole checkpoint {weights!r}."
+                f"{self._other.path} has no intact checkpoint {weights!r}."
             )
         values = _without_seeds(numbered(newest[1], "vars"))
         variables = _without_seeds(served.model.variables)
@@ -105,7 +105,7 @@ class FineTuning:
             )
 
     def _items(self, served):
-        """Of each list: the items of the other run, and those of this one."""
+        """For each list: the items of the other run and those of this run."""
         lists = {
             name: (
                 _pieces(Tokenizer.load(self._other.tokenizer(name))),

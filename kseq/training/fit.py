@@ -1,4 +1,4 @@
-"""`model.fit` with all that makes a run exact."""
+"""`model.fit` with the callbacks of a run."""
 
 import contextlib
 import math
@@ -35,12 +35,12 @@ def fit(
         model: compiled, in the scope of `kseq.devices.device_strategy()`.
         batches: `tf.data.Dataset` that repeats.
         checkpoints: `Checkpoints`, of the run.
-        steps: int, of the whole training.
-        steps_per_epoch: int; every so many steps, and after the last one, the
-            model is validated and saved.
+        steps: int, steps of training in total.
+        steps_per_epoch: int; the model is validated and saved each time after
+            this number of steps, and after the last step.
         callbacks: come first, such as `Validation`.
         is_last: bool, whether nothing is trained after this.
-        facts: lines of text, what the data hold, for the README of the run.
+        facts: lines of text about the data, for the README of the run.
         histograms: bool, whether TensorBoard gets the distribution of each
             weight at the end of an epoch.
         graph: bool, whether TensorBoard gets the graph of the first step.
@@ -108,7 +108,7 @@ class _FirstStep(keras.callbacks.Callback):
 
 
 def _size(model):
-    """Of a model and of its vocabulary, in a line."""
+    """The sizes of a model and of its vocabulary, in one line."""
     text = f"{type(model).__name__}: {model.count_params():,} parameters"
     for name in ("vocab_size", "source_vocab_size"):
         if size := getattr(model, name, None):

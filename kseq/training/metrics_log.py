@@ -26,20 +26,20 @@ class MetricsLog(keras.callbacks.Callback):
     over those steps alone, the learning rate, and tokens per second of
     training time, which are those that `ExactModel` counts. At the end of an
     epoch: every `val_` number in the logs, so it must come after the callbacks
-    that measure them. Where standard output is no terminal, and a progress
-    bar of no use, each also becomes a line there.
+    that measure them. If standard output is not a terminal, each is also
+    printed there as a line.
 
     TensorBoard shows training and validation as two runs with the same tags,
     in one chart. There `loss` is without label smoothing in both;
     `smoothed_loss` is what is minimized. Its HPARAMS tab has the config and,
     under `best/`, the scores of the best epoch.
 
-    A resumed run drops what was written of steps that it will repeat. If it
-    was stopped between two lines, the next line is about the steps since.
+    A resumed run deletes the lines of steps that it will repeat. If it was
+    stopped between two lines, the next line covers the steps since then.
 
     Args:
         run: `RunDirectory`; gets `metrics.jsonl` and `tensorboard/`.
-        total_steps: int, of the whole training, to print.
+        total_steps: int, steps of training in total, to print.
         every: int, steps.
         monitor: name of the number in the logs whose best epoch counts, as
             in `Checkpoints`; None for no best scores.
@@ -137,7 +137,7 @@ class MetricsLog(keras.callbacks.Callback):
         self._steps = 0
 
     def _window_means(self):
-        """Of what the metrics have seen since this was last asked.
+        """The means of the metrics since the last call.
 
         Keras itself reports means that run from the start of the epoch.
         """
@@ -145,7 +145,7 @@ class MetricsLog(keras.callbacks.Callback):
         for metric in self.model.metrics:
             now = _number(metric.total), _number(metric.count)
             total, count = self._before.get(metric.name, (0.0, 0.0))
-            if now[1] > count:  # what the model's losses do not tell has none
+            if now[1] > count:  # 0 if the losses do not report it
                 means[metric.name] = (now[0] - total) / (now[1] - count)
             self._before[metric.name] = now
         return means
@@ -202,7 +202,7 @@ class MetricsLog(keras.callbacks.Callback):
 
 
 def _without_prefix(record):
-    """The scores of a validation, without what is added to their names."""
+    """The scores of a validation, without the prefix of their names."""
     return {
         name.removeprefix("val_"): value
         for name, value in record.items()

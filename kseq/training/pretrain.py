@@ -1,4 +1,4 @@
-"""A classifier learns the pieces of documents before their labels."""
+"""Pretraining of a classifier on documents without their labels."""
 
 import math
 
@@ -19,10 +19,9 @@ def pretrain(run, model, batches, steps):
     """Trains the embedding and the RNN of a classifier to predict pieces.
 
     Its embedding and its recurrent layer over pieces learn, by
-    `kseq.models.PiecePrediction`; all other layers stay as they are. This is
-    a run of its own, in the `pretraining/` of the run: it resumes if it was
-    killed, and once the classifier itself has a checkpoint there is nothing
-    left to do.
+    `kseq.models.PiecePrediction`; all other layers stay as they are. It has its
+    own checkpoints, in `pretraining/` of the run: it resumes if it was killed,
+    and is skipped once the classifier has a checkpoint.
 
     Args:
         run: `RunDirectory`, saved.

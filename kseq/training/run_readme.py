@@ -1,4 +1,4 @@
-"""The README of a run, kept up to date in training."""
+"""The README of a run, updated during training."""
 
 import sys
 
@@ -17,9 +17,9 @@ class RunReadme(keras.callbacks.Callback):
 
     Args:
         checkpoints: `Checkpoints`, whose run and best epoch are described.
-        total_steps: int, of the whole training.
+        total_steps: int, steps of training in total.
         evaluation: that of `Validation`, or None.
-        facts: lines of text, what the data hold.
+        facts: lines of text about the data.
     """
 
     def __init__(self, checkpoints, total_steps, evaluation=None, facts=()):
@@ -31,7 +31,7 @@ class RunReadme(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         run = self.checkpoints.run
-        # What is trained before a model, in its run, has no config.
+        # Pretraining, in the run of a model, has no config.
         if not is_chief() or not run.config.is_file():
             return
         iterations = self.model.optimizer.iterations

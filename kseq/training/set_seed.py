@@ -1,11 +1,11 @@
-"""The same training twice."""
+"""Reproducible training."""
 
 import keras
 import tensorflow as tf
 
 
 def set_seed(seed, deterministic=False):
-    """Seeds all that is drawn in this process.
+    """Seeds all random numbers of this process.
 
     On one CPU that is enough: the same command gives the same weights, to the
     bit. Kernels of GPUs may add in any order unless `deterministic` is asked

@@ -23,6 +23,12 @@ class Config:
     seed: int = 1
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """A slow machine prints no progress among the messages."""
+    monkeypatch.setattr("kseq.progress._FIRST", 600)
+
+
 @pytest.fixture(scope="session")
 def opened():
     """What commands have opened, the newest last."""

@@ -98,7 +98,7 @@ def test_explanation_is_a_page(run, export, texts, output_of):
     assert output_of("explain", export, texts).count("<article") == 5
 
 
-def test_a_document_that_is_cut_is_told(run, call):
+def test_a_document_that_is_cut_is_reported(run, call):
     text = b"a\n" + b"Smoke. " * 30_000 + b"\n\0\r\n\xff"
     page, notes = call("explain", run, text=text)
     assert page.count("<article") == 4

@@ -237,11 +237,11 @@ def test_a_recipe_is_copied_whole_or_not_at_all(call, tmp_path, monkeypatch):
     assert "translate_lstm.py could not be written: No space" in message
     assert not list(tmp_path.glob("translate*"))
     copy.symlink_to(tmp_path / "nowhere")
-    assert "is there already" in call(*command, code=2)[1]
+    assert "exists already" in call(*command, code=2)[1]
     copy.unlink()
     call(*command)
     assert copy.read_text().startswith('"""')
-    assert "is there already" in call(*command, code=2)[1]
+    assert "exists already" in call(*command, code=2)[1]
     for name in ("../recipes/translate_lstm", "/etc/passwd", "..", "", "a\nb"):
         assert "there is no recipe" in call("recipes", "copy", name, code=2)[1]
 

@@ -97,7 +97,7 @@ def test_one_line_whatever_the_label(tmp_path, predict):
     assert answer.isprintable()
 
 
-def test_a_line_of_two_megabytes_is_cut_and_told(run, predict):
+def test_a_line_of_two_megabytes_is_cut_and_reported(run, predict):
     text = b"a b\n" + b"a b c " * 350_000 + b"\nc\n"
     answers, notes = predict(run, text, "--greedy")
     assert len(answers) == 3

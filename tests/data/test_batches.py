@@ -114,7 +114,7 @@ def test_sides_of_unlike_lengths_are_padded_apart(tokenizer):
     assert inputs["source_ids"].shape[1] > 30
 
 
-def test_training_goes_on_for_ever_in_another_order_each_epoch(tokenizer):
+def test_training_is_endless_in_a_different_order_each_epoch(tokenizer):
     texts = list("abcdefgh")  # of one length, so that an epoch is two batches
 
     batches = training(tokenizer, texts, batch_tokens=16).take(40)
@@ -211,7 +211,7 @@ def test_evaluation_yields_each_pair_once_in_like_lengths(tokenizer):
         assert weights.numpy().any(axis=0).all()  # no longer than its longest
 
 
-def test_a_restored_iterator_goes_on_where_it_was(tokenizer, tmp_path):
+def test_a_restored_iterator_resumes_where_it_was(tokenizer, tmp_path):
     def batches():
         return iter(training(tokenizer, numbered(300), shuffle_buffer=128))
 

@@ -95,7 +95,7 @@ def test_unusable_pairs_are_left_out_everywhere(write, caplog):
     assert caplog.text.count("4 of 24 pairs are left out: 2 with a blank") == 2
 
 
-def test_the_numbers_are_told_once(write, caplog):
+def test_the_numbers_are_logged_once(write, caplog):
     caplog.set_level(logging.INFO)
     train = write("a.tsv", b"a\t1\nb\t2\n a\t1 \n\t3\nc\xff\t4\n")
     held_out = write("b.tsv", b"x\t1\na \t2\nb\t3\nb\t9\n")

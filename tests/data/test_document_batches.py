@@ -67,7 +67,7 @@ def test_batches_hold_a_budget_of_words(batches):
         assert ids.any(axis=(0, 2))[-1]
 
 
-def test_a_document_over_the_budget_stands_alone(batches):
+def test_a_document_over_the_budget_is_a_batch(batches):
     assert {len(b[1]) for b in some(batches(batch_pieces=1), 20)} == {1}
 
 

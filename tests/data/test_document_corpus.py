@@ -201,7 +201,7 @@ def test_documents_of_one_text_stay_together(write, seed):
     assert Counter(corpus.validation.labels) == {"a": 10, "b": 10}
 
 
-def test_a_file_in_which_all_stands_twice_is_split(write, seed):
+def test_a_file_with_each_text_twice_is_split(write, seed):
     pairs = numbered(a=55, b=3) * 2
     corpus = read_document_corpus(write("a.tsv", table(pairs)), seed=seed)
 
@@ -210,7 +210,7 @@ def test_a_file_in_which_all_stands_twice_is_split(write, seed):
     assert len(corpus.train.texts) == 104
 
 
-def test_what_stands_often_is_not_held_out(write, seed):
+def test_what_is_frequent_is_not_held_out(write, seed):
     often = [("a", f"often {n}") for n in range(5)] * 10
     pairs = numbered(a=50, b=10) + often
 
@@ -279,7 +279,7 @@ def test_the_seed_decides_in_any_process(write):
     assert read_document_corpus(path, seed=4).validation != corpus.validation
 
 
-def test_the_numbers_are_told_once(write, caplog):
+def test_the_numbers_are_logged_once(write, caplog):
     caplog.set_level(logging.INFO)
     pairs = [("x", "1"), ("x", "1"), ("x", "2"), ("y", "3"), ("y", "4")]
     train = write("a.tsv", table([*pairs, ("z", "5"), ("z", " ")]))
@@ -307,7 +307,7 @@ def test_the_numbers_are_told_once(write, caplog):
     assert caplog.text == ""
 
 
-def test_as_many_labels_as_documents_are_swapped_columns(write):
+def test_a_label_for_each_document_means_swapped_columns(write):
     rows = [(f"Good {n}.", "5") for n in range(30)]
     path = write("a.tsv", table([*rows, rows[0]]))
 

@@ -60,7 +60,7 @@ def test_ready_sentences_are_left_as_they_are(sentences):
     ]
 
 
-def test_a_long_sentence_goes_on_as_another(pieces, sentences):
+def test_a_long_sentence_continues_as_another(pieces, sentences):
     whole = pieces.tokenize([TEXT]).to_list()[0]
     tokenizer = DocumentPreprocessor(pieces, in_lines=True, max_pieces=7)
     [parts] = tokenizer.tokenize([TEXT]).to_list()

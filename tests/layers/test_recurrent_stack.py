@@ -108,7 +108,7 @@ def test_gru_cells_are_stacked(seed):
     np.testing.assert_allclose(high, expected["hidden"][0], atol=1e-5)
 
 
-def test_one_cell_stands_on_the_other(seed):
+def test_one_cell_reads_the_other(seed):
     stack = RecurrentStack(units=4, num_layers=2, cell="tanh")
     projected, state = normal(3, 4), state_of(stack)
     after = stack(projected, state)

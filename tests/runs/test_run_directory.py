@@ -80,7 +80,7 @@ def test_another_config_is_refused_with_what_differs(run):
     assert json.loads(run.config.read_text())["units"] == 8
 
 
-def test_what_may_change_is_told_and_kept(run, capsys):
+def test_what_may_change_is_printed_and_kept(run, capsys):
     run.start(Config(steps=200), may_change=("steps",))
     assert "steps: 100 -> 200" in capsys.readouterr().err
     assert json.loads(run.config.read_text())["steps"] == 100

@@ -51,7 +51,7 @@ def test_weights_come_back_in_another_precision(trained):
 
 def test_weights_that_are_not_there_are_refused(trained):
     path, _ = trained
-    with pytest.raises(RunError, match="no whole checkpoint 'average'"):
+    with pytest.raises(RunError, match="no intact checkpoint 'average'"):
         load_model(path, weights="average")
 
 

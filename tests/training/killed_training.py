@@ -1,4 +1,4 @@
-"""Trains in the directory it is told, and is killed there, three times."""
+"""Trains in a given directory, and is killed there, three times."""
 
 import os
 import random

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.disk_error import DiskError
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
@@ -24,6 +23,7 @@ from kseq.runs.checkpoint_files import (
 )
 from kseq.serving import load_model
 from kseq.training import Checkpoints
+from kseq.user_error import DiskError
 from tests.training.tiny_training import STEPS, make_data, make_model, train
 
 
@@ -64,7 +64,7 @@ def assert_same_state(one, other, atol=0):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=0, atol=atol)
 
 
-def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path):
+def test_a_stopped_training_resumes_as_if_it_had_not_been(tmp_path):
     """Weights, seeds of dropout, optimizer, order of the data."""
     whole = train(tmp_path / "whole", epochs=4)
     for after in (3, STEPS + 1):
@@ -159,7 +159,7 @@ def test_a_broken_checkpoint_is_passed_over(broken_run, part, damage):
     assert step_of(path) == 5
 
 
-def test_training_goes_on_from_the_checkpoint_before(broken_run):
+def test_training_resumes_from_the_checkpoint_before(broken_run):
     folder = broken_run / "checkpoints" / "last"
     _flip_a_bit(folder / "ckpt-10.index")
     checkpoints = Checkpoints(RunDirectory(broken_run))
@@ -314,7 +314,7 @@ def test_data_that_have_no_position_are_read_again(
     assert "Reading 10 batches again" in capsys.readouterr().err
 
 
-def test_a_run_that_was_killed_goes_on(tmp_path):
+def test_a_run_that_was_killed_resumes(tmp_path):
     """At any moment of a save."""
     script = Path(__file__).with_name("killed_training.py")
     subprocess.run([sys.executable, script, tmp_path], check=True, timeout=120)

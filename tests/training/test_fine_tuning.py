@@ -195,5 +195,5 @@ def test_a_start_that_is_no_run_is_refused(tmp_path, tokenizer):
     run.save(new)
     with pytest.raises(RunError, match="itself"):
         FineTuning(run, run.path)
-    with pytest.raises(RunError, match="no whole checkpoint"):
+    with pytest.raises(RunError, match="no intact checkpoint"):
         FineTuning(RunDirectory(tmp_path / "b"), run.path).initialize(new)

@@ -115,7 +115,7 @@ def test_what_two_devices_have_measured_together(tmp_path, two_devices):
         assert record["padding"] == pytest.approx(1 - batch[2].mean())
 
 
-def test_a_training_that_goes_on_writes_no_step_twice(tmp_path):
+def test_a_resumed_training_writes_no_step_twice(tmp_path):
     run = RunDirectory(tmp_path)
     record(tmp_path, STEPS, every=2)
     with run.metrics.open("a") as file:

@@ -45,7 +45,7 @@ def train(
     batch_size=4,
     **settings,
 ):
-    """Trains in a run directory, or goes on there."""
+    """Trains in a run directory, or resumes there."""
     run = RunDirectory(path)
     run.start(Config(batch_size=batch_size), ("batch_size",))
     model = model or make_model()

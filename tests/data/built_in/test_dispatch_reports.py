@@ -42,7 +42,7 @@ def test_splits_have_their_sizes_and_share_no_report(train):
     assert len(set().union(*texts.values())) == sum(SIZES.values())
 
 
-def test_no_report_stands_twice_when_there_are_few(monkeypatch):
+def test_no_report_is_repeated_when_there_are_few(monkeypatch):
     monkeypatch.setattr(MODULE, "_FEWEST", 1)
     monkeypatch.setattr(MODULE, "_MOST", 1)
     monkeypatch.setattr(MODULE, "_TEMPLATES", ("The {thing}.",))

@@ -1,4 +1,4 @@
-"""How the words of a command line become values."""
+"""Conversion of the words of a command line to values."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,7 @@ _NAMES = {int: "an integer", float: "a number"}
 
 
 def reader(hint):
-    """What `argparse` needs to read one value of a type.
+    """Returns a converter to a type, for `argparse`.
 
     Args:
         hint: int, float, str or another class that takes a str, or such a
@@ -62,7 +62,7 @@ def checked(function):
 
 @checked
 def existing_file(text):
-    """The path of a file that is there."""
+    """The path of an existing file."""
     if "\0" in text or not Path(text).is_file():
         raise UserError(f"there is no file {text!r}")
     return Path(text)

@@ -1,30 +1,29 @@
-"""How commands and recipes end."""
+"""The exit codes of commands and recipes."""
 
 import errno
 import os
 import sys
 
-from kseq.user_error import UserError
+from kseq.user_error import DiskError, UserError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 # Of TensorFlow, which is not imported here: a machine of the cluster is lost.
 _LOST = ("UnavailableError", "AbortedError")
 
 
 def exit_code(read, act, *, name, broken_pipe=0):
-    """Reads options, acts on them, and tells how the process should end.
+    """Reads options, acts on them, and returns the exit code of the process.
 
     An error that the user can fix is one message on standard error. The code
     is 2 where command, files or configuration are wrong, 3 where training
     diverged, 4 where memory or disk are full, 130 after Ctrl-C, and 5 where
-    another machine of the cluster was lost, which ends the process here.
+    another machine of the cluster was lost, which ends the process at once.
 
     Args:
         read: callable that returns the options, an object. Errors keep their
             traceback if its attribute `debug` is true, or KSEQ_DEBUG is set.
         act: callable, options -> None.
         name: str, what messages begin with.
-        broken_pipe: int, the code where standard output was closed halfway.
+        broken_pipe: int, the code if standard output is closed by its reader.
 
     Returns:
         int.
@@ -88,7 +87,7 @@ def _explain(error, options):
     if isinstance(error, UserError):
         return error.exit_code, str(error)
     if isinstance(error, OSError) and error.errno not in (None, errno.EBADF):
-        return 4 if error.errno in _FULL else 2, str(error)
+        return 4 if error.errno in DiskError.errnos else 2, str(error)
     return None, ""
 
 

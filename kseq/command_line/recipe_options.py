@@ -8,15 +8,16 @@ import re
 import tokenize
 import types
 import typing
+from pathlib import Path
 
-from kseq.argument_types import reader
-from kseq.command_parser import CommandParser
+from kseq.command_line.argument_types import reader
+from kseq.command_line.command_parser import CommandParser
 from kseq.json_files import read_json
-from kseq.model_path import run_path
+from kseq.model_path import is_run, run_path
 from kseq.option_types import check_options, option
 
 _METAVARS = {int: "N", float: "X"}
-# Fields of a recipe that a run which starts from another one does not inherit.
+# Fields of a recipe that a run does not inherit from the one it starts from.
 _OF_ONE_RUN = frozenset(
     (
         *("train", "validation", "columns", "weights"),
@@ -30,8 +31,8 @@ _OF_ONE_RUN = frozenset(
 def read_options(config, without_files, words, **description):
     """Reads a recipe's config from the words of a command line.
 
-    With `--from RUN` the defaults are those of that run, but for the data and
-    the schedule.
+    With `--from RUN` the defaults are those of that run, except for the data
+    and the schedule.
 
     Args:
         config: a dataclass instance. These are the defaults with files of the
@@ -56,17 +57,22 @@ def read_options(config, without_files, words, **description):
     }
     defaults = config if "train" in given else without_files
     if given.get("from_"):
-        defaults = _of_run(run_path(given["from_"]), defaults)
+        defaults = _inherited(given, defaults)
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
     return options
 
 
-def _of_run(path, defaults):
-    """The config of a run, but for its data and its schedule."""
+def _inherited(given, defaults):
+    """The defaults with `--from`: its config, except data and schedule.
+
+    A run that has started and outlives that one has the same config.
+    """
+    path, own = Path(given["from_"]), given.get("run", defaults.run)
+    path = own if is_run(own) and not path.exists() else run_path(path)
     values = {
         key: tuple(value) if isinstance(value, list) else value
-        for key, value in read_json(path / "config.json").items()
+        for key, value in read_json(Path(path) / "config.json").items()
         if hasattr(defaults, key) and key not in _OF_ONE_RUN
     }
     return dataclasses.replace(defaults, **values)

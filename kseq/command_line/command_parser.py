@@ -6,7 +6,7 @@ import sys
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and what was probably meant.
+    """An `ArgumentParser` with one-line errors that suggest a correction.
 
     Options are not abbreviated, and `--batch_size` is `--batch-size`.
     """
@@ -45,7 +45,7 @@ class CommandParser(argparse.ArgumentParser):
         return super()._get_values(action, words)
 
     def _print_message(self, message, file=None):
-        # That of argparse passes over errors, such as a disk that is full.
+        # That of argparse ignores errors, such as a full disk.
         (file or sys.stderr).write(message or "")
 
 

@@ -1,4 +1,4 @@
-"""Keras and TensorFlow, imported without what they may use and say."""
+"""Imports Keras and TensorFlow without their start-up messages."""
 
 import contextlib
 import importlib
@@ -35,7 +35,7 @@ def start_keras(without=()):
         without: names of modules that Keras is not to find.
 
     Raises:
-        UserError: if Keras is told to use another backend.
+        UserError: if Keras is set to use a different backend.
     """
     backend = os.environ.get("KERAS_BACKEND")
     if backend != "tensorflow":
@@ -58,14 +58,14 @@ def start_keras(without=()):
 
 
 def _run_one_kernel(tensorflow):
-    """The first kernel that runs tells what the processor does not have."""
+    """The first kernel prints which instructions the processor lacks."""
     with tensorflow.device("CPU"):
         tensorflow.transpose(tensorflow.zeros((1, 1), tensorflow.bool))
 
 
 @contextlib.contextmanager
 def quiet_stderr():
-    """Hides TensorFlow's start-up lines; all else is printed at the end."""
+    """Hides TensorFlow's start-up lines; others are printed at the end."""
     sys.stderr.flush()
     kept = os.dup(2)
     with tempfile.TemporaryFile() as printed:

@@ -1,0 +1,61 @@
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kseq.command_line.recipe_options import read_options
+from kseq.option_types import PositiveInt
+from kseq.user_error import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    train: tuple[str, ...] | None = None
+    run: str = "runs/new"
+    from_: str = ""
+    overwrite: bool = False
+    units: PositiveInt = 512
+    steps: PositiveInt = 2000
+
+
+DATES = Config(units=192, steps=450)
+
+
+@pytest.fixture
+def make_run(tmp_path, monkeypatch):
+    """A function: writes what makes a directory a run."""
+    monkeypatch.chdir(tmp_path)
+
+    def make_run(path, config):
+        Path(path).mkdir(parents=True)
+        values = dataclasses.asdict(config)
+        (Path(path) / "config.json").write_text(json.dumps(values))
+        (Path(path) / "environment.json").write_text("{}")
+
+    return make_run
+
+
+def read(*words):
+    options = read_options(Config(), DATES, words, prog="x", description="")
+    return options.config
+
+
+def test_sizes_are_inherited_but_no_data_and_no_schedule(make_run):
+    make_run("runs/old", Config(train=("a", "b"), units=7, steps=9))
+    new = read("--from", "runs/old", "--train", "c", "d")
+    assert new == Config(train=("c", "d"), from_="runs/old", units=7)
+    assert read("--from", "runs/old").steps == DATES.steps
+    assert read("--from", "runs/old", "--units", "8").units == 8
+
+
+def test_a_run_that_has_started_needs_no_other(make_run):
+    make_run("runs/old", Config(units=7))
+    words = ("--from", "runs/old", "--train", "c", "d")
+    new = read(*words)
+    make_run("runs/new", new)
+    shutil.rmtree("runs/old")
+    assert read(*words) == new
+    with pytest.raises(UserError, match="runs/old"):
+        read(*words, "--run", "runs/other")
