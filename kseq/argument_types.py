@@ -62,10 +62,21 @@ def checked(function):
 
 @checked
 def existing_file(text):
-    """The path of a file that is there."""
-    if "\0" in text or not Path(text).is_file():
+    """The path of a file that is there and can be read more than once."""
+    path = Path(text)
+    try:
+        is_there, is_file = path.exists(), path.is_file()
+    except (OSError, ValueError):  # no permission, a name too long, NUL
+        is_there = is_file = False
+    if is_there and path.is_dir():
+        raise UserError(f"{text!r} is a directory; give the path of a file")
+    if is_there and not is_file:
+        raise UserError(
+            f"{text!r} is a pipe or a device; write it to a file first"
+        )
+    if not is_file:
         raise UserError(f"there is no file {text!r}")
-    return Path(text)
+    return path
 
 
 def _refusal(wrong, text):

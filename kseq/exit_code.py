@@ -1,5 +1,6 @@
 """How commands and recipes end."""
 
+import contextlib
 import errno
 import os
 import sys
@@ -50,7 +51,8 @@ def exit_code(read, act, *, name, broken_pipe=0):
         debug = os.environ.get("KSEQ_DEBUG") or getattr(options, "debug", False)
         if code is None or debug:
             raise
-        print(f"{name}: {message}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # standard error is full, too
+            print(f"{name}: {message}", file=sys.stderr, flush=True)
         if code == 5:
             os._exit(5)  # or TensorFlow would wait for the lost machine
         return code
@@ -88,8 +90,17 @@ def _explain(error, options):
     if isinstance(error, UserError):
         return error.exit_code, str(error)
     if isinstance(error, OSError) and error.errno not in (None, errno.EBADF):
-        return 4 if error.errno in _FULL else 2, str(error)
+        return 4 if error.errno in _FULL else 2, _described(error)
     return None, ""
+
+
+def _described(error):
+    """An OSError in words; one without a path is mostly of the output."""
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}."
+    if error.errno in _FULL:
+        return f"the output cannot be written: {error.strerror}."
+    return str(error)
 
 
 def _batch_sizes(options):

@@ -77,6 +77,8 @@ NonNegativeInt = Annotated[
 # Of a layer. A mistyped one would need all memory, after minutes.
 Size = Annotated[int, Limits(1, 65_536, "an integer from 1 to 65536")]
 EvenSize = Annotated[Size, _Even()]
+# SentencePiece would try larger ones for minutes.
+VocabSize = Annotated[int, Limits(1, 1_000_000, "an integer from 1 to 1000000")]
 # Of layers, heads, answers in a beam, checkpoints.
 SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
 PositiveFloat = Annotated[

@@ -17,6 +17,7 @@ from kseq.option_types import (
     Rate,
     RunPath,
     Size,
+    VocabSize,
 )
 
 
@@ -32,7 +33,7 @@ class Config:
     new_tokenizer: bool = False  # of the new documents, not that of --from
     overwrite: bool = False  # delete the run and restart
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
-    vocab_size: PositiveInt = 16_000
+    vocab_size: VocabSize = 16_000
     balanced: bool = False  # rare labels weigh as much as common ones
     dim: Size = 128  # of embeddings
     units: Size = 64  # of a state, in each of two directions

@@ -28,6 +28,7 @@ from kseq.option_types import (
     RunPath,
     Size,
     SmallInt,
+    VocabSize,
 )
 
 
@@ -43,7 +44,7 @@ class Config:
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     new_tokenizer: bool = False  # of the new text, not that of --from
     overwrite: bool = False  # delete the run and restart
-    vocab_size: PositiveInt = 8000  # of source and target together
+    vocab_size: VocabSize = 8000  # of source and target together
     max_length: PositiveInt = 100  # longer pairs, in tokens, are left out
     embedding_dim: Size = 256
     units: EvenSize = 512

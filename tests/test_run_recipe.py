@@ -48,7 +48,12 @@ def test_files_decide_on_the_defaults(run, words, config):
     [
         (UserError("No such file."), 2, "recipe: No such file.\n"),
         (DiskError("It is full."), 4, "recipe: It is full.\n"),
-        (OSError(28, "No space"), 4, "recipe: [Errno 28] No space\n"),
+        (
+            OSError(28, "No space"),
+            4,
+            "recipe: the output cannot be written: No space.\n",
+        ),
+        (OSError(28, "No space", "a.txt"), 4, "recipe: a.txt: No space.\n"),
         (MemoryError(), 4, "recipe: Out of memory. (--batch-tokens is 64)\n"),
         (
             tf.errors.ResourceExhaustedError(None, None, "OOM\nat x"),
