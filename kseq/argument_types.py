@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
+from kseq.one_line import one_line
 from kseq.option_types import MultipleOf
 from kseq.user_error import UserError
 
@@ -55,7 +56,7 @@ def checked(function):
         try:
             return function(text)
         except UserError as error:
-            raise argparse.ArgumentTypeError(error) from None
+            raise argparse.ArgumentTypeError(one_line(error)) from None
 
     return check
 

@@ -266,7 +266,7 @@ def test_quotes_are_text(write):
     [
         (
             b'{"label": 1, "te',
-            r"expected a JSON object, one a line; found '{\"label\": 1",
+            r"a JSON object, one a line; found '{\"label\": 1",
         ),
         (b'["a", "b"]', r"expected a JSON object, one a line; found '\[\"a\""),
         (b"[" * 100_000, r"expected a JSON object, one a line; found '\[\["),
