@@ -72,6 +72,10 @@ def open_standard_files():
                 os.dup2(found, number)
                 os.close(found)
             setattr(sys, name, open(number, "w" if number else "r"))  # noqa: SIM115
+    # Names of files and texts of users, on a terminal that cannot show them.
+    for file in (sys.stdout, sys.stderr):
+        if hasattr(file, "reconfigure"):
+            file.reconfigure(errors="backslashreplace")
 
 
 def _explain(error, options):
@@ -95,11 +99,14 @@ def _explain(error, options):
 
 
 def _described(error):
-    """An OSError in words; one without a path is mostly of the output."""
+    """An OSError in words; one without a path is of a file without a name."""
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}."
     if error.errno in _FULL:
-        return f"the output cannot be written: {error.strerror}."
+        return (
+            "standard output, or a temporary file, cannot be written: "
+            f"{error.strerror}."
+        )
     return str(error)
 
 

@@ -51,7 +51,8 @@ def test_files_decide_on_the_defaults(run, words, config):
         (
             OSError(28, "No space"),
             4,
-            "recipe: the output cannot be written: No space.\n",
+            "recipe: standard output, or a temporary file, cannot be written: "
+            "No space.\n",
         ),
         (OSError(28, "No space", "a.txt"), 4, "recipe: a.txt: No space.\n"),
         (MemoryError(), 4, "recipe: Out of memory. (--batch-tokens is 64)\n"),
@@ -70,6 +71,15 @@ def test_exit_codes(run, capsys, error, code, message):
         run(main)
     assert stop.value.code == code
     assert capsys.readouterr().err == message
+
+
+def test_what_standard_output_cannot_show_is_escaped(
+    run, monkeypatch, tmp_path
+):
+    with open(tmp_path / "out", "w", encoding="ascii") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        run(lambda config: print("\u2013 \udcff"))
+    assert (tmp_path / "out").read_bytes() == b"\\u2013 \\udcff\n"
 
 
 def test_an_error_of_ours_keeps_its_traceback(run):
