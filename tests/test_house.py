@@ -20,7 +20,7 @@ ARROWS = {
     "json_files": (("user_error",), ()),
     "start_keras": (("user_error",), ()),
     "option_types": (("user_error",), ()),
-    "argument_types": (("option_types", "user_error"), ()),
+    "argument_types": (("one_line", "option_types", "user_error"), ()),
     "command_parser": ((), ()),
     "exit_code": (("user_error",), ()),
     "model_path": (("user_error",), ()),
