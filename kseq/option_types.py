@@ -9,7 +9,14 @@ import dataclasses
 import math
 import numbers
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_type_hints
+from typing import (
+    Annotated,
+    Literal,
+    NamedTuple,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from kseq.user_error import UserError
 
@@ -77,6 +84,8 @@ NonNegativeInt = Annotated[
 # Of a layer. A mistyped one would need all memory, after minutes.
 Size = Annotated[int, Limits(1, 65_536, "an integer from 1 to 65536")]
 EvenSize = Annotated[Size, _Even()]
+# SentencePiece would try larger ones for minutes.
+VocabSize = Annotated[int, Limits(1, 1_000_000, "an integer from 1 to 1000000")]
 # Of layers, heads, answers in a beam, checkpoints.
 SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
 PositiveFloat = Annotated[
@@ -116,6 +125,12 @@ and at most 2147483647. Received: 0
     types = get_type_hints(type(config), include_extras=True)
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
+        choices = get_args(types[field.name])
+        if get_origin(types[field.name]) is Literal and value not in choices:
+            raise UserError(
+                f"{option(field.name)}: expected one of "
+                f"{', '.join(map(str, choices))}. Received: {value!r}"
+            )
         for rule in getattr(types[field.name], "__metadata__", ()):
             if not isinstance(rule, _RULES):
                 continue

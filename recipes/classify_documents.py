@@ -24,7 +24,7 @@ class Config:
     new_tokenizer: bool = False  # train a tokenizer on the new documents
     overwrite: bool = False  # delete the run and restart
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
-    vocab_size: options.PositiveInt = 16_000
+    vocab_size: options.VocabSize = 16_000
     balanced: bool = False  # rare labels weigh as much as common ones
     dim: options.Size = 128  # of embeddings
     units: options.Size = 64  # of a state, in each of two directions

@@ -33,7 +33,7 @@ class Config:
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     new_tokenizer: bool = False  # train a tokenizer on the new text
     overwrite: bool = False  # delete the run and restart
-    vocab_size: options.PositiveInt = 8000  # of source and target together
+    vocab_size: options.VocabSize = 8000  # of source and target together
     max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
     embedding_dim: options.Size = 256
     units: options.EvenSize = 512

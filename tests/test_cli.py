@@ -119,7 +119,10 @@ def test_output_that_cannot_be_written(command, code, lines):
         ("train lstm --run /dev/null", "/dev/null is a file"),
         ("train transformer --heads 3", "expected a multiple of --heads 3"),
         ("train classify --columns a", "--columns: expected 2 arguments"),
+        ("train lstm --vocab-size 2000000000", "from 1 to 1000000"),
         ("check", "the following arguments are required: FILE"),
+        ("predict --prefix recipes a", "'recipes' is a directory; give"),
+        ("predict --prefix /dev/null a", "'/dev/null' is a pipe or a device"),
     ],
 )
 def test_a_mistake_is_one_message(words, message, monkeypatch, capfd):

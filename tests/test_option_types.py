@@ -74,6 +74,12 @@ def test_configs_of_python_are_checked(page, value):
         check_options(dataclasses.replace(page.Config(), steps=value))
 
 
+@pytest.mark.parametrize("value", ["foo", None, [], 8])
+def test_choices_are_checked(page, value):
+    with pytest.raises(UserError, match="--dtype: expected one of float32, "):
+        check_options(dataclasses.replace(page.Config(), dtype=value))
+
+
 def test_the_defaults_are_valid(page):
     built_in = page.REPORTS if hasattr(page, "REPORTS") else page.DATES
     for config in (page.Config(), built_in):

@@ -102,6 +102,8 @@ def stop_after(monkeypatch, steps):
 def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     """Train, stop, resume, export, load, predict, evaluate, explain."""
     classifies = recipe.__name__ == "classify_documents"
+    page = sys.modules["__main__"]
+    monkeypatch.setattr(page, "__command__", "kseq train NAME", raising=False)
     with monkeypatch.context() as patch, pytest.raises(SystemExit) as stop:
         # Before the first validation, which takes longer than training;
         # a classifier within its second epoch, after its pretraining.
@@ -121,6 +123,7 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     assert list((run / "tensorboard").iterdir())
     card = (run / "README.md").read_text("utf-8")
     assert "4 of 4 steps" in card
+    assert "\n    kseq train NAME" in card
     assert "## Test scores" in card
     assert (export / "assets.extra" / "README.md").read_text("utf-8") == card
     report = capfd.readouterr().out

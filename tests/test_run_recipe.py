@@ -47,7 +47,13 @@ def test_files_decide_on_the_defaults(run, words, config):
     [
         (UserError("No such file."), 2, "recipe: No such file.\n"),
         (DiskError("It is full."), 4, "recipe: It is full.\n"),
-        (OSError(28, "No space"), 4, "recipe: [Errno 28] No space\n"),
+        (
+            OSError(28, "No space"),
+            4,
+            "recipe: standard output, or a temporary file, cannot be written: "
+            "No space.\n",
+        ),
+        (OSError(28, "No space", "a.txt"), 4, "recipe: a.txt: No space.\n"),
         (MemoryError(), 4, "recipe: Out of memory. (--batch-tokens is 64)\n"),
         (
             tf.errors.ResourceExhaustedError(None, None, "OOM\nat x"),
@@ -64,6 +70,15 @@ def test_exit_codes(run, capsys, error, code, message):
         run(main)
     assert stop.value.code == code
     assert capsys.readouterr().err == message
+
+
+def test_what_standard_output_cannot_show_is_escaped(
+    run, monkeypatch, tmp_path
+):
+    with open(tmp_path / "out", "w", encoding="ascii") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        run(lambda config: print("\u2013 \udcff"))
+    assert (tmp_path / "out").read_bytes() == b"\\u2013 \\udcff\n"
 
 
 def test_an_error_of_ours_keeps_its_traceback(run):

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
+from kseq.one_line import one_line
 from kseq.option_types import MultipleOf
 from kseq.user_error import UserError
 
@@ -55,17 +56,28 @@ def checked(function):
         try:
             return function(text)
         except UserError as error:
-            raise argparse.ArgumentTypeError(error) from None
+            raise argparse.ArgumentTypeError(one_line(error)) from None
 
     return check
 
 
 @checked
 def existing_file(text):
-    """The path of an existing file."""
-    if "\0" in text or not Path(text).is_file():
+    """The path of a file that is there and can be read more than once."""
+    path = Path(text)
+    try:
+        is_there, is_file = path.exists(), path.is_file()
+    except (OSError, ValueError):  # no permission, a name too long, NUL
+        is_there = is_file = False
+    if is_there and path.is_dir():
+        raise UserError(f"{text!r} is a directory; give the path of a file")
+    if is_there and not is_file:
+        raise UserError(
+            f"{text!r} is a pipe or a device; write it to a file first"
+        )
+    if not is_file:
         raise UserError(f"there is no file {text!r}")
-    return Path(text)
+    return path
 
 
 def _refusal(wrong, text):

@@ -1,5 +1,6 @@
 """The exit codes of commands and recipes."""
 
+import contextlib
 import errno
 import os
 import sys
@@ -49,7 +50,8 @@ def exit_code(read, act, *, name, broken_pipe=0):
         debug = os.environ.get("KSEQ_DEBUG") or getattr(options, "debug", False)
         if code is None or debug:
             raise
-        print(f"{name}: {message}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # standard error is full, too
+            print(f"{name}: {message}", file=sys.stderr, flush=True)
         if code == 5:
             os._exit(5)  # or TensorFlow would wait for the lost machine
         return code
@@ -69,6 +71,10 @@ def open_standard_files():
                 os.dup2(found, number)
                 os.close(found)
             setattr(sys, name, open(number, "w" if number else "r"))  # noqa: SIM115
+    # Names of files and texts of users, on a terminal that cannot show them.
+    for file in (sys.stdout, sys.stderr):
+        if hasattr(file, "reconfigure"):
+            file.reconfigure(errors="backslashreplace")
 
 
 def _explain(error, options):
@@ -87,8 +93,20 @@ def _explain(error, options):
     if isinstance(error, UserError):
         return error.exit_code, str(error)
     if isinstance(error, OSError) and error.errno not in (None, errno.EBADF):
-        return 4 if error.errno in DiskError.errnos else 2, str(error)
+        return 4 if error.errno in DiskError.errnos else 2, _described(error)
     return None, ""
+
+
+def _described(error):
+    """An OSError in words; one without a path is of a file without a name."""
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}."
+    if error.errno in DiskError.errnos:
+        return (
+            "standard output, or a temporary file, cannot be written: "
+            f"{error.strerror}."
+        )
+    return str(error)
 
 
 def _batch_sizes(options):

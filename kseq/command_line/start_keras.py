@@ -78,4 +78,5 @@ def quiet_stderr():
             os.close(kept)
             printed.seek(0)
             lines = [line for line in printed if not _START_UP.search(line)]
-            os.write(2, b"".join(lines))
+            with contextlib.suppress(OSError):  # it is full
+                os.write(2, b"".join(lines))

@@ -5,6 +5,7 @@ import tensorflow as tf
 from kseq.data import Tokenizer
 from kseq.json_files import read_json
 from kseq.model_path import is_run
+from kseq.one_line import one_line
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
@@ -23,7 +24,7 @@ def run(options):
     else:
         facts = _facts_of_export(options.path)
     for name, fact in facts:
-        print(f"{name:<20} {fact}")
+        print(f"{name:<20} {one_line(fact)}")
 
 
 def _facts_of_run(run):

@@ -38,7 +38,7 @@ def find_recipe(name):
         UserError: if there is none, or more than one; it suggests a name.
     """
     recipes = _recipes()
-    name = name.removesuffix(".py")
+    name = name.removesuffix(".py").lower()
     if name in recipes:
         return recipes[name]
     found = [known for known in recipes if name and name in known]

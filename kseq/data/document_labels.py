@@ -36,8 +36,10 @@ def _is_in_a_line(character) -> bool:
 
 def swapped(columns) -> str:
     """What helps if the label's column holds texts."""
-    label, text = ("1", "2") if tuple(columns) == DEFAULT_COLUMNS else columns
+    without_names = ""
+    if tuple(columns) == DEFAULT_COLUMNS:
+        without_names = ", or --columns 2 1 where no row names them"
     return (
         "If label and text are swapped, use --columns "
-        f"{shlex.join((text, label))}"
+        f"{shlex.join(reversed(columns))}{without_names}"
     )

@@ -167,10 +167,10 @@ def examine_documents(path, columns) -> tuple[Documents, DocumentReport]:
 
 def _checked(columns) -> tuple[str, str]:
     columns = tuple(columns)
-    if len(columns) != 2 or not all(columns):
+    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
         raise DataError(
-            "columns takes two names or numbers, the label's and the text's. "
-            f"Received: {columns!r}"
+            "columns takes two different names or numbers, the label's and the "
+            f"text's. Received: {columns!r}"
         )
     return columns
 

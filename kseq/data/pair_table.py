@@ -167,7 +167,7 @@ class PairTable:
             raise broken(
                 line,
                 f"source{between}target",
-                found=f"1 column in {beginning(line.text)}",
+                found=f"1 column in {beginning(line.text)}{_hint(line, kind)}",
             )
         if width > 2 or is_header(cells):
             raise ask_for_columns(line, cells, "two columns without names")
@@ -192,6 +192,14 @@ def _pair(line, source, target) -> tuple[Line, Line]:
         )
         for text in (source, target)
     )
+
+
+def _hint(line, kind) -> str:
+    if kind == "tsv" and b"," in line.text:
+        return ". Columns between commas need a name that ends in .csv"
+    if kind == "csv" and b"\t" in line.text:
+        return ". Columns between tabs need a name that ends in .tsv"
+    return ""
 
 
 def _blocks_of_file(size, path, compression, positions, skipped):

@@ -93,7 +93,9 @@ def json_object(line: Line) -> dict:
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
-        raise broken(line, "a JSON object", found=beginning(line.text))
+        raise broken(
+            line, "a JSON object, one a line", found=beginning(line.text)
+        )
     return record
 
 

@@ -17,6 +17,7 @@ import tensorflow as tf
 from kseq.data.data_error import DataError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 LONGEST_LINE = 65_536  # bytes; a longer line is not a sentence
 
 _READ_ONCE = (
@@ -115,12 +116,23 @@ def _read_file(path) -> Iterator[Line]:
         with (gzip.open if compression_of(path) else open)(path, "rb") as file:
             for number, text in enumerate(file, start=1):
                 if number == 1:
+                    _refuse_utf_16(path, text)
                     text = text.removeprefix(BYTE_ORDER_MARK)
                 yield Line(text.removesuffix(b"\n"), path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError(f"{path} is not a whole .gz file.") from None
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+def _refuse_utf_16(path, text):
+    """Refuses what would be read as text with NULs between the letters."""
+    has_mark = text.startswith(_UTF_16_MARKS)
+    if has_mark or (len(text) >= 8 and 3 * text.count(0) > len(text)):
+        raise DataError(
+            f"{path} is UTF-16 or UTF-32, or no text; expected UTF-8. Convert "
+            "it: iconv -f UTF-16 -t UTF-8 FILE > NEW-FILE"
+        )
 
 
 def _unreadable(path, error):

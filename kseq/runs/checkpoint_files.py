@@ -60,8 +60,16 @@ def write_checkpoint(directory, step, keep, **values):
     except (OSError, tf.errors.OpError) as error:
         raise DiskError(
             f"{path} could not be written; what was saved before is intact. "
-            f"{error}"
+            f"{_reason(error)}"
         ) from error
+
+
+def _reason(error):
+    """An error of the disk, without the name of TensorFlow's operation."""
+    if isinstance(error, OSError):
+        return f"{error.strerror}."
+    [line, *_] = error.message.splitlines() or [""]
+    return re.sub(r"^\{\{.*?\}\} | \[Op:\w+\]", "", line)
 
 
 def checkpoint_paths(directory):

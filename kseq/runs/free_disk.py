@@ -28,9 +28,10 @@ def check_free_disk(path, model, keep):
     free = shutil.disk_usage(path).free + _size(path)
     if needed > free:
         raise DiskError(
-            f"{path} needs about {_megabytes(needed)} for {keep} checkpoints "
-            f"and an export; its disk has {_megabytes(free)}. Make room, or "
-            "take a directory on another disk."
+            f"{path} needs about {math.ceil(needed / 1e6):,} MB for {keep} "
+            "checkpoints and an export; its disk has "
+            f"{math.floor(free / 1e6):,} MB. Make room, or take a directory on "
+            "another disk."
         )
 
 
@@ -57,7 +58,3 @@ def _size(path):
         for folder, _, names in os.walk(path)
         for name in names
     )
-
-
-def _megabytes(size):
-    return f"{math.ceil(size / 1e6):,} MB"

@@ -52,5 +52,7 @@ class RunReadme(keras.callbacks.Callback):
 
 
 def _command():
+    if command := getattr(sys.modules["__main__"], "__command__", None):
+        return [*command.split(" ", 2), *sys.argv[1:]]  # kseq train NAME
     program = sys.argv[0]
     return [*(["python"] if program.endswith(".py") else []), *sys.argv]

@@ -109,3 +109,13 @@ def test_what_is_wrong_with_a_later_file_is_said_first(paths):
         read_corpus(["a.tsv", "a.tsv", "fifo", "a.tsv"][:1], ["fifo"])
     with pytest.raises(DataError, match="fifo is a pipe"):
         read_document_corpus("a.tsv", "fifo")
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-16-le"])
+def test_another_encoding_is_refused(read, encoding, paths):
+    text = "label\ttext\npos\tso good\nneg\tso bad\n"
+    with open("a.tsv", "wb") as file:
+        file.write(text.encode(encoding))
+    with pytest.raises(DataError, match=r"a\.tsv is UTF-16 or .*iconv"):
+        read("a.tsv")

@@ -411,7 +411,7 @@ def test_a_full_disk_is_found_before_anything_is_touched(tmp_path, monkeypatch):
     usage = types.SimpleNamespace(free=0)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     run.start(Config(), overwrite=True)
-    with pytest.raises(DiskError, match=r"about 50 MB for 6 .* has 1 MB"):
+    with pytest.raises(DiskError, match=r"about 50 MB for 6 .* has 0 MB"):
         run.save_model(large, keep=6)
     assert content(tmp_path) == before
     usage.free = 51_000_000
