@@ -104,7 +104,14 @@ ARROWS = {
         ("tensorflow",),
     ),
     "command_line": (
-        ("devices", "json_files", "model_path", "option_types", "user_error"),
+        (
+            "devices",
+            "json_files",
+            "model_path",
+            "one_line",
+            "option_types",
+            "user_error",
+        ),
         (),
     ),
     "cli": (("command_line", "model_path", "option_types"), ()),
