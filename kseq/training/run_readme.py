@@ -52,5 +52,8 @@ class RunReadme(keras.callbacks.Callback):
 
 
 def _command():
+    page = sys.modules["__main__"]
+    if command := getattr(page, "__command__", None):  # by `kseq train`
+        return ["kseq", "train", command.split(" ", 2)[2], *sys.argv[1:]]
     program = sys.argv[0]
     return [*(["python"] if program.endswith(".py") else []), *sys.argv]
