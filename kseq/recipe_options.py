@@ -14,6 +14,7 @@ from kseq.command_parser import CommandParser
 from kseq.json_files import read_json
 from kseq.model_path import run_path
 from kseq.option_types import check_options, option
+from kseq.user_error import UserError
 
 _METAVARS = {int: "N", float: "X"}
 # Fields of a recipe that a run which starts from another one does not inherit.
@@ -56,7 +57,11 @@ def read_options(config, without_files, words, **description):
     }
     defaults = config if "train" in given else without_files
     if given.get("from_"):
-        defaults = _of_run(run_path(given["from_"]), defaults)
+        try:
+            path = run_path(given["from_"])
+        except UserError as error:
+            parser.error(f"argument --from: {error}")
+        defaults = _of_run(path, defaults)
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
     return options
