@@ -36,7 +36,10 @@ def model_path(path):
             "command, which restores the old run or finishes the new one."
         )
     if not versions:
-        raise UserError(f"{path} is neither a run directory nor an export")
+        missing = "" if path.exists() else ": it does not exist"
+        raise UserError(
+            f"{path} is neither a run directory nor an export{missing}"
+        )
     return max(versions, key=lambda version: int(version.name))
 
 

@@ -80,6 +80,7 @@ ARROWS = {
             "data",
             "devices",
             "model_path",
+            "one_line",
             "progress",
             "runs",
             "user_error",

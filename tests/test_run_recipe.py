@@ -1,10 +1,12 @@
 import dataclasses
+import re
 import sys
 
 import pytest
 import tensorflow as tf
 
 from kseq import run_recipe
+from kseq.command_line.recipe_options import read_options
 from kseq.user_error import DiskError, UserError
 
 
@@ -15,6 +17,13 @@ class Config:
     train: tuple[str, ...] = ()
     steps: int = 10
     batch_tokens: int = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuned(Config):
+    """Begins with another run."""
+
+    from_: str = ""
 
 
 @pytest.fixture
@@ -96,3 +105,17 @@ def test_debug_keeps_the_traceback(run, monkeypatch):
     monkeypatch.setenv("KSEQ_DEBUG", "1")
     with pytest.raises(UserError):
         run(main)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--from", "nothing"], "--from: nothing is neither .* not exist"),
+        (["--zzz"], "no option --zzz. --help lists"),
+    ],
+)
+def test_a_wrong_option_is_named(words, message, capsys):
+    config = FineTuned()
+    with pytest.raises(SystemExit, match="2"):
+        read_options(config, config, words, prog="recipe", description="One.")
+    assert re.search(message, capsys.readouterr().err)

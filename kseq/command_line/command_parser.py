@@ -26,6 +26,7 @@ class CommandParser(argparse.ArgumentParser):
             [word, *_] = unknown[0].split("=")
             if word.startswith("-"):
                 meant = did_you_mean(word, self._option_string_actions)
+                meant = meant or " --help lists the options."
                 self.error(f"there is no option {word}.{meant}")
             self.error(f"unexpected {word!r}.")
         return namespace, unknown

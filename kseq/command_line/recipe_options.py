@@ -15,6 +15,7 @@ from kseq.command_line.command_parser import CommandParser
 from kseq.json_files import read_json
 from kseq.model_path import is_run, run_path
 from kseq.option_types import check_options, option
+from kseq.user_error import UserError
 
 _METAVARS = {int: "N", float: "X"}
 # Fields of a recipe that a run does not inherit from the one it starts from.
@@ -57,7 +58,10 @@ def read_options(config, without_files, words, **description):
     }
     defaults = config if "train" in given else without_files
     if given.get("from_"):
-        defaults = _inherited(given, defaults)
+        try:
+            defaults = _inherited(given, defaults)
+        except UserError as error:
+            parser.error(f"argument --from: {error}")
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
     return options

@@ -46,7 +46,7 @@ def start_keras(without=()):
     hidden = [name for name in without if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))
     try:
-        with quiet_stderr():
+        with quiet_stderr(notice="Starting TensorFlow ..."):
             importlib.import_module("keras")
             tensorflow = importlib.import_module("tensorflow")
             tensorflow.config.list_physical_devices()
@@ -64,10 +64,17 @@ def _run_one_kernel(tensorflow):
 
 
 @contextlib.contextmanager
-def quiet_stderr():
-    """Hides TensorFlow's start-up lines; others are printed at the end."""
+def quiet_stderr(notice=""):
+    """Hides TensorFlow's start-up lines; others are printed at the end.
+
+    Args:
+        notice: str, shown meanwhile if standard error is a terminal.
+    """
     sys.stderr.flush()
     kept = os.dup(2)
+    if not os.isatty(kept):
+        notice = ""
+    os.write(kept, notice.encode())
     with tempfile.TemporaryFile() as printed:
         os.dup2(printed.fileno(), 2)
         try:
@@ -76,6 +83,8 @@ def quiet_stderr():
             sys.stderr.flush()
             os.dup2(kept, 2)
             os.close(kept)
+            if notice:
+                os.write(2, f"\r{' ' * len(notice)}\r".encode())
             printed.seek(0)
             lines = [line for line in printed if not _START_UP.search(line)]
             with contextlib.suppress(OSError):  # it is full

@@ -24,7 +24,19 @@ def run(options):
     else:
         facts = _facts_of_export(options.path)
     for name, fact in facts:
-        print(f"{name:<20} {one_line(fact)}")
+        print(f"{name.rstrip('_'):<20} {one_line(_shown(fact))}")
+
+
+def _shown(fact):
+    """A value of a JSON file as one would say it."""
+    if isinstance(fact, dict):
+        named = dict(fact)
+        kind = named.pop("class", "")
+        values = ", ".join(f"{key}={_shown(named[key])}" for key in named)
+        return f"{kind}({values})" if kind else values
+    if isinstance(fact, list):
+        return ", ".join(map(repr, fact)) or "none"
+    return "none" if fact is None else str(fact)
 
 
 def _facts_of_run(run):

@@ -189,4 +189,9 @@ def beginning(value, length: int = 60) -> str:
     """A value as it is shown in a message."""
     if isinstance(value, bytes):
         value = value[: 4 * length].decode(errors="replace")
-    return f"{value!r:.{length}}"
+    shown = repr(value)
+    if len(shown) <= length:
+        return shown
+    if isinstance(value, str):
+        return f"{value[:length]!r}..."
+    return f"{shown[:length]}..."

@@ -264,9 +264,9 @@ class Checkpoints(keras.callbacks.Callback):
         self._signal = number
         self._release_signals()
         # Not print, which must not be entered twice.
-        os.write(
-            2, b"\nStopping as soon as all is saved. Once more: at once.\n"
-        )
+        after_control_c = b"\n" * os.isatty(2)
+        message = b"Stopping as soon as all is saved. Once more: at once.\n"
+        os.write(2, after_control_c + message)
 
     def _stop(self, number):
         self.on_train_end()

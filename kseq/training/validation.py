@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from kseq.devices import is_chief
+from kseq.one_line import one_line
 from kseq.progress import progress
 from kseq.training.ema import ema_weights
 from kseq.training.event_files import event_writer
@@ -102,4 +103,4 @@ def _below_the_bar_of_keras():
 
 
 def _cell(text):
-    return html.escape(text).replace("|", "&#124;")
+    return html.escape(one_line(text, keep="\t")).replace("|", "&#124;")

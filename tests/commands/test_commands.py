@@ -51,6 +51,7 @@ def test_averaging_makes_weights_that_are_used(run, predict, tmp_path, capfd):
 def test_inspecting(run, export, capfd):
     assert cli.main(["inspect", str(run)]) == 0
     facts = capfd.readouterr().out
+    assert "{" not in facts and "None" not in facts
     for fact in ("Transformer", "parameters", "best score", "beam_size"):
         assert fact in facts
     assert cli.main(["inspect", str(export)]) == 0

@@ -94,6 +94,8 @@ def test_json_lines_have_keys(write):
         ("a.tsv", ANKI, ("0", "1"), "1: expected the columns '0' and '1'; "),
         ("a.tsv", ANKI, ("en", "1"), "1: expected the columns 'en' and '1'; "),
         ("a.tsv", ANKI + b"a\tb\n", ("1", "2"), "4: expected 3 columns; "),
+        ("a.tsv", b"%s\tb\tc\n" % (b"long " * 9), (),
+         "1 'long long long long long'..., 2 'b', 3 'c'. Choose"),
         ("a.csv", b"a,b\nc\n", (), "2: expected 2 columns; found 1 in 'c'"),
         ("a.csv", b"abc\n", (), "1: expected source, a comma, target; "),
         ("a.csv", b"a\tb\n", (), "need a name that ends in .tsv"),

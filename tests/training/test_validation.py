@@ -28,7 +28,7 @@ class Evaluation:
         return {"weight": float(self.model.get_weights()[0][0, 0])}
 
     def rows(self, count):
-        rows = [("it is a\tb|<c>", "yes", "no"), ("so", "no", "no")]
+        rows = [("it is\na\tb|<c>", "yes", "no"), ("so", "no", "no")]
         return rows[:count]
 
     def pictures(self, count):

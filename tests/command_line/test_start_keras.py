@@ -1,0 +1,27 @@
+import os
+import pty
+
+from kseq.command_line.start_keras import quiet_stderr
+
+START_UP = b"I0000 cpu.cc:1] oneDNN custom operations are on. You may see\n"
+
+
+def test_a_terminal_shows_a_notice_until_the_end():
+    shown, terminal = pty.openpty()
+    kept = os.dup(2)
+    os.dup2(terminal, 2)
+    try:
+        with quiet_stderr(notice="Wait ..."):
+            os.write(2, START_UP + b"a warning\n")
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(terminal)
+    with open(shown, "rb", buffering=0) as file:
+        assert file.read(999) == b"Wait ...\r        \ra warning\r\n"
+
+
+def test_elsewhere_there_is_no_notice(capfd):
+    with quiet_stderr(notice="Wait ..."):
+        os.write(2, START_UP + b"a warning\n")
+    assert capfd.readouterr().err == "a warning\n"
