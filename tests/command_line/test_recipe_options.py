@@ -7,7 +7,6 @@ import pytest
 
 from kseq.command_line.recipe_options import read_options
 from kseq.option_types import PositiveInt
-from kseq.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,5 +56,5 @@ def test_a_run_that_has_started_needs_no_other(make_run):
     make_run("runs/new", new)
     shutil.rmtree("runs/old")
     assert read(*words) == new
-    with pytest.raises(UserError, match="runs/old"):
+    with pytest.raises(SystemExit, match="2"):
         read(*words, "--run", "runs/other")
