@@ -13,12 +13,14 @@ def test_a_terminal_shows_a_notice_until_the_end():
     try:
         with quiet_stderr(notice="Wait ..."):
             os.write(2, START_UP + b"a warning\n")
+        text = b""
+        while not text.endswith(b"\n"):
+            text += os.read(shown, 999)
     finally:
         os.dup2(kept, 2)
-        os.close(kept)
-        os.close(terminal)
-    with open(shown, "rb", buffering=0) as file:
-        assert file.read(999) == b"Wait ...\r        \ra warning\r\n"
+        for number in (kept, terminal, shown):
+            os.close(number)
+    assert text == b"Wait ...\r        \ra warning\r\n"
 
 
 def test_elsewhere_there_is_no_notice(capfd):
