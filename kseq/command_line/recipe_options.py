@@ -72,7 +72,8 @@ def _inherited(given, defaults):
 
     A run that has started and outlives that one has the same config.
     """
-    path, own = Path(given["from_"]), given.get("run", getattr(defaults, "run", ""))
+    path = Path(given["from_"])
+    own = given.get("run", getattr(defaults, "run", ""))
     path = own if is_run(own) and not path.exists() else run_path(path)
     values = {
         key: tuple(value) if isinstance(value, list) else value
