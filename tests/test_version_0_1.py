@@ -94,9 +94,9 @@ def test_answers(kind, folder):
     "kind",
     [
         "transformer",
-        # Their recipes go through tests/test_recipes.py already.
+        "hierarchical",
+        # Its recipe goes through tests/test_recipes.py already.
         pytest.param("lstm", marks=pytest.mark.slow),
-        pytest.param("hierarchical", marks=pytest.mark.slow),
     ],
     indirect=True,
 )

@@ -88,7 +88,7 @@ def right_answers(model, task, length, size=200):
             marks=pytest.mark.slow,
         ),
         lambda: lstm(BahdanauAttention(units=16), input_feeding=True),
-        transformer,
+        pytest.param(transformer, marks=pytest.mark.slow),
     ],
     ids=["Bahdanau", "input feeding", "Transformer"],
 )

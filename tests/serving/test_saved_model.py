@@ -88,6 +88,7 @@ def test_describes_itself(generator, exported):
     }
 
 
+@pytest.mark.slow
 def test_killed_while_exporting(tmp_path, seed):
     exporter = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(EXPORTER), tmp_path],
