@@ -78,7 +78,8 @@ class _Limit:
 
     def __init__(self, path, weights):
         self.path = path
-        self.left = _SPARE + sum(math.prod(value.shape) for value in weights)
+        size = sum(math.prod(value.shape) for value in weights)
+        self.left = _SPARE + 4 * size  # some are made more than once
         self.error = None
 
     def __call__(self, create, **options):
