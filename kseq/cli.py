@@ -13,12 +13,14 @@ import kseq
 from kseq.command_line.argument_types import checked, existing_file, reader
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.exit_code import exit_code
+from kseq.command_line.search_options import (
+    add_length_penalty,
+    add_search,
+    add_weights,
+)
 from kseq.command_line.start_keras import OPTIONAL, start_keras
 from kseq.model_path import model_path, run_path
 from kseq.option_types import (
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
     RunPath,
 )
@@ -110,13 +112,15 @@ def _add_check(commands):
         action="store_true",
         help="labelled documents, not pairs of sentences",
     )
+    _add_features(command, "captions of the pictures in this .npz file")
 
 
 def _add_predict(commands):
     command = _command(commands, "predict", "one answer for each line of input")
     _add_path(command, model_path)
-    _add_search(command)
+    add_search(command)
     _add_batch_size(command)
+    _add_features(command)
     command.add_argument(
         "--prefix",
         type=existing_file,
@@ -142,9 +146,10 @@ def _add_score(commands):
     command = _command(commands, "score", "the score of each given answer")
     _add_path(command, model_path)
     _add_two_files(command, "TARGET")
-    _add_weights(command)
-    _add_length_penalty(command)
+    add_weights(command)
+    add_length_penalty(command)
     _add_batch_size(command)
+    _add_features(command)
 
 
 def _add_evaluate(commands):
@@ -156,12 +161,24 @@ def _add_evaluate(commands):
     command.add_argument(
         "--columns",
         nargs=2,
-        default=("label", "text"),
-        metavar=("LABEL", "TEXT"),
-        help="names of both in the SOURCE of a classifier",
+        metavar="COLUMN",
+        help="in SOURCE: label and text of a classifier, default: label text; "
+        "or picture and caption",
     )
-    _add_search(command)
+    command.add_argument(
+        "--images",
+        type=reader(str),
+        metavar="FOLDER",
+        help="the pictures that SOURCE names, of a model of pictures",
+    )
+    command.add_argument(
+        "--plain",
+        action="store_true",
+        help="captions in lower case, without punctuation",
+    )
+    add_search(command)
     _add_batch_size(command)
+    _add_features(command)
 
 
 def _add_explain(commands):
@@ -169,14 +186,21 @@ def _add_explain(commands):
         commands, "explain", "a page of the attention to each line of input"
     )
     _add_path(command, model_path)
-    _add_weights(command)
+    add_weights(command)
     _add_batch_size(command)
+    _add_features(command)
+    command.add_argument(
+        "--images",
+        type=reader(str),
+        metavar="FOLDER",
+        help="the pictures of --features, to be shown",
+    )
 
 
 def _add_export(commands):
     command = _command(commands, "export", "write a SavedModel to be served")
     _add_path(command, run_path)
-    _add_search(command)
+    add_search(command)
     command.add_argument(
         "--to",
         type=reader(RunPath),
@@ -229,52 +253,9 @@ def _add_two_files(command, second, nargs=None):
     )
 
 
-def _add_search(command):
-    _add_weights(command)
+def _add_features(command, help="of the pictures that the input names"):
     command.add_argument(
-        "--beam-size",
-        type=reader(PositiveInt),
-        metavar="K",
-        help="of a run; default: its config's, or 4",
-    )
-    command.add_argument(
-        "--patience",
-        type=reader(PositiveFloat),
-        metavar="P",
-        help="of a run: a beam of K ends after P * K answers; default: when "
-        "no better one can follow, which takes longer",
-    )
-    _add_length_penalty(command)
-    for flag, help in (
-        ("--greedy", "the likeliest token at each step, of a run"),
-        ("--sample", "tokens drawn at random, of a run"),
-    ):
-        # None, and not False, where it is not given.
-        command.add_argument(flag, action="store_const", const=True, help=help)
-    for flag, kind, help in (
-        ("--temperature", NonNegativeFloat, "logits are divided by it"),
-        ("--top-k", NonNegativeInt, "from the k likeliest tokens; 0: all"),
-        ("--top-p", NonNegativeFloat, "from the likeliest whose sum reaches p"),
-        ("--seed", NonNegativeInt, "the same seed draws the same answers"),
-    ):
-        help = f"with --sample: {help}"
-        command.add_argument(flag, type=reader(kind), metavar="X", help=help)
-
-
-def _add_weights(command):
-    command.add_argument(
-        "--weights",
-        choices=("average", "best", "last"),
-        help="of a run; default: the first of these that it has",
-    )
-
-
-def _add_length_penalty(command):
-    command.add_argument(
-        "--length-penalty",
-        type=reader(NonNegativeFloat),
-        metavar="X",
-        help="of a run; default: its config's, or 1.0",
+        "--features", type=existing_file, metavar="FILE.npz", help=help
     )
 
 

@@ -46,6 +46,17 @@ def last_mask(mask, window):
     return ops.logical_and(mask, after < window)
 
 
+def masked_mean(values, mask):
+    """Mean of the real positions, 0 if there are none, computed in float32.
+
+    (B, S, D), (B, S) bool -> (B, D).
+    """
+    real = ops.cast(mask, "float32")[:, :, None]
+    total = ops.sum(ops.cast(values, "float32") * real, axis=1)
+    count = ops.maximum(ops.sum(real, axis=1), 1.0)
+    return ops.cast(total / count, values.dtype)
+
+
 def dot_energies(query, keys):
     """Query . key: (B, T, D), (B, S, D) -> (B, T, S)."""
     return ops.matmul(query, ops.swapaxes(keys, -1, -2))
@@ -191,7 +202,7 @@ def scan_time(step, state, inputs, unroll=False):
     """
     if unroll:
         length = tree.flatten(inputs)[0].shape[1]
-        if not length:
+        if not isinstance(length, int) or length < 1:
             raise ValueError(
                 "A loop is unrolled over a known, positive number of steps. "
                 f"Received: unroll=True, {length} steps"

@@ -50,6 +50,8 @@ class MultipleOf(NamedTuple):
 
     def check(self, value, divisor):
         """Returns what is wrong with a value, or None."""
+        if not isinstance(divisor, int) or divisor < 1:
+            return None  # its own rule refuses it
         if value % divisor:
             return f"expected a multiple of {option(self.other)} {divisor}"
         return None
@@ -131,6 +133,12 @@ and at most 2147483647. Received: 0
                 f"{option(field.name)}: expected one of "
                 f"{', '.join(map(str, choices))}. Received: {value!r}"
             )
+        kind = getattr(types[field.name], "__origin__", types[field.name])
+        if kind in _WHOLE and type(value) is not kind:
+            raise UserError(
+                f"{option(field.name)}: expected {_WHOLE[kind]}. "
+                f"Received: {value!r}"
+            )
         for rule in getattr(types[field.name], "__metadata__", ()):
             if not isinstance(rule, _RULES):
                 continue
@@ -144,6 +152,8 @@ and at most 2147483647. Received: 0
 
 
 _RULES = (Limits, MultipleOf, _Even, _NewDirectory)
+# Types of which no value of another type is valid: 8.0, or true for 1.
+_WHOLE = {bool: "true or false", int: "an integer"}
 
 
 def option(name):

@@ -1,3 +1,4 @@
+import gc
 import os
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -23,6 +24,11 @@ with quiet_stderr():
             [tf.config.LogicalDeviceConfiguration()] * 2,
         )
         tf.config.list_logical_devices()
+
+
+def pytest_collection_finish():
+    # A million objects that all stay: no collection has to look at them.
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

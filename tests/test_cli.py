@@ -98,6 +98,9 @@ def test_output_that_cannot_be_written(command, code, lines):
         ("train recipes/", "there is no file recipes"),
         ("train lstm --stesp 3", "Did you mean --steps?"),
         ("train lstm steps", "unexpected 'steps'"),
+        ("train lstm --overwrite=1", "--overwrite takes no value. Received"),
+        ("train lstm --no-overwrite=", "--no-overwrite takes no value. Rec"),
+        ("predict --scores=yes a", "--scores takes no value. Received: 'yes'"),
         ("train lstm --units 7", "--units: expected an even number"),
         ("train lstm --units", "--units: expected one argument"),
         ("train lstm --units 1000000", "--units: expected an integer from 1"),
@@ -210,6 +213,15 @@ def test_rooms_are_loaded_when_they_are_used():
         f"assert not {HEAVY} & sys.modules.keys()\n"
         "import kseq, kseq.user_error\n"
         "assert callable(run_recipe) and kseq.run_recipe is run_recipe\n"
+    )
+    done = python(program)
+    assert done.returncode == 0, done.stderr
+
+
+def test_pages_need_no_matplotlib():
+    program = (
+        "import sys; from kseq.pictures import attention_page, document_page\n"
+        f"assert not {HEAVY - {'numpy'}} & sys.modules.keys()"
     )
     done = python(program)
     assert done.returncode == 0, done.stderr

@@ -5,13 +5,19 @@ import re
 import secrets
 import signal
 import sys
+from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import kseq
 from kseq import cli, run_recipe
+from kseq.commands.abilities import abilities
+from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.data.built_in import dates, dispatch_reports
+from kseq.data.built_in.scenes import scenes
+from kseq.data.image_preprocessor import cells_of
 from kseq.runs.run_directory import batch_fields
 from kseq.training import MetricsLog
 from tests.recipes import load_recipe
@@ -28,7 +34,11 @@ SMALL = {
         "model": "flat",
         "pretraining_steps": 2,
     },
+    "caption_images": {"embedding_dim": 8, "units": 8},
 }
+# What a model is given, and the options of commands that read it.
+LINES = {"caption_images": ("1.png", "")}
+OPTIONS = {"caption_images": ("--features", "features.npz")}
 
 
 @pytest.fixture(params=SMALL)
@@ -41,10 +51,27 @@ def recipe(request):
 def config(recipe, tmp_path, monkeypatch):
     """A training of seconds on a table, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
+    files = {}
     if recipe.__name__ == "classify_documents":
         documents = dispatch_reports("train", size=200)
         columns = documents.labels, documents.texts
         train, built_in = "table.tsv", recipe.REPORTS
+    elif recipe.__name__ == "caption_images":
+        found = scenes("train", size=40)
+        names = [f"{number}.png" for number in range(40)]
+        columns = zip(
+            *(
+                (name, text)
+                for name, texts in zip(names, found.references, strict=True)
+                for text in texts
+            ),
+            strict=True,
+        )
+        columns = list(columns)
+        cells = cells_of(found.pictures, side=12)
+        np.savez("features.npz", features=cells, names=names)
+        train, built_in = "table.tsv", recipe.SCENES
+        files = {"features": "features.npz"}
     else:
         columns = dates("train", size=200)
         train, built_in = ("table.tsv",), recipe.DATES
@@ -58,6 +85,7 @@ def config(recipe, tmp_path, monkeypatch):
         run="runs/small",
         steps=4,
         evaluate_every=2,
+        **files,
         **SMALL[recipe.__name__],
     )
 
@@ -93,6 +121,7 @@ def stop_after(monkeypatch, steps):
     "recipe",
     [
         "translate_lstm",
+        "caption_images",
         # What they share with the first is tested there; test_version_0_1.py
         # trains both, too.
         pytest.param("translate_transformer", marks=pytest.mark.slow),
@@ -116,10 +145,10 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     run, export = Path(config.run), Path("saved_models/small/1")
     pretrained = (run / "pretraining" / "checkpoints" / "last").is_dir()
     assert pretrained == classifies
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [2, 4]
+    metrics = (run / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in metrics] == [2, 4]
     score = "val_accuracy" if classifies else "val_bleu"
-    assert {score, "val_loss"} <= json.loads(lines[-1]).keys()
+    assert {score, "val_loss"} <= json.loads(metrics[-1]).keys()
     assert len(list((run / "samples").glob("*.md"))) == 2
     assert list((run / "tensorboard").iterdir())
     card = (run / "README.md").read_text("utf-8")
@@ -131,7 +160,14 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     assert f"{export} on " in report
     assert "tensorboard --logdir" in report
 
-    answers = kseq.load(run)(["3 mars 1999", ""])
+    lines = LINES.get(recipe.__name__, ("3 mars 1999", ""))
+    options = OPTIONS.get(recipe.__name__, ())
+    inputs = lines
+    if options:
+        able = abilities(run)
+        inputs = InputsOfLines(able, Namespace(features=options[1]))
+        inputs = inputs([line.encode() for line in lines])
+    answers = kseq.load(run)(inputs)
     assert [type(answer) for answer in answers] == [str, str]
     # An export takes seconds to load: each command reads it once.
     if classifies:
@@ -139,8 +175,11 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
         assert "accuracy" in printed("evaluate", export, "table.tsv")
         assert "<!doctype html>" in printed("explain", export)
     else:
-        assert "BLEU" in printed("evaluate", export, "left", "right")
-        attention = printed("predict", export, "--json", "--attention")
+        pairs = ("table.tsv",) if options else ("left", "right")
+        assert "BLEU" in printed("evaluate", export, *pairs, *options)
+        attention = printed(
+            "predict", export, "--json", "--attention", *options, lines=lines
+        )
         found = [json.loads(line) for line in attention.splitlines()]
         assert [answer["text"] for answer in found] == answers
         assert '"source_tokens"' in attention

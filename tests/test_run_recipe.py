@@ -1,12 +1,17 @@
 import dataclasses
+import json
+import os
 import re
+import signal
 import sys
+from typing import Annotated
 
 import pytest
 import tensorflow as tf
 
 from kseq import run_recipe
 from kseq.command_line.recipe_options import read_options
+from kseq.option_types import EvenSize, MultipleOf, PositiveInt
 from kseq.user_error import DiskError, UserError
 
 
@@ -24,6 +29,17 @@ class FineTuned(Config):
     """Begins with another run."""
 
     from_: str = ""
+    units: EvenSize = 8
+    heads: PositiveInt = 2
+    width: Annotated[int, MultipleOf("heads")] = 8
+    balanced: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Classified(FineTuned):
+    """Has a name that version 0.1 did not have."""
+
+    batch_pieces: int = 4
 
 
 @pytest.fixture
@@ -63,6 +79,12 @@ def test_files_decide_on_the_defaults(run, words, config):
             "No space.\n",
         ),
         (OSError(28, "No space", "a.txt"), 4, "recipe: a.txt: No space.\n"),
+        (
+            FileNotFoundError(2, "No usable temporary directory found in []"),
+            2,
+            "recipe: No usable temporary directory found in []. Set TMPDIR to "
+            "a directory that can be written.\n",
+        ),
         (MemoryError(), 4, "recipe: Out of memory. (--batch-tokens is 64)\n"),
         (
             tf.errors.ResourceExhaustedError(None, None, "OOM\nat x"),
@@ -119,3 +141,56 @@ def test_a_wrong_option_is_named(words, message, capsys):
     with pytest.raises(SystemExit, match="2"):
         read_options(config, config, words, prog="recipe", description="One.")
     assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "expected a JSON object"),
+        *(
+            (json.dumps({name: value}), f"--{name}: expected")
+            for name, value in [
+                *(("units", 7), ("units", "a"), ("units", [8])),
+                *(("units", None), ("units", 8.0), ("units", True)),
+                *(("heads", 0), ("heads", "2"), ("heads", -1)),
+                *(("width", 3), ("balanced", "no")),
+            ]
+        ),
+    ],
+)
+def test_a_broken_config_of_another_run_is_named(tmp_path, text, message):
+    (tmp_path / "environment.json").write_text("{}")
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    config = FineTuned()
+    words = ["--from", str(tmp_path)]
+    with pytest.raises(UserError) as caught:
+        read_options(config, config, words, prog="recipe", description="One.")
+    assert str(caught.value).startswith(f"{path} is broken: ")
+    assert message in str(caught.value)
+
+
+def test_a_run_of_version_0_1_has_other_names(tmp_path):
+    (tmp_path / "environment.json").write_text("{}")
+    (tmp_path / "config.json").write_text('{"units": 6, "batch_words": 9}')
+    config = Classified()
+    words = ["--from", str(tmp_path)]
+    found = read_options(config, config, words, prog="a", description="One.")
+    assert (found.config.units, found.config.batch_pieces) == (6, 9)
+
+
+def test_sigterm_before_training_exits_in_order(run):
+    before = signal.getsignal(signal.SIGTERM)
+    ended = []
+
+    def main(config):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            ended.append(config)
+
+    with pytest.raises(SystemExit) as stop:
+        run(main)
+    assert stop.value.code == 143
+    assert ended and signal.getsignal(signal.SIGTERM) is before

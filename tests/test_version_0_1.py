@@ -94,8 +94,8 @@ def test_answers(kind, folder):
     "kind",
     [
         "transformer",
-        "hierarchical",
-        # Its recipe goes through tests/test_recipes.py already.
+        # Their recipes go through tests/test_recipes.py already.
+        pytest.param("hierarchical", marks=pytest.mark.slow),
         pytest.param("lstm", marks=pytest.mark.slow),
     ],
     indirect=True,

@@ -21,6 +21,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(self, args=None, namespace=None):
         if args is not None:
             args = [_with_dashes(word) for word in args]
+            self._refuse_values_of_flags(args)
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown:
             [word, *_] = unknown[0].split("=")
@@ -30,6 +31,13 @@ class CommandParser(argparse.ArgumentParser):
                 self.error(f"there is no option {word}.{meant}")
             self.error(f"unexpected {word!r}.")
         return namespace, unknown
+
+    def _refuse_values_of_flags(self, words):
+        for word in words:
+            name, equals, value = word.partition("=")
+            action = self._option_string_actions.get(name)
+            if equals and action and action.nargs == 0:
+                self.error(f"{name} takes no value. Received: {value!r}")
 
     def _check_value(self, action, value):
         if action.choices is None or value in action.choices:

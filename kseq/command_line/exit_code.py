@@ -106,6 +106,10 @@ def _described(error):
             "standard output, or a temporary file, cannot be written: "
             f"{error.strerror}."
         )
+    if "temporary directory" in str(error.strerror):
+        return (
+            f"{error.strerror}. Set TMPDIR to a directory that can be written."
+        )
     return str(error)
 
 

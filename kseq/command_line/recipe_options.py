@@ -10,6 +10,7 @@ import types
 import typing
 from pathlib import Path
 
+from kseq import version_0_1
 from kseq.command_line.argument_types import reader
 from kseq.command_line.command_parser import CommandParser
 from kseq.json_files import read_json
@@ -21,7 +22,7 @@ _METAVARS = {int: "N", float: "X"}
 # Fields of a recipe that a run does not inherit from the one it starts from.
 _OF_ONE_RUN = frozenset(
     (
-        *("train", "validation", "columns", "weights"),
+        *("train", "validation", "columns", "weights", "features", "images"),
         *("run", "overwrite", "from_", "new_tokenizer"),
         *("steps", "evaluate_every", "patience", "pretraining_steps"),
         *("learning_rate", "warmup_steps"),
@@ -59,28 +60,39 @@ def read_options(config, without_files, words, **description):
     defaults = config if "train" in given else without_files
     if given.get("from_"):
         try:
-            defaults = _inherited(given, defaults)
+            path = _config_path(given, defaults)
         except UserError as error:
             parser.error(f"argument --from: {error}")
+        defaults = _inherited(path, defaults)
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
     return options
 
 
-def _inherited(given, defaults):
-    """The defaults with `--from`: its config, except data and schedule.
+def _config_path(given, defaults):
+    """The path of the config of `--from`.
 
     A run that has started and outlives that one has the same config.
     """
     path = Path(given["from_"])
     own = given.get("run", getattr(defaults, "run", ""))
     path = own if is_run(own) and not path.exists() else run_path(path)
+    return Path(path) / "config.json"
+
+
+def _inherited(path, defaults):
+    """The defaults with the config of a run, except data and schedule."""
     values = {
         key: tuple(value) if isinstance(value, list) else value
-        for key, value in read_json(Path(path) / "config.json").items()
+        for key, value in version_0_1.renamed(read_json(path)).items()
         if hasattr(defaults, key) and key not in _OF_ONE_RUN
     }
-    return dataclasses.replace(defaults, **values)
+    inherited = dataclasses.replace(defaults, **values)
+    try:
+        check_options(inherited)
+    except UserError as error:
+        raise UserError(f"{path} is broken: {error}") from error
+    return inherited
 
 
 def _parser(config, without_files, prog, description):

@@ -1,7 +1,10 @@
 """The command line of a recipe."""
 
+import contextlib
 import logging
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from kseq.command_line.exit_code import exit_code
@@ -50,7 +53,29 @@ def run_recipe(main, config, without_files):
         from kseq.devices import device_strategy
 
         device_strategy()  # before TensorFlow does anything else
-        main(options.config)
+        with _exit_at_sigterm():
+            main(options.config)
 
     if code := exit_code(read, act, name=name, broken_pipe=141):
         sys.exit(code)
+
+
+@contextlib.contextmanager
+def _exit_at_sigterm():
+    """Exits with code 143 at SIGTERM, so that what is open is cleaned up.
+
+    A second SIGTERM ends the process at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def exit(number, frame):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -7,6 +7,7 @@ from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from kseq.runs.run_directory import read_json
 from kseq.serving.load_export import read_meta_graph
+from kseq.serving.object_config import input_name, search_from_config
 from kseq.user_error import UserError
 
 
@@ -16,6 +17,7 @@ class Abilities(NamedTuple):
     Args:
         path: `pathlib.Path` of the run or of the version.
         has_labels: bool, whether it answers with a label, not with a text.
+        source: str, what it takes: "text", "features" or "image".
         signatures: set of str, the signatures of an export; None for a run.
         description: dict, `task.json` of a run, `kseq.json` of an export;
             empty where an export has none.
@@ -23,6 +25,7 @@ class Abilities(NamedTuple):
 
     path: Any
     has_labels: bool
+    source: str
     signatures: set[str] | None
     description: dict[str, Any]
 
@@ -39,6 +42,12 @@ class Abilities(NamedTuple):
                 f"{', '.join(sorted(self.signatures))}."
             )
 
+    @property
+    def labels(self):
+        """The labels of a classifier, a list; None where they are not known."""
+        labels = self.description.get("labels")
+        return labels if isinstance(labels, list) else None
+
     def most_answers(self, options):
         """The largest `n_best`; None where it is not known.
 
@@ -46,14 +55,11 @@ class Abilities(NamedTuple):
             options: of the command, see `open_predictor`.
         """
         if self.has_labels:
-            labels = self.description.get("labels")
-            return len(labels) if isinstance(labels, list) else None
+            return self.labels and len(self.labels)
         search = chosen_search(options) or self._own_search()
         return search and search.most_answers
 
     def _own_search(self):
-        from kseq.serving.object_config import search_from_config
-
         try:
             return search_from_config(self.description.get("search"))
         except UserError:
@@ -72,11 +78,18 @@ def abilities(path):
     if is_run(path):
         task = RunDirectory(path).read_task()
         task = task if isinstance(task, dict) else {}
-        return Abilities(path, "labels" in task, None, task)
+        source = input_name(task.get("preprocessor"))
+        return Abilities(path, "labels" in task, source, None, task)
     signatures = read_meta_graph(path).signature_def
     names = {name for name in signatures if not name.startswith("__")}
-    outputs = signatures["serving_default"].outputs
-    return Abilities(path, "label" in outputs, names, _description(path))
+    served = signatures["serving_default"]
+    source = next(
+        (name for name in ("features", "image") if name in served.inputs),
+        "text",
+    )
+    return Abilities(
+        path, "label" in served.outputs, source, names, _description(path)
+    )
 
 
 def _description(path):

@@ -1,9 +1,11 @@
 """kseq explain: what decided, as a page."""
 
 import itertools
+import os
 import sys
 
 from kseq.commands.abilities import abilities
+from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
     counted,
@@ -11,15 +13,21 @@ from kseq.commands.read_chunks import (
     standard_input,
     warn_if_cut,
 )
+from kseq.data.picture_folder import PictureFolder
 from kseq.user_error import UserError
 
 
 def run(options):
     """Reads an input a line, and prints one page with all of them."""
-    abilities(options.path).check_signature("explain", "explain")
+    able = abilities(options.path)
+    able.check_signature("explain", "explain")
+    inputs_of = InputsOfLines(able, options)
+    folder = _folder(able, options)
     predictor = open_predictor(options)
     predictor.explain([])  # a model without attention refuses before the input
-    explanations = _explanations(predictor, options.batch_size)
+    explanations = _explanations(
+        predictor, inputs_of, folder, options.batch_size
+    )
     first = next(explanations, None)
     if first is None:
         raise UserError("there is no line in the input.")
@@ -27,15 +35,30 @@ def run(options):
     sys.stdout.buffer.write(page.encode("utf-8", "replace"))
 
 
-def _explanations(predictor, batch_size):
+def _folder(able, options):
+    """The pictures whose features are explained, if they are given."""
+    if not options.images:
+        return None
+    if able.source != "features":
+        raise UserError(
+            f"--images is for a model of features; {able.path} answers to "
+            f"{able.source}."
+        )
+    return PictureFolder(options.images)
+
+
+def _explanations(predictor, inputs_of, folder, batch_size):
     """Explains line by line, so that not all of them are kept."""
     number = 0
     stdin = standard_input()
     chunks = read_chunks(stdin, size=batch_size)
     for lines in counted(chunks, stdin, "Explaining"):
         for line, explanation in zip(
-            lines, predictor.explain(lines), strict=True
+            lines, predictor.explain(inputs_of(lines)), strict=True
         ):
             number += 1
             warn_if_cut(number, explanation.truncated, line)
+            if folder and line.strip():
+                picture = folder(os.fsdecode(line.strip()))
+                explanation = explanation._replace(picture=picture)
             yield explanation

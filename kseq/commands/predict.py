@@ -1,10 +1,12 @@
 """kseq predict: standard input to standard output, a line for a line."""
 
+import contextlib
 import itertools
 import json
 import sys
 
 from kseq.commands.abilities import abilities
+from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
     counted,
@@ -14,6 +16,7 @@ from kseq.commands.read_chunks import (
 )
 from kseq.data import read_lines
 from kseq.one_line import BREAKS, one_line
+from kseq.progress import progress
 from kseq.user_error import UserError
 
 _CHUNK = 16  # batches, among which lines are sorted by length
@@ -22,18 +25,22 @@ _CHUNK = 16  # batches, among which lines are sorted by length
 def run(options):
     """Answers until the input ends."""
     n_best = _checked_n_best(options)
+    inputs_of = InputsOfLines(abilities(options.path), options)
     predictor = open_predictor(options)
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
     stdin = standard_input()
     chunks = read_chunks(stdin, size=_CHUNK * options.batch_size)
     for lines in counted(chunks, stdin, "Predicting"):
-        answers = predictor.answers(
-            lines,
-            n_best=n_best,
-            prefixes=prefixes and prefixes.take(len(lines)),
-            attention=options.attention,
-        )
+        prefix = prefixes and prefixes.take(len(lines))
+        with _above_the_answers(len(lines)) as advance:
+            answers = predictor.answers(
+                inputs_of(lines),
+                n_best=n_best,
+                prefixes=prefix,
+                attention=options.attention,
+                progress=advance,
+            )
         for line, answer in zip(lines, answers, strict=True):
             number += 1
             warn_if_cut(number, answer.truncated, line)
@@ -42,6 +49,13 @@ def run(options):
         sys.stdout.buffer.flush()
     if prefixes:
         prefixes.check_end(number)
+
+
+def _above_the_answers(count):
+    """Progress that disappears before answers are shown on a terminal."""
+    if sys.stdout.isatty():
+        return progress("Predicting", count, "lines")
+    return contextlib.nullcontext()
 
 
 def _checked_n_best(options):

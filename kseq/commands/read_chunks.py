@@ -5,7 +5,11 @@ import select
 import stat
 import sys
 
-from kseq.data.text_files import BYTE_ORDER_MARK, LONGEST_LINE
+from kseq.data.text_files import (
+    BYTE_ORDER_MARK,
+    LONGEST_LINE,
+    refuse_utf_16,
+)
 from kseq.progress import progress
 from kseq.user_error import UserError
 
@@ -30,9 +34,14 @@ def read_chunks(descriptor, size):
 
     Yields:
         Lists of bytes.
+
+    Raises:
+        DataError: if the text is UTF-16 or UTF-32.
     """
     chunk, line = [], b""
-    data = os.read(descriptor, LONGEST_LINE).removeprefix(BYTE_ORDER_MARK)
+    data = os.read(descriptor, LONGEST_LINE)
+    refuse_utf_16("Standard input", data.partition(b"\n")[0])
+    data = data.removeprefix(BYTE_ORDER_MARK)
     while data:
         *ends, rest = data.split(b"\n")
         for end in ends:
@@ -57,15 +66,16 @@ def counted(chunks, descriptor, description):
 
     Args:
         chunks: iterable of lists of lines, see `read_chunks`.
-        descriptor: int, from which they are read. Nothing is shown for a pipe
-            or a terminal, whose lines arrive one by one.
+        descriptor: int, from which they are read. Nothing is shown for a
+            terminal, nor for a pipe unless standard error is a terminal.
         description: str, such as "Predicting".
 
     Yields:
         The chunks.
     """
     is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-    if not is_file or sys.stdout.isatty():
+    is_watched = sys.stderr.isatty() and not os.isatty(descriptor)
+    if sys.stdout.isatty() or not (is_file or is_watched):
         yield from chunks
         return
     with progress(description, unit="lines") as advance:

@@ -1,6 +1,7 @@
 """kseq score: how likely a model finds given answers."""
 
 from kseq.commands.abilities import abilities
+from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import warn_if_cut
 from kseq.data import ParallelText
@@ -17,14 +18,16 @@ def run(options):
             "score is for models that answer with a text; see predict --scores."
         )
     able.check_signature("score", "score")
+    inputs_of = InputsOfLines(able, options)
     text = ParallelText(options.source, options.target)
     sources, targets = (
         [line[: LONGEST_LINE + 1] for line in lines]
         for lines in (text.source_lines(), text.target_lines())
     )
     predictor = open_predictor(options)
-    with progress(f"Scoring {len(sources):,} lines"):
-        scores = predictor.scores_and_cuts(sources, targets)
+    with progress("Scoring", len(sources), "lines") as advance:
+        inputs = inputs_of(sources)
+        scores = predictor.scores_and_cuts(inputs, targets, advance)
     for number, (score, truncated) in enumerate(scores, start=1):
         print(f"{score:.4f}")
         lines = sources[number - 1], targets[number - 1]

@@ -11,6 +11,7 @@ from kseq.data.split_over_devices import split_over_devices
 from kseq.data.teacher_forcing import teacher_forcing
 from kseq.data.text_preprocessor import TextPreprocessor
 from kseq.data.tokenizer import Tokenizer
+from kseq.progress import progress
 
 _BLOCK = 64  # neighbours that are read, tokenized and shuffled together
 _MIXED = 8192  # single pairs, shuffled after the blocks
@@ -40,10 +41,11 @@ def training_batches(
 
     Args:
         pairs: scalar strings (source, target); they may be endless.
-        preprocessor: makes `source_ids`, uncut.
+        preprocessor: `TextPreprocessor`, makes `source_ids`, uncut; or
+            `StoredFeatures`, whose sources are their numbers.
         target_tokenizer: makes `target_ids` and labels.
-        batch_tokens: the most tokens on either side of a batch, padding
-            included, unless a single pair has more.
+        batch_tokens: the most tokens, or cells of pictures, on either side
+            of a batch, padding included, unless a single pair has more.
         max_length: pairs with more tokens on a side, END included, are left
             out, as are pairs with a blank side.
         seed: of the shuffling, which differs in every epoch.
@@ -52,7 +54,9 @@ def training_batches(
 
     Returns:
         Data set of `({"source_ids", "target_ids"}, labels, sample_weight)`,
-        int32 (B, S), (B, T) and (B, T), and float32 (B, T).
+        int32 (B, S), (B, T) and (B, T), and float32 (B, T). With features
+        `source` (B, S, F) float32 and `source_mask` (B, S) bool are in place
+        of `source_ids`.
 
     Raises:
         DataError: no pair can be trained on.
@@ -71,10 +75,12 @@ def training_batches(
     """
     tokenize = _tokenization(preprocessor, target_tokenizer, max_length)
     blocks = pairs.batch(_BLOCK).map(_only_text)
-    _check_lengths(blocks, tokenize, max_length)
+    with progress("Checking the lengths of the pairs"):
+        _check_lengths(blocks, tokenize, max_length)
     blocks = blocks.shuffle(1 + shuffle_buffer // _BLOCK, seed=seed)
     examples = _examples(blocks, tokenize).shuffle(_MIXED, seed=seed)
-    return _batched(examples.repeat(), batch_tokens, max_length)
+    batches = _batched(examples.repeat(), batch_tokens, max_length)
+    return split_over_devices(_with_features(batches, preprocessor))
 
 
 def evaluation_batches(
@@ -91,10 +97,12 @@ def evaluation_batches(
     """
     tokenize = _tokenization(preprocessor, target_tokenizer)
     batches = _batched(_examples(pairs.batch(_BLOCK), tokenize), batch_tokens)
+    batches = split_over_devices(_with_features(batches, preprocessor))
     # Counted, or Keras warns of an input that runs out.
-    count = batches.reduce(
-        tf.constant(0, tf.int64), lambda count, batch: count + 1
-    )
+    with progress("Counting the batches of validation"):
+        count = batches.reduce(
+            tf.constant(0, tf.int64), lambda count, batch: count + 1
+        )
     return batches.apply(tf.data.experimental.assert_cardinality(count))
 
 
@@ -114,7 +122,7 @@ def _tokenization(preprocessor, target_tokenizer, max_length=None):
             lengths = tf.maximum(source.row_lengths(), target.row_lengths())
             good = tf.where(lengths <= max_length)[:, 0]
             source, target = tf.gather(source, good), tf.gather(target, good)
-        return _keys(source, target), source, target
+        return _keys(preprocessor.lengths(source), target), source, target
 
     return tokenize
 
@@ -166,13 +174,18 @@ def _batched(examples, batch_tokens, max_length=None):
     batches = examples.group_by_window(
         lambda key, *_: key, batch, window_size_func=rows
     )
-    return split_over_devices(batches.map(_teacher_forced).prefetch(2))
+    return batches.map(_teacher_forced).prefetch(2)
 
 
-def _keys(source, target):
+def _with_features(batches, preprocessor):
+    """Looked up last: no buffer, and so no checkpoint, holds features."""
+    look_up = getattr(preprocessor, "look_up", None)
+    return batches if look_up is None else batches.map(look_up)
+
+
+def _keys(source_lengths, target):
     """One number for both padded lengths of each pair, (B,)."""
-    source_lengths = _padded(source.row_lengths())
-    return _KEY_BASE * source_lengths + _padded(target.row_lengths())
+    return _KEY_BASE * _padded(source_lengths) + _padded(target.row_lengths())
 
 
 def _lengths(key):

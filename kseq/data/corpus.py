@@ -17,7 +17,6 @@ from kseq.data.source_hashes import are_among, choose_held_out
 from kseq.one_line import escaped_line
 from kseq.progress import progress
 
-_MOST_HELD_OUT = 1000
 _DRAWN = 8  # pairs that are drawn together; one by one takes three times longer
 
 _log = logging.getLogger(__name__)
@@ -119,13 +118,9 @@ def read_corpus(
     Validation pairs: 1 (held out of training by source)
     """
     if train is None:
-        for name, value in (
-            ("validation", validation),
-            ("columns", columns),
-            ("weights", weights),
-        ):
-            if value:
-                raise DataError(f"{name} needs train.")
+        refuse_without_train(
+            validation=validation, columns=columns, weights=weights
+        )
         splits = {
             split: tf.data.Dataset.from_tensor_slices(dates(split))
             for split in SIZES
@@ -150,6 +145,13 @@ def read_corpus(
     if log:
         log_facts(_log, corpus)
     return corpus
+
+
+def refuse_without_train(**given):
+    """Raises DataError for what is given of a user's files without `train`."""
+    for name, value in given.items():
+        if value:
+            raise DataError(f"{name} needs train.")
 
 
 def log_facts(log, corpus):
@@ -213,8 +215,7 @@ def _with_validation(texts, examined, others) -> Corpus:
 
 def _with_held_out(texts, examined) -> Corpus:
     sources = np.concatenate([text.sources for text in examined])
-    most = min(max(len(sources) // 10, 1), _MOST_HELD_OUT)
-    chosen = choose_held_out(sources, most)
+    chosen = choose_held_out(sources)
     if not len(chosen):
         raise DataError(
             f"{', '.join(map(str, texts))}: no pair can be held out, because "

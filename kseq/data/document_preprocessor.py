@@ -6,6 +6,7 @@ import tensorflow_text
 from kseq.data.documents import LINE_END, Documents
 from kseq.data.source import Source, source_of
 from kseq.data.tokenizer import Tokenizer
+from kseq.progress import progress
 
 # What ends a line, in a web page too.
 
@@ -61,6 +62,8 @@ class DocumentPreprocessor:
         Gillick 2009, aclanthology.org/N09-2061, for the features that the
         sentence breaker looks at.
     """
+
+    input_name = "text"  # of the served signature
 
     def __init__(
         self, tokenizer, *, in_lines=False, max_sentences=100, max_pieces=60
@@ -126,9 +129,12 @@ class DocumentPreprocessor:
         Texts and ids are in memory.
         """
         blocks = tf.data.Dataset.from_tensor_slices(texts).batch(_BLOCK)
-        return tf.concat(
-            list(blocks.map(self.tokenize, tf.data.AUTOTUNE)), axis=0
-        )
+        ids = []
+        with progress("Tokenizing", len(texts), "documents") as advance:
+            for block in blocks.map(self.tokenize, tf.data.AUTOTUNE):
+                ids.append(block)
+                advance(int(block.nrows()))
+        return tf.concat(ids, axis=0)
 
     def tokens(self, inputs) -> tuple[tf.Tensor, tf.Tensor]:
         """What `source_ids` (B, L, W) spell.

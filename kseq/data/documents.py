@@ -23,6 +23,8 @@ from kseq.data.tables import (
     without_surrogates,
 )
 from kseq.data.text_files import Line, matching_files, read_lines
+from kseq.one_line import escaped_line
+from kseq.progress import progress
 
 LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
 LINE_END = r"(?i)<br ?/?>|\r\n?"
@@ -137,7 +139,11 @@ def read_documents(
 
 def examine_documents(path, columns) -> tuple[Documents, DocumentReport]:
     """Does what `read_documents` does, without a warning."""
-    columns = _checked(columns)
+    with progress(f"Reading {escaped_line(path)}"):
+        return _examined(path, _checked(columns))
+
+
+def _examined(path, columns):
     counts = Counter()
     texts, labels, in_lines = [], [], None
     for row in _rows(path, columns, counts):

@@ -151,9 +151,7 @@ class ParallelText:
             texts = [[_as_read(line.text) for line in pair] for pair in usable]
             sources.append(source_hashes([source for source, _ in texts]))
             pairs.append(source_hashes(map(b"\t".join, texts)))
-        report = TextReport(
-            **{name: counts[name] for name in TextReport._fields}
-        )
+        report = _report(counts)
         if report.left_out == report.pairs:
             raise DataError(
                 f"{self}: there is no pair to train on; of {report.pairs}, "
@@ -163,6 +161,13 @@ class ParallelText:
         return ExaminedText(
             report, np.concatenate(sources), np.concatenate(pairs)
         )
+
+    def count(self) -> TextReport:
+        """Reads everything once and counts it, without a warning."""
+        counts = Counter()
+        for pair in self._pairs_of_lines():
+            _count(pair, counts)
+        return _report(counts)
 
     def source_lines(self) -> Iterator[bytes]:
         """The source alone, with what `pairs` leaves out."""
@@ -191,8 +196,13 @@ class ParallelText:
         return self._blocks.map(wanted).unbatch()
 
     def all_pairs(self) -> tf.data.Dataset:
-        """The same with those that `pairs` leaves out."""
-        return self._blocks.unbatch()
+        """The same with pairs that have a blank side, for evaluation."""
+
+        def wanted(sources, targets):
+            chosen = _are_short(sources, targets)
+            return sources[chosen], targets[chosen]
+
+        return self._blocks.map(wanted).unbatch()
 
     @functools.cached_property
     def _blocks(self) -> tf.data.Dataset:
@@ -231,8 +241,17 @@ class ParallelText:
 
 def are_usable(sources, targets) -> tf.Tensor:
     """Which pairs have no blank side and no very long line, (B,) bool."""
-    sizes = tf.strings.length(tf.strings.strip([sources, targets]))  # (2, B)
+    sizes = _sizes(sources, targets)
     return tf.reduce_all((sizes > 0) & (sizes <= LONGEST_LINE), axis=0)
+
+
+def _are_short(sources, targets) -> tf.Tensor:
+    """Which pairs have no very long line, (B,) bool."""
+    return tf.reduce_all(_sizes(sources, targets) <= LONGEST_LINE, axis=0)
+
+
+def _sizes(sources, targets):
+    return tf.strings.length(tf.strings.strip([sources, targets]))  # (2, B)
 
 
 def _lines(pattern) -> tf.data.Dataset:
@@ -243,6 +262,10 @@ def _lines(pattern) -> tf.data.Dataset:
     return files.flat_map(line_dataset)
 
 
+def _report(counts) -> TextReport:
+    return TextReport(**{name: counts[name] for name in TextReport._fields})
+
+
 def _count(pair, counts) -> bool:
     """Counts a pair; whether it is usable."""
     texts = [line.text for line in pair]
@@ -250,10 +273,10 @@ def _count(pair, counts) -> bool:
     counts["invalid"] += not all(map(_is_utf8, texts))
     counts["joined"] += any(line.is_joined for line in pair)
     sizes = [len(_as_read(text)) for text in texts]
-    if min(sizes) == 0:
-        counts["blank"] += 1
-    elif max(sizes) > LONGEST_LINE:
+    if max(sizes) > LONGEST_LINE:
         counts["too_long"] += 1
+    elif min(sizes) == 0:
+        counts["blank"] += 1
     return min(sizes) > 0 and max(sizes) <= LONGEST_LINE
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.randomized_svd import randomized_svd
+from kseq.progress import progress
 
 _WINDOW = 8  # pieces on each side; one at distance d counts 1 / d
 _SMOOTHING = 0.75  # exponent of the counts of contexts: rare ones count less
@@ -40,9 +41,12 @@ def piece_vectors(
         Levy, Goldberg and Dagan 2015, aclanthology.org/Q15-1016.
     """
     vectors = np.zeros((vocab_size, dim), "float32")
-    association = _positive_association(_counts(ids, vocab_size))
+    counts = _counts(ids, vocab_size)
+    with progress("Computing the vectors of pieces"):
+        association = _positive_association(counts)
+        if association.nnz:
+            left, strengths = randomized_svd(association, dim)
     if association.nnz:
-        left, strengths = randomized_svd(association, dim)
         vectors[:, : len(strengths)] = left * np.sqrt(strengths)
         occurs = association.sum(axis=1) > 0
         vectors[~occurs] = 0
@@ -57,19 +61,27 @@ def _counts(ids, vocab_size):
     shape = (vocab_size, vocab_size)
     counts = scipy.sparse.csr_array(shape, dtype="float32")
     documents = ids.merge_dims(1, 2)
-    for start in range(0, documents.nrows(), _BLOCK):
-        rows = documents[start : start + _BLOCK]
-        pieces, document = rows.flat_values.numpy(), rows.value_rowids().numpy()
-        first, second, weights = [], [], []
-        for distance in range(1, _WINDOW + 1):
-            same = document[distance:] == document[:-distance]
-            first.append(pieces[:-distance][same])
-            second.append(pieces[distance:][same])
-            weights.append(np.full(same.sum(), 1 / distance, "float32"))
-        indices = np.concatenate(first), np.concatenate(second)
-        block = np.concatenate(weights), indices
-        counts += scipy.sparse.coo_array(block, shape).tocsr()
+    total = int(documents.nrows())
+    with progress("Counting neighbours", total, "documents") as advance:
+        for start in range(0, total, _BLOCK):
+            rows = documents[start : start + _BLOCK]
+            block = _neighbours(rows)
+            counts += scipy.sparse.coo_array(block, shape).tocsr()
+            advance(int(rows.nrows()))
     return counts + counts.T
+
+
+def _neighbours(rows):
+    """Pairs of pieces near each other: weights, and (first, second)."""
+    pieces, document = rows.flat_values.numpy(), rows.value_rowids().numpy()
+    first, second, weights = [], [], []
+    for distance in range(1, _WINDOW + 1):
+        same = document[distance:] == document[:-distance]
+        first.append(pieces[:-distance][same])
+        second.append(pieces[distance:][same])
+        weights.append(np.full(same.sum(), 1 / distance, "float32"))
+    indices = np.concatenate(first), np.concatenate(second)
+    return np.concatenate(weights), indices
 
 
 def _positive_association(together):

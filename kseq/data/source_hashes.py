@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 _BUCKETS = 2**63 - 1
+_MOST_HELD_OUT = 1000
 
 
 def source_hashes(texts: Iterable[bytes]) -> np.ndarray:
@@ -13,7 +14,7 @@ def source_hashes(texts: Iterable[bytes]) -> np.ndarray:
     return _hashes(tf.constant(list(texts), tf.string, shape=None)).numpy()
 
 
-def choose_held_out(hashes: np.ndarray, most: int) -> np.ndarray:
+def choose_held_out(hashes: np.ndarray, most: int | None = None) -> np.ndarray:
     """Chooses which sources are held out: whole groups of the same source.
 
     They are drawn by their hash, so the same text gives the same ones.
@@ -22,7 +23,8 @@ def choose_held_out(hashes: np.ndarray, most: int) -> np.ndarray:
 
     Args:
         hashes: (N,) int64, of the sources of all pairs.
-        most: about how many pairs are held out.
+        most: about how many pairs are held out; by default a tenth of them,
+            at most 1,000.
 
     Returns:
         (H,) int64, sorted; empty if there is only one source.
@@ -31,6 +33,8 @@ def choose_held_out(hashes: np.ndarray, most: int) -> np.ndarray:
     >>> choose_held_out(np.array([7, 3, 3, 9, 3]), most=2)
     array([7, 9])
     """
+    if most is None:
+        most = min(max(len(hashes) // 10, 1), _MOST_HELD_OUT)
     sources, counts = np.unique(hashes, return_counts=True)
     order = np.argsort(np.where(counts <= most, 0, counts), kind="stable")
     fitting = np.count_nonzero(np.cumsum(counts[order]) <= most)

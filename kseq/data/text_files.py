@@ -116,7 +116,7 @@ def _read_file(path) -> Iterator[Line]:
         with (gzip.open if compression_of(path) else open)(path, "rb") as file:
             for number, text in enumerate(file, start=1):
                 if number == 1:
-                    _refuse_utf_16(path, text)
+                    refuse_utf_16(path, text)
                     text = text.removeprefix(BYTE_ORDER_MARK)
                 yield Line(text.removesuffix(b"\n"), path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -125,12 +125,20 @@ def _read_file(path) -> Iterator[Line]:
         raise _unreadable(path, error) from None
 
 
-def _refuse_utf_16(path, text):
-    """Refuses what would be read as text with NULs between the letters."""
+def refuse_utf_16(name, text):
+    """Refuses what would be read as text with NULs between the letters.
+
+    Args:
+        name: what is read, for the message.
+        text: bytes of its first line.
+
+    Raises:
+        DataError: if it is UTF-16 or UTF-32.
+    """
     has_mark = text.startswith(_UTF_16_MARKS)
     if has_mark or (len(text) >= 8 and 3 * text.count(0) > len(text)):
         raise DataError(
-            f"{path} is UTF-16 or UTF-32, or no text; expected UTF-8. Convert "
+            f"{name} is UTF-16 or UTF-32, or no text; expected UTF-8. Convert "
             "it: iconv -f UTF-16 -t UTF-8 FILE > NEW-FILE"
         )
 

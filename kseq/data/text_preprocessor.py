@@ -40,6 +40,8 @@ class TextPreprocessor:
     ['▁a', '</s>']
     """
 
+    input_name = "text"  # of the served signature
+
     def __init__(self, tokenizer: Tokenizer, max_length: int = 512):
         if max_length < 2:
             raise ValueError(
@@ -69,6 +71,10 @@ class TextPreprocessor:
     def tokenize(self, text) -> tf.RaggedTensor:
         """(B,) string -> (B, S) int32, ragged, with END and uncut."""
         return self.tokenizer.tokenize_with_end(text)[0]
+
+    def lengths(self, ids) -> tf.Tensor:
+        """The tokens of each row of ragged ids, (B,) int64."""
+        return ids.row_lengths()
 
     def tokens(self, inputs) -> tf.Tensor:
         """The pieces of `source_ids`, (B, S) string, "" at padding."""

@@ -191,18 +191,32 @@ def _train(lines, vocab_size, model_type) -> bytes:
                 **_CONTROL_IDS,
             )
         except RuntimeError as error:
-            raise _explained(error, text, vocab_size) from None
+            raise text.error or _explained(error, text, vocab_size) from None
     return _without_paths(model.getvalue())
 
 
 class _Text:
-    """Lines as SentencePiece wants them, and whether there were any."""
+    """Lines as SentencePiece wants them, and whether there were any.
+
+    An error while they are read, which may be Ctrl-C, is kept in `error`:
+    SentencePiece raises a RuntimeError instead.
+    """
 
     def __init__(self, lines):
         self.lines = lines
         self.is_empty = True
+        self.error = None
 
     def __iter__(self) -> Iterator[str]:
+        try:
+            yield from self._usable_lines()
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def _usable_lines(self) -> Iterator[str]:
         for line in self.lines:
             if isinstance(line, str):
                 line = line.encode(errors="replace")

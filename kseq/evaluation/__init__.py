@@ -8,6 +8,8 @@ from kseq.evaluation.classifications import Classifications
 from kseq.evaluation.evaluation_of_files import evaluation_of_files
 from kseq.evaluation.exact_match import exact_match
 from kseq.evaluation.macro_f1 import macro_f1
+from kseq.evaluation.objects_found import objects_found
+from kseq.evaluation.of_captions import of_captions
 from kseq.evaluation.report import report
 from kseq.evaluation.score import Score
 from kseq.evaluation.translations import Translations
@@ -23,5 +25,7 @@ __all__ = [
     "evaluation_of_files",
     "exact_match",
     "macro_f1",
+    "objects_found",
+    "of_captions",
     "report",
 ]

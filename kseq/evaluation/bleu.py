@@ -2,15 +2,16 @@
 
 from sacrebleu.metrics import BLEU
 
-from kseq.evaluation.score import Score, check_lengths
+from kseq.evaluation.score import Score, check_lengths, streams
 
 
 def bleu(outputs, references):
-    """BLEU of detokenized outputs against one reference each.
+    """BLEU of detokenized outputs against one or more references each.
 
     Args:
         outputs: list of str.
-        references: list of str.
+        references: list of str, or of lists of several, whose number may
+            differ.
 
     Returns:
         Score, 0 to 100, printed with sacreBLEU's signature.
@@ -28,5 +29,5 @@ def bleu(outputs, references):
     """
     check_lengths(outputs, references)
     metric = BLEU(force=True)  # only silences advice about tokenized text
-    value = metric.corpus_score(outputs, [references]).score
+    value = metric.corpus_score(outputs, streams(references)).score
     return Score(value, f"BLEU {value:.2f}  {metric.get_signature()}")

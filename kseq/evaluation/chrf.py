@@ -2,15 +2,16 @@
 
 from sacrebleu.metrics import CHRF
 
-from kseq.evaluation.score import Score, check_lengths
+from kseq.evaluation.score import Score, check_lengths, streams
 
 
 def chrf(outputs, references):
-    """ChrF of detokenized outputs against one reference each.
+    """ChrF of detokenized outputs against one or more references each.
 
     Args:
         outputs: list of str.
-        references: list of str.
+        references: list of str, or of lists of several, whose number may
+            differ.
 
     Returns:
         Score, 0 to 100, printed with sacreBLEU's signature.
@@ -27,5 +28,5 @@ def chrf(outputs, references):
     """
     check_lengths(outputs, references)
     metric = CHRF()
-    value = metric.corpus_score(outputs, [references]).score
+    value = metric.corpus_score(outputs, streams(references)).score
     return Score(value, f"chrF {value:.2f}  {metric.get_signature()}")

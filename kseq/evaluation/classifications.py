@@ -42,11 +42,7 @@ class Classifications:
         self._outputs = []
         self.results = {}
         self._labels = predictor.labels
-        if unknown := set(documents.labels) - set(self._labels):
-            raise UserError(
-                "The documents have labels that the model does not know: "
-                f"{one_line(', '.join(sorted(unknown)))[:_LONGEST]}"
-            )
+        check_labels(documents, self._labels)
 
     def __len__(self):
         return len(self.documents.texts)
@@ -117,4 +113,13 @@ class Classifications:
     def _table(self):
         return classification_scores(
             self.documents.labels, self._outputs, self._labels
+        )
+
+
+def check_labels(documents, labels):
+    """UserError if documents have a label that is not one of `labels`."""
+    if unknown := set(documents.labels) - set(labels):
+        raise UserError(
+            "The documents have labels that the model does not know: "
+            f"{one_line(', '.join(sorted(unknown)))[:_LONGEST]}"
         )

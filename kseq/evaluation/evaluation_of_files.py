@@ -1,17 +1,26 @@
 """The evaluation of a model on a user's files."""
 
 import functools
+import logging
 
-from kseq.data import ParallelText, read_documents
+from kseq.data import DataError, ParallelText, read_documents
+from kseq.data.text_files import LONGEST_LINE
 from kseq.evaluation.classifications import Classifications
 from kseq.evaluation.translations import Translations
+from kseq.one_line import escaped_line
+from kseq.progress import progress
 from kseq.serving import ClassifierPredictor, GeneratorPredictor
 from kseq.user_error import UserError
+
+_log = logging.getLogger(__name__)
 
 
 @functools.singledispatch
 def evaluation_of_files(predictor, source, reference=None, columns=None):
     """Reads the files that a predictor is evaluated on.
+
+    Pairs with a line over 64 KiB and documents over a million bytes are left
+    out of the scores, with a warning.
 
     Args:
         predictor: what `kseq.load` returns.
@@ -30,8 +39,7 @@ def evaluation_of_files(predictor, source, reference=None, columns=None):
 
 @evaluation_of_files.register
 def _(predictor: GeneratorPredictor, source, reference=None, columns=None):
-    check_files(False, source, reference)
-    return Translations(predictor, ParallelText(source, reference).all_pairs())
+    return evaluation_of(predictor, read_files(False, source, reference))
 
 
 @evaluation_of_files.register
@@ -41,12 +49,20 @@ def _(
     reference=None,
     columns=("label", "text"),
 ):
-    documents = check_files(True, source, reference, columns)
-    return Classifications(predictor, documents)
+    return evaluation_of(
+        predictor, read_files(True, source, reference, columns)
+    )
 
 
-def check_files(has_labels, source, reference=None, columns=None):
-    """Refuses files that a model cannot be evaluated on; needs no model.
+def evaluation_of(predictor, files):
+    """The evaluation on what `read_files` has returned."""
+    if isinstance(files, ParallelText):
+        return Translations(predictor, files.all_pairs())
+    return Classifications(predictor, files)
+
+
+def read_files(has_labels, source, reference=None, columns=None):
+    """Reads and checks the files of an evaluation; needs no model.
 
     Args:
         has_labels: bool, whether the model answers with a label.
@@ -55,7 +71,7 @@ def check_files(has_labels, source, reference=None, columns=None):
         columns: see `evaluation_of_files`.
 
     Returns:
-        `kseq.data.Documents` if `has_labels`, else None.
+        `kseq.data.Documents` if `has_labels`, else `kseq.data.ParallelText`.
 
     Raises:
         UserError: if they are broken, empty, or differ in length.
@@ -71,6 +87,20 @@ def check_files(has_labels, source, reference=None, columns=None):
         raise UserError(
             "This model answers with a text: it needs SOURCE and REFERENCE."
         )
-    for _ in ParallelText(source, reference).source_lines():
-        pass  # the end shows whether they have the same number of lines
-    return None
+    text = ParallelText(source, reference)
+    with progress(f"Reading {escaped_line(text)}"):
+        report = text.count()
+    left_out = f"{report.too_long} of {report.pairs} pairs"
+    if report.too_long == report.pairs:
+        raise DataError(
+            f"{text}: there is no pair to evaluate on; {left_out} have a line "
+            f"over {LONGEST_LINE} bytes."
+        )
+    if report.too_long:
+        _log.warning(
+            escaped_line(
+                f"{text}: {left_out} are left out of the scores: a line is "
+                f"over {LONGEST_LINE} bytes."
+            )
+        )
+    return text

@@ -1,14 +1,14 @@
 """How many outputs are the reference."""
 
-from kseq.evaluation.score import Score, check_lengths
+from kseq.evaluation.score import Score, check_lengths, listed
 
 
 def exact_match(outputs, references):
-    """The fraction of the outputs that equal their reference.
+    """The fraction of the outputs that equal one of their references.
 
     Args:
         outputs: list of str.
-        references: list of str.
+        references: list of str, or of lists of several.
 
     Returns:
         Score, 0 to 1, printed in percent.
@@ -21,6 +21,6 @@ def exact_match(outputs, references):
         'exact match 50.00 %'
     """
     check_lengths(outputs, references)
-    pairs = zip(outputs, references, strict=True)
-    value = sum(a == b for a, b in pairs) / len(outputs)
+    pairs = zip(outputs, listed(references), strict=True)
+    value = sum(output in right for output, right in pairs) / len(outputs)
     return Score(value, f"exact match {100 * value:.2f} %")

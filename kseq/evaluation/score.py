@@ -1,5 +1,6 @@
 """The value of a metric."""
 
+import itertools
 from typing import NamedTuple
 
 
@@ -36,3 +37,24 @@ def check_lengths(outputs, references):
             "Expected one output for each reference, and at least one. "
             f"Received: {len(outputs)} outputs, {len(references)} references"
         )
+
+
+def listed(references):
+    """References as lists: one reference may be a str."""
+    return [[r] if isinstance(r, str) else list(r) for r in references]
+
+
+def streams(references):
+    """References as sacreBLEU takes them: the first ones, the second ones, ...
+
+    Args:
+        references: list of str, or of lists of str, which may differ in length.
+
+    Returns:
+        A list of lists, with None where there is no further reference.
+
+    Example:
+        >>> streams([["a", "b"], ["c"]])
+        [['a', 'c'], ['b', None]]
+    """
+    return [list(row) for row in itertools.zip_longest(*listed(references))]

@@ -5,7 +5,7 @@ import itertools
 from kseq.evaluation.bleu import bleu
 from kseq.evaluation.chrf import chrf
 from kseq.evaluation.exact_match import exact_match
-from kseq.evaluation.score import scores_of
+from kseq.evaluation.score import listed, scores_of
 from kseq.pictures import attention_picture
 
 
@@ -14,8 +14,15 @@ class Translations:
 
     Args:
         predictor: see `kseq.serving.GeneratorPredictor`.
-        pairs: finite `tf.data.Dataset` of strings (source, reference).
+        pairs: finite `tf.data.Dataset` of strings (source, reference), or a
+            list of (source, references), each source with a list of them.
         metrics: functions of outputs and references, see `Score`.
+        inputs: list of what the predictor is given for each source, such as
+            features of the picture that a source names; by default the
+            sources.
+        draw: function of a source and its `kseq.serving.Attention`, which
+            gives a PNG, bytes.
+        notes: function, gives more lines of the report.
 
     Attributes:
         results: dict, name of the metric -> `Score`, after `scores`.
@@ -24,14 +31,27 @@ class Translations:
     columns = ("source", "reference", "output")
     hints = ()
 
-    def __init__(self, predictor, pairs, metrics=(bleu, chrf, exact_match)):
+    def __init__(
+        self,
+        predictor,
+        pairs,
+        metrics=(bleu, chrf, exact_match),
+        *,
+        inputs=None,
+        draw=None,
+        notes=list,
+    ):
         self.predictor = predictor
-        pairs = pairs.as_numpy_iterator()
-        self.sources, self.references = (
-            [text.decode("utf-8", "replace") for text in texts]
-            for texts in zip(*pairs, strict=True)
-        )
+        if not isinstance(pairs, list):
+            pairs = [
+                [text.decode("utf-8", "replace") for text in pair]
+                for pair in pairs.as_numpy_iterator()
+            ]
+        self.sources, self.references = map(list, zip(*pairs, strict=True))
         self.metrics = metrics
+        self.inputs = self.sources if inputs is None else inputs
+        self.draw = draw or _draw
+        self.notes = notes
         self._outputs = []
         self.results = {}
 
@@ -47,30 +67,36 @@ class Translations:
         Returns:
             A dict, name of the metric -> float.
         """
-        answers = self.predictor.answers(self.sources, progress=progress)
+        answers = self.predictor.answers(self.inputs, progress=progress)
         self._outputs = [answer.hypotheses[0].text for answer in answers]
         self.results = scores_of(self.metrics, self._outputs, self.references)
         return {name: score.value for name, score in self.results.items()}
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        return [score.text for score in self.results.values()]
+        scores = [score.text for score in self.results.values()]
+        return [*scores, *self.notes()]
 
     def rows(self, count):
         """The first sources, references and outputs, after `scores`."""
-        rows = zip(self.sources, self.references, self._outputs, strict=True)
+        references = map(" / ".join, listed(self.references))
+        rows = zip(self.sources, references, self._outputs, strict=True)
         return list(itertools.islice(rows, count))
 
     def pictures(self, count):
         """The attention of the first answers: a dict, name -> PNG."""
         if "explain" not in self.predictor.signatures:
             return {}
-        attentions = self.predictor.attention(self.sources[:count])
+        attentions = self.predictor.attention(self.inputs[:count])
         return {
-            f"attention/{number}": attention_picture(
-                attention.weights,
-                attention.source_tokens,
-                attention.target_tokens,
+            f"attention/{number}": self.draw(source, attention)
+            for number, (source, attention) in enumerate(
+                zip(self.sources, attentions, strict=False)
             )
-            for number, attention in enumerate(attentions)
         }
+
+
+def _draw(_, attention):
+    return attention_picture(
+        attention.weights, attention.source_tokens, attention.target_tokens
+    )

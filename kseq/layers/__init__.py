@@ -2,6 +2,7 @@ from kseq.layers.attention_decoder import AttentionDecoder
 from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.bahdanau_attention import BahdanauAttention
 from kseq.layers.dropout import Dropout
+from kseq.layers.grid_encoder import GridEncoder
 from kseq.layers.join_sentences import JoinSentences
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.location_attention import LocationAttention
@@ -23,6 +24,7 @@ __all__ = [
     "AttentionPooling",
     "BahdanauAttention",
     "Dropout",
+    "GridEncoder",
     "JoinSentences",
     "LayerNormalization",
     "LearnedPositionalEmbedding",

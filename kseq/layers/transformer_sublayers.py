@@ -30,3 +30,23 @@ def feed_forward(block, x):
     # TensorFlow fuses product, bias and activation for a matrix only.
     rows = ops.reshape(x, (-1, x.shape[-1]))  # (B * T, D)
     return ops.reshape(block.ffn_out(block.ffn_in(rows)), ops.shape(x))
+
+
+def through_blocks(blocks, x, each):
+    """Calls a stack of blocks.
+
+    Args:
+        blocks: list of layers.
+        x: (B, T, D) float.
+        each: list of the keyword arguments of each block.
+
+    Returns:
+        x after the last block, and a list of what else each one returns.
+    """
+    others = []
+    for block, arguments in zip(blocks, each, strict=True):
+        x = block(x, **arguments)
+        if isinstance(x, tuple):
+            x, *other = x
+            others.append(other)
+    return x, others

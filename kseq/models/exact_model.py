@@ -67,6 +67,10 @@ class ExactModel(keras.Model):
         super().__init__(*args, **kwargs)
         self.dtype_policy = keras.dtype_policies.get(dtype)
 
+    def loss_outputs(self, inputs, training):
+        """What `token_losses` reads, where that is more than the outputs."""
+        return self(inputs, training=training)
+
     def token_losses(
         self, inputs, labels, outputs, sample_weight, label_smoothing
     ):
@@ -84,7 +88,7 @@ class ExactModel(keras.Model):
         Args:
             inputs: inputs of the model.
             labels: from the data, or None.
-            outputs: outputs of the model; logits (..., V) here.
+            outputs: those of `loss_outputs`; logits (..., V) here.
             sample_weight: from the data, or None.
             label_smoothing: float, that of `compile`; 0 in `evaluate`.
 

@@ -93,7 +93,7 @@ def _sums_and_gradients(model, data, scale):
 
 def _sums(model, data, label_smoothing, training):
     inputs, labels, weight = keras.utils.unpack_x_y_sample_weight(data)
-    outputs = model(inputs, training=training)
+    outputs = model.loss_outputs(inputs, training)
     if model.losses:
         raise ValueError(
             "Regularizers and add_loss are not part of the exact step: add "

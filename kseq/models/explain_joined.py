@@ -1,4 +1,4 @@
-"""What models that join the sentences of a document say of it."""
+"""Explanations of models that join the sentences of a document."""
 
 
 def explain_joined(model, inputs):

@@ -4,16 +4,22 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import AttentionDecoder, Dropout
-from kseq.models.arguments import config_of, set_rates, set_sizes
+from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
+from kseq.models.coverage import (
+    check_coverage,
+    coverage_penalty,
+    with_coverage,
+)
 from kseq.models.exact_model import ExactModel
+from kseq.models.recurrent_encoder import (
+    decoder_states,
+    first_states,
+    read_source,
+    recurrent_encoder,
+    start_layers,
+)
+from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
 from kseq.ops import padding_mask
-from kseq.user_error import ArgumentError
-
-_ENCODERS = {
-    "lstm": layers.LSTM,
-    "gru": layers.GRU,
-    "tanh": layers.SimpleRNN,
-}
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -28,13 +34,15 @@ class LSTMSeq2Seq(ExactModel):
     the same number, or of the last one if there are fewer. Without attention
     the last hidden state of the encoder is a constant input to the decoder.
 
+    If there are none, it starts from projections of the mean of x.
+
     Args:
-        source_vocab_size: int.
+        source_vocab_size: int, or None if the source is features.
         target_vocab_size: int.
         embedding_dim: int, E, of source and target.
         units: int, U, width of every layer of encoder and decoder. The two
             directions of a bidirectional encoder have half of it each.
-        num_encoder_layers: int.
+        num_encoder_layers: int; may be 0 with a `source_layer`.
         num_decoder_layers: int.
         bidirectional: bool, whether the encoder reads both ways.
         attention: an attention layer of `kseq.layers`, or None.
@@ -45,12 +53,20 @@ class LSTMSeq2Seq(ExactModel):
             of the decoder.
         tie_embeddings: bool, the target embedding is also the output
             projection, after a projection of y to E.
+        source_layer: a layer that reads the source before the encoder, or
+            None: `GridEncoder`, or any that returns memory (B, S', D), its
+            mask (B, S') and a list, which may be empty, with the last states
+            [hidden] or [hidden, cell] of each of its layers, (B, U).
+        source_dim: int, F, or None if the source is token ids.
+        coverage: float, weight of the doubly stochastic penalty, by which
+            the weights of each position sum to about 1 over all steps.
         dtype: dtype policy or its name.
         name: str.
         **kwargs: `trainable`.
 
     Call arguments:
-        inputs: dict of `source_ids` (B, S) int32, padded with PAD, and
+        inputs: dict of `source_ids` (B, S) int32, padded with PAD, or
+            `source` (B, S, F) float and `source_mask` (B, S) bool; and
             `target_ids` (B, T) int32, beginning with START.
 
     Returns:
@@ -72,7 +88,8 @@ class LSTMSeq2Seq(ExactModel):
 
     Reference:
         Sutskever et al. 2014, arXiv:1409.3215; Bahdanau et al. 2015,
-        arXiv:1409.0473; Luong et al. 2015, arXiv:1508.04025.
+        arXiv:1409.0473; Luong et al. 2015, arXiv:1508.04025; Xu et al. 2015,
+        arXiv:1502.03044, sections 3.1.2 and 4.2.1, for features.
     """
 
     def __init__(
@@ -91,56 +108,38 @@ class LSTMSeq2Seq(ExactModel):
         cell="lstm",
         dropout=0.0,
         tie_embeddings=False,
+        source_layer=None,
+        source_dim=None,
+        coverage=0.0,
         dtype=None,
         name="lstm_seq2seq",
         **kwargs,
     ):
+        policy = keras.dtype_policies.get(dtype)
+        source = source_vocab_size, source_dim, source_layer
+        set_source(self, *source, num_encoder_layers, policy)
         set_sizes(
             self,
-            source_vocab_size=source_vocab_size,
             target_vocab_size=target_vocab_size,
             embedding_dim=embedding_dim,
             units=units,
-            num_encoder_layers=num_encoder_layers,
             num_decoder_layers=num_decoder_layers,
         )
         set_rates(self, dropout=dropout)
-        if cell not in _ENCODERS:
-            raise ArgumentError(
-                f"cell must be one of {list(_ENCODERS)}. "
-                f"Received: cell={cell!r}"
-            )
-        if bidirectional and units % 2:
-            raise ArgumentError(
-                "units must be even for two directions. "
-                f"Received: units={units}"
-            )
+        check_coverage(coverage, attention)
 
         # Layers
-        policy = keras.dtype_policies.get(dtype)
-
-        def encoder_layer(name):
-            layer = _ENCODERS[cell](
-                units // 2 if bidirectional else units,
-                return_sequences=True,
-                return_state=True,
-                dtype=policy,
-                name=name,
-            )
-            if not bidirectional:
-                return layer
-            return layers.Bidirectional(layer, dtype=policy, name=name)
-
         # Inputs of unit variance: with states near zero the energies, products
         # of states, are near zero too, and attention learns epochs later.
         unit = keras.initializers.RandomNormal(stddev=embedding_dim**-0.5)
-        self.source_embedding = layers.Embedding(
-            source_vocab_size,
-            embedding_dim,
-            embeddings_initializer=unit,
-            dtype=policy,
-            name="source_embedding",
-        )
+        if source_vocab_size is not None:
+            self.source_embedding = layers.Embedding(
+                source_vocab_size,
+                embedding_dim,
+                embeddings_initializer=unit,
+                dtype=policy,
+                name="source_embedding",
+            )
         self.target_embedding = layers.ReversibleEmbedding(
             target_vocab_size,
             embedding_dim,
@@ -148,9 +147,12 @@ class LSTMSeq2Seq(ExactModel):
             dtype=policy,
             name="target_embedding",
         )
-        self.encoder = [
-            encoder_layer(f"encoder_{i}") for i in range(num_encoder_layers)
-        ]
+        self.encoder = recurrent_encoder(
+            num_encoder_layers, units, cell, bidirectional, policy
+        )
+        self.starts = start_layers(
+            0 if self.encoder else num_decoder_layers, units, cell, policy
+        )
         self.decoder = AttentionDecoder(
             units,
             num_layers=num_decoder_layers,
@@ -174,6 +176,7 @@ class LSTMSeq2Seq(ExactModel):
         )
 
         # Config
+        self.coverage = coverage
         self.bidirectional = bidirectional
         self.attention = self.decoder.attention
         self.order = order
@@ -182,10 +185,8 @@ class LSTMSeq2Seq(ExactModel):
         self.tie_embeddings = tie_embeddings
 
         # Graph
-        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
-        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        inputs = {"source_ids": source_ids, "target_ids": target_ids}
-        outputs = self._read(inputs)
+        inputs = seq2seq_inputs(source_dim, self.source_layer)
+        outputs, _ = self._read(inputs)
         super().__init__(
             inputs=inputs,
             outputs=self._project(outputs),
@@ -195,39 +196,33 @@ class LSTMSeq2Seq(ExactModel):
         )
 
     def _read(self, inputs, **arguments):
-        """The decoder over whole targets; `arguments` are more for it."""
-        memory, memory_mask, last_states = self._encode(inputs["source_ids"])
-        return self.decoder(
+        """The decoder over whole targets, and the mask of the memory."""
+        memory, memory_mask, initial_state = self._encode(inputs)
+        outputs = self.decoder(
             self._embed_target(inputs["target_ids"]),
             memory,
             memory_mask=memory_mask,
-            initial_state=last_states,
+            initial_state=initial_state,
             **arguments,
         )
+        return outputs, memory_mask
 
-    def _encode(self, source_ids):
+    def _encode(self, inputs):
         """What the decoder attends to, its mask, and the first states."""
-        memory_mask = padding_mask(source_ids)
-        x = self.source_embedding(source_ids) * self.embedding_dim**0.5
-        last_states = []
-        for layer in self.encoder:
-            x, *states = layer(self.dropout_layer(x), mask=memory_mask)
-            if self.bidirectional:
-                half = len(states) // 2
-                states = [
-                    ops.concatenate(both, axis=-1)
-                    for both in zip(states[:half], states[half:], strict=True)
-                ]
-            last_states.append(states)
-
-        starts = [
-            last_states[min(i, self.num_encoder_layers - 1)]
-            for i in range(self.num_decoder_layers)
-        ]
-        hidden = [states[0] for states in starts]
-        cell = [states[1] for states in starts if self.cell == "lstm"]
+        x, mask, last_states = read_inputs(
+            inputs, self._embed_source, self.source_layer
+        )
+        if self.encoder:
+            x, last_states = read_source(
+                self.encoder, x, mask, self.dropout_layer, self.bidirectional
+            )
+        last_states = last_states or first_states(self.starts, x, mask)
         memory = x if self.attention else last_states[-1][0][:, None]
-        return memory, memory_mask, {"hidden": hidden, "cell": cell}
+        starts = decoder_states(last_states, self.num_decoder_layers, self.cell)
+        return memory, mask, starts
+
+    def _embed_source(self, ids):
+        return self.source_embedding(ids) * self.embedding_dim**0.5
 
     def _embed_target(self, ids):
         x = self.target_embedding(ids) * self.embedding_dim**0.5
@@ -239,9 +234,28 @@ class LSTMSeq2Seq(ExactModel):
             logits = self.target_embedding(logits, reverse=True)
         return self.logits(logits)
 
+    def call(self, inputs, training=None, mask=None, with_penalty=False):
+        if not with_penalty:
+            return super().call(inputs, training=training, mask=mask)
+        (outputs, weights), mask = self._read(inputs, return_weights=True)
+        steps = padding_mask(inputs["target_ids"])
+        penalty = coverage_penalty(weights, steps, mask)
+        return self._project(outputs), penalty
+
+    def loss_outputs(self, inputs, training):
+        options = {"with_penalty": True} if self.coverage else {}
+        return self(inputs, training=training, **options)
+
+    def token_losses(self, inputs, labels, outputs, *arguments):
+        if not self.coverage:
+            return super().token_losses(inputs, labels, outputs, *arguments)
+        logits, penalty = outputs
+        losses = super().token_losses(inputs, labels, logits, *arguments)
+        return with_coverage(losses, self.coverage * penalty)
+
     def encode(self, inputs):
-        """The state before the first step, from `source_ids` (B, S) int."""
-        memory, memory_mask, last_states = self._encode(inputs["source_ids"])
+        """The state before the first step, from the inputs of the source."""
+        memory, memory_mask, last_states = self._encode(inputs)
         return {
             "memory": {
                 "mask": memory_mask,
@@ -262,11 +276,10 @@ class LSTMSeq2Seq(ExactModel):
         return self._project(outputs), {"memory": memory, "decoder": decoder}
 
     def attention_weights(self, inputs):
-        """The weights of each step over the source.
+        """The weights of each step over the memory.
 
         Args:
-            inputs: dict of `source_ids` (B, S) int, and `target_ids` (B, T)
-                int, beginning with START.
+            inputs: as in a call.
 
         Returns:
             (B, T, S) float32, rows that sum to 1.
@@ -274,14 +287,12 @@ class LSTMSeq2Seq(ExactModel):
         Raises:
             ValueError: if the model has no attention.
         """
-        _, weights = self._read(inputs, return_weights=True)
+        (_, weights), _ = self._read(inputs, return_weights=True)
         return ops.cast(weights, "float32")
 
     def get_config(self):
-        attention = keras.saving.serialize_keras_object(self.attention)
-        return {**config_of(self, LSTMSeq2Seq), "attention": attention}
+        return config_of(self, LSTMSeq2Seq, "attention", "source_layer")
 
     @classmethod
     def from_config(cls, config):
-        attention = keras.saving.deserialize_keras_object(config["attention"])
-        return cls(**{**config, "attention": attention})
+        return cls(**with_layers(config, "attention", "source_layer"))

@@ -11,9 +11,16 @@ from kseq.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
-from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
+from kseq.layers.transformer_sublayers import through_blocks
+from kseq.models.arguments import (
+    check_heads,
+    config_of,
+    set_rates,
+    set_sizes,
+    with_layers,
+)
 from kseq.models.exact_model import ExactModel
-from kseq.ops import padding_mask
+from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
 from kseq.user_error import ArgumentError
 
 
@@ -30,9 +37,9 @@ class Transformer(ExactModel):
     of each stack) or after each sum (`norm="post"`).
 
     Args:
-        source_vocab_size: int.
+        source_vocab_size: int, or None if the source is features.
         target_vocab_size: int.
-        num_encoder_layers: int.
+        num_encoder_layers: int; may be 0 with a `source_layer`.
         num_decoder_layers: int.
         model_dim: int, D, a multiple of `num_heads`.
         ffn_dim: int, width of the hidden layer of the feed-forward network.
@@ -46,11 +53,15 @@ class Transformer(ExactModel):
             source and target.
         tie_output: bool, the target embedding is also the output projection.
         window: int or None. Self-attention sees `window` positions each way.
+        source_layer: a layer that reads the source before the encoder, adds
+            positions and has outputs of size D, or None; see `LSTMSeq2Seq`.
+        source_dim: int, F, or None if the source is token ids.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
     Call arguments:
-        inputs: dict of `source_ids` (B, S) int32, padded with PAD, and
+        inputs: dict of `source_ids` (B, S) int32, padded with PAD, or
+            `source` (B, S, F) float and `source_mask` (B, S) bool; and
             `target_ids` (B, T) int32, beginning with START.
 
     Returns:
@@ -93,15 +104,18 @@ class Transformer(ExactModel):
         share_embeddings=False,
         tie_output=True,
         window=None,
+        source_layer=None,
+        source_dim=None,
         dtype=None,
         name="transformer",
         **kwargs,
     ):
+        policy = keras.dtype_policies.get(dtype)
+        source = source_vocab_size, source_dim, source_layer
+        set_source(self, *source, num_encoder_layers, policy)
         set_sizes(
             self,
-            source_vocab_size=source_vocab_size,
             target_vocab_size=target_vocab_size,
-            num_encoder_layers=num_encoder_layers,
             num_decoder_layers=num_decoder_layers,
             model_dim=model_dim,
             ffn_dim=ffn_dim,
@@ -123,8 +137,6 @@ class Transformer(ExactModel):
             )
 
         # Layers
-        policy = keras.dtype_policies.get(dtype)
-
         def position_layer(name):
             if positions == "learned":
                 return LearnedPositionalEmbedding(
@@ -157,7 +169,7 @@ class Transformer(ExactModel):
             name="target_embedding",
         )
         self.source_embedding = self.target_embedding
-        if not share_embeddings:
+        if source_vocab_size is not None and not share_embeddings:
             self.source_embedding = layers.Embedding(
                 source_vocab_size,
                 model_dim,
@@ -165,7 +177,8 @@ class Transformer(ExactModel):
                 dtype=policy,
                 name="source_embedding",
             )
-        self.source_positions = position_layer("source_positions")
+        if source_layer is None:
+            self.source_positions = position_layer("source_positions")
         self.target_positions = position_layer("target_positions")
         self.embedding_dropout = Dropout(
             dropout, dtype=policy, name="embedding_dropout"
@@ -190,47 +203,47 @@ class Transformer(ExactModel):
         self.window = window
 
         # Graph
-        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
-        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        inputs = {"source_ids": source_ids, "target_ids": target_ids}
+        inputs = seq2seq_inputs(source_dim, self.source_layer)
         logits, *_ = self._read(inputs)
         super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     def _read(self, inputs, **arguments):
         """Logits of whole targets, and what the blocks return besides."""
-        source_ids = inputs["source_ids"]
-        mask = padding_mask(source_ids)
-        memory, encoder = self._encode(source_ids, mask, **arguments)
+        memory, mask, encoder = self._encode(inputs, **arguments)
         each = {"memory": memory, "memory_mask": mask, **arguments}
         logits, decoder = self._decode(
             inputs["target_ids"], [each] * self.num_decoder_layers
         )
         return logits, encoder, decoder
 
-    def _encode(self, source_ids, mask, **arguments):
-        x = self.source_embedding(source_ids) * self.model_dim**0.5
-        x = self.embedding_dropout(self.source_positions(x))
+    def _encode(self, inputs, **arguments):
+        """The memory, its mask, and what the blocks return besides."""
+        x, mask, _ = read_inputs(inputs, self._embed_source, self.source_layer)
         each = [{"inputs_mask": mask, **arguments}] * self.num_encoder_layers
-        x, others = _through(self.encoder_blocks, x, each)
-        return self.encoder_norm(x), others
+        x, others = through_blocks(self.encoder_blocks, x, each)
+        return self.encoder_norm(x), mask, others
+
+    def _embed_source(self, ids):
+        x = self.source_embedding(ids) * self.model_dim**0.5
+        if self.source_layer is not None:
+            return x
+        return self.embedding_dropout(self.source_positions(x))
 
     def _decode(self, target_ids, each, start=0):
         x = self.target_embedding(target_ids) * self.model_dim**0.5
         x = self.embedding_dropout(self.target_positions(x, start=start))
-        x, others = _through(self.decoder_blocks, x, each)
+        x, others = through_blocks(self.decoder_blocks, x, each)
         x = self.target_embedding(self.decoder_norm(x), reverse=True)
         return self.logits(x), others
 
     def encode(self, inputs):
-        """The state before the first step, from `source_ids` (B, S) int."""
-        source_ids = inputs["source_ids"]
-        mask = padding_mask(source_ids)
-        memory, _ = self._encode(source_ids, mask)
+        """The state before the first step, from the inputs of the source."""
+        memory, mask, _ = self._encode(inputs)
         projected = [
             layer.project_memory(memory) for layer in self.decoder_blocks
         ]
-        heads, key_dim = self.num_heads, self.model_dim // self.num_heads
-        shape = (ops.shape(source_ids)[0], heads, 0, key_dim)
+        key_dim = self.model_dim // self.num_heads
+        shape = (ops.shape(memory)[0], self.num_heads, 0, key_dim)
         empty = ops.zeros(shape, dtype=self.compute_dtype)
         caches = [{"key": empty, "value": empty}] * self.num_decoder_layers
         memory = {"mask": mask, "projected": projected}
@@ -253,21 +266,18 @@ class Transformer(ExactModel):
         """Over the source: of the last decoder block, the mean of its heads.
 
         Args:
-            inputs: dict of `source_ids` (B, S) int, and `target_ids` (B, T)
-                int, beginning with START.
+            inputs: as in a call.
 
         Returns:
             (B, T, S) float32, rows that sum to 1.
         """
-        weights = self.all_attention_weights(inputs)["cross"][-1]
-        return ops.mean(weights, axis=1)
+        return ops.mean(self.all_attention_weights(inputs)["cross"][-1], axis=1)
 
     def all_attention_weights(self, inputs):
         """The weights of every block and head, N of them.
 
         Args:
-            inputs: dict of `source_ids` (B, S) int, and `target_ids` (B, T)
-                int, beginning with START.
+            inputs: as in a call.
 
         Returns:
             A dict of lists with one tensor for each block, float32, rows that
@@ -276,25 +286,15 @@ class Transformer(ExactModel):
             the decoder to the encoder.
         """
         _, encoder, decoder = self._read(inputs, return_weights=True)
-        weights = {
-            "encoder": [own for (own,) in encoder],
-            "decoder": [own for own, _ in decoder],
-            "cross": [cross for _, cross in decoder],
+        return {
+            "encoder": [ops.cast(own, "float32") for (own,) in encoder],
+            "decoder": [ops.cast(own, "float32") for own, _ in decoder],
+            "cross": [ops.cast(cross, "float32") for _, cross in decoder],
         }
-        return keras.tree.map_structure(
-            lambda x: ops.cast(x, "float32"), weights
-        )
 
     def get_config(self):
-        return config_of(self, Transformer)
+        return config_of(self, Transformer, "source_layer")
 
-
-def _through(blocks, x, each):
-    """What a stack of blocks makes of x, and what else they return."""
-    others = []
-    for block, arguments in zip(blocks, each, strict=True):
-        x = block(x, **arguments)
-        if isinstance(x, tuple):
-            x, *other = x
-            others.append(other)
-    return x, others
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_layers(config, "source_layer"))

@@ -5,6 +5,7 @@ from kseq.pictures.attention_picture import attention_picture
 from kseq.pictures.confusion_picture import confusion_picture
 from kseq.pictures.document_page import document_page
 from kseq.pictures.document_picture import document_picture
+from kseq.pictures.grid_picture import grid_picture
 
 __all__ = [
     "attention_page",
@@ -12,4 +13,5 @@ __all__ = [
     "confusion_picture",
     "document_page",
     "document_picture",
+    "grid_picture",
 ]

@@ -5,11 +5,13 @@ import heapq
 
 from kseq.pictures.document_picture import INK, SHADES
 from kseq.pictures.explanation_page import (
+    IMAGES,
     escaped,
     explanation_page,
     mark,
     shades,
 )
+from kseq.pictures.grid_overlay import STYLE, cell_name, grid_overlay
 from kseq.pictures.piece_texts import is_end, readable
 
 _NAMED = 3  # source tokens that are named for each token of an answer
@@ -40,18 +42,27 @@ _ABOUT = (
     "the answer that the model gave each, and the source tokens that it\n"
     "attended to while it wrote the answer."
 )
-_LEGEND = f"""<p>Point at a token of an answer, or move to it with the Tab key:
-the tokens of the source are shaded by how near their weights come to the
+_ABOUT_PICTURES = (
+    "the answer that the model gave to each, and where in the picture it\n"
+    "looked while it wrote the answer."
+)
+_POINTING = f"""<p>Point at a token of an answer, or move to it with the Tab
+key: the tokens of the source are shaded by how near their weights come to the
 strongest one for that token.</p>
 {shades(lambda level: mark("word", level))}
-<p>The list below an answer has the same in numbers: each token of the answer
-and the source tokens with the largest weights. The weights of a token sum to
-100&nbsp;%; of several attention heads they are the mean.</p>
+"""
+_POINTING_AT_PICTURES = """<p>Point at a token of an answer, or move to it with
+the Tab key: the picture is dark where the weights are small, compared with the
+largest one for that token.</p>
+"""
+_NUMBERS = """<p>The list below an answer has the same in numbers: each token
+of the answer and the source tokens with the largest weights. The weights of a
+token sum to 100&nbsp;%; of several attention heads they are the mean.</p>
 <p><strong>Attention weights are not proofs.</strong> They show where the model
 looked, not why it wrote what it wrote.</p>"""
 
 
-def attention_page(attentions):
+def attention_page(attentions, of_pictures=False):
     """Writes sources and answers as a page.
 
     Pointing at a token of an answer, or focusing it with the keyboard, shades
@@ -60,6 +71,7 @@ def attention_page(attentions):
 
     Args:
         attentions: iterable of `kseq.serving.Attention`.
+        of_pictures: bool, whether their sources are cells of pictures.
 
     Returns:
         HTML, str, see `explanation_page`.
@@ -71,10 +83,13 @@ def attention_page(attentions):
     )
     return explanation_page(
         articles,
-        unit="line",
-        about=_ABOUT,
-        legend=_LEGEND,
-        style=lambda: _STYLE + _rules(longest[0]),
+        unit="picture" if of_pictures else "line",
+        about=_ABOUT_PICTURES if of_pictures else _ABOUT,
+        legend=(_POINTING_AT_PICTURES if of_pictures else _POINTING) + _NUMBERS,
+        style=lambda: (
+            _STYLE + (STYLE if of_pictures else "") + _rules(longest[0])
+        ),
+        policy=IMAGES if of_pictures else "",
     )
 
 
@@ -99,21 +114,25 @@ def _article(attention, number, longest):
     weights, sources, targets = readable(
         attention.weights, attention.source_tokens, attention.target_tokens
     )
+    picture = None
+    if attention.picture is not None:
+        picture = grid_overlay(weights, sources, attention.picture)
+        sources = list(map(cell_name, sources))
     longest[0] = max(longest[0], len(targets))
     return f"""<article aria-labelledby="{name}">
 <h2 id="{name}"><span class="number">Line {number}</span></h2>
-{_content(weights, sources, targets, name)}{_cut(attention)}
+{_content(weights, sources, targets, name, picture)}{_cut(attention)}
 </article>
 """
 
 
-def _content(weights, sources, targets, name):
+def _content(weights, sources, targets, name, picture):
     if all(is_end(token) for token in targets):
         return "<p>The answer is empty.</p>"
     strongest = [_largest(row) for row in weights]
-    source = "".join(
-        map(_source_token, sources, _properties(strongest, sources))
-    )
+    if picture is None:
+        tokens = map(_source_token, sources, _properties(strongest, sources))
+        picture = f'<p dir="auto" lang="">{"".join(tokens).lstrip()}</p>'
     answer = "".join(
         _target_token(token, number, name)
         for number, token in enumerate(targets, start=1)
@@ -127,7 +146,7 @@ def _content(weights, sources, targets, name):
     )
     return f"""<div class="pair">
 <span class="number">Source</span>
-<p dir="auto" lang="">{source.lstrip()}</p>
+{picture}
 <span class="number">Answer</span>
 <p dir="auto" lang="">{answer.lstrip()}</p>
 </div>

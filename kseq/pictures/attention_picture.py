@@ -1,7 +1,5 @@
 """Attention weights as a picture with the tokens on its axes."""
 
-from matplotlib.figure import Figure
-
 from kseq.pictures.fonts import fonts_for
 from kseq.pictures.piece_texts import readable
 from kseq.pictures.png import as_png, boxes_for_missing_letters
@@ -30,6 +28,8 @@ def attention_picture(weights, source_tokens, target_tokens):
 
 
 def _figure(weights, sources, targets):
+    from matplotlib.figure import Figure  # not above: a page needs none
+
     rows, columns = len(targets), len(sources)
     figure = Figure(
         figsize=(2.3 + 0.3 * columns, 1.8 + 0.3 * rows), layout="constrained"

@@ -1,7 +1,6 @@
 """A confusion matrix as a picture with the classes on its axes."""
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from kseq.one_line import one_line
 from kseq.pictures.png import as_png, boxes_for_missing_letters
@@ -34,6 +33,8 @@ def confusion_picture(confusion, classes):
     longest = len(f"{confusion.max():,}")
     cell = min(max(0.5, 0.1 + 0.1 * longest), _SIDE / size)
     side = cell * size
+    from matplotlib.figure import Figure  # not above: a page needs none
+
     figure = Figure(figsize=(side + 3, side + 2), layout="constrained")
     axes = figure.add_subplot()
     image = axes.imshow(shares, cmap="Greys", vmin=0, vmax=1)

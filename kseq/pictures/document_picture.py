@@ -5,11 +5,6 @@ import heapq
 import unicodedata
 from typing import NamedTuple
 
-from matplotlib.backends.backend_agg import RendererAgg
-from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.patches import Rectangle
-
 from kseq.pictures.png import as_png, boxes_for_missing_letters
 
 # The shade of a word whose share of the attention, against the largest share
@@ -20,8 +15,9 @@ INK, MUTED = "#1d1a16", "#5f574d"
 _MOST_SENTENCES = 20
 _MOST_LINES = 6  # of a sentence
 _LONGEST_PIECE = 36  # characters, which fit a line however wide they are
-_PLAIN, _BOLD = FontProperties(size=11), FontProperties(size=13, weight="bold")
-_SMALL = FontProperties(size=9)
+# Arguments of FontProperties; a page needs no matplotlib.
+_PLAIN, _BOLD = {"size": 11}, {"size": 13, "weight": "bold"}
+_SMALL = {"size": 9}
 
 # Pixels, _INCH of them to an inch.
 _INCH = 100
@@ -95,6 +91,8 @@ def document_picture(document, title):
     Reference:
         Yang et al. 2016, aclanthology.org/N16-1174, figure 5.
     """
+    from matplotlib.figure import Figure
+
     figure = Figure(dpi=_INCH)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
@@ -171,6 +169,8 @@ def _draw_shade(axes, piece, x, base):
 
 
 def _fill(axes, x, y, width, height, color):
+    from matplotlib.patches import Rectangle
+
     axes.add_patch(Rectangle((x, y), width, height, color=color, lw=0))
 
 
@@ -228,6 +228,10 @@ def _written_words(words, levels):
 
 def _width(text, font):
     """How far the pen moves; the ink alone would leave out its margins."""
+    from matplotlib.backends.backend_agg import RendererAgg
+    from matplotlib.font_manager import FontProperties
+
+    font = FontProperties(**font)
     measure = RendererAgg(1, 1, _INCH).get_text_width_height_descent
     with_end, _, _ = measure(f"{text}|", font, ismath=False)
     end, _, _ = measure("|", font, ismath=False)

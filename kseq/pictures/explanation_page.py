@@ -11,6 +11,7 @@ _log = logging.getLogger(__name__)
 MOST_ARTICLES = 1000
 LARGEST_PAGE = 32_000_000  # characters; a browser shows it in some seconds
 
+IMAGES = "; img-src data:"  # for a policy: encoded in the page itself
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; "
     "base-uri 'none'; form-action 'none'"
@@ -104,7 +105,7 @@ mark {
 """
 
 
-def explanation_page(articles, unit, about, legend, style=str):
+def explanation_page(articles, unit, about, legend, style=str, policy=""):
     """Writes a page with an article for each explanation.
 
     It ends after 1,000 articles or 32 million characters; a note says so and is
@@ -117,6 +118,7 @@ def explanation_page(articles, unit, about, legend, style=str):
             number.
         legend: HTML, str.
         style: callable, gives CSS rules after the last article is made.
+        policy: str, what the content security policy allows besides styles.
 
     Returns:
         HTML, str. Nothing in it is a script or refers to another file.
@@ -135,7 +137,7 @@ def explanation_page(articles, unit, about, legend, style=str):
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Where the model looked: {count}</title>
 <style>{_STYLE % _COLORS}{style()}</style>

@@ -2,10 +2,6 @@
 
 import contextlib
 
-import matplotlib
-from matplotlib import font_manager
-from matplotlib.ft2font import FT2Font
-
 _DEFAULT = "DejaVu Sans"  # matplotlib brings it
 # The first two have boxes for all letters; of the third, letters are symbols.
 _USELESS = ("Last Resort", ".", "cm")
@@ -20,6 +16,8 @@ def fonts_for(texts):
     Args:
         texts: strings that are drawn within the context.
     """
+    import matplotlib  # not above: a page needs none
+
     letters = {letter for text in texts for letter in text}
     _find(letters - _families.keys())
     others = sorted({_families[letter] for letter in letters} - {None})
@@ -29,6 +27,8 @@ def fonts_for(texts):
 
 
 def _find(letters):
+    from matplotlib import font_manager
+
     fonts = sorted(
         font_manager.fontManager.ttflist,
         key=lambda font: (font.name != _DEFAULT, font.style != "normal"),
@@ -47,6 +47,8 @@ def _find(letters):
 
 
 def _letters_of(font):
+    from matplotlib.ft2font import FT2Font
+
     try:
         return set(map(chr, FT2Font(font.fname).get_charmap()))
     except (OSError, RuntimeError):  # a font that matplotlib cannot draw

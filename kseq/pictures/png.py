@@ -4,11 +4,12 @@ import contextlib
 import io
 import warnings
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-
 
 def as_png(figure):
     """Draws a figure; gives its PNG image, bytes."""
+    # Not above: a page needs no matplotlib.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     file = io.BytesIO()
     FigureCanvasAgg(figure).print_png(file)
     return file.getvalue()

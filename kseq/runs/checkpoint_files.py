@@ -2,9 +2,9 @@
 
 import hashlib
 import itertools
+import logging
 import re
 import shutil
-import warnings
 from pathlib import Path
 
 import tensorflow as tf
@@ -18,6 +18,8 @@ _MANIFEST = ".sha256"
 # What a save writes, and what a killed one leaves; a user's copy is neither.
 _NAME = re.compile(r"ckpt-[0-9]+[._].*")
 _MANIFEST_NAME = re.compile(rf"ckpt-[0-9]+{re.escape(_MANIFEST)}")
+
+_log = logging.getLogger(__name__)
 
 
 class BrokenCheckpointError(RunError):
@@ -123,7 +125,6 @@ def read_newest(directory):
 
     Each newer one, which is broken, is logged as a warning.
 
-
     Args:
         directory: a `pathlib.Path`; need not exist.
 
@@ -135,7 +136,7 @@ def read_newest(directory):
         try:
             return path, read_checkpoint(path)
         except BrokenCheckpointError as error:
-            warnings.warn(f"Skipped: {error}", stacklevel=2)
+            _log.warning(f"Skipped: {error}")
     return None
 
 

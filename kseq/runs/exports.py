@@ -41,9 +41,9 @@ def check_exports(directory, run_path):
     if owner != run_path.resolve():
         raise RunError(
             f"{directory} has the exports of the run {owner}; this is the run "
-            f"{run_path.resolve()}. Export it with `kseq export --to` to "
-            f"a different folder, or rename it. Delete {record} to let both "
-            "share the folder."
+            f"{run_path.resolve()}. Rename this run, or export it with "
+            f"`kseq export --to` to a different folder. Delete {record} to "
+            "let both share the folder."
         )
 
 

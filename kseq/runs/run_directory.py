@@ -8,10 +8,10 @@ from pathlib import Path
 import keras
 
 import kseq
+from kseq import version_0_1
 from kseq.devices import is_chief, on_all_machines
 from kseq.json_files import as_read, read_json, to_json
 from kseq.model_path import is_run
-from kseq.runs import version_0_1
 from kseq.runs.changes import changes
 from kseq.runs.environment import environment
 from kseq.runs.exports import check_exports
@@ -34,6 +34,7 @@ class RunDirectory:
     | `task.json` | what is done with the model: preprocessor, search, labels |
     | `source.model`, `target.model` | the tokenizers |
     | `pretraining/` | checkpoints and metrics of pretraining, if any |
+    | `features.npz`, `network.npz` | of pictures, and what computed them |
     | `checkpoints/` | `last`, `best` and, on request, `average` |
     | `metrics.jsonl` | one JSON object a line, written in training |
     | `tensorboard/`, `samples/` | logs for TensorBoard, and sample answers |
@@ -75,6 +76,7 @@ class RunDirectory:
         self.tensorboard = self.path / "tensorboard"
         self.samples = self.path / "samples"
         self.readme = self.path / "README.md"
+        self._pictures = self.path / "features.npz", self.path / "network.npz"
         self.lock = self.path / "lock"
         self.batch_sizes = ""
         self._is_saved = True
@@ -88,6 +90,11 @@ class RunDirectory:
         if not name:
             raise RunError(f"{self.path} has no name for its exports.")
         return Path("saved_models") / name
+
+    @property
+    def kept(self):
+        """The path of a run that resumes, after `start`; else None."""
+        return self.path if self._is_saved else None
 
     def start(self, config, may_change=(), overwrite=False):
         """Locks the directory, to start a new run or to resume one.
@@ -106,8 +113,9 @@ class RunDirectory:
             overwrite: whether `save` deletes that run and starts a new one.
 
         Raises:
-            RunError: if the directory is not a run, is one with a different
-                config, or is being trained by another process.
+            RunError: if the directory is not a run, has a different config,
+                is being trained by another process, or shares its exports
+                with another run.
         """
         # Through JSON, because it is compared with what is read back.
         new = as_read(dataclasses.asdict(config))
@@ -120,6 +128,7 @@ class RunDirectory:
         self._overwrites = overwrite
         if not is_chief():
             return
+        check_exports(self.exports, self.path)
         # Left by a start of version 0.1 that was killed.
         leftovers = [self.environment.name]
         leftovers += [part_of(f).name for f in (self.environment, self.config)]
@@ -133,21 +142,20 @@ class RunDirectory:
         if self._is_saved:
             self._refuse_other(self.config, new, may_change)
 
-    def save(self, served, keep=5):
+    def save(self, served, keep=5, more=None):
         """Writes a new run, or checks that the existing one is the same.
 
         A run that is overwritten is deleted after the new one is complete.
-
 
         Args:
             served: `kseq.serving.Generator` or `Classifier`: its model, its
                 tokenizers and what it does with them are written. If the
                 model is compiled, its optimizer counts as well.
             keep: int, how many checkpoints will be kept.
+            more: dict, name -> bytes: other files, not of a run that resumes.
 
         Raises:
-            RunError: where the run has been started with something else, or
-                its exports would be mixed with those of another run.
+            RunError: where the run has been started with something else.
             DiskError: where the disk has no room for the run.
         """
         files = {
@@ -155,6 +163,8 @@ class RunDirectory:
             for name, tokenizer in served.tokenizers.items()
         }
         files[self.task] = to_json(served.get_config())
+        if not self._is_saved:
+            files |= {self.path / name: more[name] for name in more or ()}
         self._save(files, served.model, keep)
 
     def save_model(self, model, keep=5):
@@ -185,14 +195,9 @@ class RunDirectory:
         """What `save` wrote of the task, also for a run of version 0.1."""
         if self.task.is_file():
             return read_json(self.task)
-        if not self._documents.is_file():
-            return version_0_1.task(read_json(self.config), None)
-        try:
+        if self._documents.is_file():
             return version_0_1.task({}, read_json(self._documents))
-        except KeyError:
-            raise RunError(
-                f"{self._documents} is broken: it has no labels."
-            ) from None
+        return version_0_1.task(read_json(self.config), None)
 
     def read_model(self):
         """Keras's config of the model, also for a run of version 0.1."""
@@ -213,7 +218,6 @@ class RunDirectory:
             description = keras.saving.serialize_keras_object(model)
             files[self.model] = to_json(description)
             self._check(files)
-            check_exports(self.exports, self.path)
             check_free_disk(self.path, model, keep)
             try:
                 self._write(files)
@@ -230,9 +234,8 @@ class RunDirectory:
         """Compares files with those of the run that resumes."""
         if not self._is_saved:
             return
-        for path, content in files.items():
-            if not path.is_file():
-                continue
+        for path in filter(Path.is_file, files):
+            content = files[path]
             if path.suffix == ".json":
                 self._refuse_other(path, json.loads(content))
             elif path.read_bytes() != content:
@@ -259,17 +262,14 @@ class RunDirectory:
 
     def _names(self):
         """The names of all files that a run may have, except its lock."""
-        files = (
+        paths = (
             *(self.config, self.environment, self.model, self.task),
-            *(self._documents, self.metrics, self.readme),
+            *(self._documents, self.metrics, self.readme, *self._pictures),
             *(self.tokenizer("source"), self.tokenizer("target")),
-        )
-        directories = (
             *(self.pretraining, self.checkpoints),
             *(self.tensorboard, self.samples),
         )
-        parts = map(part_of, files)
-        return [path.name for path in (*files, *directories, *parts)]
+        return [path.name for path in (*paths, *map(part_of, paths))]
 
     def _refuse_other(self, path, new, may_change=()):
         """Compares with the content of `path`; prints the changes allowed."""

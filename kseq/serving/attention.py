@@ -15,12 +15,15 @@ class Attention(NamedTuple):
         target_tokens: T strings.
         weights: (T, S) float array; each row sums to 1.
         truncated: bool, whether the input was cut.
+        picture: where the source tokens are cells of a picture: its encoded
+            bytes, b"" if they are not known; None for text.
     """
 
     source_tokens: list[str]
     target_tokens: list[str]
     weights: np.ndarray
     truncated: bool = False
+    picture: bytes | None = None
 
     @classmethod
     def of_row(cls, row):
@@ -47,8 +50,9 @@ class Attention(NamedTuple):
         }
 
     def _repr_png_(self):
-        from kseq.pictures import attention_picture  # imports matplotlib
+        from kseq.pictures import attention_picture, grid_picture
 
-        return attention_picture(
-            self.weights, self.source_tokens, self.target_tokens
-        )
+        tokens = self.weights, self.source_tokens, self.target_tokens
+        if self.picture is None:
+            return attention_picture(*tokens)
+        return grid_picture(*tokens, self.picture)

@@ -60,7 +60,7 @@ class ClassifierPredictor:
 
     def page(self, documents):
         """What `explain` returned, as HTML, see `kseq.pictures`."""
-        from kseq.pictures import document_page  # imports matplotlib
+        from kseq.pictures import document_page  # predict needs none
 
         return document_page(documents)
 

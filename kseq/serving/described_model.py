@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections import Counter
 
 import keras
 import tensorflow as tf
@@ -27,14 +28,14 @@ _VALUES = {
     *("__keras_tensor__", "__tensor__", "__numpy__"),
     *("__slice__", "__ellipsis__"),
 }
-_SPARE = 4096  # values of layers that are made but not kept
+_SPARE = 4096  # values in variables of any other shape
 
 
 def described_model(description, path, weights):
     """Creates a model from its description, if the weights fit it.
 
     Only registered classes and Keras's own layers, initializers and the like
-    are made, and no more variables than there are weights.
+    are made, and no larger variables than the weights are.
 
     Args:
         description: dict of `keras.saving.serialize_keras_object`.
@@ -74,18 +75,26 @@ def described_model(description, path, weights):
 
 
 class _Limit:
-    """A creator of variables, until there are more than weights."""
+    """A creator of variables of the shapes that the weights have.
+
+    Each shape may come twice as often as among the weights: a layer in the
+    config of a model is made with its variables, and the model may then make
+    its own copy of it.
+    """
 
     def __init__(self, path, weights):
         self.path = path
-        size = sum(math.prod(value.shape) for value in weights)
-        self.left = _SPARE + 4 * size  # some are made more than once
+        self.left = Counter(tuple(value.shape) for value in weights * 2)
+        self.spare = _SPARE
         self.error = None
 
     def __call__(self, create, **options):
         shape = _shape(options["initial_value"])
-        self.left -= max(1, math.prod(shape))
-        if self.left < 0:
+        if self.left[shape]:
+            self.left[shape] -= 1
+        else:
+            self.spare -= max(1, math.prod(shape))
+        if self.spare < 0:
             self.error = RunError(
                 f"{self.path} does not fit the weights: its model is larger, "
                 f"with a variable of the shape {shape}."

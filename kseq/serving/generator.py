@@ -122,7 +122,8 @@ class Generator:
 
     def predictor(self, batch_size=32):
         """The `GeneratorPredictor` of Python lists."""
-        return GeneratorPredictor(self.signatures, self, batch_size)
+        source = self.preprocessor.input_name
+        return GeneratorPredictor(self.signatures, self, batch_size, source)
 
     def get_config(self):
         """What it does with a model, JSON-able."""

@@ -17,6 +17,9 @@ class GeneratorPredictor:
         signatures: dict of functions, see `kseq.serving.Generator`.
         served: the `Generator`, where there is one: not for an export.
         batch_size: int, inputs that are decoded at once.
+        source: str, what the signatures call an input: "text", a str;
+            "features", a float array (cells, F); or "image", the bytes of a
+            JPEG or PNG file.
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
@@ -30,8 +33,9 @@ class GeneratorPredictor:
         ['1999-03-03']
     """
 
-    def __init__(self, signatures, served=None, batch_size=32):
+    def __init__(self, signatures, served=None, batch_size=32, source="text"):
         self.signatures = signatures
+        self.source = source
         self.served = served
         self.batch_size = batch_size
         self.model = served and served.model
@@ -40,7 +44,7 @@ class GeneratorPredictor:
         """The best answer to each input, a list of str.
 
         Args:
-            inputs: list of str.
+            inputs: list of str, or of what `source` says.
             prefixes: list of str, what each answer has to begin with. The
                 answer to a blank input is blank in any case.
         """
@@ -65,20 +69,28 @@ class GeneratorPredictor:
         """
         return [score for score, _ in self.scores_and_cuts(inputs, targets)]
 
-    def scores_and_cuts(self, inputs, targets):
+    def scores_and_cuts(self, inputs, targets, progress=None):
         """The same, each with whether its input or answer was cut."""
-        columns = {"text": inputs, "target": targets}
+        columns = {self.source: inputs, "target": targets}
         return [
             # An export of version 0.1 does not say what it cuts.
             (float(row["score"]), bool(row.get("truncated", False)))
-            for row in self._rows("score", columns)
+            for row in self._rows("score", columns, progress)
         ]
 
     def attention(self, inputs):
         """The `Attention` of the best answer to each input."""
         self._check_attention()
-        rows = self._rows("explain", {"text": inputs})
-        return [Attention.of_row(row) for row in rows]
+        rows = self._rows("explain", {self.source: inputs})
+        found = map(Attention.of_row, rows)
+        if self.source == "text":
+            return list(found)
+        are_pictures = self.source == "image"
+        pictures = inputs if are_pictures else [b""] * len(inputs)
+        return [
+            attention._replace(picture=picture)
+            for attention, picture in zip(found, pictures, strict=True)
+        ]
 
     def explain(self, inputs):
         """The same: what a translator explains is its attention."""
@@ -86,9 +98,9 @@ class GeneratorPredictor:
 
     def page(self, attentions):
         """What `explain` returned, as HTML, see `kseq.pictures`."""
-        from kseq.pictures import attention_page  # imports matplotlib
+        from kseq.pictures import attention_page  # predict needs none
 
-        return attention_page(attentions)
+        return attention_page(attentions, of_pictures=self.source != "text")
 
     def answers(
         self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
@@ -96,7 +108,7 @@ class GeneratorPredictor:
         """All that is known of the best answers.
 
         Args:
-            inputs: list of str or bytes.
+            inputs: list of str or bytes, or of what `source` says.
             n_best: int.
             prefixes: list of str or bytes, or None.
             attention: bool, whether to explain the best answer.
@@ -110,7 +122,7 @@ class GeneratorPredictor:
             self._check_attention()
         if attention and prefixes is not None:
             raise UserError("Attention is not shown for answers with a prefix.")
-        columns = {"text": inputs}
+        columns = {self.source: inputs}
         name = "serving_default" if n_best == 1 else "n_best"
         if prefixes is not None:
             columns["prefix"], name = prefixes, "prefix"

@@ -8,6 +8,8 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 from kseq.model_path import is_version, model_path
+from kseq.one_line import escaped_line
+from kseq.progress import progress
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.user_error import UserError
@@ -17,12 +19,8 @@ _UNSAFE = re.compile(
     r"PyFunc|File(?!name)|Reader|Dataset|Print|Debug|Summary|Remap"
 )
 _DEFAULT = "serving_default"
-_OUTPUTS = {
-    GeneratorPredictor: {"text", "score", "truncated"},
-    ClassifierPredictor: {
-        *("label", "probability", "labels", "probabilities", "truncated")
-    },
-}
+_TEXT = {"text", "score", "truncated"}
+_LABEL = {"label", "probability", "labels", "probabilities", "truncated"}
 
 
 def load_export(path):
@@ -52,19 +50,23 @@ def load_export(path):
             f"Received: {path}, with {unsafe}"
         )
     default = meta_graph.signature_def[_DEFAULT]
-    for predictor, outputs in _OUTPUTS.items():
-        if set(default.inputs) == {"text"} and outputs <= set(default.outputs):
-            return predictor(_signatures(path))
+    inputs, outputs = list(default.inputs), set(default.outputs)
+    if inputs == ["text"] and outputs >= _LABEL:
+        return ClassifierPredictor(_signatures(path))
+    if inputs in (["text"], ["features"], ["image"]) and outputs >= _TEXT:
+        return GeneratorPredictor(_signatures(path), source=inputs[0])
     raise UserError(
-        f"An export must have a signature {_DEFAULT} from `text` to `text` or "
-        f"`label`, as `kseq.serving` writes it. Received: {path}, which has "
+        f"An export must have a signature {_DEFAULT} from `text`, `features` "
+        "or `image` to `text`, or from `text` to `label`, as `kseq.serving` "
+        f"writes it. Received: {path}, which has "
         f"{sorted(default.inputs)} to {sorted(default.outputs)}"
     )
 
 
 def _signatures(path):
     try:
-        return dict(tf.saved_model.load(str(path)).signatures)
+        with progress(f"Loading {escaped_line(path)}"):
+            return dict(tf.saved_model.load(str(path)).signatures)
     except (MemoryError, tf.errors.ResourceExhaustedError):
         raise
     except Exception as error:  # of many kinds, whatever is broken

@@ -4,6 +4,8 @@ import tensorflow as tf
 
 import kseq.models  # noqa: F401, registers the classes that model.json names
 from kseq.data import Tokenizer
+from kseq.one_line import escaped_line
+from kseq.progress import progress
 from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import (
     assign,
@@ -14,6 +16,7 @@ from kseq.serving.classifier import Classifier
 from kseq.serving.described_model import described_model
 from kseq.serving.generator import Generator
 from kseq.serving.object_config import (
+    input_name,
     preprocessor_from_config,
     search_from_config,
 )
@@ -47,14 +50,19 @@ def _served(run, weights, search):
             f"{run.path} answers with labels; a search is for models that "
             "answer with a text."
         )
-    tokenizer = _tokenizer(run, "source")
+    config = task.get("preprocessor")
+    reads_text = input_name(config) == "text"
+    tokenizers = [_tokenizer(run, "source")] if reads_text else []
     preprocessor = _made(
-        run.task, preprocessor_from_config, task.get("preprocessor"), tokenizer
+        run.task, preprocessor_from_config, config, *tokenizers
     )
+    if getattr(preprocessor, "network", None) is not None:
+        preprocessor.network.load(run.path / "network.npz")
     if "labels" in task:
         model = load_model(run, weights=weights)
         _check_kind(run, model, "explain")
-        _check_vocabulary(run, model, "source", tokenizer, "vocab_size")
+        for tokenizer in tokenizers:
+            _check_vocabulary(run, model, "source", tokenizer, "vocab_size")
         return _made(
             _task_path(run), Classifier, model, preprocessor, task["labels"]
         )
@@ -62,7 +70,9 @@ def _served(run, weights, search):
     search = search or search_of_run(run)
     model = load_model(run, weights=weights)
     _check_kind(run, model, "decode_step")
-    _check_vocabulary(run, model, "source", tokenizer, "source_vocab_size")
+    for tokenizer in tokenizers:
+        _check_vocabulary(run, model, "source", tokenizer, "source_vocab_size")
+    _check_features(run, model, preprocessor)
     _check_vocabulary(run, model, "target", target, "target_vocab_size")
     return _made(
         run.path,
@@ -106,6 +116,11 @@ def load_model(run, *, weights=None, dtype="float32"):
     if not run.model.is_file():
         raise RunError(f"{run.path} is not a run with a model.")
     weights = weights or best_weights(run)
+    with progress(f"Loading {escaped_line(run.path)}"):
+        return _with_weights(run, weights, dtype)
+
+
+def _with_weights(run, weights, dtype):
     newest = read_newest(run.checkpoints / weights)
     if newest is None:
         raise RunError(f"{run.path} has no intact checkpoint {weights!r}.")
@@ -172,6 +187,17 @@ def _check_vocabulary(run, model, name, tokenizer, attribute):
             f"{run.tokenizer(name)} has {tokenizer.vocab_size} pieces, but "
             f"the model in {run.model} has {attribute}={size}: they do not "
             "belong together."
+        )
+
+
+def _check_features(run, model, preprocessor):
+    expected = getattr(model, "source_dim", None)
+    found = getattr(preprocessor, "num_features", None)
+    if expected != found:
+        raise RunError(
+            f"{_task_path(run)} has num_features={found}, but the model in "
+            f"{run.model} has source_dim={expected}: they do not belong "
+            "together."
         )
 
 

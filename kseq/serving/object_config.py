@@ -2,8 +2,7 @@
 
 import inspect
 
-import kseq.data
-import kseq.decoding
+import kseq
 from kseq.runs import RunError
 
 
@@ -35,17 +34,32 @@ def object_config(value):
     return {"class": type(value).__name__, **config}
 
 
-def preprocessor_from_config(config, tokenizer):
+def input_name(config):
+    """What a preprocessor that `object_config` described takes.
+
+    Args:
+        config: dict of `object_config`.
+
+    Returns:
+        "text", "features" or "image"; "text" too for what is no preprocessor,
+        which `preprocessor_from_config` refuses.
+    """
+    name = config.get("class") if isinstance(config, dict) else None
+    found = getattr(kseq.data, name, None) if isinstance(name, str) else None
+    return getattr(found, "input_name", "text")
+
+
+def preprocessor_from_config(config, *tokenizers):
     """The preprocessor that `object_config` described.
 
     Args:
         config: dict of `object_config`.
-        tokenizer: `kseq.data.Tokenizer`.
+        *tokenizers: a `kseq.data.Tokenizer`, if it reads text.
 
     Raises:
         RunError: if the dict describes no preprocessor.
     """
-    return _object(config, kseq.data, "input_signature", tokenizer)
+    return _object(config, kseq.data, "input_signature", *tokenizers)
 
 
 def search_from_config(config):

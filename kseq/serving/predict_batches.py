@@ -9,11 +9,11 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
     """Calls a signature with batches of inputs of similar length.
 
     Args:
-        signatures: dict of functions of (B,) string tensors by keyword, which
+        signatures: dict of functions of (B, ...) tensors by keyword, which
             give dicts of tensors (B, ...).
         name: of the signature.
-        columns: dict, name -> list of bytes or str, all of the same length;
-            inputs are sorted by the length in the first column.
+        columns: dict, name -> list of bytes, str or float arrays, all of the
+            same length; inputs are sorted by the length in the first column.
         batch_size: int.
         progress: callable of the number of inputs done since its last call,
             see `kseq.progress`; or None.
@@ -44,7 +44,7 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
     for start in range(0, len(order), batch_size):
         places = order[start : start + batch_size]
         batch = {
-            name: tf.constant([values[i] for i in places], tf.string)
+            name: _tensor([values[i] for i in places])
             for name, values in columns.items()
         }
         outputs = {k: v.numpy() for k, v in function(**batch).items()}
@@ -53,3 +53,8 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
         if progress is not None:
             progress(len(places))
     return results
+
+
+def _tensor(values):
+    is_text = isinstance(values[0], str | bytes)
+    return tf.constant(values, tf.string if is_text else tf.float32)

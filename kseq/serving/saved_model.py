@@ -132,7 +132,9 @@ def _save(served, path):
     # The variables alone, and not the model: TensorFlow Serving does not find
     # variables that were saved as parts of Keras objects.
     module = tf.Module()
-    module.weights = [v.value for v in served.model.variables]
+    variables = [*served.model.variables]
+    variables += getattr(served.preprocessor, "variables", [])
+    module.weights = [v.value for v in variables]
     tf.saved_model.save(module, str(path), signatures=served.signatures)
     if "classify" in served.signatures:
         names = signature_def_utils.MethodNameUpdater(str(path))

@@ -9,8 +9,8 @@ import threading
 import keras
 import tensorflow as tf
 
+from kseq import version_0_1
 from kseq.devices import is_chief, on_all_machines
-from kseq.runs import version_0_1
 from kseq.runs.checkpoint_files import (
     assign,
     checkpoint_paths,

@@ -9,7 +9,6 @@ def ema_weights(model):
 
     The model stays unchanged if the optimizer does not have `use_ema=True`.
 
-
     Args:
         model: a compiled `keras.Model`, trained for a step at least.
 

@@ -5,9 +5,15 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data import Tokenizer
+from kseq.devices import is_chief
 from kseq.model_path import run_path
 from kseq.runs import RunDirectory, RunError, best_weights
-from kseq.runs.checkpoint_files import checkpoint_paths, numbered, read_newest
+from kseq.runs.checkpoint_files import (
+    checkpoint_paths,
+    numbered,
+    read_newest,
+    step_of,
+)
 
 # Variables with a row for each item of a list: the end of their path, the axis
 # of the rows, and the list. All others are copied as they are.
@@ -94,7 +100,14 @@ class FineTuning:
             raise RunError(
                 f"{self._other.path} has no intact checkpoint {weights!r}."
             )
-        values = _without_seeds(numbered(newest[1], "vars"))
+        path, tensors = newest
+        if is_chief():
+            print(
+                f"Starts from {self._other.path}: its {weights!r} weights, of "
+                f"step {step_of(path)}.",
+                flush=True,
+            )
+        values = _without_seeds(numbered(tensors, "vars"))
         variables = _without_seeds(served.model.variables)
         self._refuse_another_model(served.model, len(values), len(variables))
         items = self._items(served)

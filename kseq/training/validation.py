@@ -15,7 +15,7 @@ from kseq.training.event_files import event_writer
 
 
 class Validation(keras.callbacks.Callback):
-    """Judges a model by its answers at the end of an epoch.
+    """Evaluates the answers of a model at the end of an epoch.
 
     The scores are added to the logs as `val_` and their name, for the
     callbacks after it: early stopping, checkpoints and metrics. TensorBoard
@@ -45,7 +45,8 @@ class Validation(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         with ema_weights(self.model), _below_the_bar_of_keras():
             scores = self._losses() | self._scores()
-            pictures = self.evaluation.pictures(self.pictures)
+            with progress("Drawing the pictures of validation"):
+                pictures = self.evaluation.pictures(self.pictures)
         logs.update({f"val_{name}": score for name, score in scores.items()})
         if is_chief():
             self._show(pictures)

@@ -1,6 +1,9 @@
+import gc
 import os
 import pty
+import sys
 
+from kseq.command_line import start_keras
 from kseq.command_line.start_keras import quiet_stderr
 
 START_UP = b"I0000 cpu.cc:1] oneDNN custom operations are on. You may see\n"
@@ -27,3 +30,11 @@ def test_elsewhere_there_is_no_notice(capfd):
     with quiet_stderr(notice="Wait ..."):
         os.write(2, START_UP + b"a warning\n")
     assert capfd.readouterr().err == "a warning\n"
+
+
+def test_garbage_is_collected_again(monkeypatch):
+    monkeypatch.delitem(sys.modules, "keras")
+    with start_keras._no_collection():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.unfreeze()

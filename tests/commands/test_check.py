@@ -1,17 +1,22 @@
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from kseq.commands import check
 from kseq.user_error import UserError
 
 
-def options(files, validation=None, columns=None, documents=False):
+def options(
+    files, validation=None, columns=None, documents=False, features=None
+):
     return SimpleNamespace(
         files=files,
         validation=validation,
         columns=columns,
         documents=documents,
+        features=features,
     )
 
 
@@ -48,9 +53,24 @@ def test_numbers_of_documents(capsys):
     ]
 
 
+def test_numbers_of_captions(capsys):
+    np.savez("a.npz", features=np.ones((3, 4, 2)), names=["s1", "s2", "s3"])
+    Path("c.tsv").write_text("s1\ta dog\ns2\ta cat\n")
+    check.run(options(["c.tsv"], features="a.npz"))
+
+    assert capsys.readouterr().out.splitlines() == [
+        "Training pictures: 1, with 1 captions (c.tsv)",
+        "Validation pictures: 1, with 1 captions (held out of training by "
+        "picture)",
+        "1 of 3 pictures in a.npz have no caption.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        (options(["a.csv"] * 2, features="x"), "--features takes one file"),
+        (options(["a.csv"], documents=True, features="x"), "exclude each"),
         (options(["none.tsv"]), "There is no file"),
         (options([""]), "found an empty one"),
         (options(["a.csv"], columns=("x", "y")), "a.csv:1: expected the col"),

@@ -99,12 +99,15 @@ def test_what_cannot_be_done_is_refused_before_a_model_is_opened(
     tmp_path,
     not_opened,
 ):
-    one, two, none = (tmp_path / name for name in ("one", "two", "none"))
+    names = "one", "two", "none", "wide", "labels"
+    one, two, none, wide, labels = (tmp_path / name for name in names)
     one.write_bytes(b"a\n")
     two.write_bytes(b"a\nb\n")
     none.write_bytes(b"")
+    wide.write_bytes("a\nb\n".encode("utf-16"))
     for path in (run, export):
         for command in ("score", "evaluate"):
+            assert "wide is UTF-16" in refused(command, path, two, wide)
             assert "has 2" in refused(command, path, one, two)
             assert "is empty" in refused(command, path, none, none)
         assert "SOURCE and REFERENCE" in refused("evaluate", path, one)
@@ -116,7 +119,9 @@ def test_what_cannot_be_done_is_refused_before_a_model_is_opened(
     beam = ("--beam-size", "5", "--n-best", "6")
     assert "gives 5" in refused("predict", run, *beam)
     assert "gives 1" in refused("predict", run, "--greedy", "--n-best", "2")
+    labels.write_bytes(b"fire\tsmoke\nspam\tbuy\n")
     for path in (classifier_run, classifier_export):
+        assert "does not know: spam" in refused("evaluate", path, labels)
         assert "predict --scores" in refused("score", path, one, one)
         assert "takes no prefix" in refused("predict", path, "--prefix", one)
         assert "4 labels" in refused("predict", path, "--n-best", "5")

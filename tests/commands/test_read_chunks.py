@@ -19,6 +19,16 @@ def test_a_closed_input_is_one_message(monkeypatch):
         standard_input()
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_utf_16_is_one_message(tmp_path, encoding):
+    path = tmp_path / "lines"
+    path.write_bytes("One line.\nAnother.\n".encode(encoding))
+    with path.open() as file, pytest.raises(UserError) as caught:
+        list(read_chunks(file.fileno(), size=10))
+    assert str(caught.value).startswith("Standard input is UTF-16 or UTF-32")
+    assert "iconv" in str(caught.value)
+
+
 def test_chunks_come_as_soon_as_they_are_there():
     read, write = os.pipe()
     os.write(write, b"one\ntwo\nthr")
@@ -68,12 +78,15 @@ def test_lines_of_a_file_are_counted(tmp_path, shown):
     assert shown == [("Predicting",), 2, 1, "end"]
 
 
-def test_lines_of_a_pipe_are_not(shown):
+def test_lines_of_a_pipe_are_not(shown, monkeypatch):
     reader, writer = os.pipe()
     assert list(counted([["a"]], reader, "Predicting")) == [["a"]]
+    assert shown == []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)  # but to a user
+    assert list(counted([["a"]], reader, "Predicting")) == [["a"]]
+    assert shown == [("Predicting",), 1, "end"]
     os.close(reader)
     os.close(writer)
-    assert shown == []
 
 
 def test_nothing_is_written_between_answers(tmp_path, shown, monkeypatch):

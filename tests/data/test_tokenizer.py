@@ -275,3 +275,16 @@ def test_it_is_quiet(capfd):
     Tokenizer(Tokenizer.train(LINES, 290).model).tokenize(["a"])
 
     assert capfd.readouterr() == ("", "")
+
+
+ERRORS = KeyboardInterrupt(), SystemExit(143), DataError("x")
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_in_the_lines_goes_through(error):
+    def lines():
+        yield "a rose is a rose"
+        raise error
+
+    with pytest.raises(type(error)):
+        Tokenizer.train(lines(), 270)

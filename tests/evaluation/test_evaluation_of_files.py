@@ -26,6 +26,21 @@ def test_translations(translator, file):
     assert translations.rows(2) == [("a", "A", "A"), ("b", "c", "B")]
 
 
+def test_a_very_long_line_is_left_out_of_the_scores(translator, file, caplog):
+    long = "x" * 65_537
+    source = file("source", f"a\n{long}\n\nb\n{long}\n")
+    reference = file("reference", f"A\nX\n\n{long}\n\n")
+    translations = evaluation_of_files(translator, source, reference)
+    assert translations.scores()["exact_match"] == 1
+    assert translations.rows(9) == [("a", "A", "A"), ("", "", "")]
+    [message] = caplog.messages
+    assert "3 of 5 pairs are left out of the scores" in message
+
+    longest = file("longest", f"{long}\n")
+    with pytest.raises(DataError, match="no pair to evaluate on; 1 of 1"):
+        evaluation_of_files(translator, longest, longest)
+
+
 def test_classifications(classifier, file):
     table = file("table.tsv", "fire\tsmoke\nflood\twater\nflood\tsmoke\n")
     found = evaluation_of_files(classifier, table)

@@ -1,4 +1,7 @@
+from itertools import zip_longest
+
 import pytest
+from sacrebleu.metrics import BLEU
 from sklearn import metrics
 
 from kseq.evaluation import accuracy, bleu, chrf, exact_match, macro_f1
@@ -21,6 +24,22 @@ def test_bleu_with_a_pencil():
     assert score.value == pytest.approx(expected)
     assert score.text.startswith(f"BLEU {expected:.2f} ")
     assert exact_match(outputs, references).value == 0
+
+
+def test_several_references_as_sacrebleu_has_them():
+    outputs = ["the cat sat on a mat", "a dog barks at it"]
+    references = [
+        ["the cat sat on the mat", "a cat sat on a mat"],
+        ["a dog barks at the moon"],
+    ]
+    first, second = (list(each) for each in zip_longest(*references))
+    expected = BLEU(force=True).corpus_score(outputs, [first, second]).score
+    assert bleu(outputs, references).value == pytest.approx(expected)
+    assert "nrefs:var|" in bleu(outputs, references).text
+    assert "nrefs:2|" in chrf(outputs, [references[0]] * 2).text
+    one = [each[0] for each in references]
+    assert bleu(outputs, one) == bleu(outputs, [[each] for each in one])
+    assert exact_match(["b", "c"], [["a", "b"], ["a"]]).value == 0.5
 
 
 def test_signatures_tell_case_and_tokenizer():

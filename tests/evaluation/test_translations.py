@@ -27,6 +27,33 @@ def test_scores_rows_and_report(translator, pairs):
     assert exact == "exact match 66.67 %"
 
 
+def test_several_references(translator):
+    pairs = [("a b c d", ["X", "A B C D"]), ("e", ["E", "F", "G"])]
+    translations = Translations(translator, pairs)
+    scores = translations.scores()
+    assert scores == pytest.approx({"bleu": 100, "chrf": 100, "exact_match": 1})
+    assert translations.rows(1) == [("a b c d", "X / A B C D", "A B C D")]
+    assert "nrefs:var|" in translations.report()[0]
+
+
+def test_other_inputs_than_sources(translator):
+    """A source is a name, and the predictor is given what it names."""
+    drawn = []
+
+    def draw(source, attention):
+        drawn.append((source, attention.source_tokens))
+        return b"png"
+
+    translations = Translations(
+        *(translator, [("one", ["A"]), ("two", ["C"])]),
+        inputs=["a", "b"],
+        draw=draw,
+    )
+    assert translations.scores()["exact_match"] == 0.5
+    assert translations.pictures(1) == {"attention/0": b"png"}
+    assert drawn == [("one", ["a"])]
+
+
 def test_a_user_s_own_metric(translator, pairs):
     def length_ratio(outputs, references):
         value = len("".join(outputs)) / len("".join(references))

@@ -14,6 +14,7 @@ import pytest
 
 from kseq.model_path import is_run, model_path
 from kseq.runs import DiskError, RunDirectory, RunError
+from kseq.runs.exports import claim_exports
 from kseq.runs.replace_run import recover
 from kseq.user_error import UserError
 from kseq.whole_files import write_whole
@@ -462,6 +463,17 @@ def test_the_folder_of_its_exports(tmp_path, monkeypatch):
     for path in ("", "a\0b"):
         with pytest.raises(RunError, match="Expected the path of a run"):
             RunDirectory(path)
+
+
+def test_exports_of_another_run_are_found_at_the_start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one, other = (RunDirectory(tmp_path / n / "x") for n in ("a", "b"))
+    one.exports.mkdir(parents=True)
+    claim_exports(one.exports, one.path)
+    with pytest.raises(RunError, match=r"has the exports of the run .*/a/x;"):
+        other.start(Config())
+    assert not other.path.parent.exists()
+    one.start(Config())
 
 
 VALID = b"{}", b'{"units": {"a": [NaN, 1e999, null]}, "other": 1}'

@@ -4,15 +4,19 @@ import json
 import shutil
 import time
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import kseq
 from kseq.data import Tokenizer
+from kseq.layers import LuongAttention
+from kseq.models import LSTMSeq2Seq
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.serving import load_model
+from kseq.serving.described_model import described_model
 from kseq.user_error import UserError
 
 BROKEN = [
@@ -58,6 +62,20 @@ def refused(run, path):
     assert len(message) < 600
     assert "safe_mode" not in message
     return message
+
+
+def test_a_layer_in_the_config_of_a_model_is_made_twice():
+    """It is no reason to refuse the model, however large the layer is."""
+    model = LSTMSeq2Seq(
+        *(9, 9),
+        embedding_dim=8,
+        units=96,
+        attention=LuongAttention("general", name="attention"),
+    )
+    description = keras.saving.serialize_keras_object(model)
+    values = [variable.value for variable in model.variables]
+    again = described_model(description, "model.json", values)
+    assert again.count_params() == model.count_params()
 
 
 @pytest.mark.parametrize("text", BROKEN, ids=lambda text: repr(text[:30]))

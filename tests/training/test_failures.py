@@ -105,6 +105,7 @@ def test_what_was_saved_is_finite(tmp_path):
     assert is_finite(run.checkpoints / "best")
 
 
+@pytest.mark.slow
 def test_a_step_without_memory(tmp_path):
     """Exit code 4, shape and option; checkpoints are intact.
 

@@ -80,7 +80,9 @@ def rows(tokenizer, values):
 
 
 @pytest.mark.parametrize("make", [lstm, transformer])
-def test_weights_and_tokenizer_of_a_run_are_kept(tmp_path, tokenizer, make):
+def test_weights_and_tokenizer_of_a_run_are_kept(
+    tmp_path, tokenizer, make, capsys
+):
     old = generator(tokenizer, make(tokenizer))
     saved(tmp_path / "old", old)
 
@@ -89,6 +91,11 @@ def test_weights_and_tokenizer_of_a_run_are_kept(tmp_path, tokenizer, make):
     assert kept.model == tokenizer.model
     new = generator(kept, make(kept))
     start.initialize(new)
+    old_path = tmp_path / "old"
+    assert (
+        capsys.readouterr().out
+        == f"Starts from {old_path}: its 'last' weights, of step 5.\n"
+    )
     for a, b in zip(new.model.weights, old.model.weights, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -146,6 +153,7 @@ def test_labels_that_both_have_are_kept(tmp_path, tokenizer):
     assert odds[0] == pytest.approx(odds[1], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_once_it_is_trained_a_run_needs_no_other(tmp_path, tokenizer):
     old = saved(tmp_path / "old", generator(tokenizer, lstm(tokenizer)))
     new = generator(tokenizer, lstm(tokenizer))

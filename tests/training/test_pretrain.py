@@ -59,6 +59,7 @@ def stop_after(monkeypatch, steps):
     monkeypatch.setattr(MetricsLog, "on_train_batch_end", and_stop)
 
 
+@pytest.mark.slow
 def test_resumes_where_it_was_stopped(tmp_path, monkeypatch, capsys):
     """Embedding and RNN to the bit; all else stays as it was."""
     before = make_model().get_weights()

@@ -8,12 +8,15 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 
+from kseq.data.built_in.split_range import split_range
+
 LANGUAGES = (
     *("ar", "bg", "ca", "cs", "cy", "da", "de", "el", "en", "en_GB", "es"),
     *("et", "eu", "fi", "fr", "ga", "he", "hi", "hr", "hu", "id", "is", "it"),
     *("ja", "ko", "lt", "lv", "nb", "nl", "pl", "pt", "ro", "ru", "sk", "sl"),
     *("sv", "sw", "th", "tr", "uk", "vi", "zh"),
 )
+
 SIZES = {"train": 40_000, "validation": 1_000, "test": 1_000}
 
 _DAYS = range(
@@ -53,15 +56,7 @@ def dates(
     >>> targets
     ['1984-09-16', '2008-11-03', '1937-01-09']
     """
-    if split not in SIZES:
-        raise ValueError(
-            f"split must be one of {', '.join(SIZES)}. Received: {split=}"
-        )
-    most = SIZES[split]
-    size = most if size is None else size
-    if not 0 < size <= most:
-        raise ValueError(f"size must be 1 to {most}. Received: {size=}")
-
+    size = len(split_range(split, size, SIZES))
     days = iter(random.Random(seed).sample(_DAYS, sum(SIZES.values())))
     days_of = {
         name: list(itertools.islice(days, count))

@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kseq.data.built_in.split_range import split_range
 from kseq.data.documents import Documents
 
 SIZES = {"train": 8_000, "validation": 500, "test": 1_000}
@@ -111,18 +112,8 @@ def dispatch_reports(
     >>> report.texts[0].split(". ")[2]
     'It was the waiter who noticed the strange thief this morning'
     """
-    if split not in SIZES:
-        raise ValueError(
-            f"split must be one of {', '.join(SIZES)}. Received: {split=}"
-        )
-    most = SIZES[split]
-    size = most if size is None else size
-    if not 0 < size <= most:
-        raise ValueError(f"size must be 1 to {most}. Received: {size=}")
-
-    splits = list(SIZES)
-    start = sum(SIZES[name] for name in splits[: splits.index(split)])
-    reports = itertools.islice(_reports(seed), start, start + size)
+    places = split_range(split, size, SIZES)
+    reports = itertools.islice(_reports(seed), places.start, places.stop)
     texts, labels, evidence = map(list, zip(*reports, strict=True))
     return Documents(texts, labels, evidence=evidence)
 

@@ -43,7 +43,7 @@ def task(config, documents):
     """
     if documents is not None:
         documents = renamed(documents)
-        labels = documents.pop("labels")
+        labels = documents.pop("labels", [])
         preprocessor = {"class": "DocumentPreprocessor", **documents}
         return {"preprocessor": preprocessor, "labels": labels}
     search = {

@@ -1,0 +1,147 @@
+"""Files of ready features."""
+
+import io
+import math
+import os
+import zipfile
+
+import numpy as np
+
+from kseq.data.data_error import DataError
+from kseq.data.feature_preprocessor import FeaturePreprocessor
+from kseq.data.stored_features import StoredFeatures
+from kseq.data.text_files import matching_files
+
+_SAMPLE = 1000  # pictures that show the size of features
+
+
+def read_features(
+    path: str | os.PathLike | io.BytesIO,
+    grid: FeaturePreprocessor | None = None,
+) -> StoredFeatures:
+    """Reads features of pictures from an .npz file.
+
+    It has `features`, (N, cells, F) or (N, rows, columns, F), float or int8;
+    `names`, N strings; and for int8 `scale`, F factors. Cells without rows
+    and columns are a square, or else one row.
+
+    Args:
+        path: of the file, or its bytes in memory.
+        grid: that of a trained model, which the features must fit; None for
+            training, where their size is measured.
+
+    Raises:
+        DataError: the file is broken, features are not finite or do not fit,
+            or two pictures have the same name.
+    """
+    if isinstance(path, io.BytesIO):
+        arrays = _arrays(path, path)
+    else:
+        [path] = matching_files(path)[:1]
+        with open(path, "rb") as file:
+            arrays = _arrays(path, file)
+    features, names = arrays["features"], arrays["names"]
+    factors = arrays.get("scale")
+    if features.ndim not in (3, 4) or 0 in features.shape:
+        raise DataError(
+            f"{path}: expected `features` of the shape (pictures, cells, "
+            "features) or (pictures, rows, columns, features); found "
+            f"{features.shape}."
+        )
+    if features.dtype.kind not in "fiu":
+        raise DataError(
+            f"{path}: expected `features` that are numbers; found "
+            f"{features.dtype}."
+        )
+    if names.shape != features.shape[:1] or names.dtype.kind not in "US":
+        raise DataError(
+            f"{path}: expected `names`, a string for each of the "
+            f"{len(features)} pictures; found {names.dtype} of the shape "
+            f"{names.shape}."
+        )
+    if factors is not None and (
+        factors.shape != features.shape[-1:]
+        or factors.dtype.kind not in "fiu"
+        or not np.isfinite(factors).all()
+    ):
+        raise DataError(
+            f"{path}: expected `scale`, a finite factor for each of the "
+            f"{features.shape[-1]} features; found the shape {factors.shape}."
+        )
+    names = [os.fsdecode(name) for name in names.tolist()]
+    _check_names(path, names)
+    _check_finite(path, features, names)
+    shape = _grid_shape(features.shape)
+    features = features.reshape(len(features), -1, features.shape[-1])
+    if grid is None:
+        sample = np.float32(features[:_SAMPLE])
+        sample = sample if factors is None else sample * np.float32(factors)
+        size = typical_size(sample)
+        grid = FeaturePreprocessor(*shape, features.shape[-1], scale=size)
+    elif features.shape[1:] != (grid.num_cells, grid.num_features):
+        raise DataError(
+            f"{path}: the model expects {grid.num_cells} cells of "
+            f"{grid.num_features} features; found {features.shape[1]} cells "
+            f"of {features.shape[2]}."
+        )
+    return StoredFeatures(names, features, grid, factors)
+
+
+def typical_size(features: np.ndarray) -> float:
+    """The root of the mean square of features, or 1 if all are 0."""
+    squares = np.square(features, dtype=np.float64)
+    return float(np.sqrt(np.mean(squares))) or 1.0
+
+
+def _arrays(path, opened):
+    try:
+        with np.load(opened) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise DataError(f"{path} is not an .npz file.")
+            names = set(file.files)
+            if missing := {"features", "names"} - names:
+                raise DataError(
+                    f"{path}: expected the arrays `features` and `names`; "
+                    f"found no {', '.join(sorted(missing))}."
+                )
+            wanted = names & {"features", "names", "scale"}
+            return {name: file[name] for name in wanted}
+    except DataError:
+        raise
+    except MemoryError:
+        raise DataError(f"{path} does not fit into memory.") from None
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        raise DataError(
+            f"{path} cannot be read: it is not a whole .npz file of arrays."
+        ) from None
+
+
+def _grid_shape(shape):
+    if len(shape) == 4:
+        return shape[1:3]
+    side = math.isqrt(shape[1])
+    return (side, side) if side**2 == shape[1] else (1, shape[1])
+
+
+def _check_names(path, names):
+    first = {}
+    for number, name in enumerate(names, start=1):
+        if not name:
+            raise DataError(f"{path}: picture {number} has no name.")
+        if name in first:
+            raise DataError(
+                f"{path}: {name!r:.100} is the name of two pictures, "
+                f"{first[name]} and {number}."
+            )
+        first[name] = number
+
+
+def _check_finite(path, features, names):
+    if features.dtype.kind != "f":
+        return
+    for number, cells in enumerate(features):
+        if not np.isfinite(cells).all():
+            raise DataError(
+                f"{path}: the features of picture {number + 1}, "
+                f"{names[number]!r:.100}, are not all finite."
+            )

@@ -1,0 +1,140 @@
+"""The recurrent layers that read a source."""
+
+from keras import layers, ops
+
+from kseq.ops import masked_mean
+from kseq.user_error import ArgumentError
+
+_CELLS = {
+    "lstm": layers.LSTM,
+    "gru": layers.GRU,
+    "tanh": layers.SimpleRNN,
+}
+
+
+def recurrent_encoder(count, units, cell, bidirectional, policy):
+    """Creates the layers, `encoder_0` and so on.
+
+    Args:
+        count: int, number of layers.
+        units: int, width of a layer. Two directions have half of it each.
+        cell: str, "lstm", "gru" or "tanh".
+        bidirectional: bool, whether each layer reads both ways.
+        policy: dtype policy.
+
+    Returns:
+        A list of layers.
+
+    Raises:
+        ArgumentError: if an argument does not fit the others.
+    """
+    if cell not in _CELLS:
+        raise ArgumentError(
+            f"cell must be one of {list(_CELLS)}. Received: cell={cell!r}"
+        )
+    if bidirectional and units % 2:
+        raise ArgumentError(
+            f"units must be even for two directions. Received: units={units}"
+        )
+
+    def encoder_layer(name):
+        layer = _CELLS[cell](
+            units // 2 if bidirectional else units,
+            return_sequences=True,
+            return_state=True,
+            dtype=policy,
+            name=name,
+        )
+        if not bidirectional:
+            return layer
+        return layers.Bidirectional(layer, dtype=policy, name=name)
+
+    return [encoder_layer(f"encoder_{i}") for i in range(count)]
+
+
+def read_source(encoder, x, mask, dropout, bidirectional):
+    """The states of the last layer, and the last state of each layer.
+
+    Args:
+        encoder: list of layers of `recurrent_encoder`.
+        x: (B, S, E) float.
+        mask: (B, S) bool.
+        dropout: layer, applied to the input of each layer.
+        bidirectional: bool, whether each layer reads both ways.
+
+    Returns:
+        (B, S, U) float, and for each layer a list of its last hidden state
+        (B, U) and, of an LSTM, its last cell.
+    """
+    last_states = []
+    for layer in encoder:
+        x, *states = layer(dropout(x), mask=mask)
+        if bidirectional:
+            half = len(states) // 2
+            states = [
+                ops.concatenate(both, axis=-1)
+                for both in zip(states[:half], states[half:], strict=True)
+            ]
+        last_states.append(states)
+    return x, last_states
+
+
+def start_layers(count, units, cell, policy):
+    """Creates what starts each of `count` layers of a decoder.
+
+    Args:
+        count: int, layers of the decoder.
+        units: int, width of a layer.
+        cell: str, "lstm", "gru" or "tanh".
+        policy: dtype policy.
+
+    Returns:
+        A list with a list of layers for each, see `first_states`.
+    """
+    states = ("hidden", "cell") if cell == "lstm" else ("hidden",)
+    return [
+        [
+            layers.Dense(units, "tanh", dtype=policy, name=f"start_{i}_{state}")
+            for state in states
+        ]
+        for i in range(count)
+    ]
+
+
+def decoder_states(last_states, num_layers, cell):
+    """The first states of a decoder, from the last ones of its encoder.
+
+    Args:
+        last_states: a list of states for each layer of the encoder.
+        num_layers: int, of the decoder.
+        cell: str, "lstm", "gru" or "tanh".
+
+    Returns:
+        See `AttentionDecoder`.
+    """
+    last = len(last_states) - 1
+    starts = [last_states[min(i, last)] for i in range(num_layers)]
+    return {
+        "hidden": [states[0] for states in starts],
+        "cell": [states[1] for states in starts if cell == "lstm"],
+    }
+
+
+def first_states(starts, memory, mask):
+    """First states of a decoder whose encoder has no last ones.
+
+        state = tanh(W mean(memory) + b)
+
+    Args:
+        starts: the output of `start_layers`.
+        memory: (B, S, D) float.
+        mask: (B, S) bool.
+
+    Returns:
+        A list with a list of states (B, U) for each layer.
+
+    Reference:
+        Xu et al. 2015, arXiv:1502.03044, section 3.1.2.
+    """
+    mean = masked_mean(memory, mask)
+    return [[start(mean) for start in layer] for layer in starts]

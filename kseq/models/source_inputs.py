@@ -1,0 +1,101 @@
+"""The source of an encoder-decoder: token ids, or features."""
+
+import keras
+
+from kseq.layers.check_integers import check_integers
+from kseq.ops import padding_mask
+from kseq.user_error import ArgumentError
+
+
+def set_source(
+    model,
+    source_vocab_size,
+    source_dim,
+    source_layer,
+    num_encoder_layers,
+    policy,
+):
+    """Sets the attributes of a model that say what its source is.
+
+    Args:
+        model: a `keras.Model`. Its `source_layer` becomes a copy with the dtype
+            policy of the model and a fixed name.
+        source_vocab_size: int, or None for features.
+        source_dim: int, or None for token ids.
+        source_layer: layer or None.
+        num_encoder_layers: int.
+        policy: dtype policy.
+
+    Raises:
+        ArgumentError: if they contradict each other.
+    """
+    if (source_vocab_size is None) == (source_dim is None):
+        raise ArgumentError(
+            "A source is either token ids (source_vocab_size) or features "
+            f"(source_dim). Received: source_vocab_size={source_vocab_size}, "
+            f"source_dim={source_dim}"
+        )
+    if source_dim is not None and source_layer is None:
+        raise ArgumentError(
+            "Features need a source_layer. "
+            f"Received: source_dim={source_dim}, source_layer=None"
+        )
+    check_integers(
+        optional=True,
+        source_vocab_size=source_vocab_size,
+        source_dim=source_dim,
+    )
+    check_integers(
+        minimum=0 if source_layer is not None else 1,
+        num_encoder_layers=num_encoder_layers,
+    )
+    model.source_vocab_size = source_vocab_size
+    model.source_dim = source_dim
+    model.num_encoder_layers = num_encoder_layers
+    model.source_layer = source_layer and type(source_layer).from_config(
+        {**source_layer.get_config(), "dtype": policy, "name": "source_layer"}
+    )
+
+
+def seq2seq_inputs(source_dim, source_layer):
+    """The inputs of an encoder-decoder.
+
+    Args:
+        source_dim: int, or None for token ids.
+        source_layer: layer or None. Where the `input_spec` of a layer has R
+            axes, token ids have R - 1: their embeddings are its input.
+
+    Returns:
+        A dict of `keras.Input`.
+    """
+    spec = getattr(source_layer, "input_spec", None)
+    axes = 2 if spec is None else spec.ndim - 1
+    ids, one = (None,) * (axes - 1), (None,)
+    features = {
+        "source": keras.Input((None, source_dim), name="source"),
+        "source_mask": keras.Input(one, dtype="bool", name="source_mask"),
+    }
+    source_ids = keras.Input(ids, dtype="int32", name="source_ids")
+    source = {"source_ids": source_ids} if source_dim is None else features
+    target_ids = keras.Input(one, dtype="int32", name="target_ids")
+    return {**source, "target_ids": target_ids}
+
+
+def read_inputs(inputs, embed, source_layer):
+    """The source as an encoder reads it.
+
+    Args:
+        inputs: dict of the tensors of `seq2seq_inputs`.
+        embed: function, ids -> embeddings.
+        source_layer: layer or None.
+
+    Returns:
+        x (B, S, D) float, its mask (B, S) bool, and the last states of
+        `source_layer`, if it has any.
+    """
+    if "source" in inputs:
+        x, mask = inputs["source"], inputs["source_mask"]
+    else:
+        x = embed(inputs["source_ids"])
+        mask = padding_mask(inputs["source_ids"])
+    return (x, mask, []) if source_layer is None else source_layer(x, mask)

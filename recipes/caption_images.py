@@ -1,0 +1,160 @@
+"""Describes pictures: the built-in scenes, or your pictures' features.
+
+kseq train caption_images --train train.tsv --features features.npz
+Flickr8k, two busy CPU cores, seed 1: 34 minutes, BLEU 22.5 (five references).
+Built-in scenes: 4 minutes, exact match 99.4 %.
+"""
+
+import dataclasses
+from typing import Literal
+
+import kseq
+from kseq import (
+    data,
+    decoding,
+    devices,
+    evaluation,
+    layers,
+    models,
+    runs,
+    serving,
+    training,
+)
+from kseq import option_types as options
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Trains an LSTM that attends to the cells of a picture and exports it."""
+
+    train: str | None = None  # table of names and captions; None: scenes
+    validation: str | None = None  # None: held out of training, by picture
+    columns: tuple[str, ...] = ()  # names or numbers of name and caption
+    features: str = ""  # .npz file with the features of the pictures
+    images: str = ""  # folder of the pictures; makes features without a file
+    network: str = "EfficientNetB0"  # of keras.applications, for features
+    network_weights: str = "imagenet"  # downloaded once, or a file, or ""
+    plain: bool = False  # captions in lower case, without punctuation
+    run: options.RunPath = "runs/captions"
+    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    new_tokenizer: bool = False  # train a tokenizer on the new captions
+    overwrite: bool = False  # delete the run and restart
+    vocab_size: options.VocabSize = 3000
+    max_length: options.PositiveInt = (
+        40  # tokens of a caption; longer: left out
+    )
+    embedding_dim: options.Size = 256
+    units: options.EvenSize = 384
+    order: Literal["bahdanau", "luong"] = "bahdanau"  # of attention and LSTM
+    dropout: options.Rate = 0.4
+    coverage: options.NonNegativeFloat = 0.0  # of the doubly stochastic penalty
+    seed: options.NonNegativeInt = 1
+    deterministic: bool = False  # the same bits on GPUs too
+    steps: options.PositiveInt = 2500
+    evaluate_every: options.PositiveInt = 500  # steps
+    patience: options.PositiveInt = 6  # evaluations without a better BLEU
+    batch_tokens: options.PositiveInt = 4096  # cells, or tokens of captions
+    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    warmup_steps: options.PositiveInt = 500
+    label_smoothing: options.Rate = 0.1
+    dtype: options.DType = "mixed_bfloat16"
+    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    beam_size: options.SmallInt = 5
+
+
+SCENES = Config(
+    run="runs/scenes",
+    vocab_size=350,
+    embedding_dim=32,
+    units=128,
+    order="luong",  # a word is written after a look that knows the last one
+    dropout=0.0,
+    steps=2000,
+    batch_tokens=2048,
+    learning_rate=0.005,
+    warmup_steps=200,
+    label_smoothing=0.0,
+    ema=0.99,
+)
+
+
+def main(config):
+    import keras  # not above: --help does not wait for it
+
+    run = runs.RunDirectory(config.run)
+    run.start(config, ("steps", "patience", "batch_tokens"), config.overwrite)
+    training.set_seed(config.seed, config.deterministic)
+
+    start = training.FineTuning(run, config.from_, config.new_tokenizer)
+    corpus = data.read_caption_corpus(
+        *(config.train, config.validation, config.columns),
+        features=config.features,
+        images=config.images,
+        network=data.NetworkOptions(config.network, config.network_weights),
+        kept=run.kept,
+        plain=config.plain,
+    )
+    lines = corpus.train.lines()
+    tokenizer = start.tokenizer(lines, config.vocab_size, "target")
+    both = (corpus.features, tokenizer)
+    batches = data.training_batches(
+        corpus.train.pairs(),
+        *both,
+        batch_tokens=config.batch_tokens,
+        max_length=config.max_length,
+        seed=config.seed,
+    )
+
+    grid = corpus.features.preprocessor
+    with devices.device_strategy().scope():
+        cells = layers.GridEncoder(config.units, grid.num_cells, config.dropout)
+        model = models.LSTMSeq2Seq(
+            *(None, tokenizer.vocab_size),
+            embedding_dim=config.embedding_dim,
+            units=config.units,
+            num_encoder_layers=0,
+            attention=layers.BahdanauAttention(config.units, name="attention"),
+            order=config.order,
+            input_feeding=config.order == "luong",
+            dropout=config.dropout,
+            tie_embeddings=True,
+            source_layer=cells,
+            source_dim=grid.num_features,
+            coverage=config.coverage,
+            dtype=config.dtype,
+        )
+        schedule = training.WarmupInverseSqrt(
+            config.learning_rate, config.warmup_steps
+        )
+        ema = {"use_ema": True, "ema_momentum": config.ema}
+        model.compile(
+            keras.optimizers.Adam(schedule, **ema),
+            label_smoothing=config.label_smoothing,
+            clip_norm=1.0,
+        )
+    beam = decoding.BeamSearch(config.beam_size)
+    served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)
+    start.initialize(served)
+    run.save(served, more=corpus.files)
+
+    judged = serving.Generator(model, grid, tokenizer, decoding.GreedySearch())
+    losses = data.evaluation_batches(corpus.validation.pairs(), *both)
+    held_out = evaluation.of_captions(judged.predictor(128), corpus.validation)
+    training.fit(
+        model,
+        batches,
+        training.Checkpoints(run, patience=config.patience),
+        steps=config.steps,
+        steps_per_epoch=config.evaluate_every,
+        callbacks=[training.Validation(run, held_out, losses)],
+        facts=corpus.describe(),
+    )
+
+    best = serving.load_run(run, weights="best")
+    path = serving.export(best, run.exports, run)
+    exported = serving.load(path)
+    evaluation.report(path, evaluation.of_captions(exported, corpus.test), run)
+
+
+if __name__ == "__main__":
+    kseq.run_recipe(main, Config(), without_files=SCENES)

@@ -1,0 +1,256 @@
+"""Commands on models that describe pictures."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import kseq
+from kseq import cli, data, decoding, layers, models, runs, serving
+from kseq.runs.checkpoint_files import write_checkpoint
+from kseq.serving import load_export
+from kseq.user_error import UserError
+
+CAPTIONS = ["a red dog", "two dogs", "a cat runs on a mat"]
+GRID = data.FeaturePreprocessor(rows=2, columns=3, num_features=12, scale=64.0)
+KINDS = {
+    "features": GRID,
+    "image": data.ImagePreprocessor(side=2, rows=2, columns=3),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    seed: int = 1
+
+
+def generator(preprocessor, source_dim=12):
+    keras.utils.set_random_seed(1)
+    tokenizer = data.Tokenizer.train(CAPTIONS, 280)
+    model = models.LSTMSeq2Seq(
+        None,
+        280,
+        embedding_dim=8,
+        units=8,
+        num_encoder_layers=0,
+        attention=layers.BahdanauAttention(4),
+        order="bahdanau",
+        source_layer=layers.GridEncoder(8, num_cells=6),
+        source_dim=source_dim,
+    )
+    for weight in model.trainable_variables:
+        weight.assign(keras.random.normal(weight.shape))
+    beam = decoding.BeamSearch(beam_size=2)
+    return serving.Generator(model, preprocessor, tokenizer, beam, max_length=9)
+
+
+def saved(served, path, more=None):
+    run = runs.RunDirectory(path)
+    run.start(Config())
+    run.save(served, more=more)
+    write_checkpoint(
+        run.checkpoints / "last", step=1, keep=1, vars=served.model.variables
+    )
+    return run.path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Five pictures, as files and as features, and their captions."""
+    folder = tmp_path_factory.mktemp("pictures")
+    draw = np.random.default_rng(1)
+    pixels = draw.integers(0, 255, (5, 4, 6, 3), np.uint8)
+    names = [f"{i}.png" for i in range(5)]
+    for name, picture in zip(names, pixels, strict=True):
+        (folder / name).write_bytes(tf.io.encode_png(picture).numpy())
+    cells = data.image_preprocessor.cells_of(pixels.astype("float32"), 2)
+    np.savez(folder / "a.npz", features=cells - 128, names=names)
+    rows = [f"{name}\t{text}" for name in names for text in CAPTIONS]
+    (folder / "captions.tsv").write_text("\n".join(rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def opened_runs(tmp_path_factory):
+    root = tmp_path_factory.mktemp("runs")
+    return {
+        kind: saved(generator(preprocessor), root / kind)
+        for kind, preprocessor in KINDS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def exports(opened_runs):
+    paths = {}
+    for kind, run in opened_runs.items():
+        paths[kind] = run.parent / "saved_models" / kind
+        arguments = ["export", str(run), "--to", str(paths[kind])]
+        assert cli.main(arguments) == 0
+    return paths
+
+
+def test_the_same_answers_whatever_is_given(
+    opened_runs, exports, folder, predict, monkeypatch
+):
+    """Runs and exports, pictures and their features, alone and in a batch."""
+    monkeypatch.chdir(folder)
+    lines = b"0.png\n\n3.png\n 1.png \n"
+    found, _ = predict(opened_runs["image"], lines)
+    assert len(found) == 4
+    assert found[1] == ""
+    assert len({*found}) >= 3
+    assert predict(exports["image"], lines)[0] == found
+    features = ("--features", "a.npz")
+    for path in (opened_runs["features"], exports["features"]):
+        assert predict(path, lines, *features)[0] == found
+    assert predict(exports["image"], b"3.png")[0] == found[2:3]
+
+
+def test_json_scores_and_attention(exports, folder, predict, monkeypatch):
+    monkeypatch.chdir(folder)
+    (record, _), _ = predict(
+        exports["image"], b"0.png\n\n", "--json", "--attention"
+    )
+    attention = json.loads(record)["attention"]
+    cells = [f"{row},{column}" for row in (1, 2) for column in (1, 2, 3)]
+    assert attention["source_tokens"] == cells
+    np.testing.assert_allclose(np.sum(attention["weights"], axis=1), 1, 1e-4)
+
+
+def test_scores_of_given_answers(exports, folder, call, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "names").write_text("0.png\n\n2.png\n")
+    (folder / "answers").write_text("a dog\n\na cat\n")
+    scores, _ = call("score", exports["image"], "names", "answers")
+    assert scores.split()[1] == "0.0000"
+    assert len({*scores.split()}) == 3
+    options = ("names", "answers", "--features", "a.npz")
+    assert call("score", exports["features"], *options)[0] == scores
+
+
+def test_evaluate_uses_all_references(exports, folder, call, monkeypatch):
+    monkeypatch.chdir(folder)
+    source = (exports["features"], "captions.tsv", "--features", "a.npz")
+    printed, _ = call("evaluate", *source)
+    assert "nrefs:3|" in printed
+    table = (exports["image"], "captions.tsv", "--images", ".", "--plain")
+    assert call("evaluate", *table)[0] == printed
+
+
+def test_explain_shows_the_picture(exports, folder, call, monkeypatch):
+    monkeypatch.chdir(folder)
+    page, _ = call("explain", exports["image"], text=b"0.png\n\n")
+    assert page.count('<img alt="" src="data:image/png;base64,') == 1
+    assert "img-src data:" in page
+    assert "row 2, column 3" in page
+    assert "<script" not in page
+    arguments = (exports["features"], "--features", "a.npz")
+    page, _ = call("explain", *arguments, text=b"0.png\n")
+    assert "<img" not in page
+    assert 'class="cells alone"' in page
+    page, _ = call("explain", *arguments, "--images", ".", text=b"0.png\n")
+    assert page.count("<img") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "options", "message"),
+    [
+        ("features", b"0.png", (), "--features"),
+        ("features", b"9.png", ("--features", "a.npz"), "line 1: expected"),
+        ("image", b"0.png\n9.png", (), "line 2: 9.png is not a file"),
+        ("image", b".", (), "line 1: . is not a file"),
+        ("image", b"captions.tsv", (), "no JPEG or PNG file"),
+        ("image", b"a\0b", (), "line 1"),
+        ("image", b"0.png", ("--features", "a.npz"), "is for a model of"),
+        ("features", b"0.png", ("--features", "captions.tsv"), "captions.tsv"),
+    ],
+)
+def test_wrong_input_is_one_message(
+    exports, folder, predict, monkeypatch, kind, text, options, message
+):
+    monkeypatch.chdir(folder)
+    _, notes = predict(exports[kind], text, *options, code=2)
+    assert message in notes
+    assert notes.count("\n") == 1
+
+
+def test_a_folder_is_for_features(exports, folder, refused, monkeypatch):
+    monkeypatch.chdir(folder)
+    arguments = ("explain", exports["image"], "--images", ".")
+    assert "--images is for a model of features" in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        ("image", ("captions.tsv",), "--images"),
+        ("image", ("captions.tsv", "captions.tsv"), "needs one table"),
+        ("image", ("captions.tsv", "--images", "none"), "not a folder"),
+        ("features", ("captions.tsv",), "--features"),
+    ],
+)
+def test_wrong_files_of_evaluate(
+    exports, folder, refused, monkeypatch, kind, arguments, message
+):
+    monkeypatch.chdir(folder)
+    assert message in refused("evaluate", exports[kind], *arguments)
+
+
+def test_options_of_captions_are_not_for_text(run, folder, refused):
+    table = folder / "captions.tsv"
+    message = refused("evaluate", run, table, table, "--plain")
+    assert "--plain is for models that describe pictures" in message
+
+
+def test_bytes_that_are_no_picture_answer_blank(exports, folder):
+    served = load_export(exports["image"])
+    good = (folder / "0.png").read_bytes()
+    alone = served([good])
+    assert served([b"no picture", good, b"", good[:40]]) == ["", *alone, "", ""]
+
+
+def test_features_that_are_not_finite_answer_blank(exports):
+    served = kseq.load(exports["features"])
+    assert served([np.full((6, 12), np.nan)]) == [""]
+    assert served.scores([np.full((6, 12), np.inf)], [""]) == [0.0]
+
+
+@pytest.mark.slow
+def test_a_network_is_part_of_a_run_and_of_its_export(folder, tmp_path):
+    """The answers are those of its weights, which are random here."""
+    preprocessor = data.ImagePreprocessor(
+        side=32, rows=2, columns=2, network="MobileNetV3Small"
+    ).with_scale(1e-10)
+    served = generator(preprocessor, source_dim=576)
+    images = [(folder / f"{i}.png").read_bytes() for i in (0, 1)]
+    expected = served.predictor().answers(images)
+    files = {"network.npz": preprocessor.network.save()}
+    run = saved(served, tmp_path / "run", files)
+    path = serving.export(served, tmp_path / "saved_models")
+    for opened in (kseq.load(run), load_export(path)):
+        for answer, other in zip(opened.answers(images), expected, strict=True):
+            assert answer.hypotheses[0].text == other.hypotheses[0].text
+            score = other.hypotheses[0].score
+            assert answer.hypotheses[0].score == pytest.approx(score, abs=1e-4)
+    (run / "network.npz").unlink()
+    with pytest.raises(UserError, match="cannot be read as the weights"):
+        kseq.load(run)
+
+
+def test_a_run_whose_parts_do_not_fit(opened_runs, tmp_path):
+    served = generator(KINDS["features"])
+    run = saved(served, tmp_path / "run")
+    task = json.loads((run / "task.json").read_text())
+    for wrong, message in (
+        ({"num_features": 5}, "source_dim=12"),
+        ({"rows": 10**12}, "rows=10"),
+        ({"rows": "x"}, "rows='x'"),
+        ({"class": "StoredFeatures"}, "source.model"),
+    ):
+        changed = {**task, "preprocessor": {**task["preprocessor"], **wrong}}
+        (run / "task.json").write_text(json.dumps(changed))
+        with pytest.raises(UserError, match=message):
+            kseq.load(run)

@@ -1,0 +1,224 @@
+"""Models whose source is features, read by a layer."""
+
+import keras
+import numpy as np
+import pytest
+
+from kseq.layers import BahdanauAttention, GridEncoder, LuongAttention
+from kseq.models import LSTMSeq2Seq, Transformer
+from kseq.user_error import ArgumentError
+from tests.models.few_steps import few_steps
+
+GRID = {
+    "source_vocab_size": None,
+    "target_vocab_size": 14,
+    "source_dim": 3,
+    "num_encoder_layers": 0,
+}
+
+
+def lstm(**settings):
+    settings = {"attention": LuongAttention("general"), **GRID, **settings}
+    return LSTMSeq2Seq(
+        embedding_dim=8,
+        units=16,
+        source_layer=GridEncoder(12, num_cells=6),
+        **settings,
+    )
+
+
+def transformer(**settings):
+    return Transformer(
+        num_decoder_layers=1,
+        model_dim=8,
+        ffn_dim=16,
+        num_heads=2,
+        source_layer=GridEncoder(8, num_cells=6),
+        **{**GRID, **settings},
+    )
+
+
+MODELS = {
+    "lstm": lstm,
+    "penalty": lambda: lstm(
+        attention=BahdanauAttention(8), order="bahdanau", coverage=0.5
+    ),
+    "gru, two layers": lambda: lstm(cell="gru", num_decoder_layers=2),
+    "with an encoder": lambda: lstm(num_encoder_layers=1),
+    "no attention": lambda: lstm(attention=None),
+    "transformer": transformer,
+    "transformer with an encoder": lambda: transformer(num_encoder_layers=1),
+}
+
+
+@keras.saving.register_keras_serializable(package="test")
+class MeanOfWords(keras.layers.Layer):
+    """Turns (B, L, W, E) -> memory (B, L, E), and last states."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.input_spec = keras.layers.InputSpec(ndim=4)
+
+    def call(self, source, source_mask):
+        source = keras.ops.convert_to_tensor(source, sparse=False)
+        real = keras.ops.cast(source_mask, source.dtype)
+        real = keras.ops.expand_dims(real, axis=-1)
+        memory = keras.ops.sum(source * real, axis=2)
+        last = memory[:, -1]
+        return memory, keras.ops.any(source_mask, axis=-1), [[last, last]]
+
+    compute_output_spec = keras.Operation.compute_output_spec
+
+
+@pytest.fixture(params=MODELS)
+def make_model(request):
+    return MODELS[request.param]
+
+
+def batch_of(size, cells=5, time=4):
+    labels = np.random.randint(4, 14, (size, time))
+    labels[0, -1:] = 0
+    inputs = {
+        "source": np.random.normal(size=(size, cells, 3)).astype("float32"),
+        "source_mask": np.ones((size, cells), bool),
+        "target_ids": np.pad(labels, [(0, 0), (1, 0)], constant_values=2)[
+            :, :-1
+        ],
+    }
+    inputs["target_ids"][0, -1] = 0
+    return inputs, labels, (labels != 0).astype("float32")
+
+
+def test_steps_equal_the_whole_sequence(make_model, seed):
+    model = make_model()
+    inputs, *_ = batch_of(3)
+    whole = model(inputs)
+    state = model.encode({k: inputs[k] for k in ("source", "source_mask")})
+    for t, ids in enumerate(inputs["target_ids"].T):
+        logits, state = model.decode_step(ids, state)
+        np.testing.assert_allclose(logits, whole[:, t], atol=1e-5)
+
+
+def test_padded_cells_change_nothing(make_model, seed):
+    model = make_model()
+    (inputs, *others), padded = batch_of(3), {}
+    padded |= inputs
+    noise = np.random.normal(size=(3, 1, 3)).astype("float32")
+    padded["source"] = np.concatenate([inputs["source"], noise], axis=1)
+    padded["source_mask"] = np.pad(inputs["source_mask"], [(0, 0), (0, 1)])
+    np.testing.assert_allclose(model(padded), model(inputs), atol=1e-5)
+    model.compile(keras.optimizers.SGD(0.0))
+    losses = [
+        model.evaluate(each, *labels, verbose=0)[0]
+        for each, labels in ((inputs, others[:1]), (padded, others[:1]))
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+
+
+def test_a_picture_without_real_cells_is_finite(make_model, seed):
+    model = make_model()
+    inputs, labels, weights = batch_of(3)
+    inputs["source_mask"][0] = False
+    model.compile(keras.optimizers.SGD(0.1))
+    logs = model.train_on_batch(inputs, labels, weights, return_dict=True)
+    assert np.isfinite(list(logs.values())).all()
+
+
+def test_config_makes_the_same_model(make_model):
+    model = make_model()
+    config = keras.saving.serialize_keras_object(model)
+    copy = keras.saving.deserialize_keras_object(config)
+    copy.set_weights(model.get_weights())
+    inputs, *_ = batch_of(2)
+    np.testing.assert_array_equal(copy(inputs), model(inputs))
+
+
+def test_text_models_keep_their_config():
+    model = LSTMSeq2Seq(20, 30, embedding_dim=4, units=4)
+    new = {"source_layer", "source_dim", "coverage"}
+    assert not new & model.get_config().keys()
+
+
+def test_penalty_by_hand(seed):
+    """It is the same, for each row, as that of the weights in NumPy."""
+    model = MODELS["penalty"]()
+    plain = lstm(attention=BahdanauAttention(8), order="bahdanau")
+    plain.set_weights(model.get_weights())
+    inputs, labels, weights = batch_of(4)
+    inputs["source_mask"][1, 3:] = False
+    alphas = np.array(model.attention_weights(inputs)) * weights[:, :, None]
+    missing = (1 - alphas.sum(axis=1)) ** 2 * inputs["source_mask"]
+    for each in (model, plain):
+        each.compile(keras.optimizers.SGD(0.0))
+    found, without = (
+        each.evaluate(
+            inputs,
+            labels,
+            sample_weight=weights,
+            verbose=0,
+            return_dict=True,
+        )
+        for each in (model, plain)
+    )
+    expected = 0.5 * missing.sum() / weights.sum()
+    assert found["loss"] - without["loss"] == pytest.approx(expected, abs=1e-5)
+    assert found["perplexity"] == pytest.approx(without["perplexity"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["penalty", "transformer"])
+def test_two_devices_equal_one(kind, two_devices):
+    np.random.seed(5)
+    batches = [batch_of(size) for size in (4, 3, 5, 1, 2)]
+    history, weights = few_steps(MODELS[kind], batches, accumulation_steps=2)
+    with two_devices.scope():
+        two, two_weights = few_steps(
+            MODELS[kind], batches, accumulation_steps=2
+        )
+    for one, other in zip(weights, two_weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+    for name, values in history.items():
+        assert two[name] == pytest.approx(values, abs=1e-4), name
+
+
+def test_turns_of_words_come_through_a_layer(seed):
+    model = LSTMSeq2Seq(
+        20,
+        30,
+        embedding_dim=8,
+        units=8,
+        num_encoder_layers=0,
+        attention=LuongAttention("dot"),
+        source_layer=MeanOfWords(),
+    )
+    inputs = {"source_ids": np.ones((2, 3, 4)), "target_ids": np.ones((2, 5))}
+    assert model(inputs).shape == (2, 5, 30)
+    state = model.encode(inputs)
+    assert model.decode_step(np.array([2, 2]), state)[0].shape == (2, 30)
+
+
+@pytest.mark.parametrize("make", [lstm, transformer])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"source_dim": None}, "source_dim=None"),
+        ({"source_vocab_size": 9}, "source_vocab_size=9"),
+        ({"source_dim": 0}, "source_dim=0"),
+        ({"num_encoder_layers": -1}, "num_encoder_layers=-1"),
+    ],
+)
+def test_wrong_arguments(make, settings, message):
+    with pytest.raises(ArgumentError, match=message):
+        make(**settings)
+
+
+@pytest.mark.parametrize("coverage", [-1, float("nan"), float("inf"), "x"])
+def test_wrong_coverage(coverage):
+    with pytest.raises(ArgumentError, match="coverage"):
+        lstm(coverage=coverage)
+
+
+def test_a_grid_has_no_more_cells_than_positions():
+    layer = GridEncoder(4, num_cells=2)
+    with pytest.raises(ValueError, match="num_cells=2"):
+        layer(np.ones((1, 3, 2)), np.ones((1, 3), bool))
