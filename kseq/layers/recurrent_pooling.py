@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.attention_pooling import AttentionPooling
+from kseq.layers.both_directions import both_directions
 from kseq.layers.check_integers import check_integers
 
 
@@ -55,7 +56,7 @@ class RecurrentPooling(keras.layers.Layer):
         self.attention_units = attention_units
         # The orthogonal initializer does not exist in half precision.
         is_half = self.variable_dtype in ("float16", "bfloat16")
-        self.recurrent = keras.layers.Bidirectional(
+        self.recurrent = both_directions(
             keras.layers.GRU(
                 units,
                 recurrent_initializer=(

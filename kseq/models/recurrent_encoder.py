@@ -2,6 +2,7 @@
 
 from keras import layers, ops
 
+from kseq.layers.both_directions import both_directions
 from kseq.ops import masked_mean
 from kseq.user_error import ArgumentError
 
@@ -47,7 +48,7 @@ def recurrent_encoder(count, units, cell, bidirectional, policy):
         )
         if not bidirectional:
             return layer
-        return layers.Bidirectional(layer, dtype=policy, name=name)
+        return both_directions(layer, dtype=policy, name=name)
 
     return [encoder_layer(f"encoder_{i}") for i in range(count)]
 

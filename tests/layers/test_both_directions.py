@@ -1,0 +1,21 @@
+import gc
+
+import keras
+from keras.src.saving.serialization_lib import ObjectSharingScope
+
+from kseq.layers.both_directions import both_directions
+
+
+def test_directions_stay_apart_while_a_file_is_loaded():
+    """Collected objects leave their ids to new ones."""
+    with ObjectSharingScope():
+        made = []
+        for _ in range(200):
+            made.append(both_directions(keras.layers.GRU(2)))
+            gc.collect(0)
+    directions = {
+        id(layer)
+        for both in made
+        for layer in (both.forward_layer, both.backward_layer)
+    }
+    assert len(directions) == 400
