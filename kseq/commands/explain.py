@@ -13,7 +13,7 @@ from kseq.commands.read_chunks import (
     standard_input,
     warn_if_cut,
 )
-from kseq.data.picture_folder import PictureFolder
+from kseq.data.media_folder import MediaFolder, read_picture
 from kseq.user_error import UserError
 
 
@@ -44,7 +44,7 @@ def _folder(able, options):
             f"--images is for a model of features; {able.path} answers to "
             f"{able.source}."
         )
-    return PictureFolder(options.images)
+    return MediaFolder(options.images, read_picture, "picture")
 
 
 def _explanations(predictor, inputs_of, folder, batch_size):

@@ -4,7 +4,7 @@ import math
 import os
 
 from kseq.data import DataError, read_features
-from kseq.data.picture_folder import read_picture
+from kseq.data.media_folder import read_picture
 from kseq.serving.object_config import preprocessor_from_config
 from kseq.user_error import UserError
 

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from kseq.data.caption_files import read_caption_files
 from kseq.data.captions import Captions
 from kseq.data.corpus import log_facts, refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.feature_files import read_features
 from kseq.data.feature_preprocessor import FeaturePreprocessor
 from kseq.data.image_preprocessor import ImagePreprocessor
+from kseq.data.media_folder import MediaFolder, read_picture
+from kseq.data.named_texts import read_named_texts
 from kseq.data.picture_features import NetworkOptions, computed_features
-from kseq.data.picture_folder import PictureFolder
 from kseq.data.scene_captions import scene_captions
-from kseq.data.source_hashes import choose_held_out, source_hashes
+from kseq.data.source_hashes import held_out_names
 from kseq.one_line import escaped_line
 
 _log = logging.getLogger(__name__)
@@ -75,7 +73,7 @@ def read_caption_corpus(
 
     Args:
         train: path of a table of names and captions, see
-            `read_caption_files`; None for the scenes.
+            `read_named_texts`; None for the scenes.
         validation: the same, or None.
         columns: of picture and caption in both tables.
         features: path of their features, see `read_features`; without it, they
@@ -119,7 +117,9 @@ def read_caption_corpus(
         )
     paths = [train, validation] if validation else [train]
     tables = [_Table(path, columns, plain) for path in paths]
-    folder = PictureFolder(images) if images else None
+    folder = None
+    if images:
+        folder = MediaFolder(images, read_picture, "picture")
     if folder:
         for table in tables:
             folder.check(table.lines)
@@ -190,7 +190,7 @@ def read_image_captions(path, folder, columns=(), plain=False) -> Captions:
         DataError: the table is broken, or there is no such picture.
     """
     table = _Table(path, columns, plain)
-    pictures = PictureFolder(folder)
+    pictures = MediaFolder(folder, read_picture, "picture")
     pictures.check(table.lines)
     captions = table.captions
     return Captions(list(captions), list(captions.values()), picture=pictures)
@@ -201,7 +201,7 @@ class _Table:
 
     def __init__(self, path, columns, plain):
         self.path = path
-        found = read_caption_files(path, columns, plain)
+        found = read_named_texts(path, columns, plain)
         self.captions, self.lines, self._left_out = found
 
     def of(self, title, stored, folder):
@@ -250,14 +250,12 @@ def _overlap(trained, judged):
 
 def _held_out(captions, path):
     """The captions that stay in training, and those that are held out."""
-    hashes = source_hashes(name.encode() for name in captions.names)
-    chosen = choose_held_out(hashes)
-    if not len(chosen):
+    stay, out = held_out_names(captions.names)
+    if not len(out):
         raise DataError(
             f"{path}: no picture can be held out, because there is only one. "
             "Give a file for validation, or captions of two pictures."
         )
-    is_out = np.isin(hashes, chosen)
     return tuple(
         captions._replace(
             **{
@@ -265,5 +263,5 @@ def _held_out(captions, path):
                 for name in ("names", "references", "numbers")
             }
         )
-        for places in (np.flatnonzero(~is_out), np.flatnonzero(is_out))
+        for places in (stay, out)
     )

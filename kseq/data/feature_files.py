@@ -34,12 +34,13 @@ def read_features(
         DataError: the file is broken, features are not finite or do not fit,
             or two pictures have the same name.
     """
+    wanted = ("features", "names"), ("scale",)
     if isinstance(path, io.BytesIO):
-        arrays = _arrays(path, path)
+        arrays = read_arrays(path, path, *wanted)
     else:
         [path] = matching_files(path)[:1]
         with open(path, "rb") as file:
-            arrays = _arrays(path, file)
+            arrays = read_arrays(path, file, *wanted)
     features, names = arrays["features"], arrays["names"]
     factors = arrays.get("scale")
     if features.ndim not in (3, 4) or 0 in features.shape:
@@ -68,9 +69,8 @@ def read_features(
             f"{path}: expected `scale`, a finite factor for each of the "
             f"{features.shape[-1]} features; found the shape {factors.shape}."
         )
-    names = [os.fsdecode(name) for name in names.tolist()]
-    _check_names(path, names)
-    _check_finite(path, features, names)
+    names = as_names(path, names, "picture")
+    check_finite(path, features, names, "picture")
     shape = _grid_shape(features.shape)
     features = features.reshape(len(features), -1, features.shape[-1])
     if grid is None:
@@ -93,18 +93,33 @@ def typical_size(features: np.ndarray) -> float:
     return float(np.sqrt(np.mean(squares))) or 1.0
 
 
-def _arrays(path, opened):
+def read_arrays(path, opened, needed, optional):
+    """Reads arrays of an .npz file.
+
+    Args:
+        path: for messages.
+        opened: what `np.load` takes.
+        needed: names of arrays.
+        optional: the same.
+
+    Returns:
+        A dict of arrays.
+
+    Raises:
+        DataError: it is no such file, or lacks an array.
+    """
     try:
         with np.load(opened) as file:
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise DataError(f"{path} is not an .npz file.")
             names = set(file.files)
-            if missing := {"features", "names"} - names:
+            if missing := {*needed} - names:
+                listed = " and ".join(f"`{name}`" for name in needed)
                 raise DataError(
-                    f"{path}: expected the arrays `features` and `names`; "
+                    f"{path}: expected the arrays {listed}; "
                     f"found no {', '.join(sorted(missing))}."
                 )
-            wanted = names & {"features", "names", "scale"}
+            wanted = names & {*needed, *optional}
             return {name: file[name] for name in wanted}
     except DataError:
         raise
@@ -123,25 +138,40 @@ def _grid_shape(shape):
     return (side, side) if side**2 == shape[1] else (1, shape[1])
 
 
-def _check_names(path, names):
+def as_names(path, names, kind):
+    """An array of strings as a list; DataError unless all differ.
+
+    Args:
+        path: for messages.
+        names: (N,) array of bytes or str.
+        kind: str, what has the names, for messages.
+    """
+    names = [os.fsdecode(name) for name in names.tolist()]
     first = {}
     for number, name in enumerate(names, start=1):
         if not name:
-            raise DataError(f"{path}: picture {number} has no name.")
+            raise DataError(f"{path}: {kind} {number} has no name.")
         if name in first:
             raise DataError(
-                f"{path}: {name!r:.100} is the name of two pictures, "
+                f"{path}: {name!r:.100} is the name of two {kind}s, "
                 f"{first[name]} and {number}."
             )
         first[name] = number
+    return names
 
 
-def _check_finite(path, features, names):
-    if features.dtype.kind != "f":
-        return
-    for number, cells in enumerate(features):
-        if not np.isfinite(cells).all():
+def check_finite(path, features, names, kind):
+    """DataError unless features are finite.
+
+    Args:
+        path: for messages.
+        features: arrays, one for each name.
+        names: list of str.
+        kind: str, what has the names, for messages.
+    """
+    for number, (name, values) in enumerate(zip(names, features, strict=True)):
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise DataError(
-                f"{path}: the features of picture {number + 1}, "
-                f"{names[number]!r:.100}, are not all finite."
+                f"{path}: the features of {kind} {number + 1}, "
+                f"{name!r:.100}, are not all finite."
             )

@@ -9,7 +9,7 @@ import tensorflow as tf
 from kseq.data.data_error import DataError
 from kseq.data.feature_files import read_features, typical_size
 from kseq.data.image_preprocessor import ImagePreprocessor
-from kseq.data.picture_folder import PictureFolder
+from kseq.data.media_folder import MediaFolder
 from kseq.progress import progress
 
 _BATCH = 32
@@ -44,7 +44,7 @@ def computed_features(names, folder, options, kept):
 
     Args:
         names: list of str, of the pictures.
-        folder: PictureFolder.
+        folder: MediaFolder.
         options: NetworkOptions.
         kept: `pathlib.Path` of a folder with both files, or None.
 
@@ -69,13 +69,13 @@ def computed_features(names, folder, options, kept):
 
 
 def picture_features(
-    names: list[str], folder: PictureFolder, preprocessor: ImagePreprocessor
+    names: list[str], folder: MediaFolder, preprocessor: ImagePreprocessor
 ) -> bytes:
     """Computes the features of pictures, once for all epochs.
 
     Args:
         names: of the pictures.
-        folder: PictureFolder.
+        folder: MediaFolder.
         preprocessor: ImagePreprocessor.
 
     Returns:

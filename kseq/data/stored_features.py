@@ -1,9 +1,12 @@
 """Features that are looked up by their number."""
 
+import math
+
 import numpy as np
 import tensorflow as tf
 
 from kseq.data.feature_preprocessor import FeaturePreprocessor
+from kseq.data.frame_preprocessor import FramePreprocessor
 
 
 class StoredFeatures:
@@ -13,10 +16,11 @@ class StoredFeatures:
     and kept in checkpoints are numbers, and features are looked up at the end.
 
     Args:
-        names: list of str, of the pictures.
-        features: (N, S, F), float or int.
-        preprocessor: `FeaturePreprocessor` of their cells.
+        names: list of str, of the pictures or recordings.
+        features: (N, S, F), float or int; (sum of lengths, F) with `lengths`.
+        preprocessor: `FeaturePreprocessor` of cells, or `FramePreprocessor`.
         factors: (F,) float, by which features are multiplied, or None.
+        lengths: (N,) int, frames of each; None if all have the same number.
 
     Example:
     >>> features = np.arange(6, dtype="int8").reshape(3, 1, 2)
@@ -32,13 +36,15 @@ class StoredFeatures:
         self,
         names: list[str],
         features: np.ndarray,
-        preprocessor: FeaturePreprocessor,
+        preprocessor: FeaturePreprocessor | FramePreprocessor,
         factors: np.ndarray | None = None,
+        lengths: np.ndarray | None = None,
     ):
         self.names = names
         self.features = features
         self.preprocessor = preprocessor
         self.factors = None if factors is None else np.float32(factors)
+        self._ends = None if lengths is None else np.cumsum(lengths)
         self._table = None  # made where it is used, in the strategy's scope
 
     def __len__(self):
@@ -46,7 +52,12 @@ class StoredFeatures:
 
     def __getitem__(self, number) -> np.ndarray:
         """(S, F) float32."""
-        features = self.features[number].astype("float32")
+        if self._ends is None:
+            features = self.features[number]
+        else:
+            start = self._ends[number - 1] if number else 0
+            features = self.features[start : self._ends[number]]
+        features = features.astype("float32")
         return features if self.factors is None else features * self.factors
 
     def tokenize(self, numbers) -> tf.RaggedTensor:
@@ -55,19 +66,31 @@ class StoredFeatures:
         return tf.RaggedTensor.from_tensor(numbers[:, None])
 
     def lengths(self, numbers) -> tf.Tensor:
-        """The cells of each picture, (B,) int64."""
-        cells = tf.constant(self.preprocessor.num_cells, tf.int64)
-        return tf.fill([numbers.nrows()], cells)
+        """The cells or frames of each, (B,) int64."""
+        if self._ends is None:
+            cells = tf.constant(self.features.shape[1], tf.int64)
+            return tf.fill([numbers.nrows()], cells)
+        lengths = np.diff(self._ends, prepend=0).astype(np.int64)
+        return tf.gather(tf.constant(lengths), numbers.values)
 
     def look_up(self, inputs, labels, weight):
         """A batch with features in place of the numbers in `source_ids`."""
         if self._table is None:
             with tf.init_scope():
-                self._table = tf.constant(self.features)
+                self._table = self._as_tensor()
         numbers = inputs["source_ids"][:, 0]
         features = tf.cast(tf.gather(self._table, numbers), tf.float32)
         if self.factors is not None:
             features *= self.factors
+        if self._ends is not None:
+            shape = (None, None, self.features.shape[-1])
+            features = features.to_tensor(math.nan, shape=shape)
         source = self.preprocessor(features).inputs
         inputs = {**source, "target_ids": inputs["target_ids"]}
         return inputs, labels, weight
+
+    def _as_tensor(self):
+        features = tf.constant(self.features)
+        if self._ends is None:
+            return features
+        return tf.RaggedTensor.from_row_limits(features, self._ends)

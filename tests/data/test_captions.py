@@ -14,8 +14,8 @@ from kseq.data import (
     read_features,
     training_batches,
 )
-from kseq.data.caption_files import read_caption_files
 from kseq.data.image_preprocessor import cells_of
+from kseq.data.named_texts import read_named_texts
 
 NAMES = [f"{i}.jpg" for i in range(12)]
 
@@ -67,18 +67,18 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_of_captions(folder, name):
     (folder / name).write_bytes(TABLES[name].encode())
-    found, lines, counts = read_caption_files(name)
+    found, lines, counts = read_named_texts(name)
     assert found == {"1.jpg": ["A dog .", "Two dogs"], "2.jpg": ["A cat"]}
     assert lines["1.jpg"].path == name
     assert not counts
-    plain, *_ = read_caption_files(name, plain=True)
+    plain, *_ = read_named_texts(name, plain=True)
     assert plain["1.jpg"] == ["a dog", "two dogs"]
 
 
 def test_columns_are_chosen(folder):
     (folder / "a.csv").write_text("id,x,y\n7,1.jpg,A dog\n")
     for columns in (("x", "y"), ("2", "3")):
-        found, *_ = read_caption_files("a.csv", columns)
+        found, *_ = read_named_texts("a.csv", columns)
         assert found.pop("1.jpg") == ["A dog"]
 
 
@@ -97,7 +97,7 @@ def test_columns_are_chosen(folder):
 def test_broken_tables(folder, text, message):
     (folder / "a.tsv").write_text(text)
     with pytest.raises(DataError, match=message):
-        read_caption_files("a.tsv")
+        read_named_texts("a.tsv")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.data import DataError, NetworkOptions, read_caption_corpus
-from kseq.data.picture_folder import PictureFolder
+from kseq.data.media_folder import MediaFolder, read_picture
 from kseq.data.picture_network import PictureNetwork
 
 SMALL = NetworkOptions("MobileNetV3Small", weights="", cells=2)
@@ -83,7 +83,7 @@ def test_a_bad_picture_is_named(folder, change, message):
 @pytest.mark.parametrize("path", ["", "none", "a.tsv", "a\0b"])
 def test_what_is_no_folder(folder, path):
     with pytest.raises(DataError, match="not a folder"):
-        PictureFolder(path)
+        MediaFolder(path, read_picture, "picture")
 
 
 @pytest.mark.parametrize(
