@@ -154,7 +154,7 @@ def _add_score(commands):
 
 def _add_evaluate(commands):
     command = _command(
-        commands, "evaluate", "BLEU and chrF, or accuracy and F1, on a file"
+        commands, "evaluate", "BLEU, accuracy or error rates on a file"
     )
     _add_path(command, model_path)
     _add_two_files(command, "REFERENCE", nargs="?")
@@ -163,13 +163,19 @@ def _add_evaluate(commands):
         nargs=2,
         metavar="COLUMN",
         help="in SOURCE: label and text of a classifier, default: label text; "
-        "or picture and caption",
+        "picture and caption; or recording and transcript",
     )
     command.add_argument(
         "--images",
         type=reader(str),
         metavar="FOLDER",
         help="the pictures that SOURCE names, of a model of pictures",
+    )
+    command.add_argument(
+        "--audio",
+        type=reader(str),
+        metavar="FOLDER",
+        help="the WAV files that SOURCE names; default: the folder of SOURCE",
     )
     command.add_argument(
         "--plain",
@@ -253,7 +259,7 @@ def _add_two_files(command, second, nargs=None):
     )
 
 
-def _add_features(command, help="of the pictures that the input names"):
+def _add_features(command, help="of what the input names"):
     command.add_argument(
         "--features", type=existing_file, metavar="FILE.npz", help=help
     )

@@ -7,6 +7,7 @@ from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from kseq.runs.run_directory import read_json
 from kseq.serving.load_export import read_meta_graph
+from kseq.serving.generator_predictor import SOURCES
 from kseq.serving.object_config import input_name, search_from_config
 from kseq.user_error import UserError
 
@@ -17,7 +18,7 @@ class Abilities(NamedTuple):
     Args:
         path: `pathlib.Path` of the run or of the version.
         has_labels: bool, whether it answers with a label, not with a text.
-        source: str, what it takes: "text", "features" or "image".
+        source: str, what it takes, see `GeneratorPredictor`.
         signatures: set of str, the signatures of an export; None for a run.
         description: dict, `task.json` of a run, `kseq.json` of an export;
             empty where an export has none.
@@ -84,7 +85,7 @@ def abilities(path):
     names = {name for name in signatures if not name.startswith("__")}
     served = signatures["serving_default"]
     source = next(
-        (name for name in ("features", "image") if name in served.inputs),
+        (name for name in SOURCES if name in served.inputs),
         "text",
     )
     return Abilities(

@@ -1,11 +1,21 @@
 """kseq evaluate: answers to a file, judged by its references or labels."""
 
+import functools
+
 from kseq.commands.abilities import abilities
-from kseq.commands.inputs_of_lines import check_features, stored_features
+from kseq.commands.inputs_of_lines import (
+    check_features,
+    sample_rate,
+    stored_features,
+)
 from kseq.commands.open_predictor import open_predictor
-from kseq.data import read_captions, read_image_captions
+from kseq.data import (
+    read_captions,
+    read_image_captions,
+    read_transcripts,
+)
 from kseq.data.document_labels import DEFAULT_COLUMNS
-from kseq.evaluation import of_captions
+from kseq.evaluation import of_captions, of_transcripts
 from kseq.evaluation.classifications import check_labels
 from kseq.evaluation.evaluation_of_files import evaluation_of, read_files
 from kseq.progress import progress
@@ -15,8 +25,7 @@ from kseq.user_error import UserError
 def run(options):
     """Prints the scores of a model on a file."""
     able = abilities(options.path)
-    read = _of_files if able.source == "text" else _of_captions
-    evaluation = read(able, options)
+    evaluation = _KINDS[able.source](able, options)
     with progress("Evaluating", len(evaluation), "lines") as advance:
         evaluation.scores(advance)
     for line in evaluation.report():
@@ -24,12 +33,8 @@ def run(options):
 
 
 def _of_files(able, options):
-    for name in ("features", "images", "plain"):
-        if getattr(options, name):
-            raise UserError(
-                f"--{name} is for models that describe pictures; "
-                f"{options.path} answers to text."
-            )
+    check_features(able, options)
+    _refuse(options, "text", "images", "audio", "plain")
     columns = options.columns or DEFAULT_COLUMNS
     files = read_files(
         able.has_labels, options.source, options.reference, columns
@@ -39,8 +44,39 @@ def _of_files(able, options):
     return evaluation_of(open_predictor(options), files)
 
 
+def _of_transcripts(able, options):
+    check_features(able, options)
+    _refuse(options, "speech", "images", "plain")
+    if options.reference:
+        raise UserError(
+            "This model writes down speech: it needs one table of recordings "
+            "and transcripts."
+        )
+    read = functools.partial(
+        read_transcripts, options.source, options.columns or ()
+    )
+    if able.source == "audio":
+        transcripts = read(
+            audio=options.audio or "", sample_rate=sample_rate(able)
+        )
+    else:
+        _refuse(options, "features", "audio")
+        transcripts = read(stored=stored_features(able, options))
+    return of_transcripts(open_predictor(options), transcripts)
+
+
+def _refuse(options, answers_to, *names):
+    for name in names:
+        if getattr(options, name):
+            raise UserError(
+                f"--{name} is not for this model: {options.path} answers to "
+                f"{answers_to}."
+            )
+
+
 def _of_captions(able, options):
     check_features(able, options)
+    _refuse(options, "pictures", "audio")
     if options.reference:
         raise UserError(
             "This model describes pictures: it needs one table of their names "
@@ -58,3 +94,12 @@ def _of_captions(able, options):
             "--images."
         )
     return of_captions(open_predictor(options), captions)
+
+
+_KINDS = {
+    "text": _of_files,
+    "features": _of_captions,
+    "image": _of_captions,
+    "frames": _of_transcripts,
+    "audio": _of_transcripts,
+}

@@ -1,10 +1,13 @@
 """What a model is given for the lines of an input."""
 
+import functools
 import math
 import os
 
-from kseq.data import DataError, read_features
-from kseq.data.media_folder import read_picture
+import numpy as np
+
+from kseq.data import DataError, read_features, read_frames
+from kseq.data.media_folder import read_picture, read_recording
 from kseq.serving.object_config import preprocessor_from_config
 from kseq.user_error import UserError
 
@@ -12,8 +15,8 @@ from kseq.user_error import UserError
 class InputsOfLines:
     """What a model is given for the lines of an input.
 
-    A model of text is given the lines; one of encoded pictures the files that
-    the lines name; one of features those of the pictures that the lines name.
+    A model of text is given the lines; one of encoded pictures or of audio the
+    files that the lines name; one of ready features those that the lines name.
     A blank line has a blank answer.
 
     Args:
@@ -37,7 +40,9 @@ class InputsOfLines:
         self.source = able.source
         self._path = options.features
         self._number = 0
-        if self.source == "features":
+        if self.source in _FILES:
+            self._read_file = _FILES[self.source](able)
+        elif self.source in READY:
             self._stored = stored_features(able, options)
             self._places = {
                 name: place for place, name in enumerate(self._stored.names)
@@ -46,28 +51,26 @@ class InputsOfLines:
     def __call__(self, lines):
         if self.source == "text":
             return lines
-        read = self._image if self.source == "image" else self._features
+        read = self._file if self.source in _FILES else self._features
         return [read(line.strip()) for line in lines]
 
-    def _image(self, line):
+    def _file(self, line):
         self._number += 1
         if not line:
             return line
         try:
-            return read_picture(os.fsdecode(line))
+            return self._read_file(os.fsdecode(line))
         except DataError as error:
             raise UserError(f"line {self._number}: {error}") from None
 
     def _features(self, line):
         self._number += 1
-        grid = self._stored.preprocessor
         if not line:
-            # What is not finite is blank.
-            return [[math.nan] * grid.num_features] * grid.num_cells
+            return np.full_like(self._stored[0], math.nan)  # which is blank
         place = self._places.get(os.fsdecode(line))
         if place is None:
             raise UserError(
-                f"line {self._number}: expected the name of a picture in "
+                f"line {self._number}: expected a name in "
                 f"{self._path}, such as {self._stored.names[0]!r:.100}; found "
                 f"{os.fsdecode(line)!r:.100}."
             )
@@ -81,20 +84,43 @@ def check_features(able, options):
         able: `Abilities` of the model.
         options: of the command.
     """
-    if able.source == "features" and not options.features:
+    if able.source in READY and not options.features:
         raise UserError(
-            f"{able.path} answers to features of pictures: give their .npz "
-            "file with --features, and the names of pictures as lines."
+            f"{able.path} answers to features of {READY[able.source]}: give "
+            "their .npz file with --features, and their names as lines."
         )
-    if able.source != "features" and options.features:
-        what = "paths of pictures" if able.source == "image" else "text"
+    if able.source not in READY and options.features:
         raise UserError(
             f"--features is for a model of features; {able.path} answers to "
-            f"{what}."
+            f"{_GIVEN[able.source]}."
         )
 
 
 def stored_features(able, options):
     """The features of `--features`, which must fit the model."""
-    grid = preprocessor_from_config(able.description.get("preprocessor"))
-    return read_features(options.features, grid)
+    preprocessor = preprocessor_from_config(
+        able.description.get("preprocessor")
+    )
+    read = read_frames if able.source == "frames" else read_features
+    return read(options.features, preprocessor)
+
+
+def sample_rate(able):
+    """Samples a second of what a model of audio answers to."""
+    config = able.description.get("preprocessor")
+    return preprocessor_from_config(config).sample_rate
+
+
+def _recordings(able):
+    return functools.partial(read_recording, sample_rate=sample_rate(able))
+
+
+# The source of a model, see `Abilities`: whose features it takes; how a file
+# that it takes is read; and what it takes instead of features, in words.
+READY = {"features": "pictures", "frames": "recordings"}
+_FILES = {"image": lambda able: read_picture, "audio": _recordings}
+_GIVEN = {
+    "text": "text",
+    "image": "paths of pictures",
+    "audio": "paths of recordings",
+}

@@ -64,8 +64,8 @@ class AudioPreprocessor:
         max_seconds: float = 60.0,
     ):
         for name, value, most in (
-            ("sample_rate", sample_rate, 2**20),
-            ("num_mels", num_mels, 1024),
+            ("sample_rate", sample_rate, 192_000),
+            ("num_mels", num_mels, 256),
         ):
             if type(value) is not int or not 0 < value <= most:
                 raise ValueError(
@@ -77,10 +77,14 @@ class AudioPreprocessor:
         self.window = window
         self.step = step
         self.max_seconds = max_seconds
-        self._window = self._samples(window=window)
-        self._step = self._samples(step=step)
-        self._most = self._samples(max_seconds=max_seconds)
-        self.frames = FramePreprocessor(num_mels, sample_rate / self._step)
+        self._window = self._samples(window=window, most=1)
+        self._step = self._samples(step=step, most=1)
+        self._most = self._samples(max_seconds=max_seconds, most=36_000)
+        self.frames = FramePreprocessor(
+            num_mels,
+            frames_per_second=sample_rate / self._step,
+            max_frames=max(self._most // self._step, 1),
+        )
 
     def __call__(self, audio) -> Source:
         samples, _ = wav_samples(audio, self.sample_rate)
@@ -124,12 +128,12 @@ class AudioPreprocessor:
         )
         return tf.map_fn(log_mels, samples, fn_output_signature=spec)
 
-    def _samples(self, **seconds):
+    def _samples(self, *, most, **seconds):
         [(name, value)] = seconds.items()
-        is_number = isinstance(value, int | float)
-        if not is_number or not 1 <= value * self.sample_rate < 2**31:
+        least = 1 / self.sample_rate
+        if not isinstance(value, int | float) or not least <= value <= most:
             raise ValueError(
-                f"{name} must be a time of at least one sample. "
+                f"{name} must be from one sample to {most} seconds. "
                 f"Received: {name}={value!r}"
             )
         return round(value * self.sample_rate)

@@ -12,7 +12,9 @@ from kseq.data.text_files import matching_files
 
 
 def read_frames(
-    path: str | os.PathLike, preprocessor: FramePreprocessor | None = None
+    path: str | os.PathLike,
+    preprocessor: FramePreprocessor | None = None,
+    max_seconds: float = 60.0,
 ) -> StoredFeatures:
     """Reads features of recordings from an .npz file.
 
@@ -22,7 +24,8 @@ def read_frames(
     Args:
         path: of the file.
         preprocessor: that of a trained model, which the features must fit;
-            None for training.
+            None for training, of 100 frames a second.
+        max_seconds: of a recording that it may read.
 
     Raises:
         DataError: the file is broken, features are not finite or do not fit,
@@ -65,7 +68,9 @@ def read_frames(
     parts = np.split(features, np.cumsum(lengths)[:-1])
     check_finite(path, parts, names, "recording")
     if preprocessor is None:
-        preprocessor = FramePreprocessor(features.shape[1])
+        preprocessor = FramePreprocessor(
+            features.shape[1], max_frames=max(int(100 * max_seconds), 1)
+        )
     elif features.shape[1] != preprocessor.num_features:
         raise DataError(
             f"{path}: the model expects {preprocessor.num_features} features "

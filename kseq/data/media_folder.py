@@ -1,5 +1,6 @@
 """Folders of pictures and of recordings."""
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -90,17 +91,17 @@ def read_recording(
 ) -> bytes:
     """The bytes of a WAV file, which is decoded to check it.
 
+    It may be silent.
+
     Args:
         path: of the file.
         sample_rate: int, samples a second that it must have; None for any.
 
     Raises:
-        DataError: it cannot be read or decoded, has another sample rate, or
-            is silent.
+        DataError: it cannot be read or decoded, or has another sample rate.
     """
     audio = _read(path)
-    samples, rates = wav_samples([audio])
-    rate = int(rates[0])
+    rate = int(_rates()(tf.constant([audio]))[0])
     if not rate:
         raise DataError(
             f"{path} is no WAV file of 16-bit PCM that can be read."
@@ -109,9 +110,17 @@ def read_recording(
         raise DataError(
             f"{path} has {rate} samples a second; expected {sample_rate}."
         )
-    if not tf.reduce_any(samples.values != 0):
-        raise DataError(f"{path} is silent.")
     return audio
+
+
+@functools.cache
+def _rates():
+    """A function of WAV files (B,), their sample rates; 0 if they are none."""
+    return tf.function(
+        lambda audio: wav_samples(audio)[1],
+        input_signature=[tf.TensorSpec((None,), tf.string)],
+        autograph=False,
+    )
 
 
 def _read(path):

@@ -6,6 +6,7 @@ from kseq.pictures.confusion_picture import confusion_picture
 from kseq.pictures.document_page import document_page
 from kseq.pictures.document_picture import document_picture
 from kseq.pictures.grid_picture import grid_picture
+from kseq.pictures.speech_picture import speech_picture
 
 __all__ = [
     "attention_page",
@@ -14,4 +15,5 @@ __all__ = [
     "document_page",
     "document_picture",
     "grid_picture",
+    "speech_picture",
 ]

@@ -66,6 +66,6 @@ def _properties(levels):
 
 
 def cell_name(cell):
-    """The name of a cell, such as "3,4", in words."""
-    row, column = cell.split(",")
-    return f"row {row}, column {column}"
+    """The name of a cell, such as "3,4", or of a time, in words."""
+    row, _, column = cell.partition(",")
+    return f"row {row}, column {column}" if column else f"{row} s"

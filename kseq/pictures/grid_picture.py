@@ -33,17 +33,18 @@ def grid_picture(weights, cells, target_tokens, picture=None):
     weights, _, tokens = readable(weights, cells, target_tokens)
     tokens = [token.strip() or "\u2423" for token in tokens[:_MOST]]
     grids = np.reshape(weights, (-1, rows, columns))[:_MOST]
-    pixels = _decoded(picture)
+    pixels = decoded_picture(picture)
     with fonts_for(tokens):
         return as_png(_figure(grids, tokens, pixels))
 
 
 def grid_shape(cells):
-    """Rows and columns of a grid, from the name of its last cell."""
-    if not cells:
-        return 1, 1
-    row, column = cells[-1].split(",")
-    return int(row), int(column)
+    """Rows and columns of a grid, from the names of its cells.
+
+    Times in seconds are the columns of one row.
+    """
+    row, _, column = (cells or ["1,1"])[-1].partition(",")
+    return (int(row), int(column)) if column else (1, len(cells))
 
 
 def kind_of(picture):
@@ -83,7 +84,7 @@ def _draw(panel, grid, pixels):
     )
 
 
-def _decoded(picture):
+def decoded_picture(picture):
     """Pixels of encoded bytes; None if there are none."""
     if not picture:
         return None

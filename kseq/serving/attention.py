@@ -15,8 +15,9 @@ class Attention(NamedTuple):
         target_tokens: T strings.
         weights: (T, S) float array; each row sums to 1.
         truncated: bool, whether the input was cut.
-        picture: where the source tokens are cells of a picture: its encoded
-            bytes, b"" if they are not known; None for text.
+        picture: where the source tokens are cells of a picture, or times of
+            a recording: its encoded bytes, or those of its spectrogram, b""
+            if they are not known; None for text.
     """
 
     source_tokens: list[str]
@@ -50,9 +51,15 @@ class Attention(NamedTuple):
         }
 
     def _repr_png_(self):
-        from kseq.pictures import attention_picture, grid_picture
+        from kseq.pictures import (
+            attention_picture,
+            grid_picture,
+            speech_picture,
+        )
 
         tokens = self.weights, self.source_tokens, self.target_tokens
         if self.picture is None:
             return attention_picture(*tokens)
-        return grid_picture(*tokens, self.picture)
+        are_cells = any("," in token for token in self.source_tokens)
+        draw = grid_picture if are_cells else speech_picture
+        return draw(*tokens, self.picture)

@@ -191,8 +191,13 @@ class Generator:
         with tf.name_scope(_SCOPE):
             tokens = self.tokenizer.pieces(labels)
         real = labels != PAD
+        # Of those positions that the layer before the encoder has kept.
+        layer = getattr(self.model, "source_layer", None)
+        stride = getattr(layer, "stride", 1)
         return {
-            "source_tokens": self.preprocessor.tokens(source.inputs),
+            "source_tokens": self.preprocessor.tokens(source.inputs)[
+                :, ::stride
+            ],
             "target_tokens": tf.where(real, tokens, ""),
             "attention": weights * tf.cast(real, tf.float32)[:, :, None],
             "truncated": source.truncated,

@@ -5,7 +5,18 @@ import math
 from kseq.serving.answer import Answer, Hypothesis, check_n_best
 from kseq.serving.attention import Attention
 from kseq.serving.predict_batches import predict_batches
+from kseq.serving.spectrogram import spectrogram
 from kseq.user_error import UserError
+
+
+# What is drawn of an input that is no text.
+_PICTURES = {
+    "features": lambda features: b"",
+    "image": lambda image: image,
+    "frames": spectrogram,
+    "audio": spectrogram,
+}
+SOURCES = ("text", *_PICTURES)
 
 
 class GeneratorPredictor:
@@ -18,8 +29,9 @@ class GeneratorPredictor:
         served: the `Generator`, where there is one: not for an export.
         batch_size: int, inputs that are decoded at once.
         source: str, what the signatures call an input: "text", a str;
-            "features", a float array (cells, F); or "image", the bytes of a
-            JPEG or PNG file.
+            "features", a float array (cells, F) of a picture; "image", the
+            bytes of a JPEG or PNG file; "frames", a float array (S, F) of
+            speech; or "audio", the bytes of a WAV file.
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
@@ -85,11 +97,10 @@ class GeneratorPredictor:
         found = map(Attention.of_row, rows)
         if self.source == "text":
             return list(found)
-        are_pictures = self.source == "image"
-        pictures = inputs if are_pictures else [b""] * len(inputs)
+        draw = _PICTURES[self.source]
         return [
-            attention._replace(picture=picture)
-            for attention, picture in zip(found, pictures, strict=True)
+            attention._replace(picture=draw(each))
+            for attention, each in zip(found, inputs, strict=True)
         ]
 
     def explain(self, inputs):

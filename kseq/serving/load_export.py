@@ -11,7 +11,7 @@ from kseq.model_path import is_version, model_path
 from kseq.one_line import escaped_line
 from kseq.progress import progress
 from kseq.serving.classifier_predictor import ClassifierPredictor
-from kseq.serving.generator_predictor import GeneratorPredictor
+from kseq.serving.generator_predictor import SOURCES, GeneratorPredictor
 from kseq.user_error import UserError
 
 # SaveV2, RestoreV2 and ShardedFilename are in every SavedModel.
@@ -53,11 +53,11 @@ def load_export(path):
     inputs, outputs = list(default.inputs), set(default.outputs)
     if inputs == ["text"] and outputs >= _LABEL:
         return ClassifierPredictor(_signatures(path))
-    if inputs in (["text"], ["features"], ["image"]) and outputs >= _TEXT:
+    if len(inputs) == 1 and inputs[0] in SOURCES and outputs >= _TEXT:
         return GeneratorPredictor(_signatures(path), source=inputs[0])
     raise UserError(
-        f"An export must have a signature {_DEFAULT} from `text`, `features` "
-        "or `image` to `text`, or from `text` to `label`, as `kseq.serving` "
+        f"An export must have a signature {_DEFAULT} from one of "
+        f"{', '.join(SOURCES)} to `text`, or from `text` to `label`, as `kseq.serving` "
         f"writes it. Received: {path}, which has "
         f"{sorted(default.inputs)} to {sorted(default.outputs)}"
     )

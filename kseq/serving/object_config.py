@@ -41,7 +41,7 @@ def input_name(config):
         config: dict of `object_config`.
 
     Returns:
-        "text", "features" or "image"; "text" too for what is no preprocessor,
+        See `GeneratorPredictor.source`; "text" too for what is no preprocessor,
         which `preprocessor_from_config` refuses.
     """
     name = config.get("class") if isinstance(config, dict) else None

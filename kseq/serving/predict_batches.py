@@ -1,5 +1,6 @@
 """Answers to many inputs, in their order."""
 
+import numpy as np
 import tensorflow as tf
 
 from kseq.user_error import UserError
@@ -56,5 +57,13 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
 
 
 def _tensor(values):
-    is_text = isinstance(values[0], str | bytes)
-    return tf.constant(values, tf.string if is_text else tf.float32)
+    if isinstance(values[0], str | bytes):
+        return tf.constant(values, tf.string)
+    if len({len(value) for value in values}) == 1:
+        return tf.constant(values, tf.float32)
+    # What is not finite is padding.
+    longest = max(map(len, values))
+    padded = np.full((len(values), longest, *values[0].shape[1:]), np.nan)
+    for row, value in zip(padded, values, strict=True):
+        row[: len(value)] = value
+    return tf.constant(padded, tf.float32)

@@ -67,19 +67,20 @@ class FineTuning:
                     "directory."
                 )
 
-    def tokenizer(self, lines, vocab_size, name="source"):
+    def tokenizer(self, lines, vocab_size, name="source", model_type="bpe"):
         """The tokenizer of the other run, or one that is trained.
 
         Args:
             lines: see `Tokenizer.train`; read only where one is trained.
             vocab_size: int, of a tokenizer that is trained.
             name: "source" or "target", of the one that is kept.
+            model_type: see `Tokenizer.train`.
 
         Returns:
             A `Tokenizer`.
         """
         if not self.start_from or self.new_tokenizer:
-            return Tokenizer.train(lines, vocab_size)
+            return Tokenizer.train(lines, vocab_size, model_type)
         return Tokenizer.load((self._other or self.run).tokenizer(name))
 
     def initialize(self, served):
