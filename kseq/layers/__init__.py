@@ -13,6 +13,7 @@ from kseq.layers.positional_encoding import (
     LearnedPositionalEmbedding,
     SinusoidalPositionalEncoding,
 )
+from kseq.layers.pyramidal_encoder import PyramidalEncoder
 from kseq.layers.recurrent_pooling import RecurrentPooling
 from kseq.layers.sentence_dropout import SentenceDropout
 from kseq.layers.sentence_encoder import SentenceEncoder
@@ -32,6 +33,7 @@ __all__ = [
     "LuongAttention",
     "MultiHeadAttention",
     "PieceEmbedding",
+    "PyramidalEncoder",
     "RecurrentPooling",
     "SentenceDropout",
     "SentenceEncoder",

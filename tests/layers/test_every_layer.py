@@ -60,7 +60,15 @@ DOCUMENTS = {
     },
 }
 # Of features and their mask; the first output is the memory.
-SOURCES = {"GridEncoder": {"units": 6, "num_cells": 7, "dropout": 0.1}}
+SOURCES = {
+    "GridEncoder": {"units": 6, "num_cells": 7, "dropout": 0.1},
+    "PyramidalEncoder": {"units": 6, "num_layers": 2, "dropout": 0.1},
+    "PyramidalEncoder convolution": {
+        "units": 6,
+        "num_layers": 1,
+        "front_end": "convolution",
+    },
+}
 SHAPES = {  # without the batch
     **dict.fromkeys(SEQUENCE, ((5, 8),)),
     **dict.fromkeys([*PAIR, *DECODERS], ((5, 8), (7, 8))),

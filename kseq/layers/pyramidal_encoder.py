@@ -1,0 +1,204 @@
+"""Recurrent layers that halve the time of a long source."""
+
+import keras
+from keras import ops
+
+from kseq.layers.both_directions import both_directions
+from kseq.layers.check_integers import check_integers
+from kseq.layers.dropout import Dropout
+from kseq.layers.layer_normalization import LayerNormalization
+from kseq.user_error import ArgumentError
+
+_CHANNELS = 32
+_FRONT_ENDS = {"none": 0, "convolution": 2}  # times that each halves the time
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class PyramidalEncoder(keras.layers.Layer):
+    """Recurrent layers that halve the time of a long source, such as speech.
+
+        x_1    = BLSTM(source)
+        x_j    = BLSTM(y), y_i = [x_{j-1, 2i}; x_{j-1, 2i+1}]
+        memory = LayerNorm(x_n)
+
+    A `source_layer` of `LSTMSeq2Seq` and `Transformer`. A position is real if
+    the first of its two frames is; the second is 0 where it is padding.
+
+    With the front end "convolution", the first layer reads the projection of
+    two convolutions of the source, 3 x 3 over time and features, with ReLU and
+    a stride of 2 in both. They shorten the time by 4 more.
+
+    Args:
+        units: even int, D, of the memory and of each layer: half of it for
+            each direction.
+        num_layers: int, layers. Each after the first halves the time.
+        front_end: "none" or "convolution".
+        dropout: float, on the input of each layer and on the memory.
+        **kwargs: see `keras.layers.Layer`.
+
+    Call arguments:
+        source: (B, S, F) float, a vector of features for each frame.
+        source_mask: (B, S) bool, True at real frames, which come first.
+        training: bool, whether to apply dropout.
+
+    Returns:
+        memory (B, S', D), its mask (B, S') bool, and [], because no decoder
+        starts from its states. S' is S / 2 ** (num_layers - 1), rounded up.
+
+    Raises:
+        ValueError: if an argument is out of range.
+
+    Example:
+        >>> source, mask = np.ones((2, 21, 16)), np.ones((2, 21), bool)
+        >>> memory, mask, _ = PyramidalEncoder(8)(source, mask)
+        >>> memory.shape, mask.shape
+        (TensorShape([2, 6, 8]), TensorShape([2, 6]))
+
+    Reference:
+        Chan et al. 2016, arXiv:1508.01211, section 3.1, with four layers and
+        no normalization; the convolutions of Weiss et al. 2017,
+        arXiv:1703.08581.
+    """
+
+    def __init__(
+        self,
+        units,
+        num_layers=3,
+        front_end="none",
+        dropout=0.0,
+        **kwargs,
+    ):
+        check_integers(units=units, num_layers=num_layers)
+        if units % 2:
+            raise ArgumentError(
+                "units must be even for two directions. "
+                f"Received: units={units}"
+            )
+        if front_end not in _FRONT_ENDS:
+            raise ArgumentError(
+                f"front_end must be one of {list(_FRONT_ENDS)}. "
+                f"Received: front_end={front_end!r}"
+            )
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.units = units
+        self.num_layers = num_layers
+        self.front_end = front_end
+        self.dropout = dropout
+        policy = self.dtype_policy
+        self.convolutions = [
+            keras.layers.Conv2D(
+                _CHANNELS,
+                kernel_size=3,
+                strides=2,
+                activation="relu",
+                dtype=policy,
+                name=f"convolution_{i}",
+            )
+            for i in range(_FRONT_ENDS[front_end])
+        ]
+        if self.convolutions:
+            self.projection = keras.layers.Dense(
+                units, dtype=policy, name="projection"
+            )
+        # The orthogonal initializer does not exist in half precision.
+        is_half = self.variable_dtype in ("float16", "bfloat16")
+        self.recurrent = [
+            both_directions(
+                keras.layers.LSTM(
+                    units // 2,
+                    recurrent_initializer=(
+                        "glorot_uniform" if is_half else "orthogonal"
+                    ),
+                    return_sequences=True,
+                    dtype=policy,
+                ),
+                dtype=policy,
+                name=f"recurrent_{i}",
+            )
+            for i in range(num_layers)
+        ]
+        self.norm = LayerNormalization(dtype=policy, name="norm")
+        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
+
+    def build(self, source_shape, source_mask_shape=None):
+        size, channels = source_shape[-1], 1
+        for convolution in self.convolutions:
+            convolution.build((None, None, size + 2, channels))
+            size, channels = _half(size), _CHANNELS
+        if self.convolutions:
+            self.projection.build((None, None, size * channels))
+            size = self.units
+        for layer in self.recurrent:
+            layer.build((None, None, size))
+            size = 2 * self.units
+        self.norm.build((None, None, self.units))
+
+    def call(self, source, source_mask, training=None):
+        x, mask = _masked(source, source_mask), source_mask
+        if self.convolutions:
+            x, mask = self._convolve(x, mask)
+        for i, layer in enumerate(self.recurrent):
+            if i > 0:
+                x, mask = _in_pairs(x, mask)
+            x = self.dropout_layer(x, training=training)
+            x = _masked(layer(x, mask=_with_first(mask)), mask)
+        memory = _masked(self.norm(x), mask)
+        return self.dropout_layer(memory, training=training), mask, []
+
+    def _convolve(self, x, mask):
+        """(B, S, F), (B, S) -> (B, S', D), (B, S'), a quarter of the time."""
+        x = x[..., None]  # (B, S, F, 1)
+        for convolution in self.convolutions:
+            # "same" would shift the frames of an odd S by one.
+            x = ops.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
+            mask = mask[:, ::2]
+            x = _masked(convolution(x), mask)
+        batch, time, *size = ops.shape(x)
+        x = ops.reshape(x, (batch, time, size[0] * size[1]))
+        return self.projection(x), mask
+
+    def compute_mask(self, source, previous_mask):
+        return None  # the mask is an output
+
+    def compute_output_shape(self, source_shape, source_mask_shape=None):
+        batch, time, _ = source_shape
+        if time is not None:
+            for _ in range(len(self.convolutions) + self.num_layers - 1):
+                time = _half(time)
+        return (batch, time, self.units), (batch, time), []
+
+    # The outputs have two dtypes: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "num_layers": self.num_layers,
+            "front_end": self.front_end,
+            "dropout": self.dropout,
+        }
+
+
+def _half(size):
+    """Half of it, rounded up."""
+    return (size + 1) // 2
+
+
+def _in_pairs(x, mask):
+    """Neighbours side by side: (B, S, D) -> (B, S / 2, 2 D), and their mask."""
+    second = ops.pad(x, [(0, 0), (0, 1), (0, 0)])[:, 1::2]
+    return ops.concatenate([x[:, ::2], second], axis=-1), mask[:, ::2]
+
+
+def _masked(x, mask):
+    """0 at padding. (B, S, ...), (B, S)."""
+    axes = tuple(range(2, len(x.shape)))
+    return x * ops.cast(ops.expand_dims(mask, axes), x.dtype)
+
+
+def _with_first(mask):
+    """True at the first position too: cuDNN refuses a length of 0."""
+    first = ops.equal(ops.arange(ops.shape(mask)[1]), 0)
+    return ops.logical_or(mask, first)
