@@ -77,7 +77,7 @@ ARROWS = {
             "user_error",
             "whole_files",
         ),
-        ("numpy", "sacrebleu"),
+        ("jiwer", "numpy", "sacrebleu"),
     ),
     "training": (
         (
@@ -107,7 +107,7 @@ ARROWS = {
             "user_error",
             "whole_files",
         ),
-        ("tensorflow",),
+        ("numpy", "tensorflow"),
     ),
     "command_line": (
         (
@@ -276,7 +276,7 @@ def test_there_are_no_drawers():
 
 
 def test_files_are_short():
-    limits = {**dict.fromkeys(MODULES, 300), **dict.fromkeys(RECIPES, 160)}
+    limits = {**dict.fromkeys(MODULES, 300), **dict.fromkeys(RECIPES, 180)}
     lengths = {
         path: len(path.read_text("utf-8").splitlines()) for path in limits
     }

@@ -6,8 +6,8 @@ from kseq.commands.open_predictor import chosen_search
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from kseq.runs.run_directory import read_json
-from kseq.serving.load_export import read_meta_graph
 from kseq.serving.generator_predictor import SOURCES
+from kseq.serving.load_export import read_meta_graph
 from kseq.serving.object_config import input_name, search_from_config
 from kseq.user_error import UserError
 

@@ -91,9 +91,7 @@ class AudioPreprocessor:
         is_cut = samples.row_lengths() > self._most
         features = self._features(samples[:, : self._most])
         # A frame that is not finite is padding.
-        frames = features.to_tensor(
-            math.nan, shape=(None, None, self.num_mels)
-        )
+        frames = features.to_tensor(math.nan, shape=(None, None, self.num_mels))
         return self.frames.source_of(frames, is_cut)
 
     def features(self, audio) -> tf.RaggedTensor:

@@ -69,9 +69,7 @@ class FramePreprocessor:
 
     def __call__(self, frames) -> Source:
         frames = tf.cast(frames, tf.float32)
-        is_cut = tf.reduce_any(
-            _are_real(frames[:, self.max_frames :]), axis=1
-        )
+        is_cut = tf.reduce_any(_are_real(frames[:, self.max_frames :]), axis=1)
         return self.source_of(frames[:, : self.max_frames], is_cut)
 
     def source_of(self, frames, is_cut) -> Source:

@@ -1,5 +1,7 @@
 """Attention, judged by where the letters of the built-in recordings are."""
 
+import itertools
+
 
 def letters_heard(predictor, transcripts):
     """How often attention moves forward, and looks at the sound of a letter.
@@ -30,7 +32,7 @@ def letters_heard(predictor, transcripts):
         tokens = attention.weights[len(tokens) - len(text) : len(tokens)]
         peaks = [times[row.argmax()] for row in tokens]
         steps += len(peaks) - 1
-        forward += sum(a <= b for a, b in zip(peaks, peaks[1:], strict=False))
+        forward += sum(a <= b for a, b in itertools.pairwise(peaks))
         for peak, (start, end), letter in zip(peaks, spans, text, strict=True):
             slack = max((end - start) / 2, width)
             letters += letter != " "

@@ -29,7 +29,9 @@ def of_transcripts(predictor, transcripts, metrics=(cer, wer, exact_match)):
         )
 
     def notes():
-        return letters_heard(predictor, transcripts) if transcripts.spans else []
+        return (
+            letters_heard(predictor, transcripts) if transcripts.spans else []
+        )
 
     return Translations(
         predictor,

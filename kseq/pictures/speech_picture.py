@@ -41,9 +41,7 @@ def _figure(weights, times, tokens, pixels):
     end = seconds[-1] + (step or 1.0)
     heights = (1.2, 0.4 + 0.16 * max(len(tokens), 1))
     figure = Figure(figsize=(8, 0.8 + sum(heights)), layout="constrained")
-    sound, aligned = figure.subplots(
-        2, 1, sharex=True, height_ratios=heights
-    )
+    sound, aligned = figure.subplots(2, 1, sharex=True, height_ratios=heights)
     if pixels is None:
         sound.set_axis_off()
     else:

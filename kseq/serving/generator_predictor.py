@@ -8,7 +8,6 @@ from kseq.serving.predict_batches import predict_batches
 from kseq.serving.spectrogram import spectrogram
 from kseq.user_error import UserError
 
-
 # What is drawn of an input that is no text.
 _PICTURES = {
     "features": lambda features: b"",

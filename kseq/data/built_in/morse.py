@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import string
 from typing import NamedTuple
 
 import numpy as np
@@ -11,14 +12,35 @@ from kseq.data.built_in.split_range import split_range
 SIZES = {"train": 6_000, "validation": 300, "test": 1_000}
 SAMPLE_RATE = 4_000  # samples a second
 
-_CODE = dict(
-    zip(
-        "abcdefghijklmnopqrstuvwxyz",
-        ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- "
-        ".-. ... - ..- ...- .-- -..- -.-- --..".split(),
-        strict=True,
-    )
-)
+_SIGNS = [
+    ".-",
+    "-...",
+    "-.-.",
+    "-..",
+    ".",
+    "..-.",
+    "--.",
+    "....",
+    "..",
+    ".---",
+    "-.-",
+    ".-..",
+    "--",
+    "-.",
+    "---",
+    ".--.",
+    "--.-",
+    ".-.",
+    "...",
+    "-",
+    "..-",
+    "...-",
+    ".--",
+    "-..-",
+    "-.--",
+    "--..",
+]
+_CODE = dict(zip(string.ascii_lowercase, _SIGNS, strict=True))
 _UNITS = {".": 1, "-": 3}
 _LETTER_GAP, _WORD_GAP = 3, 7  # units
 _DOT = (0.03, 0.06)  # seconds: 40 to 20 words a minute

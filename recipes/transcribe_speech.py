@@ -1,0 +1,180 @@
+"""Writes down speech: the built-in Morse code, or your recordings.
+
+kseq train transcribe_speech --train train.tsv --audio recordings
+"""
+
+import dataclasses
+from typing import Literal
+
+import kseq
+from kseq import (
+    data,
+    decoding,
+    devices,
+    evaluation,
+    layers,
+    models,
+    runs,
+    serving,
+    training,
+)
+from kseq import option_types as options
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Trains an LSTM that attends to the frames of speech and exports it."""
+
+    train: str | None = None  # table of WAV files and transcripts; None: Morse
+    validation: str | None = None  # None: held out of training
+    columns: tuple[str, ...] = ()  # names or numbers of file and transcript
+    audio: str = ""  # folder of the WAV files; default: that of the table
+    features: str = ""  # .npz file with ready features, in place of WAV files
+    run: options.RunPath = "runs/speech"
+    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    new_tokenizer: bool = False  # train a tokenizer on the new transcripts
+    overwrite: bool = False  # delete the run and restart
+    pieces: Literal["char", "bpe"] = "char"  # of a transcript
+    vocab_size: options.VocabSize = 1000  # of characters: the most
+    max_length: options.PositiveInt = 400  # pieces; longer: left out
+    max_seconds: options.PositiveFloat = 30.0  # longer: left out
+    num_mels: options.SmallInt = 40  # features of a frame of 10 ms
+    embedding_dim: options.Size = 128
+    units: options.EvenSize = 320
+    encoder_layers: options.SmallInt = 3
+    front_end: Literal["none", "convolution"] = "convolution"
+    dropout: options.Rate = 0.3
+    stretch: options.Rate = 0.1  # of time, at random
+    masks: options.NonNegativeInt = 2  # of time and of features, at random
+    ctc: options.Rate = 0.3  # weight of the CTC loss of the encoder
+    seed: options.NonNegativeInt = 1
+    deterministic: bool = False  # the same bits on GPUs too
+    steps: options.PositiveInt = 6000
+    evaluate_every: options.PositiveInt = 250  # steps
+    patience: options.PositiveInt = 12  # evaluations without a better CER
+    batch_tokens: options.PositiveInt = 12_000  # frames
+    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    warmup_steps: options.PositiveInt = 500
+    label_smoothing: options.Rate = 0.1
+    dtype: options.DType = "float32"
+    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    beam_size: options.SmallInt = 8
+
+
+MORSE = Config(
+    run="runs/morse",
+    embedding_dim=32,
+    units=128,
+    encoder_layers=1,
+    dropout=0.0,
+    stretch=0.0,
+    masks=0,
+    steps=1500,
+    learning_rate=0.004,
+    warmup_steps=200,
+    label_smoothing=0.0,
+    ema=0.99,
+    beam_size=4,
+)
+
+
+def main(config):
+    import keras  # not above: --help does not wait for it
+
+    run = runs.RunDirectory(config.run)
+    run.start(config, ("steps", "patience", "batch_tokens"), config.overwrite)
+    training.set_seed(config.seed, config.deterministic)
+
+    start = training.FineTuning(run, config.from_, config.new_tokenizer)
+    corpus = data.read_speech_corpus(
+        *(config.train, config.validation, config.columns),
+        audio=config.audio,
+        features=config.features,
+        num_mels=config.num_mels,
+        max_seconds=config.max_seconds,
+    )
+    tokenizer = start.tokenizer(
+        *(corpus.train.lines(), config.vocab_size, "target"),
+        model_type=config.pieces,
+    )
+    both = (corpus.features, tokenizer)
+    batches = data.training_batches(
+        corpus.train.pairs(),
+        *both,
+        batch_tokens=config.batch_tokens,
+        max_length=config.max_length,
+        seed=config.seed,
+    )
+
+    frames = corpus.features.preprocessor
+    with devices.device_strategy().scope():
+        augment = layers.SpecAugment(
+            time_masks=config.masks,
+            feature_masks=config.masks,
+            stretch=config.stretch,
+        )
+        encoder = layers.PyramidalEncoder(
+            config.units,
+            config.encoder_layers,
+            front_end=config.front_end,
+            dropout=config.dropout,
+            augment=augment,
+        )
+        model = models.LSTMSeq2Seq(
+            *(None, tokenizer.vocab_size),
+            embedding_dim=config.embedding_dim,
+            units=config.units,
+            num_encoder_layers=0,
+            attention=layers.LocationAwareAttention(
+                config.units, name="attention"
+            ),
+            order="bahdanau",
+            dropout=config.dropout,
+            source_layer=encoder,
+            source_dim=frames.num_features,
+            ctc=config.ctc,
+            dtype=config.dtype,
+        )
+        schedule = training.WarmupInverseSqrt(
+            config.learning_rate, config.warmup_steps
+        )
+        ema = {"use_ema": True, "ema_momentum": config.ema}
+        model.compile(
+            keras.optimizers.Adam(schedule, **ema),
+            label_smoothing=config.label_smoothing,
+            clip_norm=1.0,
+        )
+    beam = decoding.BeamSearch(config.beam_size)
+    served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)
+    start.initialize(served)
+    run.save(served)
+
+    judged = serving.Generator(
+        model, frames, tokenizer, decoding.GreedySearch()
+    )
+    losses = data.evaluation_batches(corpus.validation.pairs(), *both)
+    held_out = evaluation.of_transcripts(
+        judged.predictor(64), corpus.validation
+    )
+    training.fit(
+        model,
+        batches,
+        training.Checkpoints(
+            run, monitor="val_cer", mode="min", patience=config.patience
+        ),
+        steps=config.steps,
+        steps_per_epoch=config.evaluate_every,
+        callbacks=[training.Validation(run, held_out, losses)],
+        facts=corpus.describe(),
+    )
+
+    best = serving.load_run(run, weights="best")
+    path = serving.export(best, run.exports, run)
+    exported = serving.load(path)
+    evaluation.report(
+        path, evaluation.of_transcripts(exported, corpus.test), run
+    )
+
+
+if __name__ == "__main__":
+    kseq.run_recipe(main, Config(), without_files=MORSE)
