@@ -17,6 +17,7 @@ from kseq.layers.pyramidal_encoder import PyramidalEncoder
 from kseq.layers.recurrent_pooling import RecurrentPooling
 from kseq.layers.sentence_dropout import SentenceDropout
 from kseq.layers.sentence_encoder import SentenceEncoder
+from kseq.layers.spec_augment import SpecAugment
 from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
 from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
 
@@ -38,6 +39,7 @@ __all__ = [
     "SentenceDropout",
     "SentenceEncoder",
     "SinusoidalPositionalEncoding",
+    "SpecAugment",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
 ]
