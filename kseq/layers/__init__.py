@@ -6,6 +6,7 @@ from kseq.layers.grid_encoder import GridEncoder
 from kseq.layers.join_sentences import JoinSentences
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.location_attention import LocationAttention
+from kseq.layers.location_aware_attention import LocationAwareAttention
 from kseq.layers.luong_attention import LuongAttention
 from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.piece_embedding import PieceEmbedding
@@ -31,6 +32,7 @@ __all__ = [
     "LayerNormalization",
     "LearnedPositionalEmbedding",
     "LocationAttention",
+    "LocationAwareAttention",
     "LuongAttention",
     "MultiHeadAttention",
     "PieceEmbedding",

@@ -11,8 +11,8 @@ BACKEND = keras.backend.backend()
 BLOCK = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16, "dropout": 0.1}
 
 
-def decoder(score="dot", **arguments):
-    attention = layers.LuongAttention(score)
+def decoder(score="dot", attention=None, **arguments):
+    attention = attention or layers.LuongAttention(score)
     return layers.AttentionDecoder(8, attention=attention, **arguments)
 
 
@@ -45,6 +45,10 @@ DECODERS = {
     "AttentionDecoder": {"dropout": 0.1, "num_layers": 2},
     "AttentionDecoder fed": {"cell": "gru", "input_feeding": True},
     "AttentionDecoder tanh": {"cell": "tanh", "order": "bahdanau"},
+    "LocationAwareAttention": {  # alone, it has no last weights
+        "attention": layers.LocationAwareAttention(3, 2, kernel_size=3),
+        "order": "bahdanau",
+    },
     "AttentionDecoder unrolled": {"score": "general", "unroll": True},
 }
 IDS = {"PieceEmbedding": {"vocab_size": 30, "dim": 8, "piece_dropout": 0.1}}
