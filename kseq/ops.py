@@ -70,12 +70,16 @@ def scaled_dot_energies(query, keys):
     return dot_energies(query * (1 / math.sqrt(query.shape[-1])), keys)
 
 
-def additive_energies(query, keys, scale):
-    """Scale . tanh(query + key): (B, T, D), (B, S, D), (D,) -> (B, T, S)."""
-    hidden = ops.tanh(
-        ops.expand_dims(query, -2) + ops.expand_dims(keys, -3)
-    )  # (B, T, S, D)
-    return ops.squeeze(ops.matmul(hidden, ops.expand_dims(scale, -1)), -1)
+def additive_energies(query, keys, scale, pairs=None):
+    """Scale . tanh(query + key): (B, T, D), (B, S, D), (D,) -> (B, T, S).
+
+    `pairs`, (B, T, S, D), is added to the sum of query and key, if given.
+    """
+    hidden = ops.expand_dims(query, -2) + ops.expand_dims(keys, -3)
+    if pairs is not None:
+        hidden = hidden + pairs
+    scale = ops.expand_dims(scale, -1)
+    return ops.squeeze(ops.matmul(ops.tanh(hidden), scale), -1)
 
 
 def masked_softmax(energies, mask=None):

@@ -88,6 +88,11 @@ def test_additive_energies(seed):
     energies = ops.additive_energies(query, keys, scale)
     np.testing.assert_allclose(energies, expected, atol=1e-5)
 
+    pairs = normal(2, 3, 5, 4)
+    expected = np.tanh(query[:, :, None] + keys[:, None] + pairs) @ scale
+    energies = ops.additive_energies(query, keys, scale, pairs)
+    np.testing.assert_allclose(energies, expected, atol=1e-5)
+
 
 def test_masked_softmax(seed):
     energies = normal(2, 3, 4, 5)

@@ -6,6 +6,7 @@ from kseq.layers.grid_encoder import GridEncoder
 from kseq.layers.join_sentences import JoinSentences
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.location_attention import LocationAttention
+from kseq.layers.location_aware_attention import LocationAwareAttention
 from kseq.layers.luong_attention import LuongAttention
 from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.piece_embedding import PieceEmbedding
@@ -17,6 +18,7 @@ from kseq.layers.pyramidal_encoder import PyramidalEncoder
 from kseq.layers.recurrent_pooling import RecurrentPooling
 from kseq.layers.sentence_dropout import SentenceDropout
 from kseq.layers.sentence_encoder import SentenceEncoder
+from kseq.layers.spec_augment import SpecAugment
 from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
 from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
 
@@ -30,6 +32,7 @@ __all__ = [
     "LayerNormalization",
     "LearnedPositionalEmbedding",
     "LocationAttention",
+    "LocationAwareAttention",
     "LuongAttention",
     "MultiHeadAttention",
     "PieceEmbedding",
@@ -38,6 +41,7 @@ __all__ = [
     "SentenceDropout",
     "SentenceEncoder",
     "SinusoidalPositionalEncoding",
+    "SpecAugment",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
 ]

@@ -5,6 +5,7 @@ import functools
 import keras
 from keras import ops
 
+from kseq.layers.check_order import check_order
 from kseq.layers.dropout import Dropout
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import fold_hypotheses, scan_time, unfold_hypotheses
@@ -33,7 +34,9 @@ class AttentionDecoder(keras.layers.Layer):
         units: int, U, width of every layer and of the outputs.
         num_layers: int, recurrent layers.
         attention: an attention layer, or None. The decoder creates a copy
-            with its own dtype policy.
+            with its own dtype policy. A layer with the attribute
+            `reads_last_weights` is given the weights of the last step, (B, 1,
+            S), as `last_weights`; it needs Bahdanau's order or input feeding.
         order: "luong" or "bahdanau".
         input_feeding: bool, in the order of Luong.
         cell: "lstm", "gru", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b),
@@ -86,16 +89,7 @@ class AttentionDecoder(keras.layers.Layer):
         unroll=False,
         **kwargs,
     ):
-        if order not in ("luong", "bahdanau"):
-            raise ValueError(
-                'order must be "luong" or "bahdanau". '
-                f"Received: order={order!r}"
-            )
-        if input_feeding and (attention is None or order != "luong"):
-            raise ValueError(
-                'input_feeding needs attention and order="luong". '
-                f"Received: attention={attention}, order={order!r}"
-            )
+        check_order(attention, order, input_feeding)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.supports_jit = unroll or keras.backend.backend() != "tensorflow"
@@ -110,6 +104,7 @@ class AttentionDecoder(keras.layers.Layer):
         self.dropout = dropout
         self.unroll = unroll
         self._feeds_back = input_feeding or (attention and order == "bahdanau")
+        self._reads_last = getattr(attention, "reads_last_weights", False)
         self.recurrent = RecurrentStack(
             units,
             num_layers=num_layers,
@@ -244,6 +239,9 @@ class AttentionDecoder(keras.layers.Layer):
         if not self._feeds_back:
             return recur()
 
+        if self._reads_last:
+            last_weights = state["weights"][:, None]
+            attend = functools.partial(attend, last_weights=last_weights)
         if self.order == "bahdanau":
             attended, weights = _at_one_step(attend, state["hidden"][-1])
             advanced = recur(fed=attended)

@@ -34,12 +34,14 @@ class PyramidalEncoder(keras.layers.Layer):
         num_layers: int, layers. Each after the first halves the time.
         front_end: "none" or "convolution".
         dropout: float, on the input of each layer and on the memory.
+        augment: a `SpecAugment` that the source goes through first, or None.
+            The encoder creates a copy with its own dtype policy.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         source: (B, S, F) float, a vector of features for each frame.
         source_mask: (B, S) bool, True at real frames, which come first.
-        training: bool, whether to apply dropout.
+        training: bool, whether to apply dropout and `augment`.
 
     Returns:
         memory (B, S', D), its mask (B, S') bool, and [], because no decoder
@@ -66,6 +68,7 @@ class PyramidalEncoder(keras.layers.Layer):
         num_layers=3,
         front_end="none",
         dropout=0.0,
+        augment=None,
         **kwargs,
     ):
         check_integers(units=units, num_layers=num_layers)
@@ -86,6 +89,9 @@ class PyramidalEncoder(keras.layers.Layer):
         self.front_end = front_end
         self.dropout = dropout
         policy = self.dtype_policy
+        self.augment = augment and type(augment).from_config(
+            {**augment.get_config(), "dtype": policy, "name": "augment"}
+        )
         self.convolutions = [
             keras.layers.Conv2D(
                 _CHANNELS,
@@ -122,6 +128,8 @@ class PyramidalEncoder(keras.layers.Layer):
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
 
     def build(self, source_shape, source_mask_shape=None):
+        if self.augment:
+            self.augment.build(source_shape)
         size, channels = source_shape[-1], 1
         for convolution in self.convolutions:
             convolution.build((None, None, size + 2, channels))
@@ -135,6 +143,10 @@ class PyramidalEncoder(keras.layers.Layer):
         self.norm.build((None, None, self.units))
 
     def call(self, source, source_mask, training=None):
+        if self.augment:
+            source, source_mask = self.augment(
+                source, source_mask, training=training
+            )
         x, mask = _masked(source, source_mask), source_mask
         if self.convolutions:
             x, mask = self._convolve(x, mask)
@@ -178,7 +190,13 @@ class PyramidalEncoder(keras.layers.Layer):
             "num_layers": self.num_layers,
             "front_end": self.front_end,
             "dropout": self.dropout,
+            "augment": keras.saving.serialize_keras_object(self.augment),
         }
+
+    @classmethod
+    def from_config(cls, config):
+        augment = keras.saving.deserialize_keras_object(config["augment"])
+        return cls(**{**config, "augment": augment})
 
 
 def _half(size):

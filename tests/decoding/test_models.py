@@ -5,7 +5,11 @@ import pytest
 import tensorflow as tf
 
 from kseq.decoding import BeamSearch, GreedySearch, Sampling
-from kseq.layers import BahdanauAttention, LuongAttention
+from kseq.layers import (
+    BahdanauAttention,
+    LocationAwareAttention,
+    LuongAttention,
+)
 from kseq.models import LSTMSeq2Seq, Transformer
 
 LIMITS = tf.constant([6, 4, 9])
@@ -43,11 +47,18 @@ def lstm(**kwargs):
             for model in (
                 lambda: transformer(norm="post", window=2, positions="learned"),
                 lambda: lstm(attention=BahdanauAttention(8), order="bahdanau"),
+                lambda: lstm(
+                    attention=LocationAwareAttention(8, 3, kernel_size=3),
+                    order="bahdanau",
+                ),
                 lambda: lstm(attention=None),
             )
         ),
     ],
-    ids=["transformer", "luong", "windowed", "bahdanau", "plain"],
+    ids=[
+        *("transformer", "luong", "windowed", "bahdanau"),
+        *("location-aware", "plain"),
+    ],
 )
 def model(request, seed):
     """Untrained, but with logits far enough apart that none are tied."""

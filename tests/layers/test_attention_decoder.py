@@ -7,6 +7,7 @@ from kseq.layers import (
     AttentionDecoder,
     BahdanauAttention,
     LocationAttention,
+    LocationAwareAttention,
     LuongAttention,
 )
 from tests.half_precision import HALF_POLICIES
@@ -177,9 +178,14 @@ def test_step_by_step(wiring, num_layers, cell):
         LuongAttention("concat", units=3),
         LuongAttention("scaled_dot", window=2),
         LocationAttention(max_length=5),
+        LocationAwareAttention(units=3, filters=2, kernel_size=4),
+        LocationAwareAttention(units=3, window=2, use_bias=True),
     ],
 )
 def test_hypotheses_step_by_step(seed, attention, wiring):
+    reads_last = getattr(attention, "reads_last_weights", False)
+    if reads_last and wiring == "luong":
+        pytest.skip("nothing is fed back")
     layer = built(wiring, attention=attention)
     inputs, memory = normal(6, 5, 4), normal(2, 7, 6)
     outputs = layer(
@@ -292,6 +298,7 @@ def test_dropout_only_in_training(wiring):
         ({"order": "chan"}, "Received: order='chan'"),
         ({"attention": None, "input_feeding": True}, "needs attention"),
         ({"order": "bahdanau", "input_feeding": True}, 'order="luong"'),
+        ({"attention": LocationAwareAttention(3)}, 'set order="bahdanau" or'),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, message):

@@ -11,8 +11,8 @@ BACKEND = keras.backend.backend()
 BLOCK = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16, "dropout": 0.1}
 
 
-def decoder(score="dot", **arguments):
-    attention = layers.LuongAttention(score)
+def decoder(score="dot", attention=None, **arguments):
+    attention = attention or layers.LuongAttention(score)
     return layers.AttentionDecoder(8, attention=attention, **arguments)
 
 
@@ -45,6 +45,10 @@ DECODERS = {
     "AttentionDecoder": {"dropout": 0.1, "num_layers": 2},
     "AttentionDecoder fed": {"cell": "gru", "input_feeding": True},
     "AttentionDecoder tanh": {"cell": "tanh", "order": "bahdanau"},
+    "LocationAwareAttention": {  # alone, it has no last weights
+        "attention": layers.LocationAwareAttention(3, 2, kernel_size=3),
+        "order": "bahdanau",
+    },
     "AttentionDecoder unrolled": {"score": "general", "unroll": True},
 }
 IDS = {"PieceEmbedding": {"vocab_size": 30, "dim": 8, "piece_dropout": 0.1}}
@@ -67,7 +71,9 @@ SOURCES = {
         "units": 6,
         "num_layers": 1,
         "front_end": "convolution",
+        "augment": layers.SpecAugment(1, 1, 1, 1, stretch=0.2),
     },
+    "SpecAugment": {"time_width": 2, "stretch": 0.5},
 }
 SHAPES = {  # without the batch
     **dict.fromkeys(SEQUENCE, ((5, 8),)),
@@ -145,7 +151,8 @@ def test_save_and_load(name, tmp_path):
 
     configs = [made.get_config() for made in (loaded.layers[-1], layer)]
     for config in configs:
-        config.get("attention", {}).pop("build_config", None)
+        for inner in ("attention", "augment"):
+            (config.get(inner) or {}).pop("build_config", None)
     assert configs[0] == configs[1]
     np.testing.assert_array_equal(
         numpy_of(model(arrays)), numpy_of(loaded(arrays))

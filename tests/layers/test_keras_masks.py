@@ -50,6 +50,7 @@ OVER_MEMORY = {
     "window": lambda: layers.BahdanauAttention(5, window=2),
     "luong": lambda: layers.LuongAttention("general"),
     "location": lambda: layers.LocationAttention(9),
+    "location-aware": lambda: layers.LocationAwareAttention(5),
     "decoder block": lambda: layers.TransformerDecoderBlock(**BLOCK),
     "decoder": lambda: layers.AttentionDecoder(
         8, attention=layers.LuongAttention(), input_feeding=True

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from kseq.layers import PyramidalEncoder
+from kseq.layers import PyramidalEncoder, SpecAugment
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of, randomize
 
@@ -139,12 +139,32 @@ def test_padding_changes_nothing(front_end, time, more):
 
 def test_every_frame_counts(front_end):
     layer, source = built(front_end), normal(1, 7, 5)
-    mask = np.ones((1, 7), bool)
-    memory = numpy_of(layer(source, mask)[0])
-    for t in range(7):
-        changed = source.copy()
-        changed[:, t] += 1
-        assert (numpy_of(layer(changed, mask)[0]) != memory).any()
+    changed = source + np.eye(8, 7)[:, :, None]  # one frame in each row
+    memory = numpy_of(layer(changed, np.ones((8, 7), bool))[0])
+
+    assert (memory[:7] != memory[7:]).any(axis=(1, 2)).all()
+
+
+def test_the_source_is_augmented_in_training_alone(seed):
+    augment = SpecAugment(time_masks=0, feature_masks=1, stretch=0.5, seed=3)
+    layer = built("none", augment=augment, dtype="mixed_float16")
+    plain = built("none", dtype="mixed_float16")
+    plain.set_weights([x.numpy() for x in layer.trainable_weights])
+    source, mask = normal(3, 8, 5), np.arange(8) < [[8], [5], [0]]
+    augmented = type(augment).from_config(augment.get_config())(
+        source, mask, training=True
+    )
+    memory, memory_mask, _ = layer(source, mask, training=True)
+    expected, expected_mask, _ = plain(*augmented)
+
+    assert layer.augment is not augment
+    assert layer.augment.dtype_policy.name == "mixed_float16"
+    assert memory.shape == (3, 6, 6)
+    np.testing.assert_array_equal(memory_mask, expected_mask)
+    np.testing.assert_allclose(memory, expected, atol=0.01)
+    np.testing.assert_array_equal(
+        layer(source, mask)[0], plain(source, mask)[0]
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])

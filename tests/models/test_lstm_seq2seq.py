@@ -6,7 +6,12 @@ import pytest
 from keras import ops
 
 from kseq.control_tokens import END, PAD, START
-from kseq.layers import BahdanauAttention, LocationAttention, LuongAttention
+from kseq.layers import (
+    BahdanauAttention,
+    LocationAttention,
+    LocationAwareAttention,
+    LuongAttention,
+)
 from kseq.models import LSTMSeq2Seq
 
 ATTENTIONS = {
@@ -16,6 +21,7 @@ ATTENTIONS = {
     "general": lambda: LuongAttention("general"),
     "concat": lambda: LuongAttention("concat", units=5),
     "window": lambda: LuongAttention("dot", window=2),
+    "location-aware": lambda: LocationAwareAttention(5, 2, kernel_size=3),
     "location": lambda: LocationAttention(max_length=5),
 }
 WIRINGS = {
@@ -70,6 +76,7 @@ TYPICAL = [
 # Each attention and each wiring in every run; all pairs before a release.
 OFTEN = {
     *TYPICAL,
+    ("location-aware", "bahdanau"),
     ("scaled_dot", "luong"),
     ("general", "bahdanau"),
     ("concat", "feeding"),
@@ -78,6 +85,7 @@ every_wiring = wirings_of(
     *(
         pytest.param(*case, marks=() if case in OFTEN else pytest.mark.slow)
         for case in [*itertools.product(ATTENTIONS, WIRINGS), (None, "luong")]
+        if case != ("location-aware", "luong")
     )
 )
 typical_wirings = wirings_of(*TYPICAL)
