@@ -149,9 +149,8 @@ def main(config):
     start.initialize(served)
     run.save(served)
 
-    judged = serving.Generator(
-        model, frames, tokenizer, decoding.GreedySearch()
-    )
+    greedy = decoding.GreedySearch()
+    judged = serving.Generator(model, frames, tokenizer, greedy)
     losses = data.evaluation_batches(corpus.validation.pairs(), *both)
     held_out = evaluation.of_transcripts(
         judged.predictor(64), corpus.validation

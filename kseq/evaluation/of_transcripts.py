@@ -29,9 +29,9 @@ def of_transcripts(predictor, transcripts, metrics=(cer, wer, exact_match)):
         )
 
     def notes():
-        return (
-            letters_heard(predictor, transcripts) if transcripts.spans else []
-        )
+        if not transcripts.spans:
+            return []
+        return letters_heard(predictor, transcripts)
 
     return Translations(
         predictor,

@@ -127,6 +127,11 @@ class PyramidalEncoder(keras.layers.Layer):
         self.norm = LayerNormalization(dtype=policy, name="norm")
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
 
+    @property
+    def stride(self):
+        """Frames of the source for each position of the memory."""
+        return 2 ** (self.num_layers - 1 + len(self.convolutions))
+
     def build(self, source_shape, source_mask_shape=None):
         if self.augment:
             self.augment.build(source_shape)

@@ -57,8 +57,8 @@ def load_export(path):
         return GeneratorPredictor(_signatures(path), source=inputs[0])
     raise UserError(
         f"An export must have a signature {_DEFAULT} from one of "
-        f"{', '.join(SOURCES)} to `text`, or from `text` to `label`, as `kseq.serving` "
-        f"writes it. Received: {path}, which has "
+        f"{', '.join(SOURCES)} to `text`, or from `text` to `label`, as "
+        f"`kseq.serving` writes it. Received: {path}, which has "
         f"{sorted(default.inputs)} to {sorted(default.outputs)}"
     )
 
