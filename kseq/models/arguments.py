@@ -61,7 +61,12 @@ def check_heads(model_dim, num_heads):
 
 # Arguments that are left out of a config unless they are used, so that it is
 # the same as that of a run which did not know them.
-_LATER = {"source_layer": None, "source_dim": None, "coverage": 0.0}
+_LATER = {
+    "source_layer": None,
+    "source_dim": None,
+    "coverage": 0.0,
+    "ctc": 0.0,
+}
 
 
 def config_of(model, model_class, *layers):

@@ -5,11 +5,7 @@ from keras import layers, ops
 
 from kseq.layers import AttentionDecoder, Dropout
 from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
-from kseq.models.coverage import (
-    check_coverage,
-    coverage_penalty,
-    with_coverage,
-)
+from kseq.models.auxiliary_losses import check_auxiliary, with_auxiliary
 from kseq.models.exact_model import ExactModel
 from kseq.models.recurrent_encoder import (
     decoder_states,
@@ -19,7 +15,6 @@ from kseq.models.recurrent_encoder import (
     start_layers,
 )
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
-from kseq.ops import padding_mask
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -31,10 +26,9 @@ class LSTMSeq2Seq(ExactModel):
         logits = W y
 
     Each decoder layer starts from the last states of the encoder layer with
-    the same number, or of the last one if there are fewer. Without attention
-    the last hidden state of the encoder is a constant input to the decoder.
-
-    If there are none, it starts from projections of the mean of x.
+    the same number, or of the last one if there are fewer; without any, from
+    projections of the mean of x. Without attention the last hidden state of
+    the encoder is a constant input to the decoder.
 
     Args:
         source_vocab_size: int, or None if the source is features.
@@ -60,6 +54,8 @@ class LSTMSeq2Seq(ExactModel):
         source_dim: int, F, or None if the source is token ids.
         coverage: float, weight of the doubly stochastic penalty, by which
             the weights of each position sum to about 1 over all steps.
+        ctc: float in [0, 1), share of the CTC loss of x, by which x reads
+            the target in its order; the cross-entropy has the rest.
         dtype: dtype policy or its name.
         name: str.
         **kwargs: `trainable`.
@@ -89,7 +85,8 @@ class LSTMSeq2Seq(ExactModel):
     Reference:
         Sutskever et al. 2014, arXiv:1409.3215; Bahdanau et al. 2015,
         arXiv:1409.0473; Luong et al. 2015, arXiv:1508.04025; Xu et al. 2015,
-        arXiv:1502.03044, sections 3.1.2 and 4.2.1, for features.
+        arXiv:1502.03044, sections 3.1.2 and 4.2.1, for features; Kim et al.
+        2017, arXiv:1609.06773, for CTC.
     """
 
     def __init__(
@@ -111,6 +108,7 @@ class LSTMSeq2Seq(ExactModel):
         source_layer=None,
         source_dim=None,
         coverage=0.0,
+        ctc=0.0,
         dtype=None,
         name="lstm_seq2seq",
         **kwargs,
@@ -126,7 +124,7 @@ class LSTMSeq2Seq(ExactModel):
             num_decoder_layers=num_decoder_layers,
         )
         set_rates(self, dropout=dropout)
-        check_coverage(coverage, attention)
+        check_auxiliary(attention, coverage, ctc)
 
         # Layers
         # Inputs of unit variance: with states near zero the energies, products
@@ -177,6 +175,7 @@ class LSTMSeq2Seq(ExactModel):
 
         # Config
         self.coverage = coverage
+        self.ctc = ctc
         self.bidirectional = bidirectional
         self.attention = self.decoder.attention
         self.order = order
@@ -186,7 +185,12 @@ class LSTMSeq2Seq(ExactModel):
 
         # Graph
         inputs = seq2seq_inputs(source_dim, self.source_layer)
-        outputs, _ = self._read(inputs)
+        outputs, memory, _ = self._read(inputs)
+        if ctc:
+            self.ctc_logits = layers.Dense(
+                target_vocab_size, dtype="float32", name="ctc_logits"
+            )
+            self.ctc_logits.build(memory.shape)
         super().__init__(
             inputs=inputs,
             outputs=self._project(outputs),
@@ -196,7 +200,7 @@ class LSTMSeq2Seq(ExactModel):
         )
 
     def _read(self, inputs, **arguments):
-        """The decoder over whole targets, and the mask of the memory."""
+        """The decoder over whole targets, the memory and its mask."""
         memory, memory_mask, initial_state = self._encode(inputs)
         outputs = self.decoder(
             self._embed_target(inputs["target_ids"]),
@@ -205,7 +209,7 @@ class LSTMSeq2Seq(ExactModel):
             initial_state=initial_state,
             **arguments,
         )
-        return outputs, memory_mask
+        return outputs, memory, memory_mask
 
     def _encode(self, inputs):
         """What the decoder attends to, its mask, and the first states."""
@@ -234,24 +238,22 @@ class LSTMSeq2Seq(ExactModel):
             logits = self.target_embedding(logits, reverse=True)
         return self.logits(logits)
 
-    def call(self, inputs, training=None, mask=None, with_penalty=False):
-        if not with_penalty:
+    def call(self, inputs, training=None, mask=None, with_memory=False):
+        if not with_memory:
             return super().call(inputs, training=training, mask=mask)
-        (outputs, weights), mask = self._read(inputs, return_weights=True)
-        steps = padding_mask(inputs["target_ids"])
-        penalty = coverage_penalty(weights, steps, mask)
-        return self._project(outputs), penalty
+        (outputs, weights), *memory = self._read(inputs, return_weights=True)
+        return self._project(outputs), weights, *memory
 
     def loss_outputs(self, inputs, training):
-        options = {"with_penalty": True} if self.coverage else {}
+        options = {"with_memory": True} if self.coverage or self.ctc else {}
         return self(inputs, training=training, **options)
 
     def token_losses(self, inputs, labels, outputs, *arguments):
-        if not self.coverage:
+        if not (self.coverage or self.ctc):
             return super().token_losses(inputs, labels, outputs, *arguments)
-        logits, penalty = outputs
+        logits, *others = outputs
         losses = super().token_losses(inputs, labels, logits, *arguments)
-        return with_coverage(losses, self.coverage * penalty)
+        return with_auxiliary(self, losses, inputs, labels, *others)
 
     def encode(self, inputs):
         """The state before the first step, from the inputs of the source."""
@@ -287,7 +289,7 @@ class LSTMSeq2Seq(ExactModel):
         Raises:
             ValueError: if the model has no attention.
         """
-        (_, weights), _ = self._read(inputs, return_weights=True)
+        (_, weights), *_ = self._read(inputs, return_weights=True)
         return ops.cast(weights, "float32")
 
     def get_config(self):

@@ -6,6 +6,7 @@ import pytest
 
 from kseq.layers import BahdanauAttention, GridEncoder, LuongAttention
 from kseq.models import LSTMSeq2Seq, Transformer
+from kseq.models.auxiliary_losses import ctc_losses
 from kseq.user_error import ArgumentError
 from tests.models.few_steps import few_steps
 
@@ -43,6 +44,7 @@ MODELS = {
     "penalty": lambda: lstm(
         attention=BahdanauAttention(8), order="bahdanau", coverage=0.5
     ),
+    "CTC": lambda: lstm(ctc=0.3),
     "gru, two layers": lambda: lstm(cell="gru", num_decoder_layers=2),
     "with an encoder": lambda: lstm(num_encoder_layers=1),
     "no attention": lambda: lstm(attention=None),
@@ -135,21 +137,40 @@ def test_config_makes_the_same_model(make_model):
 
 def test_text_models_keep_their_config():
     model = LSTMSeq2Seq(20, 30, embedding_dim=4, units=4)
-    new = {"source_layer", "source_dim", "coverage"}
+    new = {"source_layer", "source_dim", "coverage", "ctc"}
     assert not new & model.get_config().keys()
 
 
-def test_penalty_by_hand(seed):
-    """It is the same, for each row, as that of the weights in NumPy."""
-    model = MODELS["penalty"]()
-    plain = lstm(attention=BahdanauAttention(8), order="bahdanau")
-    plain.set_weights(model.get_weights())
+@pytest.mark.parametrize(
+    "auxiliary",
+    [
+        {"coverage": 0.5},
+        {"ctc": 0.3},
+        pytest.param({"coverage": 0.5, "ctc": 0.3}, marks=pytest.mark.slow),
+    ],
+)
+def test_auxiliary_losses_by_hand(seed, auxiliary):
+    """Each is the same, for each row, as that of the weights in NumPy."""
+    settings = {"attention": BahdanauAttention(8), "order": "bahdanau"}
+    model, plain = lstm(**settings, **auxiliary), lstm(**settings)
+    own = [weight for weight in model.weights if "ctc" not in weight.path]
+    plain.set_weights([weight.numpy() for weight in own])
     inputs, labels, weights = batch_of(4)
     inputs["source_mask"][1, 3:] = False
     alphas = np.array(model.attention_weights(inputs)) * weights[:, :, None]
     missing = (1 - alphas.sum(axis=1)) ** 2 * inputs["source_mask"]
+    row_losses = auxiliary.get("coverage", 0) * missing.sum(axis=1)
+    share = auxiliary.get("ctc", 0)
+    if share:
+        memory, mask, _ = model.source_layer(
+            inputs["source"], inputs["source_mask"]
+        )
+        logits = model.ctc_logits(memory)
+        row_losses += share * np.array(ctc_losses(logits, mask, labels))
     for each in (model, plain):
-        each.compile(keras.optimizers.SGD(0.0))
+        each.compile(
+            keras.optimizers.SGD(0.0), label_smoothing=0.1, run_eagerly=True
+        )
     found, without = (
         each.evaluate(
             inputs,
@@ -160,13 +181,28 @@ def test_penalty_by_hand(seed):
         )
         for each in (model, plain)
     )
-    expected = 0.5 * missing.sum() / weights.sum()
-    assert found["loss"] - without["loss"] == pytest.approx(expected, abs=1e-5)
-    assert found["perplexity"] == pytest.approx(without["perplexity"])
+    expected = (1 - share) * without["loss"] + row_losses.sum() / weights.sum()
+    assert found["loss"] == pytest.approx(expected, abs=1e-5)
+    for name in ("perplexity", "accuracy"):
+        assert found[name] == pytest.approx(without[name])
+
+
+def test_ctc_in_half_precision_and_in_a_part_without_rows(seed):
+    model = lstm(ctc=0.3, dtype="mixed_float16")
+    model.compile(
+        keras.optimizers.SGD(0.1), accumulation_steps=4, run_eagerly=True
+    )
+    before = model.ctc_logits.get_weights()
+    logs = model.train_on_batch(*batch_of(3), return_dict=True)
+    after = model.ctc_logits.get_weights()
+
+    assert np.isfinite(list(logs.values())).all()
+    for one, other in zip(before, after, strict=True):
+        assert np.isfinite(other).all() and (other != one).any()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["penalty", "transformer"])
+@pytest.mark.parametrize("kind", ["penalty", "CTC", "transformer"])
 def test_two_devices_equal_one(kind, two_devices):
     np.random.seed(5)
     batches = [batch_of(size) for size in (4, 3, 5, 1, 2)]
@@ -212,10 +248,19 @@ def test_wrong_arguments(make, settings, message):
         make(**settings)
 
 
-@pytest.mark.parametrize("coverage", [-1, float("nan"), float("inf"), "x"])
-def test_wrong_coverage(coverage):
-    with pytest.raises(ArgumentError, match="coverage"):
-        lstm(coverage=coverage)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"coverage": x} for x in (-1, float("nan"), float("inf"), "x")),
+        *({"ctc": x} for x in (-0.1, 1, float("nan"), "x")),
+        {"coverage": 0.5, "attention": None},
+        {"ctc": 0.5, "attention": None},
+    ],
+)
+def test_wrong_auxiliary_losses(settings):
+    [name, *_] = settings
+    with pytest.raises(ArgumentError, match=f"Received: {name}="):
+        lstm(**settings)
 
 
 def test_a_grid_has_no_more_cells_than_positions():

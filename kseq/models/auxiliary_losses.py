@@ -1,0 +1,155 @@
+"""What a recurrent translator is trained on beside the cross-entropy."""
+
+import math
+import numbers
+
+from keras import ops
+
+from kseq.ops import padding_mask
+from kseq.user_error import ArgumentError
+
+
+def check_auxiliary(attention, coverage, ctc):
+    """Raises unless the weights of both losses can be used.
+
+    Args:
+        attention: layer or None.
+        coverage: float, weight of the doubly stochastic penalty.
+        ctc: float, weight of the loss of the memory.
+
+    Raises:
+        ArgumentError: if one cannot.
+    """
+    limits = (
+        ("coverage", coverage, math.inf, "a finite number of at least 0"),
+        ("ctc", ctc, 1, "in [0, 1)"),
+    )
+    for name, weight, limit, expected in limits:
+        is_number = isinstance(weight, numbers.Real)
+        if not is_number or not 0 <= weight < limit:
+            raise ArgumentError(
+                f"{name} must be {expected}. Received: {name}={weight}"
+            )
+        if weight and attention is None:
+            raise ArgumentError(
+                f"{name} needs attention. Received: {name}={weight}, "
+                "attention=None"
+            )
+
+
+def with_auxiliary(model, losses, inputs, labels, weights, memory, memory_mask):
+    """The losses of tokens, mixed with those of their row.
+
+        loss = (1 - ctc) * cross-entropy + (ctc * CTC + coverage * penalty) / n
+
+    where n is the number of tokens of the row.
+
+    Args:
+        model: has `coverage`, `ctc` and `ctc_logits`.
+        losses: `TokenLosses` of (B, T).
+        inputs: dict of the inputs of the model.
+        labels: (B, T) int.
+        weights: (B, T, S) float, of the attention.
+        memory: (B, S, D) float.
+        memory_mask: (B, S) bool, True at real positions.
+
+    Returns:
+        `TokenLosses`.
+    """
+    if model.ctc:
+        logits = model.ctc_logits(memory)
+        ctc = ctc_losses(logits, memory_mask, labels, losses.weight)
+        losses = losses._replace(loss=(1 - model.ctc) * losses.loss)
+        losses = _with_row_losses(losses, model.ctc * ctc)
+    if model.coverage:
+        steps = padding_mask(inputs["target_ids"])
+        penalty = coverage_penalty(weights, steps, memory_mask)
+        losses = _with_row_losses(losses, model.coverage * penalty)
+    return losses
+
+
+def _with_row_losses(losses, row_losses):
+    """Adds a number for each row to the losses of its tokens, in equal parts.
+
+    Args:
+        losses: `TokenLosses` of (B, T).
+        row_losses: (B,) float.
+
+    Returns:
+        `TokenLosses`.
+    """
+    weight = losses.weight
+    if weight is None:
+        weight = ops.ones_like(losses.loss)
+    tokens = ops.sum(ops.cast(weight, "float32"), axis=1, keepdims=True)
+    part = ops.cast(row_losses, "float32")[:, None] / ops.maximum(tokens, 1.0)
+    return losses._replace(loss=losses.loss + part)
+
+
+def coverage_penalty(weights, target_mask, memory_mask):
+    """How far the attention to each position is from 1 over all steps.
+
+        sum_i (1 - sum_t weights_ti)^2
+
+    Args:
+        weights: (B, T, S) float.
+        target_mask: (B, T) bool, True at real steps.
+        memory_mask: (B, S) bool, True at real positions.
+
+    Returns:
+        (B,) float32.
+
+    Reference:
+        Xu et al. 2015, arXiv:1502.03044, section 4.2.1.
+    """
+    weights = ops.cast(weights, "float32")
+    steps = ops.cast(target_mask, "float32")[:, :, None]
+    given = ops.sum(weights * steps, axis=1)  # (B, S)
+    missing = ops.square(1 - given) * ops.cast(memory_mask, "float32")
+    return ops.sum(missing, axis=1)
+
+
+def ctc_losses(logits, memory_mask, labels, sample_weight=None):
+    """How unlikely the labels are by connectionist temporal classification.
+
+    Each position of the memory is one label or, with the id of PAD, none;
+    equal neighbours are one label. The loss is minus the logarithm of the
+    probability of all ways to read the labels, without END, in that manner.
+
+    Args:
+        logits: (B, S, V) float.
+        memory_mask: (B, S) bool, True at real positions, which come first.
+        labels: (B, T) int, END after the last one, then PAD.
+        sample_weight: (B, T) float, 0 where there is no label, or None.
+
+    Returns:
+        (B,) float32; 0 for rows without labels and for those whose labels
+        have no room in their memory.
+
+    Reference:
+        Graves et al. 2006, Connectionist Temporal Classification, section 4;
+        beside attention: Kim et al. 2017, arXiv:1609.06773.
+    """
+    real = padding_mask(labels)
+    if sample_weight is not None:
+        real = ops.logical_and(real, sample_weight > 0)
+    counts = ops.sum(ops.cast(real, "int32"), axis=1) - 1  # without END
+    lengths = ops.sum(ops.cast(memory_mask, "int32"), axis=1)
+
+    # Between two equal labels there has to be a position without one.
+    places = ops.arange(1, ops.shape(labels)[1], dtype="int32")
+    repeated = ops.logical_and(
+        ops.equal(labels[:, 1:], labels[:, :-1]), places < counts[:, None]
+    )
+    needed = counts + ops.sum(ops.cast(repeated, "int32"), axis=1)
+    fits = ops.logical_and(counts > 0, needed <= lengths)
+    counts = ops.where(fits, counts, 0)
+
+    # TensorFlow fails where there are no rows.
+    arrays = labels, logits, counts, lengths
+    losses = ops.ctc_loss(*map(_with_empty_row, arrays))[:-1]
+    return ops.where(fits, ops.cast(losses, "float32"), 0.0)
+
+
+def _with_empty_row(x):
+    return ops.pad(x, [(0, 1)] + [(0, 0)] * (len(x.shape) - 1))
