@@ -8,7 +8,7 @@ from kseq.data.built_in.morse import SAMPLE_RATE, SIZES, morse
 from kseq.data.recorded_features import recorded_features
 from kseq.data.transcripts import Transcripts
 
-_NUM_MELS, _WINDOW, _STEP = 20, 0.03, 0.015
+_NUM_MELS, _WINDOW, _STEP = 20, 0.03, 0.02
 
 
 def morse_transcripts() -> dict:

@@ -26,7 +26,8 @@ def recorded_features(
         preprocessor: AudioPreprocessor.
 
     Returns:
-        StoredFeatures of the recordings that have any: silence has none.
+        StoredFeatures of the recordings that have any: silence has none. The
+        mean of each feature over a recording is 0.
 
     Raises:
         DataError: all are silent.
@@ -41,8 +42,13 @@ def recorded_features(
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
             found = compute(tf.constant([audio(name) for name in batch]))
-            parts.append(found.values.numpy().astype(np.float16))
-            lengths.extend(found.row_lengths().numpy())
+            for frames in np.split(
+                found.values.numpy(), found.row_limits()[:-1]
+            ):
+                # A mean of 0, for float16 has few digits of what is large.
+                mean = frames.mean(axis=0) if len(frames) else 0
+                parts.append((frames - mean).astype(np.float16))
+                lengths.append(len(frames))
             advance(len(batch))
     kept = [name for name, length in zip(names, lengths, strict=True) if length]
     if not kept:

@@ -1,6 +1,5 @@
 """Commands on models that describe pictures."""
 
-import dataclasses
 import json
 
 import keras
@@ -9,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 import kseq
-from kseq import cli, data, decoding, layers, models, runs, serving
-from kseq.runs.checkpoint_files import write_checkpoint
+from kseq import cli, data, decoding, layers, models, serving
 from kseq.serving import load_export
 from kseq.user_error import UserError
+from tests.commands.saved_run import saved_run
 
 CAPTIONS = ["a red dog", "two dogs", "a cat runs on a mat"]
 GRID = data.FeaturePreprocessor(rows=2, columns=3, num_features=12, scale=64.0)
@@ -20,11 +19,6 @@ KINDS = {
     "features": GRID,
     "image": data.ImagePreprocessor(side=2, rows=2, columns=3),
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    seed: int = 1
 
 
 def generator(preprocessor, source_dim=12):
@@ -47,16 +41,6 @@ def generator(preprocessor, source_dim=12):
     return serving.Generator(model, preprocessor, tokenizer, beam, max_length=9)
 
 
-def saved(served, path, more=None):
-    run = runs.RunDirectory(path)
-    run.start(Config())
-    run.save(served, more=more)
-    write_checkpoint(
-        run.checkpoints / "last", step=1, keep=1, vars=served.model.variables
-    )
-    return run.path
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Five pictures, as files and as features, and their captions."""
@@ -77,7 +61,7 @@ def folder(tmp_path_factory):
 def opened_runs(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
     return {
-        kind: saved(generator(preprocessor), root / kind)
+        kind: saved_run(generator(preprocessor), root / kind)
         for kind, preprocessor in KINDS.items()
     }
 
@@ -228,7 +212,7 @@ def test_a_network_is_part_of_a_run_and_of_its_export(folder, tmp_path):
     images = [(folder / f"{i}.png").read_bytes() for i in (0, 1)]
     expected = served.predictor().answers(images)
     files = {"network.npz": preprocessor.network.save()}
-    run = saved(served, tmp_path / "run", files)
+    run = saved_run(served, tmp_path / "run", files)
     path = serving.export(served, tmp_path / "saved_models")
     for opened in (kseq.load(run), load_export(path)):
         for answer, other in zip(opened.answers(images), expected, strict=True):
@@ -242,7 +226,7 @@ def test_a_network_is_part_of_a_run_and_of_its_export(folder, tmp_path):
 
 def test_a_run_whose_parts_do_not_fit(opened_runs, tmp_path):
     served = generator(KINDS["features"])
-    run = saved(served, tmp_path / "run")
+    run = saved_run(served, tmp_path / "run")
     task = json.loads((run / "task.json").read_text())
     for wrong, message in (
         ({"num_features": 5}, "source_dim=12"),

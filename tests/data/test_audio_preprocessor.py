@@ -28,9 +28,7 @@ def test_samples_are_those_that_were_written(decode, channels):
     written = draw.uniform(-1, 1, (50, channels))
     samples, rates = decode([wav(written, 16_000, channels)])
     assert rates.numpy().tolist() == [16_000]
-    np.testing.assert_allclose(
-        samples[0], written.mean(axis=1), atol=2 / 2**15
-    )
+    np.testing.assert_allclose(samples[0], written.mean(axis=1), atol=2 / 2**15)
 
 
 def test_chunks_in_any_order_are_found(decode):
@@ -71,9 +69,7 @@ def test_a_file_that_was_cut_has_what_is_there(decode):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 43), st.integers(0, 255)), max_size=8)
-)
+@given(st.lists(st.tuples(st.integers(0, 43), st.integers(0, 255)), max_size=8))
 def test_any_header_is_decoded_or_not(changes):
     content = bytearray(GOOD[:200])
     for place, value in changes:

@@ -20,7 +20,7 @@ _SIGNS = (
 _CODE = dict(zip(string.ascii_lowercase, _SIGNS, strict=True))
 _UNITS = {".": 1, "-": 3}
 _LETTER_GAP, _WORD_GAP = 3, 7  # units
-_DOT = (0.03, 0.06)  # seconds: 40 to 20 words a minute
+_DOT = (0.04, 0.07)  # seconds: 30 to 17 words a minute
 _JITTER = 0.15  # of the length of each tone and pause
 _PITCH = (400, 900)  # hertz
 _LOUDNESS = (0.2, 0.6)  # 1 is the loudest that a file can hold
@@ -47,7 +47,7 @@ class Recordings(NamedTuple):
 def morse(split: str, size: int | None = None, seed: int = 0) -> Recordings:
     """Words in Morse code at different speeds and pitches, in noise.
 
-    One or two words of 3 to 5 random letters each, at 20 to 40 words a minute,
+    One or two words of 3 to 5 random letters each, at 17 to 30 words a minute,
     with tones and pauses that vary by up to 15 %. The pitch is between 400 and
     900 hertz, the signal-to-noise ratio between 0 and 33 dB. No two recordings
     have the same text.

@@ -1,0 +1,208 @@
+"""Transcripts and their recordings or features, read and batched."""
+
+import numpy as np
+import pytest
+
+from kseq.data import (
+    DataError,
+    FramePreprocessor,
+    Tokenizer,
+    evaluation_batches,
+    read_frames,
+    read_speech_corpus,
+    read_transcripts,
+    training_batches,
+)
+from tests.data.wav import tone, wav
+
+NAMES = [f"{i}.wav" for i in range(12)]
+TEXTS = ["yes", "no no", "go home"] * 4
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Recordings from 0.1 to 0.65 seconds, and a table of their transcripts."""
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate(NAMES):
+        (tmp_path / name).write_bytes(wav(tone(0.1 + number / 20)))
+    write_table()
+    return tmp_path
+
+
+def write_table(names=NAMES, texts=TEXTS, path="table.tsv"):
+    rows = map("\t".join, zip(names, texts, strict=True))
+    with open(path, "w") as file:
+        file.write("\n".join(rows))
+    return path
+
+
+def write_frames(**changes):
+    lengths = np.arange(5, 17)
+    draw = np.random.default_rng(1)
+    arrays = {
+        "features": draw.normal(size=(lengths.sum(), 3)).astype("float16"),
+        "lengths": lengths,
+        "names": np.array(NAMES),
+        **changes,
+    }
+    np.savez("a.npz", **{k: v for k, v in arrays.items() if v is not None})
+    return "a.npz"
+
+
+@pytest.fixture
+def tokenizer():
+    return Tokenizer.train(TEXTS, 100, "char")
+
+
+def test_batches_have_the_frames_of_their_recordings(tokenizer):
+    """Whatever is shuffled: lengths tell which recording it is."""
+    corpus = read_speech_corpus("table.tsv", features=write_frames())
+    stored = corpus.features
+    preprocessor = stored.preprocessor
+    by_length = {len(stored[i]): i for i in range(12)}
+    batches = training_batches(
+        corpus.train.pairs(),
+        stored,
+        tokenizer,
+        batch_tokens=40,
+        max_length=20,
+        seed=1,
+    )
+    seen = set()
+    for inputs, labels, _ in batches.take(12):
+        source, mask = inputs["source"].numpy(), inputs["source_mask"].numpy()
+        assert source.shape[:2] == mask.shape
+        assert mask.size <= 40
+        for frames, real, ids in zip(source, mask, labels, strict=True):
+            number = by_length[real.sum()]
+            alone = preprocessor([stored[number]]).inputs["source"][0]
+            np.testing.assert_allclose(frames[real], alone, atol=1e-5)
+            [text] = tokenizer.detokenize([ids]).numpy()
+            assert text.decode() == TEXTS[number]
+            seen.add(number)
+    assert seen == {*corpus.train.numbers}
+    judged = evaluation_batches(corpus.validation.pairs(), stored, tokenizer)
+    assert sum(len(labels) for _, labels, _ in judged) == 1
+
+
+def test_recordings_become_the_frames_that_are_served():
+    corpus = read_speech_corpus("table.tsv", num_mels=8)
+    [name, *_] = corpus.train.names
+    served = corpus.preprocessor([corpus.train.audio(name)]).inputs["source"]
+    stored = corpus.features[corpus.train.numbers[0]]
+    trained = corpus.features.preprocessor([stored]).inputs["source"]
+    assert served.shape == trained.shape
+    np.testing.assert_allclose(served, trained, atol=0.005)
+    assert corpus.describe() == [
+        "Training recordings: 11, 3.9 seconds (table.tsv)",
+        "Validation recordings: 1, 0.3 seconds (held out of training)",
+    ]
+
+
+def test_a_second_table_and_another_folder(folder):
+    (folder / "more").mkdir()
+    (folder / "0.wav").rename(folder / "more" / "0.wav")
+    (folder / "1.wav").rename(folder / "more" / "1.wav")
+    (folder / "2.wav").rename(folder / "more" / "2.wav")
+    train = write_table(NAMES[:2], TEXTS[:2], "train.csv")
+    with open(train, "w") as file:
+        file.write("path,sentence\n0.wav,yes\n1.wav,no\n")
+    with open("dev.jsonl", "w") as file:
+        file.write('{"audio": "1.wav", "text": "no"}\n')
+        file.write('{"audio": "2.wav", "text": "go"}\n')
+    corpus = read_speech_corpus(train, "dev.jsonl", audio="more")
+    assert corpus.train.names == ["0.wav", "1.wav"]
+    assert corpus.validation.texts == ["no", "go"]
+    [problem] = corpus.problems
+    assert "1 of 2 validation recordings are also in training" in problem
+
+
+def test_silent_long_and_blank_ones_are_left_out(folder):
+    (folder / "0.wav").write_bytes(wav(np.zeros(800)))
+    write_table(texts=["yes", "", *TEXTS[2:]])
+    corpus = read_speech_corpus("table.tsv", max_seconds=0.5)
+    assert len(corpus.train.names + corpus.validation.names) == 7
+    shown = "\n".join(corpus.problems)
+    assert "1 transcripts are left out: they are blank" in shown
+    assert (
+        "1 recordings are left out: they are silent, such as '0.wav'" in shown
+    )
+    assert "3 recordings are left out: they are too long" in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "3.wav is no WAV file"),
+        (b"RIFF", "3.wav is no WAV file"),
+        (wav(tone(), width=1), "3.wav is no WAV file of 16-bit PCM"),
+        (
+            wav(tone(), 16_000),
+            "3.wav has 16000 samples a second; expected 8000",
+        ),
+        (None, "table.tsv:4: expected the name of a recording"),
+    ],
+)
+def test_a_broken_recording_is_one_message(folder, content, message):
+    (folder / "3.wav").unlink()
+    if content is not None:
+        (folder / "3.wav").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_speech_corpus("table.tsv")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["0.wav", "0.wav"], "'0.wav' has 2 transcripts"),
+        (["0.wav", "none.wav"], "table.tsv:2: expected the name"),
+        (["0.wav"], "only one"),
+    ],
+)
+def test_a_wrong_table_is_one_message(names, message):
+    write_table(names, TEXTS[: len(names)])
+    with pytest.raises(DataError, match=message):
+        read_speech_corpus("table.tsv")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lengths": None}, "found no lengths"),
+        ({"names": None}, "found no names"),
+        ({"lengths": np.arange(12)}, "positive numbers"),
+        ({"lengths": np.ones(12, int)}, "whose sum"),
+        ({"lengths": np.ones((12, 1), int)}, "`lengths`"),
+        ({"lengths": np.ones(12)}, "`lengths`"),
+        ({"names": np.array(["a"] * 12)}, "'a' is the name of two recordings"),
+        ({"names": np.array(NAMES[:3])}, "`names`"),
+        ({"features": np.ones(126)}, "of the shape"),
+        ({"features": np.full((126, 3), "a")}, "numbers"),
+        ({"features": np.full((126, 3), np.nan)}, "recording 1, '0.wav'"),
+    ],
+)
+def test_broken_features_are_one_message(changes, message):
+    with pytest.raises(DataError, match=message):
+        read_frames(write_frames(**changes))
+
+
+def test_features_must_fit_the_model():
+    with pytest.raises(DataError, match="expects 13 features a frame; found 3"):
+        read_frames(write_frames(), FramePreprocessor(13))
+
+
+def test_options_that_exclude_each_other():
+    with pytest.raises(DataError, match="not both"):
+        read_speech_corpus("table.tsv", features="a.npz", audio=".")
+    with pytest.raises(DataError, match="audio needs train"):
+        read_speech_corpus(audio=".")
+
+
+def test_transcripts_of_a_file_to_evaluate():
+    found = read_transcripts("table.tsv", sample_rate=8000)
+    assert found.texts == TEXTS
+    assert found.raw("audio")[0] == wav(tone(0.1))
+    with pytest.raises(DataError, match="expected 16000"):
+        read_transcripts("table.tsv", sample_rate=16_000).raw("audio")
+    stored = read_frames(write_frames())
+    assert len(read_transcripts("table.tsv", stored=stored).raw("frames")) == 12
