@@ -124,9 +124,7 @@ def test_silent_long_and_blank_ones_are_left_out(folder):
     assert len(corpus.train.names + corpus.validation.names) == 7
     shown = "\n".join(corpus.problems)
     assert "1 transcripts are left out: they are blank" in shown
-    assert (
-        "1 recordings are left out: they are silent, such as '0.wav'" in shown
-    )
+    assert "they are silent, such as '0.wav'" in shown
     assert "3 recordings are left out: they are too long" in shown
 
 
@@ -138,7 +136,7 @@ def test_silent_long_and_blank_ones_are_left_out(folder):
         (wav(tone(), width=1), "3.wav is no WAV file of 16-bit PCM"),
         (
             wav(tone(), 16_000),
-            "3.wav has 16000 samples a second; expected 8000",
+            "16000 samples a second; expected 8000",
         ),
         (None, "table.tsv:4: expected the name of a recording"),
     ],

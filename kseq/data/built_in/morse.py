@@ -65,7 +65,7 @@ def morse(split: str, size: int | None = None, seed: int = 0) -> Recordings:
     >>> found.texts
     ['bzmx zjxf', 'dcuz']
     >>> [round(seconds, 2) for seconds in found.spans[0][0]]
-    [0.14, 0.58]
+    [0.14, 0.66]
     """
     places = split_range(split, size, SIZES)
     texts = list(itertools.islice(_texts(seed), places.start, places.stop))
