@@ -118,6 +118,7 @@ class PyramidalEncoder(keras.layers.Layer):
                     ),
                     return_sequences=True,
                     dtype=policy,
+                    name="lstm",
                 ),
                 dtype=policy,
                 name=f"recurrent_{i}",
