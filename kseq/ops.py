@@ -191,6 +191,18 @@ def unfold_hypotheses(folded, query):
     return ops.reshape(folded, (rows, time, *ops.shape(folded)[2:]))
 
 
+def with_empty_row(function, *tensors):
+    """The function of a batch with one more row of zeros, without that row.
+
+    TensorFlow convolves and aligns no batch without rows, as a device may get.
+    """
+
+    def longer(x):
+        return ops.pad(x, [(0, 1)] + [(0, 0)] * (len(x.shape) - 1))
+
+    return function(*map(longer, tensors))[:-1]
+
+
 def scan_time(step, state, inputs, unroll=False):
     """States after each step of a loop over the time axis.
 

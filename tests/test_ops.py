@@ -94,6 +94,17 @@ def test_additive_energies(seed):
     np.testing.assert_allclose(energies, expected, atol=1e-5)
 
 
+def test_with_empty_row(seed):
+    convolution = keras.layers.Conv1D(2, 3, use_bias=False)
+    convolution.build((None, None, 1))
+    x = normal(3, 5, 1)
+
+    np.testing.assert_allclose(
+        ops.with_empty_row(convolution, x), convolution(x), atol=1e-6
+    )
+    assert ops.with_empty_row(convolution, x[:0]).shape == (0, 3, 2)
+
+
 def test_masked_softmax(seed):
     energies = normal(2, 3, 4, 5)
     mask = np.arange(5) < np.array([2, 5]).reshape(2, 1, 1, 1)

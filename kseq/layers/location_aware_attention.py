@@ -7,7 +7,12 @@ from keras import ops
 
 from kseq.layers.bahdanau_attention import BahdanauAttention
 from kseq.layers.check_integers import check_integers
-from kseq.ops import additive_energies, fold_hypotheses, read_memory
+from kseq.ops import (
+    additive_energies,
+    fold_hypotheses,
+    read_memory,
+    with_empty_row,
+)
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -120,8 +125,10 @@ class LocationAwareAttention(BahdanauAttention):
         """
         batch, steps, time = ops.shape(last_weights)
         x = ops.reshape(last_weights, (batch * steps, time, 1))
-        x = self.location_projection(self.convolution(x))
-        located = ops.reshape(x, (batch, steps, time, self.units))
+        x = with_empty_row(self.convolution, x)
+        located = ops.reshape(
+            self.location_projection(x), (batch, steps, time, self.units)
+        )
         hidden = self.query_projection(query)
         return additive_energies(hidden, keys, self.scale, located)
 

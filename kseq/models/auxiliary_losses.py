@@ -5,7 +5,7 @@ import numbers
 
 from keras import ops
 
-from kseq.ops import padding_mask
+from kseq.ops import padding_mask, with_empty_row
 from kseq.user_error import ArgumentError
 
 
@@ -145,11 +145,5 @@ def ctc_losses(logits, memory_mask, labels, sample_weight=None):
     fits = ops.logical_and(counts > 0, needed <= lengths)
     counts = ops.where(fits, counts, 0)
 
-    # TensorFlow fails where there are no rows.
-    arrays = labels, logits, counts, lengths
-    losses = ops.ctc_loss(*map(_with_empty_row, arrays))[:-1]
+    losses = with_empty_row(ops.ctc_loss, labels, logits, counts, lengths)
     return ops.where(fits, ops.cast(losses, "float32"), 0.0)
-
-
-def _with_empty_row(x):
-    return ops.pad(x, [(0, 1)] + [(0, 0)] * (len(x.shape) - 1))

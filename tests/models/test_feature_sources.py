@@ -1,10 +1,19 @@
 """Models whose source is features, read by a layer."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 
-from kseq.layers import BahdanauAttention, GridEncoder, LuongAttention
+from kseq.layers import (
+    BahdanauAttention,
+    GridEncoder,
+    LocationAwareAttention,
+    LuongAttention,
+    PyramidalEncoder,
+    SpecAugment,
+)
 from kseq.models import LSTMSeq2Seq, Transformer
 from kseq.models.auxiliary_losses import ctc_losses
 from kseq.user_error import ArgumentError
@@ -19,13 +28,27 @@ GRID = {
 
 
 def lstm(**settings):
-    settings = {"attention": LuongAttention("general"), **GRID, **settings}
-    return LSTMSeq2Seq(
-        embedding_dim=8,
-        units=16,
-        source_layer=GridEncoder(12, num_cells=6),
+    settings = {
+        "attention": LuongAttention("general"),
+        "source_layer": GridEncoder(12, num_cells=6),
+        **GRID,
         **settings,
-    )
+    }
+    return LSTMSeq2Seq(embedding_dim=8, units=16, **settings)
+
+
+def speech(**settings):
+    """A recognizer of speech with all that it may have."""
+    augment = SpecAugment(1, 1, 1, 1, stretch=0.2)
+    encoder = PyramidalEncoder(8, num_layers=2, augment=augment)
+    settings = {
+        "attention": LocationAwareAttention(8, 2, kernel_size=3),
+        "order": "bahdanau",
+        "ctc": 0.3,
+        "source_layer": encoder,
+        **settings,
+    }
+    return lstm(**settings)
 
 
 def transformer(**settings):
@@ -44,7 +67,7 @@ MODELS = {
     "penalty": lambda: lstm(
         attention=BahdanauAttention(8), order="bahdanau", coverage=0.5
     ),
-    "CTC": lambda: lstm(ctc=0.3),
+    "speech": speech,
     "gru, two layers": lambda: lstm(cell="gru", num_decoder_layers=2),
     "with an encoder": lambda: lstm(num_encoder_layers=1),
     "no attention": lambda: lstm(attention=None),
@@ -135,6 +158,18 @@ def test_config_makes_the_same_model(make_model):
     np.testing.assert_array_equal(copy(inputs), model(inputs))
 
 
+def test_a_file_has_the_weights_of_ctc(seed, tmp_path):
+    model = speech()
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    inputs, *_ = batch_of(2)
+
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        assert one.path == other.path
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+
+
 def test_text_models_keep_their_config():
     model = LSTMSeq2Seq(20, 30, embedding_dim=4, units=4)
     new = {"source_layer", "source_dim", "coverage", "ctc"}
@@ -202,15 +237,17 @@ def test_ctc_in_half_precision_and_in_a_part_without_rows(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["penalty", "CTC", "transformer"])
+@pytest.mark.parametrize("kind", ["penalty", "speech", "transformer"])
 def test_two_devices_equal_one(kind, two_devices):
+    make = MODELS[kind]
+    if kind == "speech":  # each device augments in its own way
+        encoder = PyramidalEncoder(8, num_layers=1, front_end="convolution")
+        make = functools.partial(speech, source_layer=encoder)
     np.random.seed(5)
     batches = [batch_of(size) for size in (4, 3, 5, 1, 2)]
-    history, weights = few_steps(MODELS[kind], batches, accumulation_steps=2)
+    history, weights = few_steps(make, batches, accumulation_steps=2)
     with two_devices.scope():
-        two, two_weights = few_steps(
-            MODELS[kind], batches, accumulation_steps=2
-        )
+        two, two_weights = few_steps(make, batches, accumulation_steps=2)
     for one, other in zip(weights, two_weights, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
     for name, values in history.items():

@@ -23,7 +23,13 @@ class Config:
 
 
 def lstm(tokenizer, **sizes):
-    sizes = {"embedding_dim": 6, "units": 8, "tie_embeddings": True, **sizes}
+    sizes = {
+        "embedding_dim": 6,
+        "units": 8,
+        "tie_embeddings": True,
+        "ctc": 0.3,
+        **sizes,
+    }
     return LSTMSeq2Seq(
         *(tokenizer.vocab_size, tokenizer.vocab_size),
         attention=LuongAttention("general", name="attention"),
@@ -74,9 +80,14 @@ def tokenizer():
     return Tokenizer.train(OLD, 290)
 
 
-def rows(tokenizer, values):
+def rows_of(served, tokenizer):
+    """All of a piece: its embedding and, where there is one, its CTC column."""
+    values = {v.path: v.numpy() for v in served.model.variables}
+    table = values["target_embedding/embeddings"]
+    columns = values.get("ctc_logits/kernel", np.zeros((0, len(table))))
     pieces = tokenizer.pieces(range(tokenizer.vocab_size)).numpy()
-    return dict(zip(pieces, np.asarray(values), strict=True))
+    rows = np.concatenate([table, columns.T], axis=1)
+    return dict(zip(pieces, rows, strict=True))
 
 
 @pytest.mark.parametrize("make", [lstm, transformer])
@@ -126,13 +137,10 @@ def test_a_new_tokenizer_keeps_the_pieces_that_both_have(
     trained = start.tokenizer(NEW, vocab_size)
     assert trained.model == Tokenizer.train(NEW, vocab_size).model
     new = generator(trained, make(trained))
-    name = "target_embedding/embeddings"
-    (table,) = (v for v in new.model.variables if v.path == name)
-    (other,) = (v for v in old.model.variables if v.path == name)
-    before = rows(trained, table)
+    before, other = rows_of(new, trained), rows_of(old, tokenizer)
     start.initialize(new)
 
-    after, other = rows(trained, table), rows(tokenizer, other)
+    after = rows_of(new, trained)
     shared = set(after) & set(other)
     assert 260 < len(shared) < len(after)  # control tokens, bytes and more
     for piece, row in after.items():
