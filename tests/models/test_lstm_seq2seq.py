@@ -1,3 +1,4 @@
+import functools
 import itertools
 
 import keras
@@ -27,15 +28,21 @@ SOURCE = np.array([[5, 6, 7, 8, 9, END], [7, 4, END, PAD, PAD, PAD]])
 TARGET = np.array([[START, 8, 9, 5, 6], [START, 6, PAD, PAD, PAD]])
 
 
-def make(attention="dot", wiring="luong", **arguments):
+@functools.cache
+def built(attention, wiring, **arguments):
     sizes = {"embedding_dim": 6, "units": 8}
-    model = LSTMSeq2Seq(
+    return LSTMSeq2Seq(
         source_vocab_size=12,
         target_vocab_size=14,
         attention=attention and ATTENTIONS[attention](),
         **WIRINGS[wiring],
         **sizes | arguments,
     )
+
+
+def make(attention="dot", wiring="luong", **arguments):
+    """A model, one of each kind, with new weights."""
+    model = built(attention, wiring, **arguments)
     for weight in model.weights:
         if "seed" not in weight.path:
             weight.assign(np.random.normal(size=weight.shape) / 2)
