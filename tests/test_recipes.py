@@ -121,9 +121,8 @@ def stop_after(monkeypatch, steps):
     "recipe",
     [
         "translate_lstm",
-        "caption_images",
-        # What they share with the first is tested there; test_version_0_1.py
-        # trains both, too.
+        # What they share with the first is tested there.
+        pytest.param("caption_images", marks=pytest.mark.slow),
         pytest.param("translate_transformer", marks=pytest.mark.slow),
         pytest.param("classify_documents", marks=pytest.mark.slow),
     ],

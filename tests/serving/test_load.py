@@ -20,7 +20,7 @@ def translators(generators, loaded_exports, run_of):
 @pytest.fixture(scope="module")
 def labellers(classifiers, loaded_classifier, run_of):
     """Of the same run, and of its export."""
-    return kseq.load(run_of(classifiers["hierarchical"])), loaded_classifier
+    return kseq.load(run_of(classifiers["flat"])), loaded_classifier
 
 
 def test_texts(translators, generators):
@@ -175,7 +175,7 @@ def test_nothing_to_load(tmp_path):
 def test_labels(labellers, classifiers):
     of_run, of_export = (labeller(DOCUMENTS) for labeller in labellers)
     assert of_run == of_export
-    assert of_run == classifiers["hierarchical"].predictor()(DOCUMENTS)
+    assert of_run == classifiers["flat"].predictor()(DOCUMENTS)
     for labeller in labellers:
         assert labeller.labels == ["fire", "flood", "größer"]
         assert set(of_run) <= set(labeller.labels)
