@@ -183,7 +183,15 @@ def test_step_by_step_in_one_direction(seed):
 @pytest.mark.parametrize(
     "cell", [pytest.param("tanh", marks=pytest.mark.slow), "gru"]
 )
-@typical_wirings
+@wirings_of(
+    ("dot", "feeding"),
+    ("bahdanau", "bahdanau"),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in TYPICAL
+        if case[0] not in ("dot", "bahdanau")
+    ),
+)
 def test_step_by_step_with_two_layers_of(seed, attention, wiring, cell):
     model = make(attention, wiring, cell=cell, num_decoder_layers=2)
     assert_steps_equal_the_whole(model)
