@@ -25,7 +25,8 @@ from kseq.option_types import (
 )
 from kseq.start_keras import OPTIONAL, start_keras
 
-_WITHOUT_KERAS = ("recipes", "train")  # a recipe imports it itself
+# Files are checked first; a recipe imports it itself.
+_WITHOUT_KERAS = ("check", "recipes", "train")
 
 
 def main(arguments=None):

@@ -17,6 +17,7 @@ ARROWS = {
     "control_tokens": ((), ()),
     "version_0_1": ((), ()),
     "one_line": ((), ()),
+    "lazy_package": ((), ()),
     "json_files": (("user_error",), ()),
     "option_types": (("user_error",), ()),
     "model_path": (("user_error",), ()),
@@ -26,7 +27,10 @@ ARROWS = {
     "layers": (("control_tokens", "ops", "user_error"), ("keras",)),
     "models": (("layers", "ops", "user_error"), ("keras", "tensorflow")),
     "data": (
-        ("control_tokens", "one_line", "progress", "user_error"),
+        (
+            *("control_tokens", "lazy_package", "one_line", "progress"),
+            "user_error",
+        ),
         (
             "babel",
             "keras",
@@ -56,6 +60,7 @@ ARROWS = {
             "data",
             "decoding",
             "json_files",
+            "lazy_package",
             "model_path",
             "models",
             "one_line",
@@ -106,6 +111,7 @@ ARROWS = {
             "progress",
             "runs",
             "serving",
+            "start_keras",
             "user_error",
             "whole_files",
         ),
