@@ -193,6 +193,12 @@ class Checkpoints(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_train_end(self, logs=None):
+        self._leave()
+        # One that came after the last epoch was saved.
+        if number := self._signal_of_any():
+            self._stop(number)
+
+    def _leave(self):
         self._release_signals()
         self.model.train_function = self._train
         self._iterator = None
@@ -269,7 +275,7 @@ class Checkpoints(keras.callbacks.Callback):
         os.write(2, after_control_c + message)
 
     def _stop(self, number):
-        self.on_train_end()
+        self._leave()
         print(
             f"Stopped after step {self._step}, which is saved in "
             f"{self.run.path}. The same command resumes from there.",
