@@ -47,6 +47,7 @@ ARROWS = {
             "devices",
             "json_files",
             "model_path",
+            "progress",
             "user_error",
             "version_0_1",
             "whole_files",

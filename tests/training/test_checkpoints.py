@@ -1,5 +1,6 @@
 import contextlib
 import hashlib
+import io
 import os
 import resource
 import shutil
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.runs import RunDirectory, RunError, checkpoint_files
+from kseq.runs import RunDirectory, RunError, checkpoint_files, save_average
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
@@ -139,6 +140,26 @@ def test_a_signal_while_the_last_checkpoint_is_written(
     load_model(tmp_path / "cut", weights="last")
     assert_same_state(train(tmp_path / "cut", 2), whole)
     assert steps(tmp_path / "cut") == [5, 10]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_what_is_saved_and_averaged(tmp_path, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    shown, below = Terminal(), Terminal()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", below)
+        patch.setattr(sys, "stderr", shown)
+        train(tmp_path, 2)
+        save_average(RunDirectory(tmp_path))
+    assert "Saving a checkpoint" in shown.getvalue()
+    assert "Averaging 2 checkpoints" in shown.getvalue()
+    # Each a line down and up again, and no other.
+    assert below.getvalue().count("\n\x1b[A") >= 3
+    assert not below.getvalue().replace("\n\x1b[A", "")
 
 
 def test_the_last_states_are_kept(tmp_path):
