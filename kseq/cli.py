@@ -18,14 +18,15 @@ from kseq.command_line.search_options import (
     add_search,
     add_weights,
 )
-from kseq.command_line.start_keras import OPTIONAL, start_keras
 from kseq.model_path import model_path, run_path
 from kseq.option_types import (
     PositiveInt,
     RunPath,
 )
+from kseq.start_keras import OPTIONAL, start_keras
 
-_WITHOUT_KERAS = ("recipes", "train")  # a recipe imports it itself
+# Files are checked first; a recipe imports it itself.
+_WITHOUT_KERAS = ("check", "recipes", "train")
 
 
 def main(arguments=None):

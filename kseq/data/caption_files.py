@@ -57,19 +57,18 @@ def read_caption_files(
     {'a.jpg': ['a dog', 'hi']}
     """
     captions, lines, counts = {}, {}, Counter()
-    for path in matching_files(pattern):
-        for line, name, caption in _rows(path, tuple(columns)):
-            name = _NUMBER.sub("", _text(name))
-            if not name:
-                raise broken(line, "the name of a picture", found="none")
-            caption = _text(caption)
-            if plain:
-                caption = " ".join(_MARKS.sub(" ", caption.lower()).split())
-            if not caption or len(caption.encode()) > LONGEST_LINE:
-                counts["too_long" if caption else "blank"] += 1
-                continue
-            captions.setdefault(name, []).append(caption)
-            lines.setdefault(name, line)
+    for line, name, caption in caption_rows(pattern, columns):
+        name = _NUMBER.sub("", _text(name))
+        if not name:
+            raise broken(line, "the name of a picture", found="none")
+        caption = _text(caption)
+        if plain:
+            caption = " ".join(_MARKS.sub(" ", caption.lower()).split())
+        if not caption or len(caption.encode()) > LONGEST_LINE:
+            counts["too_long" if caption else "blank"] += 1
+            continue
+        captions.setdefault(name, []).append(caption)
+        lines.setdefault(name, line)
     if not captions:
         raise DataError(f"{pattern} has no caption.")
     return captions, lines, counts
@@ -79,7 +78,17 @@ def _text(cell):
     return " ".join(cell.decode("utf-8", "replace").split())
 
 
-def _rows(path, columns) -> Iterator[tuple[Line, bytes, bytes]]:
+def caption_rows(pattern, columns) -> Iterator[tuple[Line, bytes, bytes]]:
+    """The rows of all files that a pattern matches: (line, name, caption).
+
+    Raises:
+        DataError: a table is broken or does not have the columns.
+    """
+    for path in matching_files(pattern):
+        yield from _rows(path, tuple(columns))
+
+
+def _rows(path, columns):
     kind = kind_of(path) or "tsv"
     lines = read_lines(path)
     if kind == "json":

@@ -1,5 +1,9 @@
 """What `kseq.load` gives, in lists of strings."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -32,6 +36,37 @@ def test_texts(translators, generators):
     assert all(answers[i] for i in (0, 2, 3))
     for translator in translators:
         assert translator([]) == []
+
+
+def test_in_a_new_session_nothing_but_the_answer_is_printed(
+    translators, generators, exports, run_of
+):
+    for path in (run_of(generators["lstm"]), exports["lstm"]):
+        done = in_a_new_session(
+            f"print(kseq.load({str(path)!r})({TEXTS!r}))\n"
+            "print('a warning', file=sys.stderr)"
+        )
+        assert done.stdout == f"{translators[0](TEXTS)}\n"
+        assert done.stderr == "a warning\n"
+
+
+def test_a_wrong_path_does_without_tensorflow(tmp_path, exports):
+    wrong = f"{str(tmp_path)!r}", f"{str(exports['lstm'])!r}, weights='best'"
+    for arguments in wrong:
+        done = in_a_new_session(
+            f"try: kseq.load({arguments})\n"
+            "finally: assert 'tensorflow' not in sys.modules"
+        )
+        assert "\nkseq.user_error.UserError: " in done.stderr
+
+
+def in_a_new_session(program):
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys, kseq\n{program}"],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+    )
 
 
 def test_one_at_a_time(translators):
