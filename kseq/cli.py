@@ -18,14 +18,15 @@ from kseq.command_line.search_options import (
     add_search,
     add_weights,
 )
-from kseq.command_line.start_keras import OPTIONAL, start_keras
 from kseq.model_path import model_path, run_path
 from kseq.option_types import (
     PositiveInt,
     RunPath,
 )
+from kseq.start_keras import OPTIONAL, start_keras
 
-_WITHOUT_KERAS = ("recipes", "train")  # a recipe imports it itself
+# Files are checked first; a recipe imports it itself.
+_WITHOUT_KERAS = ("check", "recipes", "train")
 
 
 def main(arguments=None):
@@ -112,7 +113,15 @@ def _add_check(commands):
         action="store_true",
         help="labelled documents, not pairs of sentences",
     )
-    _add_features(command, "captions of the pictures in this .npz file")
+    _add_features(
+        command, "captions or transcripts of what is in this .npz file"
+    )
+    command.add_argument(
+        "--audio",
+        type=reader(str),
+        metavar="FOLDER",
+        help="transcripts of the WAV files of a folder",
+    )
 
 
 def _add_predict(commands):

@@ -10,7 +10,7 @@ import signal
 
 import pytest
 
-from kseq.command_line.start_keras import quiet_stderr
+from kseq.start_keras import quiet_stderr
 
 with quiet_stderr():
     import keras

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import kseq
+import kseq.commands.evaluate
+import kseq.commands.predict
 from kseq import cli, run_recipe
 from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
+from kseq.commands.open_predictor import open_predictor
 from kseq.data.built_in import dates, dispatch_reports
 from kseq.data.built_in.scenes import scenes
 from kseq.data.image_preprocessor import cells_of
@@ -117,13 +119,24 @@ def stop_after(monkeypatch, steps):
     monkeypatch.setattr(MetricsLog, "on_train_batch_end", and_stop)
 
 
+def share_opened(monkeypatch):
+    """The first command opens the model, the next one finds it."""
+    opened = []
+
+    def open_once(options):
+        opened.append(opened[0] if opened else open_predictor(options))
+        return opened[0]
+
+    for module in (kseq.commands.evaluate, kseq.commands.predict):
+        monkeypatch.setattr(module, "open_predictor", open_once)
+
+
 @pytest.mark.parametrize(
     "recipe",
     [
         "translate_lstm",
-        "caption_images",
-        # What they share with the first is tested there; test_version_0_1.py
-        # trains both, too.
+        # What they share with the first is tested there.
+        pytest.param("caption_images", marks=pytest.mark.slow),
         pytest.param("translate_transformer", marks=pytest.mark.slow),
         pytest.param("classify_documents", marks=pytest.mark.slow),
     ],
@@ -169,7 +182,8 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
         inputs = inputs([line.encode() for line in lines])
     answers = kseq.load(run)(inputs)
     assert [type(answer) for answer in answers] == [str, str]
-    # An export takes seconds to load: each command reads it once.
+    # An export takes seconds to load: the commands share it.
+    share_opened(monkeypatch)
     if classifies:
         assert printed("predict", export).split("\n") == [*answers, ""]
         assert "accuracy" in printed("evaluate", export, "table.tsv")

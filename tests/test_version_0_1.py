@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import kseq
 from kseq.runs.checkpoint_files import (
@@ -90,16 +91,41 @@ def test_answers(kind, folder):
     )
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "transformer",
-        # Their recipes go through tests/test_recipes.py already.
-        pytest.param("hierarchical", marks=pytest.mark.slow),
-        pytest.param("lstm", marks=pytest.mark.slow),
-    ],
-    indirect=True,
-)
+@pytest.mark.parametrize("kind", ["transformer"], indirect=True)
+def test_its_state_is_restored(kind, monkeypatch):
+    """The weights, the optimizer and the position in the data."""
+    recipe = load_recipe(RECIPES[kind])
+
+    class StateRestoredError(Exception):
+        pass
+
+    def restore(model, batches, checkpoints, *, steps, steps_per_epoch, **_):
+        assert checkpoints.restore(model, steps_per_epoch, steps) == 2
+        assert model.optimizer.iterations == 4
+        path = checkpoint_paths(Path(f"runs/{kind}/checkpoints/last"))[-1]
+        weights = numbered(read_checkpoint(path), "vars")
+        for found, saved in zip(model.variables, weights, strict=True):
+            np.testing.assert_array_equal(found, saved)
+        iterator = iter(batches)
+        tf.train.Checkpoint(iterator=iterator).read(path).expect_partial()
+        inputs, *_ = next(iterator)
+        assert inputs["source_ids"].shape[0] > 0
+        raise StateRestoredError
+
+    monkeypatch.setattr(recipe.training, "fit", restore)
+    with pytest.raises(StateRestoredError):
+        recipe.main(
+            dataclasses.replace(
+                recipe.DATES,
+                run=f"runs/{kind}",
+                steps=6,
+                evaluate_every=2,
+                **SMALL[kind],
+            )
+        )
+
+
+@pytest.mark.slow  # that it starts from the same state is tested above
 def test_resumes(kind, monkeypatch):
     """Two more steps give the weights that version 0.1 had after them."""
     recipe = load_recipe(RECIPES[kind])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.recipe_options import read_options
-from kseq.command_line.start_keras import start_keras
+from kseq.start_keras import start_keras
 
 
 def run_recipe(main, config, without_files):

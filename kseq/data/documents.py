@@ -140,13 +140,13 @@ def read_documents(
 def examine_documents(path, columns) -> tuple[Documents, DocumentReport]:
     """Does what `read_documents` does, without a warning."""
     with progress(f"Reading {escaped_line(path)}"):
-        return _examined(path, _checked(columns))
+        return _examined(path, columns)
 
 
 def _examined(path, columns):
     counts = Counter()
     texts, labels, in_lines = [], [], None
-    for row in _rows(path, columns, counts):
+    for row in document_rows(path, columns, counts):
         check_label(row.line, row.label, columns)
         if in_lines not in (None, row.in_lines):
             forms = {False: "a text", True: "sentences"}
@@ -181,7 +181,18 @@ def _checked(columns) -> tuple[str, str]:
     return columns
 
 
-def _rows(pattern, columns, counts) -> Iterator[_Row]:
+def document_rows(pattern, columns, counts) -> Iterator[_Row]:
+    """The rows of all files that a pattern matches.
+
+    Args:
+        pattern: path.
+        columns: of label and text.
+        counts: `collections.Counter`, counts what is `blank` or `invalid`.
+
+    Raises:
+        DataError: a file is broken or does not have the columns.
+    """
+    columns = _checked(columns)
     for path in matching_files(pattern):
         kind = kind_of(path) or "tsv"
         lines = read_lines(path)

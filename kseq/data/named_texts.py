@@ -90,19 +90,18 @@ def read_named_texts(
     {'a.jpg': ['a dog', 'hi']}
     """
     texts, lines, counts = {}, {}, Counter()
-    for path in matching_files(pattern):
-        for line, name, text in _rows(path, tuple(columns), known):
-            name = _NUMBER.sub("", _text(name))
-            if not name:
-                raise broken(line, f"the name of a {known.name}", found="none")
-            text = _text(text)
-            if plain:
-                text = " ".join(_MARKS.sub(" ", text.lower()).split())
-            if not text or len(text.encode()) > LONGEST_LINE:
-                counts["too_long" if text else "blank"] += 1
-                continue
-            texts.setdefault(name, []).append(text)
-            lines.setdefault(name, line)
+    for line, name, text in named_rows(pattern, columns, known):
+        name = _NUMBER.sub("", _text(name))
+        if not name:
+            raise broken(line, f"the name of a {known.name}", found="none")
+        text = _text(text)
+        if plain:
+            text = " ".join(_MARKS.sub(" ", text.lower()).split())
+        if not text or len(text.encode()) > LONGEST_LINE:
+            counts["too_long" if text else "blank"] += 1
+            continue
+        texts.setdefault(name, []).append(text)
+        lines.setdefault(name, line)
     if not texts:
         raise DataError(f"{pattern} has no {known.text}.")
     return texts, lines, counts
@@ -112,7 +111,19 @@ def _text(cell):
     return " ".join(cell.decode("utf-8", "replace").split())
 
 
-def _rows(path, columns, known) -> Iterator[tuple[Line, bytes, bytes]]:
+def named_rows(
+    pattern, columns, known
+) -> Iterator[tuple[Line, bytes, bytes]]:
+    """The rows of all files that a pattern matches: (line, name, text).
+
+    Raises:
+        DataError: a table is broken or does not have the columns.
+    """
+    for path in matching_files(pattern):
+        yield from _rows(path, tuple(columns), known)
+
+
+def _rows(path, columns, known):
     kind = kind_of(path) or "tsv"
     lines = read_lines(path)
     if kind == "json":

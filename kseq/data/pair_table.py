@@ -1,15 +1,10 @@
 """Pairs of texts in a table."""
 
 import dataclasses
-import functools
 import os
 import re
-import tempfile
-import weakref
 from collections.abc import Iterator
 from typing import NamedTuple
-
-import tensorflow as tf
 
 from kseq.data.tables import (
     are_numbers,
@@ -25,20 +20,13 @@ from kseq.data.tables import (
     rows_of_cells,
     without_surrogates,
 )
-from kseq.data.text_files import (
-    BYTE_ORDER_MARK,
-    Line,
-    compression_of,
-    line_dataset,
-    matching_files,
-    read_lines,
-)
+from kseq.data.text_files import Line, matching_files, read_lines
 
 _DEFAULT = ("source", "target")
 _LINE_ENDS = re.compile(rb"\r?\n|\t")
 
 
-class _Layout(NamedTuple):
+class Layout(NamedTuple):
     """Where a table has its pairs."""
 
     width: int
@@ -65,40 +53,10 @@ class PairTable:
             DataError: a table is broken or does not have the columns.
         """
         for path in matching_files(self.path):
-            yield from self._rows_of(path)
+            yield from self.rows_of(path)
 
-    def blocks(self, size: int) -> tf.data.Dataset:
-        """The same in blocks of strings, (source (B,), target (B,)).
-
-        CSV and JSON lines are copied to plain text in a temporary file, which
-        has no name and lives as long as the data set: `tf.data` can save its
-        position in lines of text.
-        """
-        paths, compressions, layouts, copies = [], [], [], []
-        for path in matching_files(self.path):
-            if kind_of(path) in ("csv", "json"):
-                copies.append(self._copy(path))
-                paths.append(f"/dev/fd/{copies[-1]}")
-                layouts.append(_Layout(2, (0, 1)))
-            else:
-                paths.append(path)
-                layouts.append(self._layout_of(path))
-            compressions.append(compression_of(paths[-1]))
-
-        files = tf.data.Dataset.from_tensor_slices(
-            (
-                paths,
-                compressions,
-                [layout.positions for layout in layouts],
-                tf.constant([layout.skipped for layout in layouts], tf.int64),
-            )
-        )
-        blocks = files.flat_map(functools.partial(_blocks_of_file, size))
-        # Whatever is made of a data set keeps it alive.
-        weakref.finalize(blocks, _close, copies)
-        return blocks
-
-    def _rows_of(self, path):
+    def rows_of(self, path: str) -> Iterator[tuple[Line, Line]]:
+        """The same of one file."""
         kind = kind_of(path) or "tsv"
         lines = read_lines(path)
         if kind == "json":
@@ -146,22 +104,23 @@ class PairTable:
         if layout is None:
             yield from (_pair(before, b"", b"") for before in blank)
 
-    def _layout_of(self, path) -> _Layout:
+    def layout_of(self, path: str) -> Layout:
+        """The layout of a TSV."""
         for line, cells in rows_of_cells(read_lines(path), "tsv"):
             if cells:
                 return self._layout(line, cells, "tsv")
-        return _Layout(2, (0, 1))  # all rows are blank
+        return Layout(2, (0, 1))  # all rows are blank
 
-    def _layout(self, line, cells, kind) -> _Layout:
+    def _layout(self, line, cells, kind) -> Layout:
         width = len(cells)
         if self.columns:
             positions = find_columns(line, cells, self.columns)
             has_names = not are_numbers(self.columns)
-            return _Layout(width, positions, line.number * has_names)
+            return Layout(width, positions, line.number * has_names)
         names = names_of(cells)
         if set(_DEFAULT) <= set(names):
             positions = tuple(names.index(name) for name in _DEFAULT)
-            return _Layout(width, positions, line.number)
+            return Layout(width, positions, line.number)
         if width < 2:
             between = ", a comma, " if kind == "csv" else ", TAB, "
             raise broken(
@@ -171,17 +130,7 @@ class PairTable:
             )
         if width > 2 or is_header(cells):
             raise ask_for_columns(line, cells, "two columns without names")
-        return _Layout(width, (0, 1))
-
-    def _copy(self, path) -> int:
-        """Writes a file without a name; its descriptor."""
-        with tempfile.TemporaryFile() as file:
-            # A first text may begin with a mark that is text.
-            file.write(BYTE_ORDER_MARK)
-            for source, target in self._rows_of(path):
-                file.write(b"%b\t%b\n" % (source.text, target.text))
-            file.flush()
-            return os.dup(file.fileno())
+        return Layout(width, (0, 1))
 
 
 def _pair(line, source, target) -> tuple[Line, Line]:
@@ -200,21 +149,3 @@ def _hint(line, kind) -> str:
     if kind == "csv" and b"\t" in line.text:
         return ". Columns between tabs need a name that ends in .tsv"
     return ""
-
-
-def _blocks_of_file(size, path, compression, positions, skipped):
-    def split(lines):
-        # A blank line has blank cells, too.
-        width = tf.reduce_max(positions) + 1
-        cells = tf.strings.split(lines, "\t").to_tensor(
-            "", shape=tf.stack([-1, width])
-        )
-        return cells[:, positions[0]], cells[:, positions[1]]
-
-    lines = line_dataset(path, compression).skip(skipped)
-    return lines.batch(size).map(split)
-
-
-def _close(descriptors):
-    for descriptor in descriptors:
-        os.close(descriptor)

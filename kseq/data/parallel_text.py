@@ -13,13 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.data_error import DataError
+from kseq.data.line_dataset import line_dataset
 from kseq.data.pair_table import PairTable
 from kseq.data.source_hashes import source_hashes
+from kseq.data.table_blocks import table_blocks
 from kseq.data.text_files import (
     LONGEST_LINE,
     Line,
     compression_of,
-    line_dataset,
     matching_files,
     read_lines,
 )
@@ -207,7 +208,7 @@ class ParallelText:
     @functools.cached_property
     def _blocks(self) -> tf.data.Dataset:
         if self.target is None:
-            return self._table.blocks(_FILTERED)
+            return table_blocks(self._table, _FILTERED)
         sides = _lines(self.source), _lines(self.target)
         return tf.data.Dataset.zip(*sides).batch(_FILTERED)
 

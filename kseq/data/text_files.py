@@ -1,4 +1,4 @@
-"""Lines of files, in Python to check them and in tf.data to train.
+"""Lines of files, to check them.
 
 A file is UTF-8, plain or .gz, with or without a byte order mark, and split
 at newlines only.
@@ -11,8 +11,6 @@ import stat
 import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
-
-import tensorflow as tf
 
 from kseq.data.data_error import DataError
 
@@ -48,20 +46,6 @@ def read_lines(pattern: str | os.PathLike) -> Iterator[Line]:
             yield line
         if line is None:
             raise DataError(f"{path} is empty.")
-
-
-def line_dataset(path, compression) -> tf.data.Dataset:
-    """The same lines of one file as a data set of strings.
-
-    Args:
-        path: scalar string.
-        compression: scalar string, see `compression_of`.
-    """
-    lines = tf.data.TextLineDataset(path, compression_type=compression)
-    first = lines.take(1).map(
-        lambda line: tf.strings.regex_replace(line, b"^" + BYTE_ORDER_MARK, b"")
-    )
-    return first.concatenate(lines.skip(1))
 
 
 def compression_of(path: str) -> str:

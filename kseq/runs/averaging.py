@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from kseq.progress import progress
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
@@ -70,8 +71,9 @@ def save_average(run, last=5):
     paths = checkpoint_paths(run.checkpoints / "last")[-last:]
     if not paths:
         raise RunError(f"{run.path} has no checkpoints to average.")
-    weights = [tf.Variable(value) for value in average_checkpoints(paths)]
-    write_checkpoint(
-        run.checkpoints / "average", step_of(paths[-1]), 1, vars=weights
-    )
+    with progress(f"Averaging {len(paths)} checkpoints"):
+        weights = [tf.Variable(value) for value in average_checkpoints(paths)]
+        write_checkpoint(
+            run.checkpoints / "average", step_of(paths[-1]), 1, vars=weights
+        )
     return paths

@@ -1,7 +1,9 @@
 """Opens runs and exports."""
 
+import sys
+
 from kseq.model_path import is_run, model_path
-from kseq.serving.load_export import load_export
+from kseq.start_keras import start_tensorflow
 from kseq.user_error import UserError
 
 
@@ -30,14 +32,19 @@ def load(path, *, weights=None, search=None):
         ['1999-03-03']
     """
     path = model_path(path)
+    if not is_run(path):
+        for name, value in (("weights", weights), ("search", search)):
+            if value is not None:
+                raise UserError(
+                    f"{name} can be chosen for run directories; {path} is an "
+                    "export, where it is fixed."
+                )
+    if "tensorflow" not in sys.modules:
+        start_tensorflow()
     if is_run(path):
         from kseq.serving.load_run import load_run  # imports all model code
 
         return load_run(path, weights=weights, search=search).predictor()
-    for name, value in (("weights", weights), ("search", search)):
-        if value is not None:
-            raise UserError(
-                f"{name} can be chosen for run directories; {path} is an "
-                "export, where it is fixed."
-            )
+    from kseq.serving.load_export import load_export
+
     return load_export(path)

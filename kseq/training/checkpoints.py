@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from kseq import version_0_1
 from kseq.devices import is_chief, on_all_machines
+from kseq.progress import progress
 from kseq.runs.checkpoint_files import (
     assign,
     checkpoint_paths,
@@ -21,6 +22,7 @@ from kseq.runs.checkpoint_files import (
     write_checkpoint,
 )
 from kseq.runs.run_error import RunError
+from kseq.training.below_the_bar import below_the_bar_of_keras
 from kseq.training.ema import ema_weights
 
 _NEEDS_ONE_ITERATOR = (
@@ -193,6 +195,12 @@ class Checkpoints(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def on_train_end(self, logs=None):
+        self._leave()
+        # One that came after the last epoch was saved.
+        if number := self._signal_of_any():
+            self._stop(number)
+
+    def _leave(self):
         self._release_signals()
         self.model.train_function = self._train
         self._iterator = None
@@ -247,7 +255,8 @@ class Checkpoints(keras.callbacks.Callback):
             return
         weights = _values(self.model.variables)
         directory = self.run.checkpoints / name
-        write_checkpoint(directory, self._step, keep, vars=weights, **more)
+        with below_the_bar_of_keras(), progress("Saving a checkpoint"):
+            write_checkpoint(directory, self._step, keep, vars=weights, **more)
 
     def _catch_signals(self):
         if threading.current_thread() is threading.main_thread():
@@ -269,7 +278,7 @@ class Checkpoints(keras.callbacks.Callback):
         os.write(2, after_control_c + message)
 
     def _stop(self, number):
-        self.on_train_end()
+        self._leave()
         print(
             f"Stopped after step {self._step}, which is saved in "
             f"{self.run.path}. The same command resumes from there.",

@@ -1,8 +1,6 @@
 """Validation by real answers, inside `fit`."""
 
-import contextlib
 import html
-import sys
 
 import keras
 import tensorflow as tf
@@ -10,6 +8,7 @@ import tensorflow as tf
 from kseq.devices import is_chief
 from kseq.one_line import one_line
 from kseq.progress import progress
+from kseq.training.below_the_bar import below_the_bar_of_keras
 from kseq.training.ema import ema_weights
 from kseq.training.event_files import event_writer
 
@@ -43,7 +42,7 @@ class Validation(keras.callbacks.Callback):
         self.pictures = pictures
 
     def on_epoch_end(self, epoch, logs=None):
-        with ema_weights(self.model), _below_the_bar_of_keras():
+        with ema_weights(self.model), below_the_bar_of_keras():
             scores = self._losses() | self._scores()
             with progress("Drawing the pictures of validation"):
                 pictures = self.evaluation.pictures(self.pictures)
@@ -88,19 +87,6 @@ class Validation(keras.callbacks.Callback):
                 image = tf.io.decode_png(png, channels=3)
                 tf.summary.image(name, image[None])
         writer.flush()
-
-
-@contextlib.contextmanager
-def _below_the_bar_of_keras():
-    """Leaves the line of its progress bar alone, which it writes to again."""
-    if not sys.stdout.isatty():
-        yield
-        return
-    print(flush=True)
-    try:
-        yield
-    finally:
-        print("\x1b[A", end="", flush=True)  # up
 
 
 def _cell(text):

@@ -37,8 +37,10 @@ def generator(preprocessor, source_dim=12):
     )
     for weight in model.trainable_variables:
         weight.assign(keras.random.normal(weight.shape))
-    beam = decoding.BeamSearch(beam_size=2)
-    return serving.Generator(model, preprocessor, tokenizer, beam, max_length=9)
+    greedy = decoding.GreedySearch()  # it is traced sooner than a beam
+    return serving.Generator(
+        model, preprocessor, tokenizer, greedy, max_length=9
+    )
 
 
 @pytest.fixture(scope="module")

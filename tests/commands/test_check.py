@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -64,6 +67,39 @@ def test_numbers_of_captions(capsys):
         "picture)",
         "1 of 3 pictures in a.npz have no caption.",
     ]
+
+
+def test_most_mistakes_do_without_tensorflow():
+    Path("empty.txt").write_text("")
+    Path("one.jsonl").write_text('{"source": "a"}\n')
+    os.mkfifo("pipe.tsv")
+    wrong = [
+        "none.tsv",
+        "empty.txt b.tsv",
+        "b.tsv --validation empty.txt",
+        "pipe.tsv",
+        "a.csv --columns source tagret",
+        "a.csv --documents",
+        "one.jsonl",
+        "a.csv --features b.tsv --columns x y",
+        "a.csv b.tsv --documents",
+    ]
+    program = (
+        "import sys; from kseq import cli\n"
+        "for words in sys.argv[1:]:\n"
+        "    assert cli.main(['check', *words.split()]) == 2\n"
+        "assert not {'tensorflow', 'keras', 'numpy'} & sys.modules.keys()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *wrong],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    messages = done.stderr.splitlines()
+    assert len(messages) == len(wrong)
+    assert all(line.startswith("kseq check: ") for line in messages)
 
 
 @pytest.mark.parametrize(

@@ -131,8 +131,7 @@ def test_the_seed_decides(tokenizer):
         batches = training(tokenizer, numbered(99), seed=seed)
         return source_texts(tokenizer, batches.take(9))
 
-    assert drawn(seed=1) == drawn(seed=1)
-    assert drawn(seed=1) != drawn(seed=2)
+    assert drawn(seed=1) == drawn(seed=1) != drawn(seed=2)
 
 
 def test_neighbours_in_the_file_part(tokenizer):

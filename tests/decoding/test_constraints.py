@@ -257,12 +257,13 @@ def test_forced_prefix_is_exhaustive_search_below_it(
         ]
         answers += map(list, itertools.product(others, repeat=limit))
         answers = [ids for ids in answers if ids[: len(prefix)] == prefix]
+        sources = tf.repeat(source_ids[i : i + 1], len(answers), axis=0)
         scores = scores_of(
             model,
-            tf.constant([answers]),
-            {"source_ids": source_ids[i : i + 1]},
+            tf.constant(answers)[:, None],
+            {"source_ids": sources},
             length_penalty=length_penalty,
-        )[0]
+        )[:, 0]
         order = np.argsort(-scores.numpy())[:n_best]
         expected = [answers[j] for j in order]
         np.testing.assert_array_equal(best.ids[i, :, :limit], expected)

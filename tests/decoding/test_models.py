@@ -41,10 +41,12 @@ def lstm(**kwargs):
 @pytest.fixture(
     params=[
         lambda: transformer(norm="pre"),
-        lambda: lstm(attention=LuongAttention("dot"), input_feeding=True),
         *(
             pytest.param(model, marks=pytest.mark.slow)
             for model in (
+                lambda: lstm(
+                    attention=LuongAttention("dot"), input_feeding=True
+                ),
                 lambda: transformer(norm="post", window=2, positions="learned"),
                 lambda: lstm(attention=BahdanauAttention(8), order="bahdanau"),
                 lambda: lstm(

@@ -1,5 +1,6 @@
 """Beam search against its definition in plain Python, on random models."""
 
+import functools
 import math
 
 import numpy as np
@@ -96,8 +97,9 @@ def random_tables(seed, end_rate=None):
     return tables.astype("float32"), random.integers(1, STEPS + 1, MODELS)
 
 
-def found_by(search, tables, limits, n_best=1):
-    function = tf.function(
+@functools.cache
+def traced(search, n_best):
+    return tf.function(
         lambda tables, limits: search(
             TableModel(), {"tables": tables}, limits, n_best=n_best
         ),
@@ -107,7 +109,10 @@ def found_by(search, tables, limits, n_best=1):
         ],
         autograph=False,
     )
-    return function(tables, limits.astype("int32"))
+
+
+def found_by(search, tables, limits, n_best=1):
+    return traced(search, n_best)(tables, limits.astype("int32"))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from kseq.models import LSTMSeq2Seq, Transformer
 from kseq.models.auxiliary_losses import ctc_losses
 from kseq.user_error import ArgumentError
 from tests.models.few_steps import few_steps
+from tests.models.new_weights import new_weights
 
 GRID = {
     "source_vocab_size": None,
@@ -95,9 +96,16 @@ class MeanOfWords(keras.layers.Layer):
     compute_output_spec = keras.Operation.compute_output_spec
 
 
+@functools.cache
+def built(kind):
+    """A model, and what its variables were at first."""
+    model = MODELS[kind]()
+    return model, [variable.numpy() for variable in model.variables]
+
+
 @pytest.fixture(params=MODELS)
-def make_model(request):
-    return MODELS[request.param]
+def model(request, seed):
+    return new_weights(*built(request.param))
 
 
 def batch_of(size, cells=5, time=4):
@@ -114,8 +122,7 @@ def batch_of(size, cells=5, time=4):
     return inputs, labels, (labels != 0).astype("float32")
 
 
-def test_steps_equal_the_whole_sequence(make_model, seed):
-    model = make_model()
+def test_steps_equal_the_whole_sequence(model):
     inputs, *_ = batch_of(3)
     whole = model(inputs)
     state = model.encode({k: inputs[k] for k in ("source", "source_mask")})
@@ -124,15 +131,15 @@ def test_steps_equal_the_whole_sequence(make_model, seed):
         np.testing.assert_allclose(logits, whole[:, t], atol=1e-5)
 
 
-def test_padded_cells_change_nothing(make_model, seed):
-    model = make_model()
+def test_padded_cells_change_nothing(model):
     (inputs, *others), padded = batch_of(3), {}
     padded |= inputs
     noise = np.random.normal(size=(3, 1, 3)).astype("float32")
     padded["source"] = np.concatenate([inputs["source"], noise], axis=1)
     padded["source_mask"] = np.pad(inputs["source_mask"], [(0, 0), (0, 1)])
     np.testing.assert_allclose(model(padded), model(inputs), atol=1e-5)
-    model.compile(keras.optimizers.SGD(0.0))
+    # Tracing would take longer than the step, here and below.
+    model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
     losses = [
         model.evaluate(each, *labels, verbose=0)[0]
         for each, labels in ((inputs, others[:1]), (padded, others[:1]))
@@ -140,17 +147,15 @@ def test_padded_cells_change_nothing(make_model, seed):
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
 
 
-def test_a_picture_without_real_cells_is_finite(make_model, seed):
-    model = make_model()
+def test_a_picture_without_real_cells_is_finite(model):
     inputs, labels, weights = batch_of(3)
     inputs["source_mask"][0] = False
-    model.compile(keras.optimizers.SGD(0.1))
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
     logs = model.train_on_batch(inputs, labels, weights, return_dict=True)
     assert np.isfinite(list(logs.values())).all()
 
 
-def test_config_makes_the_same_model(make_model):
-    model = make_model()
+def test_config_makes_the_same_model(model):
     config = keras.saving.serialize_keras_object(model)
     copy = keras.saving.deserialize_keras_object(config)
     copy.set_weights(model.get_weights())

@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,10 +20,16 @@ from kseq.serving import load_model
 from tests.training.tiny_training import make_model, train
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    path = tmp_path_factory.mktemp("trained")
+    train(path, epochs=3)
+    return path
+
+
 @pytest.fixture
-def run(tmp_path):
-    train(tmp_path, epochs=3)
-    return RunDirectory(tmp_path)
+def run(trained, tmp_path):
+    return RunDirectory(shutil.copytree(trained, tmp_path / "run"))
 
 
 def weights_of(path):

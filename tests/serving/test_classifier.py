@@ -6,7 +6,12 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from kseq.data.built_in.dispatch_reports import dispatch_reports
-from kseq.serving import Classifier, ClassifierPredictor
+from kseq.serving import (
+    Classifier,
+    ClassifierPredictor,
+    export,
+    load_export,
+)
 from tests.serving.conftest import LABELS
 
 TEXTS = [
@@ -110,8 +115,18 @@ def test_each_class_has_a_label(classifiers):
 
 
 def test_same_answers_after_loading(classifiers, loaded_classifier):
+    check_answers(classifiers["flat"], loaded_classifier)
+
+
+@pytest.mark.slow
+def test_another_model_has_the_same_answers(classifiers, tmp_path):
+    classifier = classifiers["hierarchical"]
+    check_answers(classifier, load_export(export(classifier, tmp_path)))
+
+
+def check_answers(classifier, loaded_classifier):
     assert isinstance(loaded_classifier, ClassifierPredictor)
-    signatures = classifiers["hierarchical"].signatures
+    signatures = classifier.signatures
     assert loaded_classifier.signatures.keys() == signatures.keys()
     for name in ("serving_default", "explain"):
         expected = signatures[name](text=tf.constant(TEXTS))

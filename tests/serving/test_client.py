@@ -73,34 +73,12 @@ def ask(folder, jobs):
     return dict(zip(jobs, json.loads(client.stdout), strict=True))
 
 
-@pytest.fixture(scope="module")
-def answers(exports, classifier_export, texts, tmp_path_factory):
-    jobs = {
-        "transformer": (exports["transformer"], texts),
-        "classifier": (classifier_export, DOCUMENTS),
-    }
-    return ask(tmp_path_factory.mktemp("client"), jobs)
-
-
-@pytest.mark.parametrize("kind", ["transformer"])
-def test_client_has_the_same_texts(generator, kind, texts, answers):
-    check_texts(generator, texts, answers[kind])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["lstm"])
-def test_another_client_has_the_same_texts(
-    generator, kind, exported, texts, tmp_path
-):
-    answers = ask(tmp_path, {kind: (exported, texts)})
-    check_texts(generator, texts, answers[kind])
-
-
-def check_texts(generator, texts, answers):
+@pytest.mark.slow  # a client of labels below; in test_load_export.py, answers
+def test_client_has_the_same_texts(generator, kind, exported, texts, tmp_path):
     text = tf.constant(texts)
     expected = generator.signatures["serving_default"](text=text)
     lines = [line.decode() for line in expected["text"].numpy()]
-    for answer in answers:
+    for answer in ask(tmp_path, {kind: (exported, texts)})[kind]:
         assert answer["text"] == lines
         np.testing.assert_allclose(
             answer["score"], expected["score"], atol=1e-4
@@ -108,9 +86,10 @@ def check_texts(generator, texts, answers):
         assert answer["truncated"] == expected["truncated"].numpy().tolist()
 
 
-def test_client_has_the_same_labels(classifiers, answers):
+def test_client_has_the_same_labels(classifiers, classifier_export, tmp_path):
+    answers = ask(tmp_path, {"classifier": (classifier_export, DOCUMENTS)})
     text = tf.constant(DOCUMENTS)
-    signatures = classifiers["hierarchical"].signatures
+    signatures = classifiers["flat"].signatures
     expected = signatures["serving_default"](text=text)
     labels = [label.decode() for label in expected["label"].numpy()]
     for answer in answers["classifier"]:

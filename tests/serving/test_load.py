@@ -1,5 +1,9 @@
 """What `kseq.load` gives, in lists of strings."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -20,7 +24,7 @@ def translators(generators, loaded_exports, run_of):
 @pytest.fixture(scope="module")
 def labellers(classifiers, loaded_classifier, run_of):
     """Of the same run, and of its export."""
-    return kseq.load(run_of(classifiers["hierarchical"])), loaded_classifier
+    return kseq.load(run_of(classifiers["flat"])), loaded_classifier
 
 
 def test_texts(translators, generators):
@@ -32,6 +36,37 @@ def test_texts(translators, generators):
     assert all(answers[i] for i in (0, 2, 3))
     for translator in translators:
         assert translator([]) == []
+
+
+def test_in_a_new_session_nothing_but_the_answer_is_printed(
+    translators, generators, exports, run_of
+):
+    for path in (run_of(generators["lstm"]), exports["lstm"]):
+        done = in_a_new_session(
+            f"print(kseq.load({str(path)!r})({TEXTS!r}))\n"
+            "print('a warning', file=sys.stderr)"
+        )
+        assert done.stdout == f"{translators[0](TEXTS)}\n"
+        assert done.stderr == "a warning\n"
+
+
+def test_a_wrong_path_does_without_tensorflow(tmp_path, exports):
+    wrong = f"{str(tmp_path)!r}", f"{str(exports['lstm'])!r}, weights='best'"
+    for arguments in wrong:
+        done = in_a_new_session(
+            f"try: kseq.load({arguments})\n"
+            "finally: assert 'tensorflow' not in sys.modules"
+        )
+        assert "\nkseq.user_error.UserError: " in done.stderr
+
+
+def in_a_new_session(program):
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys, kseq\n{program}"],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+    )
 
 
 def test_one_at_a_time(translators):
@@ -175,7 +210,7 @@ def test_nothing_to_load(tmp_path):
 def test_labels(labellers, classifiers):
     of_run, of_export = (labeller(DOCUMENTS) for labeller in labellers)
     assert of_run == of_export
-    assert of_run == classifiers["hierarchical"].predictor()(DOCUMENTS)
+    assert of_run == classifiers["flat"].predictor()(DOCUMENTS)
     for labeller in labellers:
         assert labeller.labels == ["fire", "flood", "größer"]
         assert set(of_run) <= set(labeller.labels)

@@ -216,6 +216,19 @@ def test_a_full_disk(generator, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [".versions"]
 
 
+@pytest.mark.parametrize("error", [SystemExit(143), KeyboardInterrupt()])
+def test_a_stopped_export_leaves_nothing(
+    generator, tmp_path, quick_save, failure, error
+):
+    """By SIGTERM, as recipes answer it, or by Ctrl-C."""
+    failure.append(error)
+    with pytest.raises(type(error)):
+        export(generator, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".versions"]
+    failure.clear()
+    assert export(generator, tmp_path).name == "2"
+
+
 def test_what_a_killed_export_left_goes_with_the_next(
     generator, tmp_path, quick_save
 ):

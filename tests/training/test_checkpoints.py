@@ -1,5 +1,6 @@
 import contextlib
 import hashlib
+import io
 import os
 import resource
 import shutil
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.runs import RunDirectory, RunError
+from kseq.runs import RunDirectory, RunError, checkpoint_files, save_average
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
@@ -24,6 +25,7 @@ from kseq.runs.checkpoint_files import (
 from kseq.serving import load_model
 from kseq.training import Checkpoints
 from kseq.user_error import DiskError
+from kseq.whole_files import flush
 from tests.training.tiny_training import STEPS, make_data, make_model, train
 
 
@@ -91,6 +93,73 @@ def test_a_second_signal_stops_at_once(tmp_path, ctrl_c):
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, 4, [Signal(2, signal.SIGINT, signal.SIGINT)])
     assert steps(tmp_path) == []
+
+
+class SignalAtTheEnd(keras.callbacks.Callback):
+    """Comes when all epochs are saved."""
+
+    def on_train_end(self, logs=None):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_after_the_last_epoch_is_not_lost(tmp_path, capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as stopped:
+        train(tmp_path, 2, [SignalAtTheEnd()])
+    assert stopped.value.code == 143
+    assert "Stopped after step 10, which is saved" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) == before
+    train(tmp_path, 2)
+    assert steps(tmp_path) == [5, 10]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_signal_while_the_last_checkpoint_is_written(
+    tmp_path, monkeypatch, times
+):
+    whole = train(tmp_path / "whole", 2)
+    train(tmp_path / "cut", 1)
+
+    numbers = [signal.SIGTERM] * times  # the second stops at once
+
+    def flush_and_signal(path):
+        while numbers:
+            os.kill(os.getpid(), numbers.pop())
+        flush(path)
+
+    def exit(number, frame):
+        raise SystemExit(143)
+
+    before = signal.signal(signal.SIGTERM, exit)  # that of a recipe
+    with monkeypatch.context() as patch, pytest.raises(SystemExit) as stopped:
+        patch.setattr(checkpoint_files, "flush", flush_and_signal)
+        train(tmp_path / "cut", 2)
+    signal.signal(signal.SIGTERM, before)
+    assert stopped.value.code == 143
+    assert steps(tmp_path / "cut") == ([5, 10] if times == 1 else [5])
+    load_model(tmp_path / "cut", weights="last")
+    assert_same_state(train(tmp_path / "cut", 2), whole)
+    assert steps(tmp_path / "cut") == [5, 10]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_what_is_saved_and_averaged(tmp_path, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    shown, below = Terminal(), Terminal()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", below)
+        patch.setattr(sys, "stderr", shown)
+        train(tmp_path, 2)
+        save_average(RunDirectory(tmp_path))
+    assert "Saving a checkpoint" in shown.getvalue()
+    assert "Averaging 2 checkpoints" in shown.getvalue()
+    # Each a line down and up again, and no other.
+    assert below.getvalue().count("\n\x1b[A") >= 3
+    assert not below.getvalue().replace("\n\x1b[A", "")
 
 
 def test_the_last_states_are_kept(tmp_path):
@@ -297,7 +366,8 @@ def test_data_that_have_no_position_are_read_again(
                 model = make_model()  # first: it sets the global seed
                 # Two devices round as they like, and Adam's first steps
                 # have the size of the rate where a gradient is but rounding.
-                model.compile(keras.optimizers.SGD(0.01), "mse")
+                sgd = keras.optimizers.SGD(0.01)
+                model.compile(sgd, "mse", jit_compile=False)
                 return make_data(), model
         spec = (tf.TensorSpec((8,)), tf.TensorSpec(()))
         examples = [(x, i % 3) for i, x in enumerate(np.eye(8))]
@@ -326,7 +396,7 @@ def test_a_run_that_was_killed_resumes(tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
     step = steps(tmp_path)[-1]
-    assert step >= 15
+    assert step >= 10
     train(tmp_path, epochs=step // STEPS + 1)
     assert steps(tmp_path)[-1] == step + STEPS
 

@@ -39,7 +39,8 @@ class Evaluation:
 @pytest.fixture
 def model():
     model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
-    model.compile(keras.optimizers.SGD(0.1, use_ema=True), "mse")
+    sgd = keras.optimizers.SGD(0.1, use_ema=True)
+    model.compile(sgd, "mse", jit_compile=False)
     for _ in range(3):  # not fit, which puts the averages into the model
         model.train_on_batch(np.ones((1, 1)), np.ones(1))
     return model

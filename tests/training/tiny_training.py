@@ -24,7 +24,8 @@ def make_model(ema=True):
     x = keras.layers.Dropout(0.5, name="dropout")(x)
     outputs = keras.layers.Dense(1, name="outputs")(x)
     model = keras.Model(inputs, outputs, name="tiny")
-    model.compile(keras.optimizers.Adam(0.01, use_ema=ema), "mse")
+    adam = keras.optimizers.Adam(0.01, use_ema=ema)
+    model.compile(adam, "mse", jit_compile=False)  # XLA takes a second
     return model
 
 

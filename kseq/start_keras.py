@@ -47,15 +47,21 @@ def start_keras(without=()):
     hidden = [name for name in without if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))
     try:
-        with quiet_stderr(notice="Starting TensorFlow ..."), _no_collection():
-            importlib.import_module("keras")
-            tensorflow = importlib.import_module("tensorflow")
-            tensorflow.config.list_physical_devices()
-            if not os.environ.get("TF_CONFIG"):  # a cluster must come first
-                _run_one_kernel(tensorflow)
+        with _no_collection():
+            start_tensorflow()
     finally:
         for name in hidden:
             del sys.modules[name]
+
+
+def start_tensorflow():
+    """Does the same with all modules, whatever the backend of Keras is."""
+    with quiet_stderr(notice="Starting TensorFlow ..."):
+        importlib.import_module("keras")
+        tensorflow = importlib.import_module("tensorflow")
+        tensorflow.config.list_physical_devices()
+        if not os.environ.get("TF_CONFIG"):  # a cluster must come first
+            _run_one_kernel(tensorflow)
 
 
 @contextlib.contextmanager
@@ -85,22 +91,32 @@ def _run_one_kernel(tensorflow):
 def quiet_stderr(notice=""):
     """Hides TensorFlow's start-up lines; others are printed at the end.
 
+    Without standard error, or a temporary directory, nothing is hidden.
+
     Args:
         notice: str, shown meanwhile if standard error is a terminal.
     """
-    sys.stderr.flush()
-    kept = os.dup(2)
-    if not os.isatty(kept):
-        notice = ""
-    os.write(kept, notice.encode())
-    with tempfile.TemporaryFile() as printed:
+    with contextlib.ExitStack() as files:
+        try:
+            kept = os.dup(2)
+            files.callback(os.close, kept)
+            printed = files.enter_context(tempfile.TemporaryFile())
+        except OSError:
+            printed = None
+        if printed is None or sys.stderr is None:
+            yield
+            return
+
+        sys.stderr.flush()
+        if not os.isatty(kept):
+            notice = ""
+        os.write(kept, notice.encode())
         os.dup2(printed.fileno(), 2)
         try:
             yield
         finally:
             sys.stderr.flush()
             os.dup2(kept, 2)
-            os.close(kept)
             if notice:
                 os.write(2, f"\r{' ' * len(notice)}\r".encode())
             printed.seek(0)

@@ -2,9 +2,10 @@ import gc
 import os
 import pty
 import sys
+import tempfile
 
-from kseq.command_line import start_keras
-from kseq.command_line.start_keras import quiet_stderr
+from kseq import start_keras
+from kseq.start_keras import quiet_stderr
 
 START_UP = b"I0000 cpu.cc:1] oneDNN custom operations are on. You may see\n"
 
@@ -30,6 +31,18 @@ def test_elsewhere_there_is_no_notice(capfd):
     with quiet_stderr(notice="Wait ..."):
         os.write(2, START_UP + b"a warning\n")
     assert capfd.readouterr().err == "a warning\n"
+
+
+def test_without_standard_error_or_a_temporary_directory(monkeypatch, capfd):
+    monkeypatch.setattr(tempfile, "tempdir", "/no-such-directory")
+    with quiet_stderr():
+        os.write(2, START_UP)
+    assert capfd.readouterr().err.encode() == START_UP
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "stderr", None)
+    with quiet_stderr():
+        os.write(2, START_UP)
+    assert capfd.readouterr().err.encode() == START_UP
 
 
 def test_garbage_is_collected_again(monkeypatch):
