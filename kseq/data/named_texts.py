@@ -111,9 +111,7 @@ def _text(cell):
     return " ".join(cell.decode("utf-8", "replace").split())
 
 
-def named_rows(
-    pattern, columns, known
-) -> Iterator[tuple[Line, bytes, bytes]]:
+def named_rows(pattern, columns, known) -> Iterator[tuple[Line, bytes, bytes]]:
     """The rows of all files that a pattern matches: (line, name, text).
 
     Raises:
