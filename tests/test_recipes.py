@@ -18,6 +18,7 @@ from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
 from kseq.data.built_in import dates, dispatch_reports
+from kseq.data.built_in.morse import morse
 from kseq.data.built_in.scenes import scenes
 from kseq.data.image_preprocessor import cells_of
 from kseq.runs.run_directory import batch_fields
@@ -37,10 +38,15 @@ SMALL = {
         "pretraining_steps": 2,
     },
     "caption_images": {"embedding_dim": 8, "units": 8},
+    "transcribe_speech": {"embedding_dim": 8, "units": 8},
 }
 # What a model is given, and the options of commands that read it.
-LINES = {"caption_images": ("1.png", "")}
-OPTIONS = {"caption_images": ("--features", "features.npz")}
+LINES = {"caption_images": ("1.png", ""), "transcribe_speech": ("1.wav", "")}
+OPTIONS = {
+    name: ("--features", "features.npz")
+    for name in ("caption_images", "transcribe_speech")
+}
+SCORES = {"classify_documents": "accuracy", "transcribe_speech": "cer"}
 
 
 @pytest.fixture(params=SMALL)
@@ -73,6 +79,15 @@ def config(recipe, tmp_path, monkeypatch):
         cells = cells_of(found.pictures, side=12)
         np.savez("features.npz", features=cells, names=names)
         train, built_in = "table.tsv", recipe.SCENES
+        files = {"features": "features.npz"}
+    elif recipe.__name__ == "transcribe_speech":
+        lengths = np.full(40, 20)
+        names = [f"{number}.wav" for number in range(40)]
+        columns = names, morse("train", size=40).texts
+        frames = np.random.default_rng(1).normal(size=(800, 8))
+        arrays = {"features": frames, "lengths": lengths, "names": names}
+        np.savez("features.npz", **arrays)
+        train, built_in = "table.tsv", recipe.MORSE
         files = {"features": "features.npz"}
     else:
         columns = dates("train", size=200)
@@ -139,6 +154,7 @@ def share_opened(monkeypatch):
         pytest.param("caption_images", marks=pytest.mark.slow),
         pytest.param("translate_transformer", marks=pytest.mark.slow),
         pytest.param("classify_documents", marks=pytest.mark.slow),
+        pytest.param("transcribe_speech", marks=pytest.mark.slow),
     ],
     indirect=True,
 )
@@ -160,8 +176,8 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     assert pretrained == classifies
     metrics = (run / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in metrics] == [2, 4]
-    score = "val_accuracy" if classifies else "val_bleu"
-    assert {score, "val_loss"} <= json.loads(metrics[-1]).keys()
+    score = SCORES.get(recipe.__name__, "bleu")
+    assert {f"val_{score}", "val_loss"} <= json.loads(metrics[-1]).keys()
     assert len(list((run / "samples").glob("*.md"))) == 2
     assert list((run / "tensorboard").iterdir())
     card = (run / "README.md").read_text("utf-8")
@@ -190,7 +206,8 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
         assert "<!doctype html>" in printed("explain", export)
     else:
         pairs = ("table.tsv",) if options else ("left", "right")
-        assert "BLEU" in printed("evaluate", export, *pairs, *options)
+        evaluated = printed("evaluate", export, *pairs, *options)
+        assert score.upper() in evaluated
         attention = printed(
             "predict", export, "--json", "--attention", *options, lines=lines
         )
