@@ -187,8 +187,14 @@ class PyramidalEncoder(keras.layers.Layer):
                 time = _half(time)
         return (batch, time, self.units), (batch, time), []
 
-    # The outputs have two dtypes: trace `call`.
-    compute_output_spec = keras.Operation.compute_output_spec
+    def compute_output_spec(self, source, source_mask, training=None):
+        # Not traced: JAX does not see that half of a time is half of it.
+        memory, mask, states = self.compute_output_shape(source.shape)
+        return (
+            keras.KerasTensor(memory, dtype=self.compute_dtype),
+            keras.KerasTensor(mask, dtype="bool"),
+            states,
+        )
 
     def get_config(self):
         return {
