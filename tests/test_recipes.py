@@ -42,10 +42,8 @@ SMALL = {
 }
 # What a model is given, and the options of commands that read it.
 LINES = {"caption_images": ("1.png", ""), "transcribe_speech": ("1.wav", "")}
-OPTIONS = {
-    name: ("--features", "features.npz")
-    for name in ("caption_images", "transcribe_speech")
-}
+FEATURES = ("--features", "features.npz")
+OPTIONS = {"caption_images": FEATURES, "transcribe_speech": FEATURES}
 SCORES = {"classify_documents": "accuracy", "transcribe_speech": "cer"}
 
 

@@ -178,3 +178,13 @@ def test_recordings_of_different_lengths_are_frames(exports, folder):
     alone = [served([each])[0] for each in frames]
     assert served(frames) == alone
     assert served([np.full((3, 8), np.nan)]) == [""]
+
+
+def test_check_prints_the_numbers(call, refused):
+    audio, _ = call("check", "table.tsv", "--audio", ".")
+    assert "Training recordings: 3, 0.4 seconds (table.tsv)" in audio
+    ready, _ = call("check", "table.tsv", "--features", "a.npz")
+    assert ready == audio
+    both = ("table.tsv", "--audio", ".", "--features", "a.npz")
+    assert "exclude each other" in refused("check", *both)
+    assert "not a folder" in refused("check", "table.tsv", "--audio", "none")
