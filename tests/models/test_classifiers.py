@@ -136,7 +136,10 @@ def test_starts_from_given_vectors(make):
     np.testing.assert_array_equal(model.embedding(ids), vectors[ids])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    [pytest.param("float32", marks=pytest.mark.slow), *HALF_POLICIES],
+)
 def test_training_stays_finite_with_empty_documents(seed, make, dtype):
     model = make(dtype=dtype, dropout=0.3)
     # Tracing would take longer than the step.
