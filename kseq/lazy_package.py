@@ -1,11 +1,13 @@
 """Packages whose modules are imported when they are first used."""
 
-import importlib
+import importlib.util
 from types import ModuleType
 
 
 class LazyPackage(ModuleType):
     """A package with the names of `_MODULES`, each from its module.
+
+    Its modules are attributes, too, without being imported before.
 
     A package becomes one by
 
@@ -15,12 +17,14 @@ class LazyPackage(ModuleType):
 
     def __getattr__(self, name):
         module = self.__dict__["_MODULES"].get(name)
-        if module is None:
-            raise AttributeError(
-                f"module {self.__name__!r} has no attribute {name!r}"
-            )
-        return getattr(
-            importlib.import_module(f"{self.__name__}.{module}"), name
+        if module is not None:
+            module = importlib.import_module(f"{self.__name__}.{module}")
+            return getattr(module, name)
+        path = f"{self.__name__}.{name}"
+        if name.isidentifier() and importlib.util.find_spec(path):
+            return importlib.import_module(path)
+        raise AttributeError(
+            f"module {self.__name__!r} has no attribute {name!r}"
         )
 
     def __setattr__(self, name, value):

@@ -29,6 +29,8 @@ with quiet_stderr():
 def pytest_collection_finish():
     # A million objects that all stay: no collection has to look at them.
     gc.freeze()
+    # A model is a cycle of many objects: collected rarely, in large numbers.
+    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import weakref
 
 import keras
+from keras import ops
 
 _given = weakref.WeakKeyDictionary()
 
@@ -23,3 +24,17 @@ def both_directions(layer, **kwargs):
     both = keras.layers.Bidirectional(layer, **kwargs)
     _given[both] = layer
     return both
+
+
+def never_empty(mask):
+    """A mask whose rows all have a real position, since cuDNN refuses others.
+
+    Args:
+        mask: (B, T) bool.
+
+    Returns:
+        (B, T) bool, also True at the first position of rows without any.
+    """
+    first = ops.equal(ops.arange(ops.shape(mask)[1]), 0)
+    is_empty = ops.logical_not(ops.any(mask, axis=1, keepdims=True))
+    return ops.logical_or(mask, ops.logical_and(first, is_empty))

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.layers.both_directions import both_directions
+from kseq.layers.both_directions import both_directions, never_empty
 from kseq.layers.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
@@ -161,7 +161,7 @@ class PyramidalEncoder(keras.layers.Layer):
             if i > 0:
                 x, mask = _in_pairs(x, mask)
             x = self.dropout_layer(x, training=training)
-            x = _masked(layer(x, mask=_with_first(mask)), mask)
+            x = _masked(layer(x, mask=never_empty(mask)), mask)
         memory = _masked(self.norm(x), mask)
         return self.dropout_layer(memory, training=training), mask, []
 
@@ -227,9 +227,3 @@ def _masked(x, mask):
     """0 at padding. (B, S, ...), (B, S)."""
     axes = tuple(range(2, len(x.shape)))
     return x * ops.cast(ops.expand_dims(mask, axes), x.dtype)
-
-
-def _with_first(mask):
-    """True at the first position too: cuDNN refuses a length of 0."""
-    first = ops.equal(ops.arange(ops.shape(mask)[1]), 0)
-    return ops.logical_or(mask, first)

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.attention_pooling import AttentionPooling
-from kseq.layers.both_directions import both_directions
+from kseq.layers.both_directions import both_directions, never_empty
 from kseq.layers.check_integers import check_integers
 
 
@@ -82,10 +82,7 @@ class RecurrentPooling(keras.layers.Layer):
         if inputs_mask is None:
             inputs_mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
 
-        # cuDNN refuses a sequence of length 0. The GRU reads its first
-        # position, which the pooling then ignores.
-        first = ops.equal(ops.arange(ops.shape(inputs)[1]), 0)
-        hidden = self.recurrent(inputs, mask=ops.logical_or(inputs_mask, first))
+        hidden = self.recurrent(inputs, mask=never_empty(inputs_mask))
         return self.pooling(hidden, inputs_mask, return_weights=return_weights)
 
     def compute_mask(self, inputs, previous_mask):

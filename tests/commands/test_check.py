@@ -20,6 +20,7 @@ def options(
         columns=columns,
         documents=documents,
         features=features,
+        audio=None,
     )
 
 

@@ -132,7 +132,13 @@ def test_forward_and_backward(name):
 
     # A step of gradient descent at rate 1 subtracts the gradient.
     model = model_of(layer, name)
-    model.compile(keras.optimizers.SGD(1.0), loss="mse", jit_compile=False)
+    model.compile(
+        keras.optimizers.SGD(1.0),
+        loss="mse",
+        jit_compile=False,
+        # Tracing takes longer than the step; the models train in a graph.
+        run_eagerly=BACKEND == "tensorflow",
+    )
     before = [numpy_of(weight) for weight in layer.trainable_weights]
     model.train_on_batch(arrays, normal(*outputs.shape))
     for weight, value in zip(layer.trainable_weights, before, strict=True):

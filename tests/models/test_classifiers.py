@@ -114,10 +114,6 @@ def test_explains_its_own_logits(seed, make):
 def test_sentences_are_dropped_in_training_alone(seed, make):
     """At a rate of 1 one sentence remains of each document."""
     model, ids = make(sentence_dropout=1.0), documents()
-    for variable in model.trainable_variables:
-        # With a bias the first sentence leaves a state although it is dropped.
-        if "bias" in variable.path:
-            variable.assign(ops.zeros_like(variable))
     one_each = np.stack(
         [model({"source_ids": ids[:, i : i + 1]}) for i in range(ids.shape[1])]
     )
@@ -136,7 +132,10 @@ def test_starts_from_given_vectors(make):
     np.testing.assert_array_equal(model.embedding(ids), vectors[ids])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    [pytest.param("float32", marks=pytest.mark.slow), *HALF_POLICIES],
+)
 def test_training_stays_finite_with_empty_documents(seed, make, dtype):
     model = make(dtype=dtype, dropout=0.3)
     # Tracing would take longer than the step.
