@@ -112,12 +112,12 @@ def _are_real(frames):
 
 
 def _normalized(frames, real):
-    frames = tf.where(real[:, :, None], frames, 0.0)
+    is_real = real[:, :, None]
     # A feature that never changes is 0, and not the rounding of a mean.
-    frames -= frames[:, :1]
-    weights = tf.cast(real, tf.float32)[:, :, None]
-    count = tf.maximum(tf.reduce_sum(weights, axis=1, keepdims=True), 1.0)
-    mean = tf.reduce_sum(frames * weights, axis=1, keepdims=True) / count
-    frames = (frames - mean) * weights
+    frames = tf.where(is_real, frames - frames[:, :1], 0.0)
+    count = tf.reduce_sum(tf.cast(is_real, tf.float32), axis=1, keepdims=True)
+    count = tf.maximum(count, 1.0)
+    mean = tf.reduce_sum(frames, axis=1, keepdims=True) / count
+    frames = tf.where(is_real, frames - mean, 0.0)
     squares = tf.reduce_sum(tf.square(frames), axis=1, keepdims=True)
     return frames * tf.math.rsqrt(squares / count + _LEAST_VARIANCE)

@@ -100,8 +100,8 @@ def read_speech_corpus(
     >>> np.savez("a.npz", features=frames, lengths=[20, 30, 40], names=names)
     >>> corpus = read_speech_corpus("a.tsv", features="a.npz")
     >>> print(*corpus.describe(), sep="\n")
-    Training recordings: 2, 0.6 seconds (a.tsv)
-    Validation recordings: 1, 0.3 seconds (held out of training)
+    Training recordings: 2, 0.5 seconds (a.tsv)
+    Validation recordings: 1, 0.4 seconds (held out of training)
     """
     if train is None:
         refuse_without_train(
