@@ -45,7 +45,7 @@ def _figure(weights, times, tokens, pixels):
     if pixels is None:
         sound.set_axis_off()
     else:
-        sound.imshow(pixels, extent=(0, end, 0, 1), aspect="auto")
+        sound.imshow(pixels, cmap="gray", extent=(0, end, 0, 1), aspect="auto")
         sound.set(yticks=[], ylabel="frequency")
     count = max(len(tokens), 1)
     if weights.size:

@@ -19,11 +19,15 @@ def spectrogram(sound) -> bytes:
         where there is nothing to see.
     """
     if isinstance(sound, str | bytes):
-        sound = _log_energies(sound)
-    frames = np.asarray(sound, np.float32)
-    if not frames.size or not np.isfinite(frames).all():
+        frames = _log_energies(sound)
+    else:
+        frames = np.asarray(sound, np.float32)
+        frames = frames[np.isfinite(frames).all(axis=1)]  # the rest is padding
+    if not frames.size:
         return b""
-    frames = frames - frames.mean(axis=0)
+    if not isinstance(sound, str | bytes):
+        # Each feature in its own range: they differ by orders of magnitude.
+        frames = (frames - frames.mean(axis=0)) / (frames.std(axis=0) + 1e-6)
     low, high = np.percentile(frames, (5, 99.5))
     shades = np.clip((frames - low) / max(high - low, 1e-6), 0, 1)
     pixels = np.uint8(255 * (1 - shades)).T[::-1]
