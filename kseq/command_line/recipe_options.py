@@ -22,7 +22,8 @@ _METAVARS = {int: "N", float: "X"}
 # Fields of a recipe that a run does not inherit from the one it starts from.
 _OF_ONE_RUN = frozenset(
     (
-        *("train", "validation", "columns", "weights", "features", "images"),
+        *("train", "validation", "columns", "weights"),
+        *("features", "images", "audio"),
         *("run", "overwrite", "from_", "new_tokenizer"),
         *("steps", "evaluate_every", "patience", "pretraining_steps"),
         *("learning_rate", "warmup_steps"),

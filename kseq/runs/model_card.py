@@ -33,6 +33,16 @@ OF_LABELS = {
 }
 
 
+# What a model takes: on the command line, in Python and in JSON.
+_INPUTS = {
+    "text": ("< FILE", '["..."]', '["..."]'),
+    "features": ("--features FILE.npz < NAMES", "[features]", "[[[0.5, ...]]]"),
+    "frames": ("--features FILE.npz < NAMES", "[frames]", "[[[0.5, ...]]]"),
+    "image": ("< PATHS", '[open("a.jpg", "rb").read()]', '[{"b64": "..."}]'),
+    "audio": ("< PATHS", '[open("a.wav", "rb").read()]', '[{"b64": "..."}]'),
+}
+
+
 class Progress(NamedTuple):
     """The progress of a run.
 
@@ -173,28 +183,34 @@ def _use(run, task):
         config = read_json(run.model)["config"]
         if not is_classifier and config.get("attention", "") is None:
             signatures.pop("explain")
-    rows = [f"| `{key}` | {signatures[key]} |" for key in signatures]
+    source = task.get("input", "text")
+    source = source if source in [*_INPUTS] else "text"
+    read, python, instances = _INPUTS[source]
+    rows = [
+        f"| `{key}` | {text.replace('`text`', f'`{source}`', 1)} |"
+        for key, text in signatures.items()
+    ]
     mount = f"{name}:/models/{name}"
     return "\n\n".join(
         [
             "On the command line, a line in and a line out:",
-            _block([f"kseq predict {shlex.quote(path)} < FILE"]),
+            _block([f"kseq predict {shlex.quote(path)} {read}"]),
             "In Python:",
             _block(
                 [
                     "import kseq",
                     f"model = kseq.load({path!r})",
-                    'answers = model(["..."])',
+                    f"answers = model({python})",
                 ]
             ),
-            "As a SavedModel, text in and text out, for TensorFlow Serving:",
+            "As a SavedModel for TensorFlow Serving:",
             _block(
                 [
                     f"kseq export {shlex.quote(path)}",
                     "docker run -p 8501:8501 -v "
                     f'"$PWD"/saved_models/{shlex.quote(mount)} '
                     f"-e MODEL_NAME={shlex.quote(name)} tensorflow/serving",
-                    """curl -d '{"instances": ["..."]}' """
+                    f"""curl -d '{{"instances": {instances}}}' """
                     + shlex.quote(f"localhost:8501/v1/models/{name}:predict"),
                 ]
             ),

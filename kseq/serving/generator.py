@@ -127,7 +127,9 @@ class Generator:
 
     def get_config(self):
         """What it does with a model, JSON-able."""
+        name = self.preprocessor.input_name
         return {
+            **({} if name == "text" else {"input": name}),
             "preprocessor": object_config(self.preprocessor),
             "search": object_config(self.search),
             "max_length": self.max_length,

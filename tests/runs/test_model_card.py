@@ -81,6 +81,21 @@ def test_how_it_is_used(run):
     assert "explain" not in model_card(run, PROGRESS)
 
 
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("audio", ("< PATHS", '[{"b64": "..."}]', "`audio` → `text`,")),
+        ("frames", ("--features FILE.npz < NAMES", "model([frames])")),
+        ("image", ('model([open("a.jpg", "rb").read()])', "`image`, `target`")),
+        (["hostile"], ('model(["..."])', "`text` → `text`,")),
+    ],
+)
+def test_how_other_inputs_are_given(run, source, lines):
+    write(run, task={**TASK, "input": source})
+    card = model_card(run, PROGRESS)
+    assert all(line in card for line in lines)
+
+
 def test_a_run_without_any_file(tmp_path):
     card = model_card(RunDirectory(tmp_path), PROGRESS)
     assert "unknown, 1,234,567 parameters" in card
