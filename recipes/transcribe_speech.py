@@ -41,8 +41,9 @@ class Config:
     num_mels: options.SmallInt = 40  # features of a frame of 10 ms
     embedding_dim: options.Size = 128
     units: options.EvenSize = 320
-    encoder_layers: options.SmallInt = 3
     front_end: Literal["none", "convolution"] = "convolution"
+    pyramid_layers: options.SmallInt = 1  # each after the first halves the time
+    encoder_layers: options.NonNegativeInt = 2  # above them
     dropout: options.Rate = 0.3
     stretch: options.Rate = 0.1  # of time, at random
     masks: options.NonNegativeInt = 2  # of time and of features, at random
@@ -65,8 +66,9 @@ MORSE = Config(
     run="runs/morse",
     embedding_dim=32,
     units=128,
-    encoder_layers=2,
     front_end="none",  # of four frames, it would make one: a dot has two
+    pyramid_layers=2,
+    encoder_layers=0,
     dropout=0.0,
     stretch=0.0,
     masks=0,
@@ -115,9 +117,9 @@ def main(config):
             feature_masks=config.masks,
             stretch=config.stretch,
         )
-        encoder = layers.PyramidalEncoder(
+        pyramid = layers.PyramidalEncoder(
             config.units,
-            config.encoder_layers,
+            config.pyramid_layers,
             front_end=config.front_end,
             dropout=config.dropout,
             augment=augment,
@@ -126,13 +128,13 @@ def main(config):
             *(None, tokenizer.vocab_size),
             embedding_dim=config.embedding_dim,
             units=config.units,
-            num_encoder_layers=0,
+            num_encoder_layers=config.encoder_layers,
             attention=layers.LocationAwareAttention(
                 config.units, name="attention"
             ),
             order="bahdanau",
             dropout=config.dropout,
-            source_layer=encoder,
+            source_layer=pyramid,
             source_dim=frames.num_features,
             ctc=config.ctc,
             dtype=config.dtype,
