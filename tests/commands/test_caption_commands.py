@@ -185,12 +185,6 @@ def test_wrong_files_of_evaluate(
     assert message in refused("evaluate", exports[kind], *arguments)
 
 
-def test_options_of_captions_are_not_for_text(run, folder, refused):
-    table = folder / "captions.tsv"
-    message = refused("evaluate", run, table, table, "--plain")
-    assert "--plain is not for this model" in message
-
-
 def test_bytes_that_are_no_picture_answer_blank(exports, folder):
     served = load_export(exports["image"])
     good = (folder / "0.png").read_bytes()

@@ -24,6 +24,13 @@ def test_scores_are_those_of_predict(run, export, predict, call, tmp_path):
             assert float(score) == pytest.approx(float(other), abs=1.1e-4)
 
 
+@pytest.mark.parametrize("options", [["--plain"], ["--audio", "."]])
+def test_options_of_other_inputs_are_not_for_text(run, refused, options):
+    table = run / "config.json"
+    message = refused("evaluate", run, table, table, *options)
+    assert f"{options[0]} is not for this model" in message
+
+
 def test_evaluation_prints_scores_with_signatures(run, tmp_path, capfd):
     for name in ("source", "reference"):
         (tmp_path / name).write_bytes(lines_of(SOURCES))
