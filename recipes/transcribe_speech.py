@@ -65,6 +65,7 @@ class Config:
 
 MORSE = Config(
     run="runs/morse",
+    num_mels=20,
     embedding_dim=32,
     units=128,
     front_end="none",  # of four frames, it would make one: a dot has two

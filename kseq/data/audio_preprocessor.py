@@ -7,6 +7,7 @@ import tensorflow as tf
 from kseq.data.frame_preprocessor import FramePreprocessor
 from kseq.data.source import Source
 from kseq.data.wav_samples import wav_samples
+from kseq.user_error import ArgumentError
 
 _LOWEST = 20.0  # hertz
 _FLOOR = 1e-6  # of the energy of a mel band, that of silence
@@ -68,7 +69,7 @@ class AudioPreprocessor:
             ("num_mels", num_mels, 256),
         ):
             if type(value) is not int or not 0 < value <= most:
-                raise ValueError(
+                raise ArgumentError(
                     f"{name} must be an int from 1 to {most}. "
                     f"Received: {name}={value!r}"
                 )
@@ -130,7 +131,7 @@ class AudioPreprocessor:
         [(name, value)] = seconds.items()
         least = 1 / self.sample_rate
         if not isinstance(value, int | float) or not least <= value <= most:
-            raise ValueError(
+            raise ArgumentError(
                 f"{name} must be from one sample to {most} seconds. "
                 f"Received: {name}={value!r}"
             )

@@ -5,6 +5,7 @@ import math
 import tensorflow as tf
 
 from kseq.data.source import Source
+from kseq.user_error import ArgumentError
 
 _FRAMES_OF_A_TOKEN = 4  # of an answer, at the fastest; it has half as many
 _LEAST_VARIANCE = 1e-6
@@ -54,12 +55,12 @@ class FramePreprocessor:
         sizes = {"num_features": num_features, "max_frames": max_frames}
         for name, value in sizes.items():
             if type(value) is not int or not 0 < value < 2**31:
-                raise ValueError(
+                raise ArgumentError(
                     f"{name} must be a positive int. Received: {name}={value!r}"
                 )
         is_number = isinstance(frames_per_second, int | float)
         if not is_number or not 0 < frames_per_second < 1e9:
-            raise ValueError(
+            raise ArgumentError(
                 "frames_per_second must be positive and finite. "
                 f"Received: {frames_per_second=}"
             )

@@ -8,12 +8,19 @@ from kseq.data.built_in.morse import SAMPLE_RATE, SIZES, morse
 from kseq.data.recorded_features import recorded_features
 from kseq.data.transcripts import Transcripts
 
-_NUM_MELS, _WINDOW, _STEP = 20, 0.03, 0.02
+_WINDOW, _STEP = 0.03, 0.02  # seconds
 
 
-def morse_transcripts() -> dict:
-    """The splits of the built-in Morse code and its preprocessor, by name."""
-    preprocessor = AudioPreprocessor(SAMPLE_RATE, _NUM_MELS, _WINDOW, _STEP)
+def morse_transcripts(num_mels: int, max_seconds: float) -> dict:
+    """The splits of the built-in Morse code and its preprocessor, by name.
+
+    Args:
+        num_mels: see `AudioPreprocessor`.
+        max_seconds: see `AudioPreprocessor`.
+    """
+    preprocessor = AudioPreprocessor(
+        SAMPLE_RATE, num_mels, _WINDOW, _STEP, max_seconds
+    )
     found = {split: morse(split) for split in SIZES}
     samples = {
         f"{split}-{number}.wav": wave

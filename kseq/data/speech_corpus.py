@@ -110,7 +110,7 @@ def read_speech_corpus(
             audio=audio,
             features=features,
         )
-        return SpeechCorpus(**morse_transcripts())
+        return SpeechCorpus(**morse_transcripts(num_mels, max_seconds))
     if audio and features:
         raise DataError("Give --audio or --features, not both.")
     paths = [train, validation] if validation else [train]

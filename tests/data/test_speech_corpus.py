@@ -13,6 +13,7 @@ from kseq.data import (
     read_transcripts,
     training_batches,
 )
+from kseq.user_error import UserError
 from tests.data.wav import tone, wav
 
 NAMES = [f"{i}.wav" for i in range(12)]
@@ -187,6 +188,14 @@ def test_broken_features_are_one_message(changes, message):
 def test_features_must_fit_the_model():
     with pytest.raises(DataError, match="expects 13 features a frame; found 3"):
         read_frames(write_frames(), FramePreprocessor(13))
+
+
+@pytest.mark.parametrize(
+    "options", [{"num_mels": 300}, {"max_seconds": 1e9}, {"max_seconds": 1e-9}]
+)
+def test_absurd_features_are_an_error_of_the_user(options):
+    with pytest.raises(UserError, match=next(iter(options))):
+        read_speech_corpus("table.tsv", **options)
 
 
 def test_options_that_exclude_each_other():

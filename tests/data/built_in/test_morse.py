@@ -63,7 +63,7 @@ def test_transcripts_have_their_own_features(monkeypatch):
         "kseq.data.morse_transcripts.morse",
         lambda split: morse(split, size=sizes[split]),
     )
-    found = morse_transcripts()
+    found = morse_transcripts(num_mels=12, max_seconds=30.0)
     for split, size in sizes.items():
         part = found[split]
         assert part.texts == morse(split, size=size).texts
