@@ -182,15 +182,14 @@ def test_pure_half_precision(name, dtype):
     full.set_weights(
         [keras.ops.convert_to_numpy(weight) for weight in layer.weights]
     )
-    np.testing.assert_allclose(
-        numpy_of(outputs),
-        numpy_of(memory_of(full(*arrays))),
-        atol=0.2,
-        rtol=0.1,
-    )
+    check_close(numpy_of(outputs), numpy_of(memory_of(full(*arrays))))
     graph = model_of(layer, name)
     graph.compile(jit_compile=False)
     found = graph.predict(arrays, verbose=0)
-    np.testing.assert_allclose(
-        np.asarray(found, "float32"), numpy_of(outputs), atol=0.1, rtol=0.1
-    )
+    check_close(np.asarray(found, "float32"), numpy_of(outputs))
+
+
+def check_close(found, expected):
+    """Equal but for half precision, which deep layers may amplify at a few."""
+    np.testing.assert_allclose(found, expected, atol=0.5, rtol=0.1)
+    assert np.abs(found - expected).mean() < 0.05
