@@ -11,12 +11,12 @@ from kseq.data.corpus import log_facts, refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.feature_files import read_features
 from kseq.data.feature_preprocessor import FeaturePreprocessor
+from kseq.data.hold_out import hold_out
 from kseq.data.image_preprocessor import ImagePreprocessor
 from kseq.data.media_folder import MediaFolder, read_picture
 from kseq.data.named_texts import read_named_texts
 from kseq.data.picture_features import NetworkOptions, computed_features
 from kseq.data.scene_captions import scene_captions
-from kseq.data.source_hashes import held_out_names
 from kseq.one_line import escaped_line
 
 _log = logging.getLogger(__name__)
@@ -139,7 +139,11 @@ def read_caption_corpus(
         problems += wrong
         problems += _overlap(trained, judged)
     else:
-        trained, judged = _held_out(trained, train)
+        trained, judged = hold_out(
+            *(trained, ("names", "references", "numbers"), train),
+            kind="picture",
+            two="captions of two pictures",
+        )
         facts = [
             _size("Training", trained, train),
             _size("Validation", judged, "held out of training by picture"),
@@ -246,22 +250,3 @@ def _overlap(trained, judged):
         f"{len(both)} of {len(judged.numbers)} validation pictures are also in "
         "training: scores on them will be too good."
     ]
-
-
-def _held_out(captions, path):
-    """The captions that stay in training, and those that are held out."""
-    stay, out = held_out_names(captions.names)
-    if not len(out):
-        raise DataError(
-            f"{path}: no picture can be held out, because there is only one. "
-            "Give a file for validation, or captions of two pictures."
-        )
-    return tuple(
-        captions._replace(
-            **{
-                name: [getattr(captions, name)[place] for place in places]
-                for name in ("names", "references", "numbers")
-            }
-        )
-        for places in (stay, out)
-    )

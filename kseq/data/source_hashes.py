@@ -49,19 +49,5 @@ def are_among(texts: tf.Tensor, hashes: np.ndarray) -> tf.Tensor:
     return tf.gather(hashes, tf.minimum(places, len(hashes) - 1)) == own
 
 
-def held_out_names(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The positions of names that stay in training, and of those held out.
-
-    Args:
-        names: all different.
-
-    Returns:
-        Two int arrays, sorted; the second is empty if there is only one name.
-    """
-    hashes = source_hashes(name.encode() for name in names)
-    is_out = np.isin(hashes, choose_held_out(hashes))
-    return np.flatnonzero(~is_out), np.flatnonzero(is_out)
-
-
 def _hashes(texts):
     return tf.strings.to_hash_bucket_fast(tf.strings.strip(texts), _BUCKETS)

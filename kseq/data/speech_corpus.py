@@ -14,11 +14,11 @@ from kseq.data.corpus import log_facts, refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.frame_files import read_frames
 from kseq.data.frame_preprocessor import FramePreprocessor
+from kseq.data.hold_out import hold_out
 from kseq.data.media_folder import MediaFolder, read_recording
 from kseq.data.morse_transcripts import morse_transcripts
 from kseq.data.named_texts import TRANSCRIPTS, read_named_texts
 from kseq.data.recorded_features import recorded_features
-from kseq.data.source_hashes import held_out_names
 from kseq.data.stored_features import StoredFeatures
 from kseq.data.transcripts import Transcripts
 from kseq.data.wav_samples import wav_samples
@@ -134,7 +134,11 @@ def read_speech_corpus(
         judged = tables[1].of(stored, folder, longest)
         title = validation
     else:
-        trained, judged = _held_out(trained, train)
+        trained, judged = hold_out(
+            *(trained, ("names", "texts", "numbers"), train),
+            kind="recording",
+            two="two recordings",
+        )
         title = "held out of training"
     problems = [line for table in tables for line in table.problems]
     both = {*trained.numbers} & {*judged.numbers}
@@ -248,25 +252,6 @@ def _folder(tables, audio, sample_rate=None):
     for table in tables:
         folder.check(table.lines)
     return folder
-
-
-def _held_out(transcripts, path):
-    """The transcripts that stay in training, and those that are held out."""
-    stay, out = held_out_names(transcripts.names)
-    if not len(out):
-        raise DataError(
-            f"{path}: no recording can be held out, because there is only "
-            "one. Give a file for validation, or two recordings."
-        )
-    return tuple(
-        transcripts._replace(
-            **{
-                name: [getattr(transcripts, name)[place] for place in places]
-                for name in ("names", "texts", "numbers")
-            }
-        )
-        for places in (stay, out)
-    )
 
 
 def _size(title, transcripts, path):

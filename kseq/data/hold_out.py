@@ -1,0 +1,37 @@
+"""Examples that are held out of training by their names."""
+
+import numpy as np
+
+from kseq.data.data_error import DataError
+from kseq.data.source_hashes import choose_held_out, source_hashes
+
+
+def hold_out(examples, fields: tuple[str, ...], path, kind: str, two: str):
+    """The examples that stay in training, and those that are held out.
+
+    Args:
+        examples: a named tuple of lists, with `names` that all differ.
+        fields: those of its lists that have an item for each name.
+        path: of their table, for the message.
+        kind: what a name is the name of, for the message.
+        two: what would be enough, for the message.
+
+    Raises:
+        DataError: there is only one.
+    """
+    hashes = source_hashes(name.encode() for name in examples.names)
+    is_out = np.isin(hashes, choose_held_out(hashes))
+    if not is_out.any():
+        raise DataError(
+            f"{path}: no {kind} can be held out, because there is only one. "
+            f"Give a file for validation, or {two}."
+        )
+    return tuple(
+        examples._replace(
+            **{
+                name: [getattr(examples, name)[place] for place in places]
+                for name in fields
+            }
+        )
+        for places in (np.flatnonzero(~is_out), np.flatnonzero(is_out))
+    )
