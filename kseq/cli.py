@@ -61,6 +61,7 @@ def _parser():
     _add_train(commands)
     _add_check(commands)
     _add_predict(commands)
+    _add_chat(commands)
     _add_score(commands)
     _add_evaluate(commands)
     _add_explain(commands)
@@ -113,6 +114,11 @@ def _add_check(commands):
         action="store_true",
         help="labelled documents, not pairs of sentences",
     )
+    command.add_argument(
+        "--dialogues",
+        action="store_true",
+        help="dialogues, not pairs of sentences",
+    )
     _add_features(
         command, "captions or transcripts of what is in this .npz file"
     )
@@ -149,6 +155,12 @@ def _add_predict(commands):
         ("--attention", "attention weights in the JSON"),
     ):
         command.add_argument(flag, action="store_true", help=help)
+
+
+def _add_chat(commands):
+    command = _command(commands, "chat", "talk to a model of dialogues")
+    _add_path(command, model_path)
+    add_search(command)
 
 
 def _add_score(commands):

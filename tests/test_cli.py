@@ -42,6 +42,8 @@ def python(program, *arguments, text=""):
         (["train"], 0),
         (["train", "lstm", "--help"], 0),
         (["train", "classify_documents", "--units", "0"], 2),
+        (["train", "lstm", "--train", "/no-such-file"], 2),
+        (["train", "classify", "--train", "/dev/null"], 2),
     ],
 )
 def test_help_and_errors_do_without_tensorflow(arguments, code):

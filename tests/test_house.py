@@ -120,6 +120,7 @@ ARROWS = {
     ),
     "command_line": (
         (
+            "data",
             "devices",
             "json_files",
             "model_path",

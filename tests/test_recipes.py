@@ -39,12 +39,24 @@ SMALL = {
     },
     "caption_images": {"embedding_dim": 8, "units": 8},
     "transcribe_speech": {"embedding_dim": 8, "units": 8},
+    "chat": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
+    "retrieve_answers": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
 }
 # What a model is given, and the options of commands that read it.
-LINES = {"caption_images": ("1.png", ""), "transcribe_speech": ("1.wav", "")}
+LINES = {
+    "caption_images": ("1.png", ""),
+    "transcribe_speech": ("1.wav", ""),
+    "chat": ("Hi!\tHello!", ""),
+    "retrieve_answers": ("Hi!\tHello!", ""),
+}
 FEATURES = ("--features", "features.npz")
 OPTIONS = {"caption_images": FEATURES, "transcribe_speech": FEATURES}
-SCORES = {"classify_documents": "accuracy", "transcribe_speech": "cer"}
+SCORES = {
+    "classify_documents": "accuracy",
+    "transcribe_speech": "cer",
+    "retrieve_answers": "recall_at_1",
+}
+TALK = ("chat", "retrieve_answers")
 
 
 @pytest.fixture(params=SMALL)
@@ -87,6 +99,9 @@ def config(recipe, tmp_path, monkeypatch):
         np.savez("features.npz", **arrays)
         train, built_in = "table.tsv", recipe.MORSE
         files = {"features": "features.npz"}
+    elif recipe.__name__ in TALK:
+        columns = small_talk("train", size=60).answers, ["yes"] * 60
+        train, built_in = "dialogues.txt", recipe.SMALL_TALK
     else:
         columns = dates("train", size=200)
         train, built_in = ("table.tsv",), recipe.DATES
@@ -94,6 +109,8 @@ def config(recipe, tmp_path, monkeypatch):
         Path(name).write_text("\n".join(rows), "utf-8")
     rows = map("\t".join, zip(*columns, strict=True))
     Path("table.tsv").write_text("\n".join(rows), "utf-8")
+    turns = "\n\n".join(map("\n".join, zip(*columns, strict=True)))
+    Path("dialogues.txt").write_text(turns, "utf-8")
     return dataclasses.replace(
         built_in,
         train=train,
@@ -153,6 +170,8 @@ def share_opened(monkeypatch):
         pytest.param("translate_transformer", marks=pytest.mark.slow),
         pytest.param("classify_documents", marks=pytest.mark.slow),
         pytest.param("transcribe_speech", marks=pytest.mark.slow),
+        pytest.param("chat", marks=pytest.mark.slow),
+        pytest.param("retrieve_answers", marks=pytest.mark.slow),
     ],
     indirect=True,
 )

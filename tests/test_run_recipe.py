@@ -43,7 +43,11 @@ class Classified(FineTuned):
 
 
 @pytest.fixture
-def run(monkeypatch):
+def run(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("x")
+
     def run(main, *words):
         monkeypatch.setattr(sys, "argv", ["recipe", *words])
         monkeypatch.setattr(sys.modules["__main__"], "__doc__", "A recipe.")

@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import inspect
 import io
+import os
 import re
 import tokenize
 import types
@@ -13,6 +14,7 @@ from pathlib import Path
 from kseq import version_0_1
 from kseq.command_line.argument_types import reader
 from kseq.command_line.command_parser import CommandParser
+from kseq.data.text_files import matching_files
 from kseq.json_files import read_json
 from kseq.model_path import is_run, run_path
 from kseq.option_types import check_options, option
@@ -67,7 +69,19 @@ def read_options(config, without_files, words, **description):
         defaults = _inherited(path, defaults)
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
+    for name in ("train", "validation"):
+        _check_files(given.get(name))
     return options
+
+
+def _check_files(paths):
+    """DataError for a file that is missing, before TensorFlow is imported.
+
+    A folder may be what a recipe of one's own reads.
+    """
+    for path in [paths] if isinstance(paths, str) else paths or ():
+        if not os.path.isdir(path):
+            matching_files(path)
 
 
 def _config_path(given, defaults):

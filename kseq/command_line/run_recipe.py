@@ -15,8 +15,9 @@ from kseq.start_keras import start_keras
 def run_recipe(main, config, without_files):
     """Reads the config from the command line and runs the recipe with it.
 
-    Every field of the config becomes an option, and wrong values are refused
-    before TensorFlow is imported. An error that the user can fix is one
+    Every field of the config becomes an option; wrong values, and files of
+    `--train` and `--validation` that are missing, are refused before
+    TensorFlow is imported. An error that the user can fix is one
     message and an exit code; with `--debug` it keeps its traceback.
 
     The process ends with exit code 0; 2 where command, files or configuration

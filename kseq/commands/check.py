@@ -4,6 +4,7 @@ import zipfile
 from collections import Counter
 
 from kseq.data import DataError
+from kseq.data.dialogue_files import dialogues_of_files
 from kseq.data.document_labels import DEFAULT_COLUMNS
 from kseq.data.documents import document_rows
 from kseq.data.named_texts import CAPTIONS, TRANSCRIPTS, named_rows
@@ -15,7 +16,7 @@ from kseq.start_keras import OPTIONAL, start_keras
 
 def run(options):
     """Prints what a recipe would train on and what it would leave out."""
-    kinds = ("documents", "features", "audio")
+    kinds = ("documents", "dialogues", "features", "audio")
     given = [f"--{name}" for name in kinds if getattr(options, name)]
     if len(given) > 1:
         raise DataError(f"{' and '.join(given)} exclude each other.")
@@ -24,6 +25,8 @@ def run(options):
     _read_first_rows(options)
     start_keras(without=OPTIONAL)
     read = _read_documents if options.documents else _read_pairs
+    if options.dialogues:
+        read = _read_dialogues
     if _are_spoken(options):
         read = _read_transcripts
     elif options.features:
@@ -54,6 +57,10 @@ def _read_first_rows(options):
 
 def _rows(path, is_table, options):
     columns = options.columns or ()
+    if options.dialogues:
+        if columns:
+            raise DataError("Dialogues have no columns: leave out --columns.")
+        return dialogues_of_files(path, Counter())
     if options.documents:
         return document_rows(path, columns or DEFAULT_COLUMNS, Counter())
     if _are_spoken(options):
@@ -97,6 +104,12 @@ def _read_transcripts(options):
         audio=options.audio or "",
         log=False,
     )
+
+
+def _read_dialogues(options):
+    from kseq.data import read_dialogue_corpus
+
+    return read_dialogue_corpus(*_train_and_validation(options), log=False)
 
 
 def _are_spoken(options):

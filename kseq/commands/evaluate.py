@@ -5,17 +5,19 @@ import functools
 from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import (
     check_features,
+    max_turns,
     sample_rate,
     stored_features,
 )
 from kseq.commands.open_predictor import open_predictor
 from kseq.data import (
     read_captions,
+    read_dialogues,
     read_image_captions,
     read_transcripts,
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
-from kseq.evaluation import of_captions, of_transcripts
+from kseq.evaluation import of_captions, of_dialogues, of_transcripts
 from kseq.evaluation.classifications import check_labels
 from kseq.evaluation.evaluation_of_files import evaluation_of, read_files
 from kseq.progress import progress
@@ -42,6 +44,17 @@ def _of_files(able, options):
     if able.has_labels and able.labels:
         check_labels(files, able.labels)  # before the model is loaded
     return evaluation_of(open_predictor(options), files)
+
+
+def _of_dialogues(able, options):
+    check_features(able, options)
+    _refuse(options, "dialogues", "columns", "images", "audio", "plain")
+    if options.reference:
+        raise UserError(
+            "This model answers in dialogues: it needs one file of them."
+        )
+    dialogues = read_dialogues(options.source, max_turns(able))
+    return of_dialogues(open_predictor(options), dialogues)
 
 
 def _of_transcripts(able, options):
@@ -98,6 +111,7 @@ def _of_captions(able, options):
 
 _KINDS = {
     "text": _of_files,
+    "turns": _of_dialogues,
     "features": _of_captions,
     "image": _of_captions,
     "frames": _of_transcripts,

@@ -15,9 +15,10 @@ from kseq.user_error import UserError
 class InputsOfLines:
     """What a model is given for the lines of an input.
 
-    A model of text is given the lines; one of encoded pictures or of audio the
-    files that the lines name; one of ready features those that the lines name.
-    A blank line has a blank answer.
+    A model of text is given the lines; one of dialogues the turns in a line,
+    which are separated by tabs; one of encoded pictures or of audio the files
+    that the lines name; one of ready features those that the lines name. A
+    blank line has a blank answer.
 
     Args:
         able: `Abilities` of the model.
@@ -28,7 +29,7 @@ class InputsOfLines:
         lines: list of bytes.
 
     Returns:
-        list of bytes or of arrays.
+        list of bytes, of lists of bytes or of arrays.
 
     Raises:
         UserError: if the option is missing or of no use, or a line names
@@ -51,6 +52,8 @@ class InputsOfLines:
     def __call__(self, lines):
         if self.source == "text":
             return lines
+        if self.source == "turns":
+            return [line.split(b"\t") for line in lines]
         read = self._file if self.source in _FILES else self._features
         return [read(line.strip()) for line in lines]
 
@@ -111,6 +114,12 @@ def sample_rate(able):
     return preprocessor_from_config(config).sample_rate
 
 
+def max_turns(able):
+    """The most turns that a model of dialogues reads."""
+    config = able.description.get("preprocessor")
+    return preprocessor_from_config(config, None).max_turns
+
+
 def _recordings(able):
     return functools.partial(read_recording, sample_rate=sample_rate(able))
 
@@ -121,6 +130,7 @@ READY = {"features": "pictures", "frames": "recordings"}
 _FILES = {"image": lambda able: read_picture, "audio": _recordings}
 _GIVEN = {
     "text": "text",
+    "turns": "the turns of dialogues",
     "image": "paths of pictures",
     "audio": "paths of recordings",
 }

@@ -5,13 +5,16 @@ from kseq.evaluation.bleu import bleu
 from kseq.evaluation.chrf import chrf
 from kseq.evaluation.classification_scores import classification_scores
 from kseq.evaluation.classifications import Classifications
+from kseq.evaluation.distinct import distinct_1, distinct_2
 from kseq.evaluation.error_rates import cer, wer
 from kseq.evaluation.evaluation_of_files import evaluation_of_files
 from kseq.evaluation.exact_match import exact_match
+from kseq.evaluation.facts_found import facts_found
 from kseq.evaluation.letters_heard import letters_heard
 from kseq.evaluation.macro_f1 import macro_f1
 from kseq.evaluation.objects_found import objects_found
 from kseq.evaluation.of_captions import of_captions
+from kseq.evaluation.of_dialogues import of_dialogues
 from kseq.evaluation.of_transcripts import of_transcripts
 from kseq.evaluation.report import report
 from kseq.evaluation.score import Score
@@ -26,12 +29,16 @@ __all__ = [
     "cer",
     "chrf",
     "classification_scores",
+    "distinct_1",
+    "distinct_2",
     "evaluation_of_files",
     "exact_match",
+    "facts_found",
     "letters_heard",
     "macro_f1",
     "objects_found",
     "of_captions",
+    "of_dialogues",
     "of_transcripts",
     "report",
     "wer",

@@ -17,7 +17,7 @@ OF_TEXT = {
     "serving_default": "`text` → `text`, `score`, `truncated`",
     "n_best": "`text` → `texts`, `scores`, `truncated`, the best first",
     "prefix": "`text`, `prefix` → the same, of answers that begin so",
-    "score": "`text`, `target` → `score` of a given answer",
+    "score": "`text`, `target` → `score`, `log_prob`, `tokens` of an answer",
     "explain": "`text` → `source_tokens`, `target_tokens`, `attention`",
 }
 OF_LABELS = {
@@ -36,6 +36,7 @@ OF_LABELS = {
 # What a model takes: on the command line, in Python and in JSON.
 _INPUTS = {
     "text": ("< FILE", '["..."]', '["..."]'),
+    "turns": ("< DIALOGUES", '[["...", "..."]]', '[["...", "..."]]'),
     "features": ("--features FILE.npz < NAMES", "[features]", "[[[0.5, ...]]]"),
     "frames": ("--features FILE.npz < NAMES", "[frames]", "[[[0.5, ...]]]"),
     "image": ("< PATHS", '[open("a.jpg", "rb").read()]', '[{"b64": "..."}]'),

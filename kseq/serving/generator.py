@@ -5,6 +5,7 @@ import tensorflow as tf
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.decoding import BeamSearch, length_limits, sequence_scores
+from kseq.decoding.penalized_scores import penalized_scores
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config
 from kseq.serving.served_function import served_function
@@ -49,7 +50,9 @@ class Generator:
             - `prefix`: the same of answers that begin with `prefix` (B,)
               string.
             - `score`: `score` (B,) of given answers, `target` (B,) string;
-              `truncated` (B,) bool, whether the input or the answer was cut.
+              `log_prob` (B,) float32, without the length penalty, and
+              `tokens` (B,) int32, END included; `truncated` (B,) bool,
+              whether the input or the answer was cut.
             - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T),
               strings, "" at padding, and `attention` (B, T, S) float32;
               `truncated`.
@@ -168,19 +171,22 @@ class Generator:
             )
         labels = labels.to_tensor(PAD)
         real = tf.cast(labels != PAD, tf.float32)
-        scores = sequence_scores(
-            self.model(
-                {**source.inputs, "target_ids": teacher_forcing(labels)}
-            ),
-            labels,
-            real,
-            self.search.length_penalty,
-            self.search.penalty_offset,
+        logits = self.model(
+            {**source.inputs, "target_ids": teacher_forcing(labels)}
         )
+        log_probs = sequence_scores(logits, labels, real, length_penalty=0.0)
+        tokens = tf.reduce_sum(real, axis=1)
         # A blank input has a blank answer for sure.
-        is_blank = tf.reduce_sum(real, axis=1) <= 1
+        log_probs = tf.where(source.blank & (tokens <= 1), 0.0, log_probs)
         return {
-            "score": tf.where(source.blank & is_blank, 0.0, scores),
+            "score": penalized_scores(
+                log_probs,
+                tokens,
+                self.search.length_penalty,
+                self.search.penalty_offset,
+            ),
+            "log_prob": log_probs,
+            "tokens": tf.cast(tokens, tf.int32),
             "truncated": source.truncated | cut,
         }
 

@@ -15,7 +15,7 @@ _PICTURES = {
     "frames": spectrogram,
     "audio": spectrogram,
 }
-SOURCES = ("text", *_PICTURES)
+SOURCES = ("text", "turns", *_PICTURES)
 
 
 class GeneratorPredictor:
@@ -28,9 +28,10 @@ class GeneratorPredictor:
         served: the `Generator`, where there is one: not for an export.
         batch_size: int, inputs that are decoded at once.
         source: str, what the signatures call an input: "text", a str;
-            "features", a float array (cells, F) of a picture; "image", the
-            bytes of a JPEG or PNG file; "frames", a float array (S, F) of
-            speech; or "audio", the bytes of a WAV file.
+            "turns", a list of str, the turns of a dialogue so far, or a str,
+            the only one; "features", a float array (cells, F) of a picture;
+            "image", the bytes of a JPEG or PNG file; "frames", a float array
+            (S, F) of speech; or "audio", the bytes of a WAV file.
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
@@ -88,6 +89,22 @@ class GeneratorPredictor:
             (float(row["score"]), bool(row.get("truncated", False)))
             for row in self._rows("score", columns, progress)
         ]
+
+    def log_probs(self, inputs, targets):
+        """The log-probabilities of given answers, and their tokens.
+
+        Args:
+            inputs: list of str, or of what `source` says.
+            targets: list of str, an answer to each input.
+
+        Returns:
+            A list of (float, int); the number of tokens has END in it. None
+            if the export does not give them.
+        """
+        rows = self._rows("score", {self.source: inputs, "target": targets})
+        if any("log_prob" not in row for row in rows):
+            return None
+        return [(float(row["log_prob"]), int(row["tokens"])) for row in rows]
 
     def attention(self, inputs):
         """The `Attention` of the best answer to each input."""

@@ -13,8 +13,9 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
         signatures: dict of functions of (B, ...) tensors by keyword, which
             give dicts of tensors (B, ...).
         name: of the signature.
-        columns: dict, name -> list of bytes, str or float arrays, all of the
-            same length; inputs are sorted by the length in the first column.
+        columns: dict, name -> list of bytes, str, lists of str or float
+            arrays, all of the same length; inputs are sorted by the length in
+            the first column.
         batch_size: int.
         progress: callable of the number of inputs done since its last call,
             see `kseq.progress`; or None.
@@ -40,7 +41,7 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
                 f"{key} must be a list, as long as that of the inputs. "
                 f"Received: {key}={values!r:.200}"
             )
-    order = sorted(range(len(first)), key=lambda i: -len(first[i]))
+    order = sorted(range(len(first)), key=lambda i: -_length(first[i]))
     results = [None] * len(order)
     for start in range(0, len(order), batch_size):
         places = order[start : start + batch_size]
@@ -56,7 +57,17 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
     return results
 
 
+def _length(value):
+    if isinstance(value, list):
+        return sum(map(len, value))
+    return len(value)
+
+
 def _tensor(values):
+    if isinstance(values[0], list):
+        most = max(1, *map(len, values))
+        padded = [[*texts, *[""] * (most - len(texts))] for texts in values]
+        return tf.constant(padded, tf.string)
     if isinstance(values[0], str | bytes):
         return tf.constant(values, tf.string)
     if len({len(value) for value in values}) == 1:

@@ -26,6 +26,8 @@ DATES = Config(units=192, steps=450)
 def make_run(tmp_path, monkeypatch):
     """A function: writes what makes a directory a run."""
     monkeypatch.chdir(tmp_path)
+    for name in ("c", "d"):
+        Path(name).write_text("x")
 
     def make_run(path, config):
         Path(path).mkdir(parents=True)

@@ -1,0 +1,72 @@
+"""kseq chat: a dialogue with a model, in the terminal."""
+
+import collections
+import os
+import random
+import sys
+
+from kseq.commands.abilities import abilities
+from kseq.commands.open_predictor import open_predictor
+from kseq.commands.read_chunks import read_chunks, standard_input
+from kseq.model_path import is_run
+from kseq.one_line import one_line
+from kseq.user_error import UserError
+
+_REMEMBERED = 100  # turns; a model reads fewer
+_RESET = "/reset"
+_NOTE = f"{_RESET} forgets what was said; Ctrl-D ends."
+_SAMPLING = {"sample": True, "temperature": 0.7, "top_p": 0.9}
+
+
+def run(options):
+    """Answers each line of the input, with the turns before it in mind."""
+    able = abilities(options.path)
+    if able.has_labels or able.source not in ("turns", "text"):
+        raise UserError(
+            f"chat is for models that answer to what is said; {options.path} "
+            "does not."
+        )
+    _choose_sampling(options, able)
+    predictor = open_predictor(options)
+    turns = collections.deque(maxlen=_REMEMBERED)
+    for line in _lines():
+        said = " ".join(line.decode("utf-8", "replace").split())
+        if said == _RESET:
+            turns.clear()
+        if not said or said == _RESET:
+            continue
+        turns.append(said)
+        given = [*turns] if able.source == "turns" else said
+        [answer] = predictor([given])
+        answer = one_line(answer)
+        turns.append(answer)
+        print(answer, flush=True)
+
+
+def _choose_sampling(options, able):
+    """Samples, unless the search is chosen or lives in an export."""
+    names = (*_SAMPLING, "greedy", "beam_size", "patience", "length_penalty")
+    is_chosen = any(getattr(options, name) is not None for name in names)
+    answers_from_a_list = "search" not in able.description
+    if not is_run(options.path) or is_chosen or answers_from_a_list:
+        return
+    for name, value in _SAMPLING.items():
+        setattr(options, name, value)
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(2**31)
+
+
+def _lines():
+    """Lines as they are typed, or of a file or pipe."""
+    descriptor = standard_input()
+    if not os.isatty(descriptor):
+        for lines in read_chunks(descriptor, size=1):
+            yield from lines
+        return
+    print(_NOTE, file=sys.stderr)
+    while True:
+        try:
+            yield input("> ").encode("utf-8", "replace")
+        except EOFError:
+            print(file=sys.stderr)
+            return

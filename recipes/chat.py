@@ -1,0 +1,166 @@
+"""Answers in dialogues: the built-in small talk, or your own dialogues.
+
+kseq train chat --train dialogues.jsonl
+Small talk, two CPU cores, seed 1: MINUTES minutes, exact match SCORE %.
+"""
+
+import dataclasses
+from typing import Literal
+
+import kseq
+from kseq import (
+    data,
+    decoding,
+    devices,
+    evaluation,
+    layers,
+    models,
+    runs,
+    serving,
+    training,
+)
+from kseq import option_types as options
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Trains an LSTM that answers to the turns of a dialogue and exports it."""
+
+    train: str | None = None  # file of dialogues; None: small talk
+    validation: str | None = None  # None: held out of training
+    run: options.RunPath = "runs/chat"
+    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    new_tokenizer: bool = False  # train a tokenizer on the new dialogues
+    overwrite: bool = False  # delete the run and restart
+    model: Literal["single", "joined", "hierarchical"] = "hierarchical"
+    max_turns: options.PositiveInt = 5  # that a model reads, but for "single"
+    max_pieces: options.PositiveInt = 60  # of a turn; longer: cut
+    max_length: options.PositiveInt = 320  # pieces of a side; longer: left out
+    vocab_size: options.VocabSize = 8000
+    embedding_dim: options.Size = 256
+    units: options.EvenSize = 256
+    dropout: options.Rate = 0.3
+    seed: options.NonNegativeInt = 1
+    deterministic: bool = False  # the same bits on GPUs too
+    steps: options.PositiveInt = 6000
+    evaluate_every: options.PositiveInt = 500  # steps
+    patience: options.PositiveInt = 4  # evaluations without a lower loss
+    batch_tokens: options.PositiveInt = 6000
+    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    warmup_steps: options.PositiveInt = 400
+    label_smoothing: options.Rate = 0.0
+    dtype: options.DType = "mixed_bfloat16"
+    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    beam_size: options.SmallInt = 4
+
+
+SMALL_TALK = Config(
+    run="runs/small_talk",
+    vocab_size=800,
+    embedding_dim=64,
+    units=128,
+    dropout=0.1,
+    steps=1500,
+    evaluate_every=250,
+    batch_tokens=4096,
+    learning_rate=0.004,
+    warmup_steps=100,
+    ema=0.99,
+    dtype="float32",
+)
+
+
+def encoder_and_attention(config):
+    """What the models differ in, beside the turns that they read."""
+    if config.model == "hierarchical":
+        return {
+            "num_encoder_layers": 0,
+            "source_layer": layers.HierarchicalEncoder(
+                config.units, dropout=config.dropout
+            ),
+            "attention": layers.HierarchicalBahdanauAttention(
+                config.units, name="attention"
+            ),
+        }
+    attention = layers.BahdanauAttention(config.units, name="attention")
+    return {"attention": attention}
+
+
+def main(config):
+    import keras  # not above: --help does not wait for it
+
+    run = runs.RunDirectory(config.run)
+    run.start(config, ("steps", "patience", "batch_tokens"), config.overwrite)
+    training.set_seed(config.seed, config.deterministic)
+
+    start = training.FineTuning(run, config.from_, config.new_tokenizer)
+    max_turns = 1 if config.model == "single" else config.max_turns
+    corpus = data.read_dialogue_corpus(
+        config.train, config.validation, max_turns=max_turns
+    )
+    tokenizer = start.tokenizer(corpus.train.lines(), config.vocab_size)
+    preprocessor = data.DialoguePreprocessor(
+        tokenizer,
+        max_turns=max_turns,
+        max_pieces=config.max_pieces,
+        nested=config.model == "hierarchical",
+    )
+    both = (preprocessor, tokenizer)  # turns and answers share a vocabulary
+    batches = data.training_batches(
+        corpus.train.pairs(),
+        *both,
+        batch_tokens=config.batch_tokens,
+        max_length=config.max_length,
+        seed=config.seed,
+    )
+
+    with devices.device_strategy().scope():
+        model = models.LSTMSeq2Seq(
+            *(tokenizer.vocab_size, tokenizer.vocab_size),
+            embedding_dim=config.embedding_dim,
+            units=config.units,
+            order="bahdanau",
+            dropout=config.dropout,
+            tie_embeddings=True,
+            dtype=config.dtype,
+            **encoder_and_attention(config),
+        )
+        schedule = training.WarmupInverseSqrt(
+            config.learning_rate, config.warmup_steps
+        )
+        ema = {"use_ema": True, "ema_momentum": config.ema}
+        model.compile(
+            keras.optimizers.Adam(schedule, **ema),
+            label_smoothing=config.label_smoothing,
+            clip_norm=1.0,
+        )
+    beam = decoding.BeamSearch(config.beam_size)
+    generator = serving.Generator(model, *both, beam)
+    start.initialize(generator)
+    run.save(generator)
+
+    greedy = generator.with_search(decoding.GreedySearch())
+    held_out = evaluation.of_dialogues(
+        greedy.predictor(64), corpus.validation.sample(500)
+    )
+    losses = data.evaluation_batches(corpus.validation.pairs(), *both)
+    training.fit(
+        model,
+        batches,
+        training.Checkpoints(
+            run, monitor="val_loss", mode="min", patience=config.patience
+        ),
+        steps=config.steps,
+        steps_per_epoch=config.evaluate_every,
+        callbacks=[training.Validation(run, held_out, losses)],
+        facts=corpus.describe(),
+    )
+
+    best = serving.load_run(run, weights="best")
+    path = serving.export(best, run.exports, run)
+    exported = serving.load(path)
+    evaluation.report(path, evaluation.of_dialogues(exported, corpus.test), run)
+
+
+if __name__ == "__main__":
+    kseq.run_recipe(main, Config(), without_files=SMALL_TALK)

@@ -1,0 +1,168 @@
+"""Commands on models that answer in dialogues."""
+
+import json
+import os
+import pty
+import sys
+
+import keras
+import pytest
+
+import kseq
+from kseq import cli, data, decoding, layers, models, serving
+from kseq.control_tokens import END
+from tests.commands.saved_run import saved_run
+
+DIALOGUES = [
+    ["Hi!", "Hello, who are you?", "I am Ann.", "Hello, Ann!"],
+    ["Is it cold?", "No, it is warm.", "Good."],
+]
+LINES = b"Hi!\tHello, who are you?\n\nGood.\nHi!\t \tIs it cold?\n"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A hierarchical model: its run and its export, and a file."""
+    root = tmp_path_factory.mktemp("dialogues")
+    lines = [json.dumps({"turns": turns}) for turns in DIALOGUES]
+    (root / "dialogues.jsonl").write_text("\n".join(lines))
+    keras.utils.set_random_seed(1)
+    texts = [turn for turns in DIALOGUES for turn in turns]
+    tokenizer = data.Tokenizer.train(texts, 290, "bpe")
+    model = models.LSTMSeq2Seq(
+        *(tokenizer.vocab_size, tokenizer.vocab_size),
+        embedding_dim=8,
+        units=8,
+        num_encoder_layers=0,
+        source_layer=layers.HierarchicalEncoder(8),
+        attention=layers.HierarchicalBahdanauAttention(4),
+        order="bahdanau",
+    )
+    for weight in model.trainable_variables:
+        weight.assign(keras.random.normal(weight.shape))
+    bias = model.projection.bias.numpy()
+    bias[END] -= 9  # no answer is empty
+    model.projection.bias.assign(bias)
+    preprocessor = data.DialoguePreprocessor(
+        tokenizer, max_turns=3, nested=True
+    )
+    beam = decoding.BeamSearch(beam_size=2)
+    generator = serving.Generator(
+        model, preprocessor, tokenizer, beam, max_length=9
+    )
+    run = saved_run(generator, root / "runs" / "chat")
+    export = root / "saved_models" / "chat"
+    assert cli.main(["export", str(run), "--to", str(export)]) == 0
+    return run, export, root / "dialogues.jsonl"
+
+
+def test_a_line_is_a_dialogue(served, predict):
+    run, export, _ = served
+    found, notes = predict(run, LINES)
+    assert notes == ""
+    assert len(found) == 4
+    assert found[1] == ""
+    assert len({*found}) == 4
+    assert predict(export, LINES)[0] == found
+    for line, answer in zip(LINES.split(b"\n"), found, strict=False):
+        assert predict(run, line + b"\n")[0] == [answer]
+    # A blank turn is none, and the oldest turns are forgotten.
+    assert predict(run, b"\tHi!\tIs it cold?\t")[0] == found[3:]
+    longer = b"Yes.\tNo.\tHi!\tHello, who are you?\tGood."
+    recent = b"Hi!\tHello, who are you?\tGood."
+    assert predict(run, longer)[0] == predict(run, recent)[0]
+
+
+def test_in_python_an_input_is_a_list_of_turns(served, predict):
+    chatbot = kseq.load(served[1])
+    turns = [
+        ["Hi!", "Hello, who are you?"],
+        [],
+        "Good.",
+        ["Hi!", "Is it cold?"],
+    ]
+    assert chatbot(turns) == predict(served[1], LINES)[0]
+
+
+def test_attention_knows_the_turns(served, predict):
+    _, export, _ = served
+    (record, *_), _ = predict(export, LINES, "--json", "--attention")
+    attention = json.loads(record)["attention"]
+    assert attention["source_tokens"].count("</s>") == 2
+    [found] = kseq.load(export).attention([["Hi!", "Good."]])
+    assert found.turn_weights.shape == (len(found.target_tokens), 2)
+    assert found._repr_png_().startswith(b"\x89PNG")
+
+
+def test_evaluate_and_explain(served, call, refused):
+    run, export, file = served
+    printed, _ = call("evaluate", run, file)
+    for name in ("BLEU ", "distinct-1 ", "distinct-2 ", " a token, "):
+        assert name in printed
+    assert call("evaluate", export, file)[0] == printed
+    page, _ = call("explain", run, text=LINES)
+    assert "who" in page
+    assert "one file of them" in refused("evaluate", run, file, file)
+    assert "--audio is not for" in refused(
+        "evaluate", run, file, "--audio", "."
+    )
+
+
+def test_score_is_that_of_predict(served, call, predict, tmp_path):
+    run, _, _ = served
+    answers, _ = predict(run, LINES, "--scores")
+    scores, texts = zip(*(row.split("\t") for row in answers), strict=True)
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(LINES)
+    target.write_text("\n".join(texts))
+    found, _ = call("score", run, source, target)
+    for score, expected in zip(found.split(), scores, strict=True):
+        assert float(score) == pytest.approx(float(expected), abs=2e-4)
+
+
+def test_chat_remembers_until_it_is_told_to_forget(served, call):
+    _, export, _ = served
+    said, notes = call("chat", export, text=b"Hi!\n\nGood.\n /reset \nHi!\n")
+    first, second, third = said.split("\n")[:-1]
+    assert notes == ""
+    assert third == first
+    chatbot = kseq.load(export)
+    assert [first, second] == chatbot([["Hi!"], ["Hi!", first, "Good."]])
+
+
+def test_chat_samples(served, call):
+    run, _, _ = served
+    seeds = [
+        call("chat", run, "--seed", str(seed), text=b"Hi!\n")[0]
+        for seed in (1, 1, 2, 3, 4)
+    ]
+    assert seeds[0] == seeds[1]
+    assert len({*seeds}) > 1
+    greedy, _ = call("chat", run, "--greedy", text=b"Hi!\n")
+    assert greedy == call("predict", run, "--greedy", text=b"Hi!\n")[0]
+
+
+def test_chat_on_a_terminal(served, monkeypatch, capfd):
+    _, export, _ = served
+    parent, child = pty.openpty()
+    with open(child, "r+b", buffering=0) as terminal:
+        monkeypatch.setattr(sys, "stdin", os.fdopen(os.dup(child)))
+        os.write(parent, b"Hi!\n\x04")
+        assert cli.main(["chat", str(export)]) == 0
+        assert terminal.isatty()
+    os.close(parent)
+    output, notes = capfd.readouterr()
+    assert kseq.load(export)([["Hi!"]])[0] in output
+    assert "/reset forgets" in notes
+
+
+def test_models_that_are_not_talked_to(classifier_run, refused):
+    assert "answer to what is said" in refused("chat", classifier_run)
+
+
+def test_check_counts_dialogues(served, call):
+    printed, _ = call(
+        "check", served[2], "--validation", served[2], "--dialogues"
+    )
+    assert "dialogues" in printed
+    assert "too good" in printed
