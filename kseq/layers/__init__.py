@@ -3,6 +3,10 @@ from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.bahdanau_attention import BahdanauAttention
 from kseq.layers.dropout import Dropout
 from kseq.layers.grid_encoder import GridEncoder
+from kseq.layers.hierarchical_bahdanau_attention import (
+    HierarchicalBahdanauAttention,
+)
+from kseq.layers.hierarchical_encoder import HierarchicalEncoder
 from kseq.layers.join_sentences import JoinSentences
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.location_attention import LocationAttention
@@ -28,6 +32,8 @@ __all__ = [
     "BahdanauAttention",
     "Dropout",
     "GridEncoder",
+    "HierarchicalBahdanauAttention",
+    "HierarchicalEncoder",
     "JoinSentences",
     "LayerNormalization",
     "LearnedPositionalEmbedding",

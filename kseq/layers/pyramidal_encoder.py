@@ -7,6 +7,7 @@ from kseq.layers.both_directions import both_directions, never_empty
 from kseq.layers.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
+from kseq.layers.recurrent_layer import recurrent_layer
 from kseq.ops import with_empty_row
 from kseq.user_error import ArgumentError
 
@@ -108,19 +109,9 @@ class PyramidalEncoder(keras.layers.Layer):
             self.projection = keras.layers.Dense(
                 units, dtype=policy, name="projection"
             )
-        # The orthogonal initializer does not exist in half precision.
-        is_half = self.variable_dtype in ("float16", "bfloat16")
         self.recurrent = [
             both_directions(
-                keras.layers.LSTM(
-                    units // 2,
-                    recurrent_initializer=(
-                        "glorot_uniform" if is_half else "orthogonal"
-                    ),
-                    return_sequences=True,
-                    dtype=policy,
-                    name="lstm",
-                ),
+                recurrent_layer("lstm", units // 2, policy, name="lstm"),
                 dtype=policy,
                 name=f"recurrent_{i}",
             )

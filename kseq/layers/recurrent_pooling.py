@@ -6,6 +6,7 @@ from keras import ops
 from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.both_directions import both_directions, never_empty
 from kseq.layers.check_integers import check_integers
+from kseq.layers.recurrent_layer import recurrent_layer
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -54,17 +55,8 @@ class RecurrentPooling(keras.layers.Layer):
         self.supports_masking = True
         self.units = units
         self.attention_units = attention_units
-        # The orthogonal initializer does not exist in half precision.
-        is_half = self.variable_dtype in ("float16", "bfloat16")
         self.recurrent = both_directions(
-            keras.layers.GRU(
-                units,
-                recurrent_initializer=(
-                    "glorot_uniform" if is_half else "orthogonal"
-                ),
-                return_sequences=True,
-                dtype=self.dtype_policy,
-            ),
+            recurrent_layer("gru", units, self.dtype_policy),
             dtype=self.dtype_policy,
             name="recurrent",
         )

@@ -9,16 +9,17 @@ from kseq.ops import padding_mask, with_empty_row
 from kseq.user_error import ArgumentError
 
 
-def check_auxiliary(attention, coverage, ctc):
-    """Raises unless the weights of both losses can be used.
+def set_auxiliary(model, attention, coverage, ctc):
+    """Sets the weights of both losses.
 
     Args:
+        model: the object that gets the attributes `coverage` and `ctc`.
         attention: layer or None.
         coverage: float, weight of the doubly stochastic penalty.
         ctc: float, weight of the loss of the memory.
 
     Raises:
-        ArgumentError: if one cannot.
+        ArgumentError: if one is out of range or needs attention.
     """
     limits = (
         ("coverage", coverage, math.inf, "a finite number of at least 0"),
@@ -35,6 +36,7 @@ def check_auxiliary(attention, coverage, ctc):
                 f"{name} needs attention. Received: {name}={weight}, "
                 "attention=None"
             )
+        setattr(model, name, weight)
 
 
 def with_auxiliary(model, losses, inputs, labels, weights, memory, memory_mask):
@@ -51,7 +53,8 @@ def with_auxiliary(model, losses, inputs, labels, weights, memory, memory_mask):
         labels: (B, T) int.
         weights: (B, T, S) float, of the attention.
         memory: (B, S, D) float.
-        memory_mask: (B, S) bool, True at real positions.
+        memory_mask: (B, S) bool, True at real positions; with coverage alone
+            it may be that of turns, (B, N, W).
 
     Returns:
         `TokenLosses`.
@@ -63,6 +66,7 @@ def with_auxiliary(model, losses, inputs, labels, weights, memory, memory_mask):
         losses = _with_row_losses(losses, model.ctc * ctc)
     if model.coverage:
         steps = padding_mask(inputs["target_ids"])
+        memory_mask = ops.reshape(memory_mask, ops.shape(memory)[:2])
         penalty = coverage_penalty(weights, steps, memory_mask)
         losses = _with_row_losses(losses, model.coverage * penalty)
     return losses

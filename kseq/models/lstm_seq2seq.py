@@ -5,7 +5,7 @@ from keras import layers, ops
 
 from kseq.layers import AttentionDecoder, Dropout
 from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
-from kseq.models.auxiliary_losses import check_auxiliary, with_auxiliary
+from kseq.models.auxiliary_losses import set_auxiliary, with_auxiliary
 from kseq.models.exact_model import ExactModel
 from kseq.models.recurrent_encoder import (
     decoder_states,
@@ -47,10 +47,10 @@ class LSTMSeq2Seq(ExactModel):
             of the decoder.
         tie_embeddings: bool, the target embedding is also the output
             projection, after a projection of y to E.
-        source_layer: a layer that reads the source before the encoder, or
-            None: `GridEncoder`, or any that returns memory (B, S', D), its
-            mask (B, S') and a list, which may be empty, with the last states
-            [hidden] or [hidden, cell] of each of its layers, (B, U).
+        source_layer: a layer such as `GridEncoder`, which reads the source
+            before the encoder, or None. It returns memory (B, S', D), its mask
+            (B, S') and [] or, with the attribute `returns_states`, the last
+            states [hidden] or [hidden, cell], (B, U), of each of its layers.
         source_dim: int, F, or None if the source is token ids.
         coverage: float, weight of the doubly stochastic penalty, by which
             the weights of each position sum to about 1 over all steps.
@@ -61,9 +61,9 @@ class LSTMSeq2Seq(ExactModel):
         **kwargs: `trainable`.
 
     Call arguments:
-        inputs: dict of `source_ids` (B, S) int32, padded with PAD, or
-            `source` (B, S, F) float and `source_mask` (B, S) bool; and
-            `target_ids` (B, T) int32, beginning with START.
+        inputs: dict of `source_ids` (B, S) or (B, turns, words) int32, padded
+            with PAD, or `source` (B, S, F) float and `source_mask` (B, S)
+            bool; and `target_ids` (B, T) int32, beginning with START.
 
     Returns:
         logits, (B, T, V) float32: row t is for the token after target t.
@@ -124,7 +124,7 @@ class LSTMSeq2Seq(ExactModel):
             num_decoder_layers=num_decoder_layers,
         )
         set_rates(self, dropout=dropout)
-        check_auxiliary(attention, coverage, ctc)
+        set_auxiliary(self, attention, coverage, ctc)
 
         # Layers
         # Inputs of unit variance: with states near zero the energies, products
@@ -148,9 +148,12 @@ class LSTMSeq2Seq(ExactModel):
         self.encoder = recurrent_encoder(
             num_encoder_layers, units, cell, bidirectional, policy
         )
+        has_states = getattr(source_layer, "returns_states", self.encoder)
         self.starts = start_layers(
-            0 if self.encoder else num_decoder_layers, units, cell, policy
+            0 if has_states else num_decoder_layers, units, cell, policy
         )
+        of_turns = getattr(attention, "reads_turns", attention is None)
+        self._reads_turns = of_turns and not (self.encoder or ctc)
         self.decoder = AttentionDecoder(
             units,
             num_layers=num_decoder_layers,
@@ -174,8 +177,6 @@ class LSTMSeq2Seq(ExactModel):
         )
 
         # Config
-        self.coverage = coverage
-        self.ctc = ctc
         self.bidirectional = bidirectional
         self.attention = self.decoder.attention
         self.order = order
@@ -214,7 +215,7 @@ class LSTMSeq2Seq(ExactModel):
     def _encode(self, inputs):
         """What the decoder attends to, its mask, and the first states."""
         x, mask, last_states = read_inputs(
-            inputs, self._embed_source, self.source_layer
+            inputs, self._embed_source, self.source_layer, self._reads_turns
         )
         if self.encoder:
             x, last_states = read_source(
@@ -222,8 +223,7 @@ class LSTMSeq2Seq(ExactModel):
             )
         last_states = last_states or first_states(self.starts, x, mask)
         memory = x if self.attention else last_states[-1][0][:, None]
-        starts = decoder_states(last_states, self.num_decoder_layers, self.cell)
-        return memory, mask, starts
+        return memory, mask, decoder_states(last_states, self.decoder)
 
     def _embed_source(self, ids):
         return self.source_embedding(ids) * self.embedding_dim**0.5

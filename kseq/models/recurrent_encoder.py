@@ -3,14 +3,9 @@
 from keras import layers, ops
 
 from kseq.layers.both_directions import both_directions
+from kseq.layers.recurrent_layer import recurrent_layer
 from kseq.ops import masked_mean
 from kseq.user_error import ArgumentError
-
-_CELLS = {
-    "lstm": layers.LSTM,
-    "gru": layers.GRU,
-    "tanh": layers.SimpleRNN,
-}
 
 
 def recurrent_encoder(count, units, cell, bidirectional, policy):
@@ -29,22 +24,15 @@ def recurrent_encoder(count, units, cell, bidirectional, policy):
     Raises:
         ArgumentError: if an argument does not fit the others.
     """
-    if cell not in _CELLS:
-        raise ArgumentError(
-            f"cell must be one of {list(_CELLS)}. Received: cell={cell!r}"
-        )
     if bidirectional and units % 2:
         raise ArgumentError(
             f"units must be even for two directions. Received: units={units}"
         )
 
     def encoder_layer(name):
-        layer = _CELLS[cell](
-            units // 2 if bidirectional else units,
-            return_sequences=True,
-            return_state=True,
-            dtype=policy,
-            name=name,
+        width = units // 2 if bidirectional else units
+        layer = recurrent_layer(
+            cell, width, policy, return_state=True, name=name
         )
         if not bidirectional:
             return layer
@@ -102,22 +90,33 @@ def start_layers(count, units, cell, policy):
     ]
 
 
-def decoder_states(last_states, num_layers, cell):
+def decoder_states(last_states, decoder):
     """The first states of a decoder, from the last ones of its encoder.
 
     Args:
         last_states: a list of states for each layer of the encoder.
-        num_layers: int, of the decoder.
-        cell: str, "lstm", "gru" or "tanh".
+        decoder: `AttentionDecoder`.
 
     Returns:
         See `AttentionDecoder`.
+
+    Raises:
+        ArgumentError: if the states are of other cells or of another width.
     """
+    count = 2 if decoder.cell == "lstm" else 1
     last = len(last_states) - 1
-    starts = [last_states[min(i, last)] for i in range(num_layers)]
+    starts = [last_states[min(i, last)] for i in range(decoder.num_layers)]
+    for states in starts:
+        sizes = [state.shape[-1] for state in states]
+        if sizes[:count] != [decoder.units] * count:
+            raise ArgumentError(
+                "The last states of source_layer must be those of the cells "
+                f"of the decoder: cell={decoder.cell!r}, units="
+                f"{decoder.units}. Received: states of the sizes {sizes}"
+            )
     return {
         "hidden": [states[0] for states in starts],
-        "cell": [states[1] for states in starts if cell == "lstm"],
+        "cell": [states[1] for states in starts if count == 2],
     }
 
 

@@ -81,21 +81,35 @@ def seq2seq_inputs(source_dim, source_layer):
     return {**source, "target_ids": target_ids}
 
 
-def read_inputs(inputs, embed, source_layer):
+def read_inputs(inputs, embed, source_layer, reads_turns=False):
     """The source as an encoder reads it.
 
     Args:
         inputs: dict of the tensors of `seq2seq_inputs`.
         embed: function, ids -> embeddings.
         source_layer: layer or None.
+        reads_turns: bool, whether the mask may be that of turns, (B, N, W).
 
     Returns:
         x (B, S, D) float, its mask (B, S) bool, and the last states of
         `source_layer`, if it has any.
+
+    Raises:
+        ArgumentError: if the mask is that of turns and must not be.
     """
     if "source" in inputs:
         x, mask = inputs["source"], inputs["source_mask"]
     else:
         x = embed(inputs["source_ids"])
         mask = padding_mask(inputs["source_ids"])
-    return (x, mask, []) if source_layer is None else source_layer(x, mask)
+    if source_layer is None:
+        return x, mask, []
+    x, mask, states = source_layer(x, mask)
+    if len(mask.shape) == 3 and not reads_turns:
+        raise ArgumentError(
+            f"A {type(source_layer).__name__} gives the mask of turns, (B, N, "
+            "W). It needs an LSTMSeq2Seq with num_encoder_layers=0, ctc=0, and "
+            "attention of turns, such as HierarchicalBahdanauAttention, or "
+            "none."
+        )
+    return x, mask, states

@@ -75,17 +75,26 @@ SOURCES = {
     },
     "SpecAugment": {"time_width": 2, "stretch": 0.5},
 }
+# Of words in turns and their mask, and attention to them.
+TURNS = {
+    "HierarchicalEncoder": {"units": 6, "dropout": 0.1},
+    "HierarchicalEncoder gru": {"units": 6, "cell": "gru"},
+    "HierarchicalBahdanauAttention": {"units": 5},
+}
 SHAPES = {  # without the batch
     **dict.fromkeys(SEQUENCE, ((5, 8),)),
     **dict.fromkeys([*PAIR, *DECODERS], ((5, 8), (7, 8))),
     **dict.fromkeys(IDS, ((6,),)),
     **dict.fromkeys(DOCUMENTS, ((3, 6),)),
     **dict.fromkeys(SOURCES, ((5, 8), (5,))),
+    **dict.fromkeys(TURNS, ((3, 4, 8), (3, 4))),
+    "HierarchicalBahdanauAttention": ((5, 8), (12, 8), (3, 4)),
 }
 
 
 def make(name, **arguments):
-    every = {**SEQUENCE, **PAIR, **DECODERS, **IDS, **DOCUMENTS, **SOURCES}
+    every = {**SEQUENCE, **PAIR, **DECODERS, **IDS, **DOCUMENTS}
+    every |= {**SOURCES, **TURNS}
     create = getattr(layers, name.split()[0])
     return (decoder if name in DECODERS else create)(**every[name], **arguments)
 
@@ -100,15 +109,16 @@ def memory_of(outputs):
 
 def model_of(layer, name):
     inputs = [keras.Input(s, dtype=dtype_of(name)) for s in SHAPES[name]]
-    if name in SOURCES:
-        inputs[1] = keras.Input(SHAPES[name][1], dtype="bool")
+    if name in {**SOURCES, **TURNS}:
+        inputs[-1] = keras.Input(SHAPES[name][-1], dtype="bool")
     return keras.Model(inputs, memory_of(layer(*inputs)))
 
 
 def arrays_of(name):
-    if name in SOURCES:
-        features, mask = SHAPES[name]
-        return [normal(4, *features), np.ones((4, *mask), bool)]
+    if name in {**SOURCES, **TURNS}:
+        *features, mask = SHAPES[name]
+        features = [normal(4, *shape) for shape in features]
+        return [*features, np.ones((4, *mask), bool)]
     if dtype_of(name) == "float32":
         return [normal(4, *shape) for shape in SHAPES[name]]
     return [np.random.randint(0, 30, (4, *shape)) for shape in SHAPES[name]]

@@ -1,0 +1,145 @@
+"""The words of each turn of a dialogue, and then the turns."""
+
+import keras
+from keras import ops
+
+from kseq.layers.both_directions import both_directions, never_empty
+from kseq.layers.check_integers import check_integers
+from kseq.layers.dropout import Dropout
+from kseq.layers.recurrent_layer import recurrent_layer
+from kseq.user_error import ArgumentError
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class HierarchicalEncoder(keras.layers.Layer):
+    """Reads the words of each turn of a dialogue, and then the turns.
+
+        h_i       = BLSTM(source_i)
+        l         = LSTM(v), v_i the last states of both directions of h_i
+        memory_ij = [h_ij; l_i]
+
+    A `source_layer` of `LSTMSeq2Seq`, whose decoder starts from the last
+    state of l. With `HierarchicalBahdanauAttention` the decoder attends to
+    words and to turns; without attention it reads that state alone.
+
+    Args:
+        units: even int, U, width of both layers. The two directions of the
+            first have half of it each.
+        cell: "lstm", "gru" or "tanh".
+        dropout: float, on the input of each layer and on the memory.
+        **kwargs: see `keras.layers.Layer`.
+
+    Call arguments:
+        source: (B, N, W, E) float, the words of N turns.
+        source_mask: (B, N, W) bool, True at real words, which come first, as
+            do the turns that have words.
+        training: bool, whether to apply dropout.
+
+    Returns:
+        memory (B, N * W, 2 U), flat; its mask (B, N, W), which is
+        `source_mask` and shows where the turns are; and a list with the last
+        states of l, [hidden, cell] of an LSTM or [hidden], (B, U). Memory and
+        states are zero where there are no words.
+
+    Raises:
+        ValueError: if an argument is out of range.
+
+    Example:
+        >>> source, mask = np.ones((2, 3, 7, 16)), np.ones((2, 3, 7), bool)
+        >>> memory, mask, [states] = HierarchicalEncoder(8)(source, mask)
+        >>> memory.shape, mask.shape, states[0].shape
+        (TensorShape([2, 21, 16]), TensorShape([2, 3, 7]), TensorShape([2, 8]))
+
+    Reference:
+        Serban et al. 2016, arXiv:1507.04808, section 3.2, with the state of
+        its turn beside that of each word.
+    """
+
+    returns_states = True
+
+    def __init__(self, units, cell="lstm", dropout=0.0, **kwargs):
+        check_integers(units=units)
+        if units % 2:
+            raise ArgumentError(
+                "units must be even for two directions. "
+                f"Received: units={units}"
+            )
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=4)
+        self.units = units
+        self.cell = cell
+        self.dropout = dropout
+        policy = self.dtype_policy
+        self.words = both_directions(
+            recurrent_layer(
+                cell, units // 2, policy, return_state=True, name="words"
+            ),
+            dtype=policy,
+            name="words",
+        )
+        self.turns = recurrent_layer(
+            cell, units, policy, return_state=True, name="turns"
+        )
+        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
+
+    def build(self, source_shape, source_mask_shape=None):
+        self.words.build((None, None, source_shape[-1]))
+        self.turns.build((None, None, self.units))
+
+    def call(self, source, source_mask, training=None):
+        batch, turns, words, size = ops.shape(source)
+        x = self.dropout_layer(source, training=training)
+        x, *states = self.words(
+            ops.reshape(x, (batch * turns, words, size)),
+            mask=never_empty(ops.reshape(source_mask, (batch * turns, words))),
+        )
+        x = ops.reshape(x, (batch, turns, words, self.units))
+
+        # The hidden states come first in each of the two directions.
+        last_words = ops.concatenate(states[:: len(states) // 2], axis=-1)
+        y = ops.reshape(last_words, (batch, turns, self.units))
+        y = self.dropout_layer(y, training=training)
+        has_words = ops.any(source_mask, axis=-1)
+        y, *states = self.turns(y, mask=never_empty(has_words))
+        has_turns = ops.any(has_words, axis=-1)
+        states = [_masked(state, has_turns) for state in states]
+
+        y = ops.broadcast_to(y[:, :, None], ops.shape(x))
+        memory = _masked(ops.concatenate([x, y], axis=-1), source_mask)
+        memory = ops.reshape(memory, (batch, turns * words, 2 * self.units))
+        memory = self.dropout_layer(memory, training=training)
+        return memory, source_mask, [states]
+
+    def compute_mask(self, source, previous_mask):
+        return None  # the mask is an output
+
+    def compute_output_shape(self, source_shape, source_mask_shape=None):
+        batch, turns, words, _ = source_shape
+        known = None not in (turns, words)
+        memory = batch, turns * words if known else None, 2 * self.units
+        states = [(batch, self.units)] * (2 if self.cell == "lstm" else 1)
+        return memory, (batch, turns, words), [states]
+
+    def compute_output_spec(self, source, source_mask, training=None):
+        # Not traced: JAX does not see that a product of sizes is one.
+        memory, mask, [states] = self.compute_output_shape(source.shape)
+        dtype = self.compute_dtype
+        return (
+            keras.KerasTensor(memory, dtype=dtype),
+            keras.KerasTensor(mask, dtype="bool"),
+            [[keras.KerasTensor(state, dtype=dtype) for state in states]],
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "cell": self.cell,
+            "dropout": self.dropout,
+        }
+
+
+def _masked(x, mask):
+    """0 where the mask is False. (..., D), (...)."""
+    return x * ops.cast(mask[..., None], x.dtype)
