@@ -20,6 +20,7 @@ from kseq.commands.open_predictor import open_predictor
 from kseq.data.built_in import dates, dispatch_reports
 from kseq.data.built_in.morse import morse
 from kseq.data.built_in.scenes import scenes
+from kseq.data.built_in.small_talk import small_talk
 from kseq.data.image_preprocessor import cells_of
 from kseq.runs.run_directory import batch_fields
 from kseq.training import MetricsLog
@@ -100,7 +101,7 @@ def config(recipe, tmp_path, monkeypatch):
         train, built_in = "table.tsv", recipe.MORSE
         files = {"features": "features.npz"}
     elif recipe.__name__ in TALK:
-        columns = small_talk("train", size=60).answers, ["yes"] * 60
+        columns = small_talk("train", size=60).answers, ["Yes."] * 60
         train, built_in = "dialogues.txt", recipe.SMALL_TALK
     else:
         columns = dates("train", size=200)

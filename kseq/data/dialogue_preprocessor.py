@@ -110,12 +110,15 @@ class DialoguePreprocessor:
         return self._tokenize(tf.ragged.boolean_mask(turns, turns != ""))[0]
 
     def lengths(self, ids) -> tf.Tensor:
-        """The positions that each row of ragged ids takes in a batch, (B,)."""
+        """The positions that each row of ragged ids may take in a batch, (B,).
+
+        With an axis of turns that is `max_turns` times the longest turn: other
+        rows of the batch may have as many.
+        """
         if not self.nested:
             return ids.row_lengths()
-        turns = _turns(ids)
-        longest = tf.reduce_max(turns.row_lengths(axis=2), axis=1)
-        return turns.row_lengths() * longest
+        longest = tf.reduce_max(_turns(ids).row_lengths(axis=2), axis=1)
+        return self.max_turns * longest
 
     def look_up(self, inputs, labels, weight):
         """A batch with an axis of turns, if they have one."""

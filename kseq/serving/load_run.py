@@ -51,7 +51,7 @@ def _served(run, weights, search):
             "answer with a text."
         )
     config = task.get("preprocessor")
-    reads_text = input_name(config) == "text"
+    reads_text = input_name(config) in ("text", "turns")
     tokenizers = [_tokenizer(run, "source")] if reads_text else []
     preprocessor = _made(
         run.task, preprocessor_from_config, config, *tokenizers
