@@ -98,6 +98,7 @@ NonNegativeFloat = Annotated[
 ]
 # Of dropout, label smoothing and moving averages.
 Rate = Annotated[float, Limits(0.0, _BELOW_ONE, "a number from 0 to below 1")]
+Share = Annotated[float, Limits(0.0, 1.0, "a number from 0 to 1")]
 # Also of an export.
 RunPath = Annotated[str, _NewDirectory()]
 DType = Literal["float32", "mixed_bfloat16", "mixed_float16"]

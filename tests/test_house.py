@@ -41,7 +41,7 @@ ARROWS = {
             "tensorflow_text",
         ),
     ),
-    "decoding": (("control_tokens",), ("tensorflow",)),
+    "decoding": (("control_tokens", "user_error"), ("tensorflow",)),
     "runs": (
         (
             "devices",

@@ -6,6 +6,7 @@ from kseq.option_types import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    Share,
 )
 
 
@@ -26,6 +27,12 @@ def add_search(command):
         "no better one can follow, which takes longer",
     )
     add_length_penalty(command)
+    command.add_argument(
+        "--ctc-weight",
+        type=reader(Share),
+        metavar="W",
+        help="of a run with CTC: its share of the scores, 0 to 1",
+    )
     for flag, help in (
         ("--greedy", "the likeliest token at each step, of a run"),
         ("--sample", "tokens drawn at random, of a run"),

@@ -66,4 +66,5 @@ def chosen_search(options):
 
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 _OF_BEAM = ("beam_size", "patience")
-_FIELDS = ("greedy", "sample", *_OF_SAMPLING, *_OF_BEAM, "length_penalty")
+_OF_ALL = ("length_penalty", "ctc_weight")
+_FIELDS = ("greedy", "sample", *_OF_SAMPLING, *_OF_BEAM, *_OF_ALL)

@@ -73,6 +73,8 @@ class BeamSearch:
             length ** length_penalty.
         patience: float, 0.01 to 1000, or None; 1 is the fast rule of most
             toolkits ("first come, first served").
+        ctc_weight: float, 0 to 1, share of the scores of CTC, for a model that
+            was trained with it, see `kseq.models.LSTMSeq2Seq`.
         constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V), where
             the rows of an item are consecutive.
 
@@ -109,6 +111,7 @@ class BeamSearch:
     length_penalty: float = 1.0
     penalty_offset: float = 5.0
     patience: float | None = None
+    ctc_weight: float = 0.0
     constraints: tuple = ()
 
     def __post_init__(self):
@@ -128,14 +131,13 @@ class BeamSearch:
     def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
         check_integer("n_best", n_best, 1, self.most_answers)
         if self.beam_size == 1:
-            greedy = GreedySearch(
-                self.length_penalty, self.penalty_offset, self.constraints
-            )
+            names = [field.name for field in dataclasses.fields(GreedySearch)]
+            greedy = GreedySearch(*(getattr(self, name) for name in names))
             return greedy(model, inputs, max_lengths, prefix=prefix)
 
         max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
         step, state = start_decoding(
-            model, inputs, max_lengths, self.constraints, prefix, self._rows
+            self, model, inputs, max_lengths, prefix, self._rows
         )
 
         def advance(beam):

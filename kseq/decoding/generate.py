@@ -23,7 +23,8 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
     """N answers for each item, token after token, none revised.
 
     Args:
-        search: has `length_penalty`, `penalty_offset` and `constraints`.
+        search: see `start_decoding`; has `length_penalty` and
+            `penalty_offset`.
         model: has `encode` and `decode_step`.
         inputs: what `model.encode` takes.
         max_lengths: (B,) int32, most tokens of each answer, END included.
@@ -39,7 +40,7 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
     batch = tf.shape(max_lengths)[0]
     limits = tf.repeat(max_lengths, answers)
     step, state = start_decoding(
-        model, inputs, max_lengths, search.constraints, prefix, answers
+        search, model, inputs, max_lengths, prefix, answers
     )
 
     def advance(last):

@@ -7,8 +7,8 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 
 
-def next_log_probs(logits, ids, constraints=(), prefix=None):
-    """Log-probabilities of the next token, in float32: (R, V) -> (R, V).
+def next_log_probs(log_probs, ids, constraints=(), prefix=None):
+    """Log-probabilities of the next token that a search reads.
 
     PAD and START are never generated: theirs is -inf. The others keep the
     probability that the model gave them, so that scoring an answer afterwards
@@ -17,15 +17,17 @@ def next_log_probs(logits, ids, constraints=(), prefix=None):
     possible token ends.
 
     Args:
-        logits: (R, V) float.
+        log_probs: (R, V) float32, those of the model.
         ids: (R, T) int32, the tokens so far.
         constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V).
         prefix: ForcedPrefix, or None.
+
+    Returns:
+        (R, V) float32.
     """
-    tokens = tf.range(tf.shape(logits)[-1])
+    tokens = tf.range(tf.shape(log_probs)[-1])
     never = (tokens == PAD) | (tokens == START)
-    own = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-    own = tf.where(never, -math.inf, own)
+    own = tf.where(never, -math.inf, log_probs)
     if not constraints and prefix is None:
         return own
 

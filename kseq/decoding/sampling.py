@@ -38,6 +38,8 @@ class Sampling:
         length_penalty: float, 0 to 10, see `penalized_scores`.
         penalty_offset: float, 5 for the penalty of Wu et al. 2016, 0 for
             length ** length_penalty.
+        ctc_weight: float, 0 to 1, share of the scores of CTC, for a model that
+            was trained with it, see `kseq.models.LSTMSeq2Seq`.
         constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V).
 
     Call arguments:
@@ -77,6 +79,7 @@ class Sampling:
     num_samples: int = 1
     length_penalty: float = 1.0
     penalty_offset: float = 5.0
+    ctc_weight: float = 0.0
     constraints: tuple = ()
 
     def __post_init__(self):

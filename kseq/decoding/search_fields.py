@@ -26,6 +26,7 @@ def check_common_fields(search):
     """Checks the fields that every search has; constraints become a tuple."""
     check_number("length_penalty", search.length_penalty, 0, 10)
     check_number("penalty_offset", search.penalty_offset, 0, 1000)
+    check_number("ctc_weight", search.ctc_weight, 0, 1)
     constraints = search.constraints
     if not isinstance(constraints, tuple | list) or not all(
         callable(constraint) for constraint in constraints

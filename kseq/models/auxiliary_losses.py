@@ -3,7 +3,7 @@
 import math
 import numbers
 
-from keras import ops
+from keras import layers, ops
 
 from kseq.ops import padding_mask, with_empty_row
 from kseq.user_error import ArgumentError
@@ -39,6 +39,20 @@ def set_auxiliary(model, attention, coverage, ctc):
         setattr(model, name, weight)
 
 
+def build_ctc(model, memory):
+    """Creates the layer of the CTC loss, if the model has one.
+
+    Args:
+        model: has `ctc` and `target_vocab_size`; gets `ctc_logits`.
+        memory: (B, S, D), symbolic.
+    """
+    if model.ctc:
+        model.ctc_logits = layers.Dense(
+            model.target_vocab_size, dtype="float32", name="ctc_logits"
+        )
+        model.ctc_logits.build(memory.shape)
+
+
 def with_auxiliary(model, losses, inputs, labels, weights, memory, memory_mask):
     """The losses of tokens, mixed with those of their row.
 
@@ -70,6 +84,17 @@ def with_auxiliary(model, losses, inputs, labels, weights, memory, memory_mask):
         penalty = coverage_penalty(weights, steps, memory_mask)
         losses = _with_row_losses(losses, model.coverage * penalty)
     return losses
+
+
+def ctc_memory(model, memory):
+    """What a search with `ctc_weight` reads of a memory (B, S, D), a dict.
+
+    Returns:
+        {"ctc_log_probs": (B, S, V) float32}, or {} where there is no CTC.
+    """
+    if not model.ctc:
+        return {}
+    return {"ctc_log_probs": ops.log_softmax(model.ctc_logits(memory))}
 
 
 def _with_row_losses(losses, row_losses):

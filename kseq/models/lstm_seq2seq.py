@@ -4,8 +4,8 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import AttentionDecoder, Dropout
+from kseq.models import auxiliary_losses
 from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
-from kseq.models.auxiliary_losses import set_auxiliary, with_auxiliary
 from kseq.models.exact_model import ExactModel
 from kseq.models.recurrent_encoder import (
     decoder_states,
@@ -124,7 +124,7 @@ class LSTMSeq2Seq(ExactModel):
             num_decoder_layers=num_decoder_layers,
         )
         set_rates(self, dropout=dropout)
-        set_auxiliary(self, attention, coverage, ctc)
+        auxiliary_losses.set_auxiliary(self, attention, coverage, ctc)
 
         # Layers
         # Inputs of unit variance: with states near zero the energies, products
@@ -187,11 +187,7 @@ class LSTMSeq2Seq(ExactModel):
         # Graph
         inputs = seq2seq_inputs(source_dim, self.source_layer)
         outputs, memory, _ = self._read(inputs)
-        if ctc:
-            self.ctc_logits = layers.Dense(
-                target_vocab_size, dtype="float32", name="ctc_logits"
-            )
-            self.ctc_logits.build(memory.shape)
+        auxiliary_losses.build_ctc(self, memory)
         super().__init__(
             inputs=inputs,
             outputs=self._project(outputs),
@@ -253,7 +249,9 @@ class LSTMSeq2Seq(ExactModel):
             return super().token_losses(inputs, labels, outputs, *arguments)
         logits, *others = outputs
         losses = super().token_losses(inputs, labels, logits, *arguments)
-        return with_auxiliary(self, losses, inputs, labels, *others)
+        return auxiliary_losses.with_auxiliary(
+            self, losses, inputs, labels, *others
+        )
 
     def encode(self, inputs):
         """The state before the first step, from the inputs of the source."""
@@ -262,6 +260,7 @@ class LSTMSeq2Seq(ExactModel):
             "memory": {
                 "mask": memory_mask,
                 "projected": self.decoder.project_memory(memory),
+                **auxiliary_losses.ctc_memory(self, memory),
             },
             "decoder": self.decoder.start(memory, last_states),
         }

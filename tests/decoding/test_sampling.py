@@ -73,7 +73,7 @@ def test_tokens_are_drawn_with_their_probabilities(
     model, draws = make_model(), 4000
     item = source_ids[:1]
     logits = model({"source_ids": item, "target_ids": [[START]]})[:, 0]
-    log_probs = next_log_probs(logits, None)[0]
+    log_probs = next_log_probs(tf.nn.log_softmax(logits), None)[0]
     expected = np.exp(log_probs / kwargs.get("temperature", 1.0))
     order = np.argsort(-expected)
     falling = expected[order] / expected.sum()
