@@ -41,26 +41,27 @@ class Config:
     max_seconds: options.PositiveFloat = 30.0  # longer: left out
     num_mels: options.SmallInt = 40  # features of a frame of 10 ms
     embedding_dim: options.Size = 128
-    units: options.EvenSize = 320
-    front_end: Literal["none", "convolution"] = "convolution"
-    pyramid_layers: options.SmallInt = 1  # each after the first halves the time
-    encoder_layers: options.NonNegativeInt = 2  # above them
-    dropout: options.Rate = 0.3
+    units: options.EvenSize = 256
+    front_end: Literal["none", "convolution"] = "none"
+    pyramid_layers: options.SmallInt = 3  # each after the first halves the time
+    encoder_layers: options.NonNegativeInt = 0  # above them
+    dropout: options.Rate = 0.2
     stretch: options.Rate = 0.1  # of time, at random
-    masks: options.NonNegativeInt = 2  # of time and of features, at random
-    ctc: options.Rate = 0.3  # weight of the CTC loss of the encoder
+    masks: options.NonNegativeInt = 1  # of time and of features, at random
+    ctc: options.Rate = 0.5  # weight of the CTC loss of the encoder
     seed: options.NonNegativeInt = 1
     deterministic: bool = False  # the same bits on GPUs too
-    steps: options.PositiveInt = 6000
+    steps: options.PositiveInt = 3000
     evaluate_every: options.PositiveInt = 250  # steps
     patience: options.PositiveInt = 12  # evaluations without a better CER
-    batch_tokens: options.PositiveInt = 12_000  # frames
-    learning_rate: options.PositiveFloat = 0.002  # at its peak
-    warmup_steps: options.PositiveInt = 500
+    batch_tokens: options.PositiveInt = 4000  # frames
+    learning_rate: options.PositiveFloat = 0.003  # at its peak
+    warmup_steps: options.PositiveInt = 200
     label_smoothing: options.Rate = 0.1
     dtype: options.DType = "float32"
-    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    ema: options.Rate = 0.995  # momentum of the moving averages of the weights
     beam_size: options.SmallInt = 8
+    ctc_weight: options.Share = 0.5  # of CTC in the scores of a search
 
 
 MORSE = Config(
@@ -68,15 +69,13 @@ MORSE = Config(
     num_mels=20,
     embedding_dim=32,
     units=128,
-    front_end="none",  # of four frames, it would make one: a dot has two
-    pyramid_layers=2,
-    encoder_layers=0,
+    pyramid_layers=2,  # of four frames, three would make one: a dot has two
     dropout=0.0,
     stretch=0.0,
     masks=0,
     steps=2000,
     batch_tokens=6000,
-    learning_rate=0.003,
+    ctc=0.3,
     warmup_steps=100,
     label_smoothing=0.0,
     ema=0.99,
@@ -150,12 +149,13 @@ def main(config):
             label_smoothing=config.label_smoothing,
             clip_norm=1.0,
         )
-    beam = decoding.BeamSearch(config.beam_size)
+    by_ctc = {"ctc_weight": config.ctc_weight}
+    beam = decoding.BeamSearch(config.beam_size, **by_ctc)
     served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)
     start.initialize(served)
     run.save(served)
 
-    greedy = decoding.GreedySearch()
+    greedy = decoding.GreedySearch(**by_ctc)
     judged = serving.Generator(model, frames, tokenizer, greedy)
     losses = data.evaluation_batches(corpus.validation.pairs(), *both)
     held_out = evaluation.of_transcripts(
