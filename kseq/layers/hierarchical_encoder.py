@@ -15,16 +15,16 @@ class HierarchicalEncoder(keras.layers.Layer):
     """Reads the words of each turn of a dialogue, and then the turns.
 
         h_i       = BLSTM(source_i)
-        l         = LSTM(v), v_i the last states of both directions of h_i
+        l         = BLSTM(v), v_i the last states of both directions of h_i
         memory_ij = [h_ij; l_i]
 
     A `source_layer` of `LSTMSeq2Seq`, whose decoder starts from the last
-    state of l. With `HierarchicalBahdanauAttention` the decoder attends to
-    words and to turns; without attention it reads that state alone.
+    states of l. With `HierarchicalBahdanauAttention` the decoder attends to
+    words and to turns; without attention it reads those states alone.
 
     Args:
-        units: even int, U, width of both layers. The two directions of the
-            first have half of it each.
+        units: even int, U, width of both layers: half of it for each
+            direction.
         cell: "lstm", "gru" or "tanh".
         dropout: float, on the input of each layer and on the memory.
         **kwargs: see `keras.layers.Layer`.
@@ -52,7 +52,8 @@ class HierarchicalEncoder(keras.layers.Layer):
 
     Reference:
         Serban et al. 2016, arXiv:1507.04808, section 3.2, with the state of
-        its turn beside that of each word.
+        its turn beside that of each word, and turns in both directions: a
+        turn is found sooner if it knows what the last one asks.
     """
 
     returns_states = True
@@ -71,15 +72,15 @@ class HierarchicalEncoder(keras.layers.Layer):
         self.cell = cell
         self.dropout = dropout
         policy = self.dtype_policy
-        self.words = both_directions(
-            recurrent_layer(
-                cell, units // 2, policy, return_state=True, name="words"
-            ),
-            dtype=policy,
-            name="words",
-        )
-        self.turns = recurrent_layer(
-            cell, units, policy, return_state=True, name="turns"
+        self.words, self.turns = (
+            both_directions(
+                recurrent_layer(
+                    cell, units // 2, policy, return_state=True, name=name
+                ),
+                dtype=policy,
+                name=name,
+            )
+            for name in ("words", "turns")
         )
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
 
@@ -96,14 +97,15 @@ class HierarchicalEncoder(keras.layers.Layer):
         )
         x = ops.reshape(x, (batch, turns, words, self.units))
 
-        # The hidden states come first in each of the two directions.
-        last_words = ops.concatenate(states[:: len(states) // 2], axis=-1)
-        y = ops.reshape(last_words, (batch, turns, self.units))
+        last_hidden, *_ = _of_both_directions(states)
+        y = ops.reshape(last_hidden, (batch, turns, self.units))
         y = self.dropout_layer(y, training=training)
         has_words = ops.any(source_mask, axis=-1)
         y, *states = self.turns(y, mask=never_empty(has_words))
         has_turns = ops.any(has_words, axis=-1)
-        states = [_masked(state, has_turns) for state in states]
+        states = [
+            _masked(state, has_turns) for state in _of_both_directions(states)
+        ]
 
         y = ops.broadcast_to(y[:, :, None], ops.shape(x))
         memory = _masked(ops.concatenate([x, y], axis=-1), source_mask)
@@ -138,6 +140,15 @@ class HierarchicalEncoder(keras.layers.Layer):
             "cell": self.cell,
             "dropout": self.dropout,
         }
+
+
+def _of_both_directions(states):
+    """Those of the first direction, then of the second: [hidden, cell]."""
+    half = len(states) // 2
+    return [
+        ops.concatenate(both, axis=-1)
+        for both in zip(states[:half], states[half:], strict=True)
+    ]
 
 
 def _masked(x, mask):
