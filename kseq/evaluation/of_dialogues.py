@@ -33,7 +33,6 @@ def of_dialogues(predictor, dialogues, metrics=METRICS):
             attention.weights,
             attention.source_tokens,
             attention.target_tokens,
-            attention.turns,
         )
 
     def notes():

@@ -7,6 +7,7 @@ from kseq.pictures.document_page import document_page
 from kseq.pictures.document_picture import document_picture
 from kseq.pictures.grid_picture import grid_picture
 from kseq.pictures.speech_picture import speech_picture
+from kseq.pictures.turn_attention_picture import turn_attention_picture
 
 __all__ = [
     "attention_page",
@@ -16,4 +17,5 @@ __all__ = [
     "document_picture",
     "grid_picture",
     "speech_picture",
+    "turn_attention_picture",
 ]

@@ -12,7 +12,7 @@ from kseq.pictures.explanation_page import (
     shades,
 )
 from kseq.pictures.grid_overlay import STYLE, cell_name, grid_overlay
-from kseq.pictures.piece_texts import is_end, readable
+from kseq.pictures.piece_texts import is_end, readable, turn_ends
 
 _NAMED = 3  # source tokens that are named for each token of an answer
 _SHADED = 12  # source tokens, at most, that one token of an answer shades
@@ -132,14 +132,15 @@ def _content(weights, sources, targets, name, picture):
     strongest = [_largest(row) for row in weights]
     if picture is None:
         tokens = map(_source_token, sources, _properties(strongest, sources))
-        picture = f'<p dir="auto" lang="">{"".join(tokens).lstrip()}</p>'
+        picture = _turns(list(tokens), sources)
     answer = "".join(
         _target_token(token, number, name)
         for number, token in enumerate(targets, start=1)
     )
     items = "\n".join(
         f'<li id="{name}-{number}"><bdi lang="">{_named(token)}</bdi> '
-        f"<i>from</i> {_names(row, largest, sources)}</li>"
+        f"<i>from</i> {_names(row, largest, sources)}"
+        f"{_turn_weights(row, sources)}</li>"
         for number, (token, row, largest) in enumerate(
             zip(targets, weights, strongest, strict=True), start=1
         )
@@ -153,6 +154,29 @@ def _content(weights, sources, targets, name, picture):
 <ul class="weights" aria-label="Weights">
 {items}
 </ul>"""
+
+
+def _turns(tokens, sources):
+    """A paragraph for each turn; for a text, which has one, one."""
+    ends = turn_ends(sources)
+    return "\n".join(
+        f'<p dir="auto" lang="">{"".join(tokens[start:end]).lstrip()}</p>'
+        for start, end in zip([0, *ends], ends, strict=False)
+    )
+
+
+def _turn_weights(row, sources):
+    ends = turn_ends(sources)
+    if len(ends) == 1:
+        return ""
+    weights = [
+        sum(row[start:end])
+        for start, end in zip([0, *ends], ends, strict=False)
+    ]
+    return "; turns: " + ", ".join(
+        f"{number} <i>{weight:.1%}</i>"
+        for number, weight in enumerate(weights, start=1)
+    )
 
 
 def _largest(row):

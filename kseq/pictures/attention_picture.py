@@ -21,8 +21,8 @@ def attention_picture(weights, source_tokens, target_tokens):
         Bahdanau et al. 2015, arXiv:1409.0473, figure 3.
     """
     weights, sources, targets = readable(weights, source_tokens, target_tokens)
-    sources = [_visible(token) for token in sources]
-    targets = [_visible(token) for token in targets]
+    sources = [visible(token) for token in sources]
+    targets = [visible(token) for token in targets]
     with fonts_for(sources + targets):
         return as_png(_figure(weights, sources, targets))
 
@@ -47,6 +47,6 @@ def _figure(weights, sources, targets):
     return figure
 
 
-def _visible(token):
-    """The token; where it is a space alone, a sign for it."""
+def visible(token):
+    """A token; where it is a space alone, a sign for it."""
     return token if token.strip() else "\u2423" * len(token)

@@ -45,6 +45,17 @@ def is_end(token):
     return token == _END
 
 
+def turn_ends(tokens):
+    """The positions after each END of a dialogue, or after the last token.
+
+    Example:
+        >>> turn_ends(["Hi", "</s>", "No", "way", "</s>"])
+        [2, 5]
+    """
+    ends = [place for place, token in enumerate(tokens, 1) if is_end(token)]
+    return ends if ends and ends[-1] == len(tokens) else [*ends, len(tokens)]
+
+
 def _characters(pieces):
     """Texts of pieces, and at which piece each begins."""
     texts, starts, spelled = [], [], b""

@@ -39,8 +39,21 @@ class Attention(NamedTuple):
             [token.decode("utf-8", "replace") for token in row[name] if token]
             for name in ("source_tokens", "target_tokens")
         )
-        weights = row["attention"][: len(target), : len(source)]
+        # Between the turns of a dialogue there is padding, too.
+        real = [bool(token) for token in row["source_tokens"]]
+        weights = row["attention"][: len(target), : len(real)][:, real]
         return cls(source, target, weights, bool(row.get("truncated", False)))
+
+    @property
+    def turn_weights(self):
+        """The sums over each turn of a dialogue, (T, N) float array.
+
+        A turn ends with END; any other source is one turn.
+        """
+        from kseq.pictures.piece_texts import turn_ends  # predict needs none
+
+        starts = [0, *turn_ends(self.source_tokens)[:-1]]
+        return np.add.reduceat(self.weights, starts, axis=1)
 
     def to_json(self):
         """The same in lists, weights rounded to six digits."""
@@ -55,11 +68,14 @@ class Attention(NamedTuple):
             attention_picture,
             grid_picture,
             speech_picture,
+            turn_attention_picture,
         )
 
         tokens = self.weights, self.source_tokens, self.target_tokens
         if self.picture is None:
-            return attention_picture(*tokens)
+            of_dialogue = self.source_tokens.count("</s>") > 1
+            draw = turn_attention_picture if of_dialogue else attention_picture
+            return draw(*tokens)
         are_cells = any("," in token for token in self.source_tokens)
         draw = grid_picture if are_cells else speech_picture
         return draw(*tokens, self.picture)

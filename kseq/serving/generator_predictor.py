@@ -111,7 +111,7 @@ class GeneratorPredictor:
         self._check_attention()
         rows = self._rows("explain", {self.source: inputs})
         found = map(Attention.of_row, rows)
-        if self.source == "text":
+        if self.source not in _PICTURES:
             return list(found)
         draw = _PICTURES[self.source]
         return [
@@ -127,7 +127,7 @@ class GeneratorPredictor:
         """What `explain` returned, as HTML, see `kseq.pictures`."""
         from kseq.pictures import attention_page  # predict needs none
 
-        return attention_page(attentions, of_pictures=self.source != "text")
+        return attention_page(attentions, of_pictures=self.source in _PICTURES)
 
     def answers(
         self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
