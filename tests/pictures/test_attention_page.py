@@ -113,3 +113,14 @@ def test_a_long_answer_has_a_bounded_page():
     tokens = [f"▁{number}" for number in range(400)]
     weights = np.full((400, 400), 1 / 400)
     assert len(attention_page([Attention(tokens, tokens, weights)])) < 400_000
+
+
+def test_turns_of_a_dialogue_are_apart():
+    weights = np.array([[0.1, 0.1, 0.5, 0.3], [0.0, 0.0, 0.5, 0.5]])
+    dialogue = Attention(["▁a", "</s>", "▁b", "</s>"], ["▁x", "</s>"], weights)
+    page = Page(attention_page([dialogue]))
+    assert len(page.all("p")) == 1 + len(
+        Page(attention_page([ATTENTION])).all("p")
+    )
+    assert "turns: 1 20.0%, 2 80.0%" in page.text("li")
+    assert "turns" not in Page(attention_page([ATTENTION])).text("li")

@@ -39,3 +39,19 @@ def test_json_and_a_picture():
         "weights": [[0.333333, 0.666667]],
     }
     assert attention._repr_png_().startswith(b"\x89PNG\r\n")
+
+
+def test_padding_between_turns_is_left_out():
+    row = {
+        "source_tokens": [b"a", b"</s>", b"", b"b", b"c", b"</s>"],
+        "target_tokens": [b"x", b"</s>"],
+        "attention": np.array(
+            [[0.3, 0.2, 9, 0.1, 0.1, 0.3], [0, 0, 9, 0, 0, 1]]
+        ),
+    }
+    attention = Attention.of_row(row)
+    assert attention.source_tokens == ["a", "</s>", "b", "c", "</s>"]
+    np.testing.assert_allclose(attention.turn_weights, [[0.5, 0.5], [0, 1]])
+    assert attention._repr_png_().startswith(b"\x89PNG")
+    alone = Attention(["a", "b"], ["x"], np.array([[0.25, 0.75]]))
+    np.testing.assert_allclose(alone.turn_weights, [[1.0]])
