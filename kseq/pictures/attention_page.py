@@ -167,7 +167,7 @@ def _turns(tokens, sources):
 
 def _turn_weights(row, sources):
     ends = turn_ends(sources)
-    if len(ends) == 1:
+    if len(ends) < 2:
         return ""
     weights = [
         sum(row[start:end])

@@ -46,14 +46,21 @@ def is_end(token):
 
 
 def turn_ends(tokens):
-    """The positions after each END of a dialogue, or after the last token.
+    """The positions after each END of a dialogue, and after the last token.
 
     Example:
         >>> turn_ends(["Hi", "</s>", "No", "way", "</s>"])
         [2, 5]
     """
     ends = [place for place, token in enumerate(tokens, 1) if is_end(token)]
-    return ends if ends and ends[-1] == len(tokens) else [*ends, len(tokens)]
+    return ends if not tokens or is_end(tokens[-1]) else [*ends, len(tokens)]
+
+
+def turn_sums(weights, tokens):
+    """The weights of turns, (T, N), from those of their tokens, (T, S)."""
+    if not tokens:
+        return weights
+    return np.add.reduceat(weights, [0, *turn_ends(tokens)[:-1]], axis=1)
 
 
 def _characters(pieces):

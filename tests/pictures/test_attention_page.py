@@ -124,3 +124,8 @@ def test_turns_of_a_dialogue_are_apart():
     )
     assert "turns: 1 20.0%, 2 80.0%" in page.text("li")
     assert "turns" not in Page(attention_page([ATTENTION])).text("li")
+
+
+def test_a_dialogue_without_turns():
+    page = Page(attention_page([Attention([], ["▁x"], np.zeros((1, 0)))]))
+    assert "turns" not in page.text("li")

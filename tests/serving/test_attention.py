@@ -1,7 +1,9 @@
 import json
 
 import numpy as np
+import pytest
 
+from kseq import pictures
 from kseq.serving import Attention
 
 WEIGHTS = np.arange(12.0).reshape(2, 2, 3)
@@ -53,5 +55,25 @@ def test_padding_between_turns_is_left_out():
     assert attention.source_tokens == ["a", "</s>", "b", "c", "</s>"]
     np.testing.assert_allclose(attention.turn_weights, [[0.5, 0.5], [0, 1]])
     assert attention._repr_png_().startswith(b"\x89PNG")
-    alone = Attention(["a", "b"], ["x"], np.array([[0.25, 0.75]]))
-    np.testing.assert_allclose(alone.turn_weights, [[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "turns"),
+    [([], []), (["a", "b"], [2]), (["a", "</s>", "b"], [2, 1])],
+)
+def test_turns_without_an_end_and_no_turns(tokens, turns):
+    attention = Attention(tokens, ["x"], np.ones((1, len(tokens))))
+    np.testing.assert_array_equal(attention.turn_weights, [turns])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "name"),
+    [
+        (["a", "</s>"], "attention_picture"),
+        (["a", "</s>", "b", "</s>"], "turn_attention_picture"),
+    ],
+)
+def test_a_dialogue_has_a_picture_of_turns(monkeypatch, tokens, name):
+    monkeypatch.setattr(pictures, name, lambda *_: b"this one")
+    attention = Attention(tokens, ["x"], np.ones((1, len(tokens))))
+    assert attention._repr_png_() == b"this one"
