@@ -1,67 +1,95 @@
-"""Attention to the turns of a dialogue, and to their words, as a picture."""
-
-import numpy as np
+"""Attention to the words of a dialogue and to its turns, as a picture."""
 
 from kseq.pictures.attention_picture import visible
 from kseq.pictures.fonts import fonts_for
 from kseq.pictures.piece_texts import readable, turn_ends
 from kseq.pictures.png import as_png, boxes_for_missing_letters
 
-_GAP = 2  # columns between the two
+_GAP = 0.4  # between turns; a word has the height 1
 
 
 @boxes_for_missing_letters()
 def turn_attention_picture(weights, source_tokens, target_tokens):
-    """Draws the weights of turns beside those of their words.
+    """Draws the weights of words and, beside them, those of whole turns.
+
+    The words are rows, since a dialogue has many more than its answer. The
+    turns are set apart.
 
     Args:
         weights: (T, S) float, each row a distribution over the words.
-        source_tokens: S pieces, for the columns; END is the last of a turn.
-        target_tokens: T pieces, for the rows.
+        source_tokens: S pieces, for the rows; END is the last of a turn.
+        target_tokens: T pieces, for the columns.
 
     Returns:
         A PNG image, bytes.
 
     Reference:
-        Xing et al. 2018, arXiv:1701.07149, figure 3.
+        Xing et al. 2018, arXiv:1701.07149.
     """
     weights, sources, targets = readable(weights, source_tokens, target_tokens)
-    ends = turn_ends(sources)
-    starts = [0, *ends[:-1]]
-    turns = np.add.reduceat(weights, starts, axis=1)
     sources = [visible(token) for token in sources]
     targets = [visible(token) for token in targets]
     with fonts_for(sources + targets):
-        return as_png(_figure(turns, weights, ends, sources, targets))
+        return as_png(_figure(weights, sources, targets))
 
 
-def _figure(turns, weights, ends, sources, targets):
+def _figure(weights, sources, targets):
     from matplotlib.figure import Figure  # not above: a page needs none
 
-    rows, columns = weights.shape
-    widths = [turns.shape[1], columns]
+    ends = turn_ends(sources)
+    height = len(sources) + _GAP * len(ends)
     figure = Figure(
-        figsize=(2.6 + 0.3 * (sum(widths) + _GAP), 1.8 + 0.3 * rows),
+        figsize=(4 + 0.5 * len(targets), 1.8 + 0.2 * height),
         layout="constrained",
     )
-    left, right = figure.subplots(1, 2, width_ratios=widths, sharey=True)
-    names = [f"turn {number}" for number in range(1, widths[0] + 1)]
-    for axes, values, labels in (
-        (left, turns, names),
-        (right, weights, sources),
-    ):
-        image = axes.imshow(values, cmap="Greys", vmin=0, vmax=1, aspect="auto")
-        # A token may hold a dollar, which would begin a formula.
+    words, turns = figure.subplots(1, 2)
+    places, middles = [], []
+    for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        top = start + _GAP * number
+        bottom = top + end - start
+        part = weights[:, start:end].T
+        _draw(words, part, top, bottom)
+        _draw(turns, part.sum(axis=0, keepdims=True), top, bottom)
+        places += [top + 0.5 + row for row in range(end - start)]
+        middles.append((top + bottom) / 2)
+
+    # A token may hold a dollar, which would begin a formula.
+    words.set_yticks(places, sources, parse_math=False)
+    names = [f"turn {number}" for number in range(1, len(ends) + 1)]
+    turns.set_yticks(middles, names)
+    turns.yaxis.tick_right()
+    for axes in (words, turns):
         axes.set_xticks(
-            range(len(labels)), labels, rotation=90, parse_math=False
+            range(len(targets)), targets, rotation=90, parse_math=False
         )
         axes.tick_params(length=0)
         axes.xaxis.tick_top()
         axes.xaxis.set_label_position("top")
-    for end in ends[:-1]:
-        right.axvline(end - 0.5, color="0.6", linewidth=1)
-    left.set_yticks(range(rows), targets, parse_math=False)
-    left.set(xlabel="turns", ylabel="answer")
-    right.set(xlabel="words")
-    figure.colorbar(image, ax=right, label="attention weight", shrink=0.8)
+        axes.spines[:].set_visible(False)
+        axes.set(ylim=(height + _GAP, 0), xlabel="answer")
+    if turns.images:
+        style = {"label": "attention weight", "shrink": 0.8, "aspect": 30}
+        figure.colorbar(turns.images[0], ax=[words, turns], **style)
     return figure
+
+
+def _draw(axes, weights, top, bottom):
+    """The weights of one turn, (rows, T), in a frame."""
+    from matplotlib.patches import Rectangle
+
+    _, count = weights.shape
+    if not count:
+        return
+    axes.imshow(
+        weights,
+        cmap="Greys",
+        vmin=0,
+        vmax=1,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-0.5, count - 0.5, bottom, top),
+    )
+    frame = Rectangle(
+        (-0.5, top), count, bottom - top, fill=False, edgecolor="0.75"
+    )
+    axes.add_patch(frame)
