@@ -59,10 +59,9 @@ class HierarchicalBahdanauAttention(BahdanauAttention):
         TensorShape([2, 5, 16])
 
     Reference:
-        Xing et al. 2018, arXiv:1701.07149, section 4.2. There, a recurrent
-        layer reads the r_i at each step of the decoder, from the last turn
-        to the first; here, that of the encoder reads the turns once, in both
-        directions.
+        Xing et al. 2018, arXiv:1701.07149. There, a recurrent layer reads the
+        r_i at each step of the decoder, from the last turn to the first; here,
+        that of the encoder reads the turns once, in both directions.
     """
 
     reads_turns = True

@@ -51,9 +51,9 @@ class HierarchicalEncoder(keras.layers.Layer):
         (TensorShape([2, 21, 16]), TensorShape([2, 3, 7]), TensorShape([2, 8]))
 
     Reference:
-        Serban et al. 2016, arXiv:1507.04808, section 3.2, with the state of
-        its turn beside that of each word, and turns in both directions: a
-        turn is found sooner if it knows what the last one asks.
+        Serban et al. 2016, arXiv:1507.04808, with the state of its turn beside
+        that of each word, and turns in both directions: a turn is found sooner
+        if it knows what the last one asks.
     """
 
     returns_states = True
