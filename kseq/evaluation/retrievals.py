@@ -52,7 +52,7 @@ class Retrievals:
         self.seed = seed
         self.texts = list(dict.fromkeys(self.answers))
         self.candidates = min(candidates, len(self.texts))
-        self._has_fewer = self.candidates < candidates
+        self._wanted = candidates
         self._nearest = []
         self.results = {}
 
@@ -105,10 +105,10 @@ class Retrievals:
     def report(self):
         """The scores as lines of text, after `scores`."""
         lines = [score.text for score in self.results.values()]
-        if self._has_fewer:
+        if self.candidates < self._wanted:
             lines.append(
-                f"only {self.candidates} candidates: the examples have no "
-                "more different answers"
+                f"fewer than {self._wanted} candidates: the examples do not "
+                "have so many different answers"
             )
         return lines
 

@@ -81,7 +81,7 @@ def test_evaluation_prints_recalls(paths, call):
         assert line.startswith(f"recall@{top} ")
         assert line.endswith(" %  candidates:5|seed:0")
     assert recalls[1].startswith("recall@5 100.00 %")
-    assert note.startswith("only 5 candidates")
+    assert note.startswith("fewer than 100 candidates")
     assert call("evaluate", export, file)[0] == printed
 
 
