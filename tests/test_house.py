@@ -149,8 +149,13 @@ ARROWS = {
         ("keras",),
     ),
 }
-# Of the models only the exact step is TensorFlow's own.
-TENSORFLOW_IN_MODELS = {"cross_entropy", "exact_step", "step_function"}
+# Of the models only the exact step and its losses are TensorFlow's own.
+TENSORFLOW_IN_MODELS = {
+    "cross_entropy",
+    "exact_step",
+    "in_batch_losses",
+    "step_function",
+}
 
 # Files with small public classes that make sense only together.
 TOGETHER = {"positional_encoding.py", "step_function.py"}

@@ -5,10 +5,12 @@ from typing import Any, NamedTuple
 from kseq.commands.open_predictor import chosen_search
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
+from kseq.runs.model_card import OF_ANSWERS
 from kseq.runs.run_directory import read_json
 from kseq.serving.generator_predictor import SOURCES
 from kseq.serving.load_export import read_meta_graph
 from kseq.serving.object_config import input_name, search_from_config
+from kseq.serving.retriever import MOST_ANSWERS
 from kseq.user_error import UserError
 
 
@@ -19,7 +21,8 @@ class Abilities(NamedTuple):
         path: `pathlib.Path` of the run or of the version.
         has_labels: bool, whether it answers with a label, not with a text.
         source: str, what it takes, see `GeneratorPredictor`.
-        signatures: set of str, the signatures of an export; None for a run.
+        signatures: set of str, those of an export or a retriever; None for
+            any other run.
         description: dict, `task.json` of a run, `kseq.json` of an export;
             empty where an export has none.
     """
@@ -31,7 +34,7 @@ class Abilities(NamedTuple):
     description: dict[str, Any]
 
     def check_signature(self, name, what):
-        """UserError if an export does not have a signature.
+        """UserError if it does not have a signature.
 
         Args:
             name: of the signature.
@@ -39,7 +42,7 @@ class Abilities(NamedTuple):
         """
         if self.signatures is not None and name not in self.signatures:
             raise UserError(
-                f"{what} needs a signature {name}; the export {self.path} has "
+                f"{what} needs a signature {name}; {self.path} has "
                 f"{', '.join(sorted(self.signatures))}."
             )
 
@@ -49,16 +52,31 @@ class Abilities(NamedTuple):
         labels = self.description.get("labels")
         return labels if isinstance(labels, list) else None
 
-    def most_answers(self, options):
-        """The largest `n_best`; None where it is not known.
+    @property
+    def retrieves(self):
+        """Whether its answers are texts that it knows."""
+        return type(self.description.get("answers")) is int
+
+    def check_n_best(self, options):
+        """UserError if it cannot give that many answers, as far as is known.
 
         Args:
             options: of the command, see `open_predictor`.
         """
         if self.has_labels:
-            return self.labels and len(self.labels)
-        search = chosen_search(options) or self._own_search()
-        return search and search.most_answers
+            most = self.labels and len(self.labels)
+            limit = f"is more than the {most} labels of the model."
+        elif self.retrieves:
+            most = min(MOST_ANSWERS, self.description["answers"])
+            limit = f"is more than the {most} answers that the model gives."
+        else:
+            search = chosen_search(options) or self._own_search()
+            most = search and search.most_answers
+            limit = (
+                f"needs a beam of at least that size; this search gives {most}."
+            )
+        if most is not None and options.n_best > most:
+            raise UserError(f"--n-best {options.n_best} {limit}")
 
     def _own_search(self):
         try:
@@ -80,7 +98,8 @@ def abilities(path):
         task = RunDirectory(path).read_task()
         task = task if isinstance(task, dict) else {}
         source = input_name(task.get("preprocessor"))
-        return Abilities(path, "labels" in task, source, None, task)
+        names = {*OF_ANSWERS} if "answers" in task else None
+        return Abilities(path, "labels" in task, source, names, task)
     signatures = read_meta_graph(path).signature_def
     names = {name for name in signatures if not name.startswith("__")}
     served = signatures["serving_default"]

@@ -17,7 +17,12 @@ from kseq.data import (
     read_transcripts,
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
-from kseq.evaluation import of_captions, of_dialogues, of_transcripts
+from kseq.evaluation import (
+    Retrievals,
+    of_captions,
+    of_dialogues,
+    of_transcripts,
+)
 from kseq.evaluation.classifications import check_labels
 from kseq.evaluation.evaluation_of_files import evaluation_of, read_files
 from kseq.progress import progress
@@ -54,7 +59,8 @@ def _of_dialogues(able, options):
             "This model answers in dialogues: it needs one file of them."
         )
     dialogues = read_dialogues(options.source, max_turns(able))
-    return of_dialogues(open_predictor(options), dialogues)
+    evaluate = Retrievals if able.retrieves else of_dialogues
+    return evaluate(open_predictor(options), dialogues)
 
 
 def _of_transcripts(able, options):

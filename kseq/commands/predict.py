@@ -81,15 +81,7 @@ def _checked_n_best(options):
     if options.n_best == 1:
         return sys.maxsize if able.has_labels and options.scores else 1
 
-    most = able.most_answers(options)
-    if most is not None and options.n_best > most:
-        raise UserError(
-            f"--n-best {options.n_best} is more than the {most} labels of the "
-            "model."
-            if able.has_labels
-            else f"--n-best {options.n_best} needs a beam of at least that "
-            f"size; this search gives {most}."
-        )
+    able.check_n_best(options)
     if not able.has_labels and not options.prefix:
         able.check_signature("n_best", "--n-best")
     return options.n_best

@@ -17,11 +17,13 @@ from kseq.evaluation.of_captions import of_captions
 from kseq.evaluation.of_dialogues import of_dialogues
 from kseq.evaluation.of_transcripts import of_transcripts
 from kseq.evaluation.report import report
+from kseq.evaluation.retrievals import Retrievals
 from kseq.evaluation.score import Score
 from kseq.evaluation.translations import Translations
 
 __all__ = [
     "Classifications",
+    "Retrievals",
     "Score",
     "Translations",
     "accuracy",

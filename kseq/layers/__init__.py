@@ -20,11 +20,13 @@ from kseq.layers.positional_encoding import (
 )
 from kseq.layers.pyramidal_encoder import PyramidalEncoder
 from kseq.layers.recurrent_pooling import RecurrentPooling
+from kseq.layers.scaled_similarity import ScaledSimilarity
 from kseq.layers.sentence_dropout import SentenceDropout
 from kseq.layers.sentence_encoder import SentenceEncoder
 from kseq.layers.spec_augment import SpecAugment
 from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
 from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
+from kseq.layers.unit_projection import UnitProjection
 
 __all__ = [
     "AttentionDecoder",
@@ -44,10 +46,12 @@ __all__ = [
     "PieceEmbedding",
     "PyramidalEncoder",
     "RecurrentPooling",
+    "ScaledSimilarity",
     "SentenceDropout",
     "SentenceEncoder",
     "SinusoidalPositionalEncoding",
     "SpecAugment",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
+    "UnitProjection",
 ]

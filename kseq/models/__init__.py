@@ -1,5 +1,6 @@
 """Functional models, built of `kseq.layers`."""
 
+from kseq.models.dual_encoder import DualEncoder
 from kseq.models.exact_model import ExactModel
 from kseq.models.flat_attention import FlatAttention
 from kseq.models.hierarchical_attention import HierarchicalAttention
@@ -10,6 +11,7 @@ from kseq.models.transformer import Transformer
 from kseq.models.transformer_classifier import TransformerClassifier
 
 __all__ = [
+    "DualEncoder",
     "ExactModel",
     "FlatAttention",
     "HierarchicalAttention",

@@ -82,8 +82,11 @@ def _sums_and_gradients(model, data, scale):
     """`_sums`, and the gradients of `scale` times their loss."""
     with tf.GradientTape() as tape:
         sums = _sums(model, data, model.label_smoothing, training=True)
-        # The gradient of a sum would overflow in float16: that of a mean.
-        count = tf.maximum(sums["losses"], 1.0)
+        # The gradient of a sum would overflow in float16: that of a mean. It
+        # is divided by the same number on all replicas, for a loss may depend
+        # on the rows of the others.
+        replica = tf.distribute.get_replica_context()
+        count = tf.maximum(replica.all_reduce("MEAN", sums["losses"]), 1.0)
         loss = sums["loss"] / count * scale
     gradients = tape.gradient(
         loss, model.trainable_variables, unconnected_gradients="zero"

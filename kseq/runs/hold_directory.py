@@ -16,17 +16,22 @@ def hold_directory(path, lock_path, leftovers):
     If the process ends before it has written a run, its lock and the
     directories that were created for it are removed.
 
-
     Args:
         path: `pathlib.Path` of the directory.
         lock_path: `pathlib.Path` of the lock in it.
         leftovers: names of files that may be in a directory without a run.
 
     Raises:
-        RunError: if the directory has other files and no run, or another
-            process holds it.
-        OSError: if it cannot be written.
+        RunError: if the directory has other files and no run, another
+            process holds it, or it cannot be written.
     """
+    try:
+        _hold(path, lock_path, leftovers)
+    except OSError as error:
+        raise RunError(f"{path} cannot be used: {error.strerror}.") from error
+
+
+def _hold(path, lock_path, leftovers):
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     atexit.register(_leave_nothing, path, lock_path, made, os.getpid())

@@ -12,21 +12,28 @@ from kseq.runs.run_directory import read_json
 
 _TEST = "Test scores"
 
-# Signatures of what answers with a text, and of what answers with a label.
+# Signatures of what answers with a text, its own or one that it knows, and of
+# what answers with a label; {} is what it takes.
 OF_TEXT = {
-    "serving_default": "`text` → `text`, `score`, `truncated`",
-    "n_best": "`text` → `texts`, `scores`, `truncated`, the best first",
-    "prefix": "`text`, `prefix` → the same, of answers that begin so",
-    "score": "`text`, `target` → `score`, `log_prob`, `tokens` of an answer",
-    "explain": "`text` → `source_tokens`, `target_tokens`, `attention`",
+    "serving_default": "`{}` → `text`, `score`, `truncated`",
+    "n_best": "`{}` → `texts`, `scores`, `truncated`, the best first",
+    "prefix": "`{}`, `prefix` → the same, of answers that begin so",
+    "score": "`{}`, `target` → `score`, `log_prob`, `tokens` of an answer",
+    "explain": "`{}` → `source_tokens`, `target_tokens`, `attention`",
+}
+OF_ANSWERS = {
+    "serving_default": OF_TEXT["serving_default"],
+    "n_best": OF_TEXT["n_best"],
+    "score": "`{}`, `target` → `score` of any answer",
+    "encode": "`{}` → `vector`",
+    "encode_answers": "`text` of answers → `vector`",
 }
 OF_LABELS = {
     "serving_default": (
-        "`text` → `label`, `probability`, `labels`, `probabilities`, "
-        "`truncated`"
+        "`{}` → `label`, `probability`, `labels`, `probabilities`, `truncated`"
     ),
     "explain": (
-        "`text` → `sentences`, `words`, `sentence_weights`, `word_weights`, "
+        "`{}` → `sentences`, `words`, `sentence_weights`, `word_weights`, "
         "`label`, `probability`"
     ),
     "classify": "`inputs`, serialized `tf.train.Example` → `classes`, `scores`",
@@ -126,9 +133,7 @@ def with_test_scores(card, title, lines):
 def _model(run, task, progress):
     kind = "A model"
     if task is not None:
-        kind = "A model that answers with a text"
-        if "labels" in task:
-            kind = "A model that answers with a label"
+        kind, _ = _kind(task)
     model = "unknown"
     if run.model.is_file():
         model = read_json(run.model)["class_name"]
@@ -140,6 +145,15 @@ def _model(run, task, progress):
         f"until {now}\n\nThe command:\n\n"
         + _block([shlex.join(progress.command)])
     )
+
+
+def _kind(task):
+    """What a model is, in words, and its signatures."""
+    if "labels" in task:
+        return "A model that answers with a label", OF_LABELS
+    if "answers" in task:
+        return "A model that answers with a text that it knows", OF_ANSWERS
+    return "A model that answers with a text", OF_TEXT
 
 
 def _data(config, progress):
@@ -178,17 +192,16 @@ def _scores(progress):
 
 def _use(run, task):
     path, name = str(run.path), run.path.resolve().name
-    is_classifier = "labels" in task
-    signatures = dict(OF_LABELS if is_classifier else OF_TEXT)
+    signatures = dict(_kind(task)[1])
     if run.model.is_file():
         config = read_json(run.model)["config"]
-        if not is_classifier and config.get("attention", "") is None:
-            signatures.pop("explain")
+        if config.get("attention", "") is None:
+            signatures.pop("explain", None)
     source = task.get("input", "text")
     source = source if source in [*_INPUTS] else "text"
     read, python, instances = _INPUTS[source]
     rows = [
-        f"| `{key}` | {text.replace('`text`', f'`{source}`', 1)} |"
+        f"| `{key}` | {text.format(source)} |"
         for key, text in signatures.items()
     ]
     mount = f"{name}:/models/{name}"
@@ -237,6 +250,12 @@ def _limits(task):
     if "labels" in task:
         intro = "It gives one of these labels to any text:"
         return "\n\n".join([_list(limits), intro, _block(task["labels"])])
+    if "answers" in task:
+        limits.append(
+            f"It gives the nearest of {task['answers']:,} answers, whether it "
+            "fits or not."
+        )
+        return _list(limits)
     limits.append(
         f"An answer has at most {task['max_length']} tokens. It can be fluent "
         "and wrong."

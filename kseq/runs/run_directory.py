@@ -33,6 +33,7 @@ class RunDirectory:
     | `model.json` | Keras's config of the model and its optimizer |
     | `task.json` | what is done with the model: preprocessor, search, labels |
     | `source.model`, `target.model` | the tokenizers |
+    | `answers.txt` | those that a retriever knows, one a line |
     | `pretraining/` | checkpoints and metrics of pretraining, if any |
     | `features.npz`, `network.npz` | of pictures, and what computed them |
     | `checkpoints/` | `last`, `best` and, on request, `average` |
@@ -70,6 +71,7 @@ class RunDirectory:
         self.model = self.path / "model.json"
         self.task = self.path / "task.json"
         self._documents = self.path / "documents.json"  # of version 0.1
+        self.answers = self.path / "answers.txt"
         self.pretraining = self.path / "pretraining"
         self.checkpoints = self.path / "checkpoints"
         self.metrics = self.path / "metrics.jsonl"
@@ -132,12 +134,7 @@ class RunDirectory:
         # Left by a start of version 0.1 that was killed.
         leftovers = [self.environment.name]
         leftovers += [part_of(f).name for f in (self.environment, self.config)]
-        try:
-            hold_directory(self.path, self.lock, leftovers)
-        except OSError as error:
-            raise RunError(
-                f"{self.path} cannot be used: {error.strerror}."
-            ) from error
+        hold_directory(self.path, self.lock, leftovers)
         self._is_saved = is_run(self.path) and not overwrite
         if self._is_saved:
             self._refuse_other(self.config, new, may_change)
@@ -148,9 +145,10 @@ class RunDirectory:
         A run that is overwritten is deleted after the new one is complete.
 
         Args:
-            served: `kseq.serving.Generator` or `Classifier`: its model, its
-                tokenizers and what it does with them are written. If the
-                model is compiled, its optimizer counts as well.
+            served: `kseq.serving.Generator`, `Classifier` or `Retriever`: its
+                model, its tokenizers, its `files` if it has any, and what it
+                does with them are written. If the model is compiled, its
+                optimizer counts as well.
             keep: int, how many checkpoints will be kept.
             more: dict, name -> bytes: other files, not of a run that resumes.
 
@@ -163,6 +161,8 @@ class RunDirectory:
             for name, tokenizer in served.tokenizers.items()
         }
         files[self.task] = to_json(served.get_config())
+        for name, content in getattr(served, "files", {}).items():
+            files[self.path / name] = content
         if not self._is_saved:
             files |= {self.path / name: more[name] for name in more or ()}
         self._save(files, served.model, keep)
@@ -240,9 +240,9 @@ class RunDirectory:
                 self._refuse_other(path, json.loads(content))
             elif path.read_bytes() != content:
                 raise RunError(
-                    f"{path} is not the tokenizer that this training would "
-                    "use: its data have changed. Take another directory, or "
-                    "overwrite this one."
+                    f"{path} is not what this training would use: its data "
+                    "have changed. Take another directory, or overwrite this "
+                    "one."
                 )
 
     def _write(self, files):
@@ -266,7 +266,7 @@ class RunDirectory:
             *(self.config, self.environment, self.model, self.task),
             *(self._documents, self.metrics, self.readme, *self._pictures),
             *(self.tokenizer("source"), self.tokenizer("target")),
-            *(self.pretraining, self.checkpoints),
+            *(self.answers, self.pretraining, self.checkpoints),
             *(self.tensorboard, self.samples),
         )
         return [path.name for path in (*paths, *map(part_of, paths))]

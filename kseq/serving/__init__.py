@@ -17,6 +17,7 @@ _MODULES = {
     "Generator": "generator",
     "GeneratorPredictor": "generator_predictor",
     "Hypothesis": "answer",
+    "Retriever": "retriever",
     "export": "saved_model",
     "head_attention": "head_attention",
     "load": "load",

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from kseq.serving.answer import Answer, Hypothesis, check_n_best
 from kseq.serving.attention import Attention
 from kseq.serving.predict_batches import predict_batches
@@ -21,11 +23,13 @@ SOURCES = ("text", "turns", *_PICTURES)
 class GeneratorPredictor:
     """Answers lists of strings by lists of strings.
 
-    `kseq.load` gives one for a run or an export that answers with a text.
+    `kseq.load` gives one for a run or an export that answers with a text, its
+    own or one of those that it knows.
 
     Args:
         signatures: dict of functions, see `kseq.serving.Generator`.
-        served: the `Generator`, where there is one: not for an export.
+        served: the `Generator` or `Retriever`, where there is one: not for an
+            export.
         batch_size: int, inputs that are decoded at once.
         source: str, what the signatures call an input: "text", a str;
             "turns", a list of str, the turns of a dialogue so far, or a str,
@@ -106,6 +110,21 @@ class GeneratorPredictor:
             return None
         return [(float(row["log_prob"]), int(row["tokens"])) for row in rows]
 
+    def encode(self, inputs, progress=None):
+        """The vectors of inputs, (B, D) float32; of a retriever alone.
+
+        Args:
+            inputs: list of str, or of what `source` says.
+            progress: see `predict_batches`.
+        """
+        rows = self._rows("encode", {self.source: inputs}, progress)
+        return np.stack([row["vector"] for row in rows])
+
+    def encode_answers(self, answers):
+        """The vectors of answers, a list of str; the rest as in `encode`."""
+        rows = self._rows("encode_answers", {"text": answers})
+        return np.stack([row["vector"] for row in rows])
+
     def attention(self, inputs):
         """The `Attention` of the best answer to each input."""
         self._check_attention()
@@ -156,8 +175,8 @@ class GeneratorPredictor:
         rows = self._rows(name, columns, progress)
         if rows and n_best > 1 and len(rows[0]["texts"]) < n_best:
             raise UserError(
-                f"n_best={n_best} needs a beam of at least that size; this "
-                f"search gives {len(rows[0]['texts'])}."
+                f"n_best={n_best} is more than the {len(rows[0]['texts'])} "
+                "answers that this model gives."
             )
         attentions = self.attention(inputs) if attention else [None] * len(rows)
         return [

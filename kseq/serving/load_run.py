@@ -20,6 +20,10 @@ from kseq.serving.object_config import (
     preprocessor_from_config,
     search_from_config,
 )
+from kseq.serving.retriever import Retriever
+
+# What is in the task of a model that chooses among known answers, in words.
+_KNOWN = {"labels": "labels", "answers": "texts that it knows"}
 
 
 def load_run(run, *, weights=None, search=None):
@@ -31,7 +35,7 @@ def load_run(run, *, weights=None, search=None):
         search: how answers are found; that of the run if None.
 
     Returns:
-        A `Generator` or a `Classifier`.
+        A `Generator`, a `Classifier` or a `Retriever`.
 
     Raises:
         RunError: where there is no such run, or no such weights in it.
@@ -45,11 +49,12 @@ def load_run(run, *, weights=None, search=None):
 
 def _served(run, weights, search):
     task = _task(run)
-    if "labels" in task and search is not None:
-        raise RunError(
-            f"{run.path} answers with labels; a search is for models that "
-            "answer with a text."
-        )
+    for name, known in _KNOWN.items():
+        if name in task and search is not None:
+            raise RunError(
+                f"{run.path} answers with {known}; a search is for models that "
+                "write their answers."
+            )
     config = task.get("preprocessor")
     reads_text = input_name(config) in ("text", "turns")
     tokenizers = [_tokenizer(run, "source")] if reads_text else []
@@ -67,6 +72,8 @@ def _served(run, weights, search):
             _task_path(run), Classifier, model, preprocessor, task["labels"]
         )
     target = _tokenizer(run, "target")
+    if "answers" in task:
+        return _retriever(run, task, weights, preprocessor, target)
     search = search or search_of_run(run)
     model = load_model(run, weights=weights)
     _check_kind(run, model, "decode_step")
@@ -83,6 +90,48 @@ def _served(run, weights, search):
         search,
         max_length=task["max_length"],
     )
+
+
+def _retriever(run, task, weights, preprocessor, target):
+    answers = _answers(run, task["answers"])
+    model = load_model(run, weights=weights)
+    _check_kind(run, model, "encode_target")
+    _check_features(run, model, preprocessor)
+    source = preprocessor.tokenizer
+    _check_vocabulary(run, model, "source", source, "source_vocab_size")
+    is_one = model.target_vocab_size is None
+    size = "source_vocab_size" if is_one else "target_vocab_size"
+    _check_vocabulary(run, model, "target", target, size)
+    retriever = _made(
+        run.answers,
+        Retriever,
+        model,
+        preprocessor,
+        target,
+        answers,
+        max_length=task["max_length"],
+    )
+    _ = retriever.index  # now, and not while it answers
+    return retriever
+
+
+def _answers(run, count):
+    """The lines of `answers.txt`; RunError unless it has `count`."""
+    try:
+        text = run.answers.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise RunError(
+            f"{run.answers} cannot be read: {error.strerror}."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise RunError(f"{run.answers} is broken: {error}") from None
+    *answers, rest = text.split("\n")
+    if rest or len(answers) != count:
+        raise RunError(
+            f"{run.answers} is broken: it has {len(answers)} lines, but "
+            f"{run.task} says answers={count}."
+        )
+    return answers
 
 
 def search_of_run(run):

@@ -24,7 +24,7 @@ _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 
 
 def export(served, directory, run=None):
-    """Writes a generator or classifier as the next version in a directory.
+    """Writes what is served as the next version in a directory.
 
     The version appears atomically: it is written under a hidden name, flushed
     to the disk and renamed. No version number is used twice, even if a version
@@ -37,7 +37,7 @@ def export(served, directory, run=None):
     that it was loaded from.
 
     Args:
-        served: `kseq.serving.Generator` or `kseq.serving.Classifier`.
+        served: `kseq.serving.Generator`, `Classifier` or `Retriever`.
         directory: str or path, `saved_models/<name>`.
         run: `kseq.runs.RunDirectory` of what is served: the directory is then
             refused if it has exports of another run. None: not checked.
@@ -133,7 +133,8 @@ def _save(served, path):
     # variables that were saved as parts of Keras objects.
     module = tf.Module()
     variables = [*served.model.variables]
-    variables += getattr(served.preprocessor, "variables", [])
+    for part in (served.preprocessor, served):
+        variables += getattr(part, "variables", [])
     module.weights = [v.value for v in variables]
     tf.saved_model.save(module, str(path), signatures=served.signatures)
     if "classify" in served.signatures:

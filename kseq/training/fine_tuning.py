@@ -89,7 +89,8 @@ class FineTuning:
         """Copies the weights into a model that has not been trained.
 
         Args:
-            served: `kseq.serving.Generator` or `Classifier`, of the new run.
+            served: `kseq.serving.Generator`, `Classifier` or `Retriever`, of
+                the new run.
 
         Raises:
             RunError: if the models differ in more than the sizes of their

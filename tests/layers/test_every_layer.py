@@ -26,7 +26,9 @@ SEQUENCE = {
     "SinusoidalPositionalEncoding": {},
     "TransformerDecoderBlock": {**BLOCK, "norm": "post"},
     "TransformerEncoderBlock": BLOCK,
+    "UnitProjection": {"dim": 4},
 }
+VECTORS = {"ScaledSimilarity": {}}  # of length one
 PAIR = {
     "BahdanauAttention": {"units": 5},
     "BahdanauAttention shared": {"units": 5, "shared": True, "window": 3},
@@ -83,6 +85,7 @@ TURNS = {
 }
 SHAPES = {  # without the batch
     **dict.fromkeys(SEQUENCE, ((5, 8),)),
+    **dict.fromkeys(VECTORS, ((8,), (8,))),
     **dict.fromkeys([*PAIR, *DECODERS], ((5, 8), (7, 8))),
     **dict.fromkeys(IDS, ((6,),)),
     **dict.fromkeys(DOCUMENTS, ((3, 6),)),
@@ -93,8 +96,8 @@ SHAPES = {  # without the batch
 
 
 def make(name, **arguments):
-    every = {**SEQUENCE, **PAIR, **DECODERS, **IDS, **DOCUMENTS}
-    every |= {**SOURCES, **TURNS}
+    every = {**SEQUENCE, **VECTORS, **PAIR, **DECODERS}
+    every |= {**IDS, **DOCUMENTS, **SOURCES, **TURNS}
     create = getattr(layers, name.split()[0])
     return (decoder if name in DECODERS else create)(**every[name], **arguments)
 
@@ -119,6 +122,9 @@ def arrays_of(name):
         *features, mask = SHAPES[name]
         features = [normal(4, *shape) for shape in features]
         return [*features, np.ones((4, *mask), bool)]
+    if name in VECTORS:
+        vectors = [normal(4, *shape) for shape in SHAPES[name]]
+        return [x / np.linalg.norm(x, axis=1, keepdims=True) for x in vectors]
     if dtype_of(name) == "float32":
         return [normal(4, *shape) for shape in SHAPES[name]]
     return [np.random.randint(0, 30, (4, *shape)) for shape in SHAPES[name]]

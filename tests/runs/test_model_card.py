@@ -96,6 +96,21 @@ def test_how_other_inputs_are_given(run, source, lines):
     assert all(line in card for line in lines)
 
 
+def test_a_model_of_known_answers(run):
+    task = {**TASK, "input": "turns", "answers": 1234}
+    write(run, task=task)
+    card = model_card(run, PROGRESS)
+    for text in (
+        "A model that answers with a text that it knows",
+        "the nearest of 1,234 answers",
+        "| `encode` | `turns` → `vector` |",
+        "| `encode_answers` | `text` of answers → `vector` |",
+        "| `score` | `turns`, `target` → `score`",
+    ):
+        assert text in card, text
+    assert "`prefix`" not in card
+
+
 def test_a_run_without_any_file(tmp_path):
     card = model_card(RunDirectory(tmp_path), PROGRESS)
     assert "unknown, 1,234,567 parameters" in card

@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 
 import keras
 import pytest
@@ -8,6 +9,7 @@ from kseq.data import DocumentPreprocessor, TextPreprocessor, Tokenizer
 from kseq.data.built_in.dispatch_reports import dispatch_reports
 from kseq.layers import LuongAttention
 from kseq.models import (
+    DualEncoder,
     FlatAttention,
     HierarchicalAttention,
     LSTMSeq2Seq,
@@ -15,7 +17,13 @@ from kseq.models import (
 )
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import write_checkpoint
-from kseq.serving import Classifier, Generator, export, load_export
+from kseq.serving import (
+    Classifier,
+    Generator,
+    Retriever,
+    export,
+    load_export,
+)
 
 LINES = [
     "the cat sat on the mat and the dog sat on the cat",
@@ -122,6 +130,26 @@ def classifier_export(classifiers, tmp_path_factory):
 @pytest.fixture(scope="session")
 def loaded_classifier(classifier_export):
     return load_export(classifier_export)
+
+
+@pytest.fixture(scope="session")
+def retriever(tokenizers):
+    """Untrained, but with answers that are no near ties."""
+    source, target = tokenizers
+    model = DualEncoder(
+        *(source.vocab_size, target.vocab_size), embedding_dim=8, units=6, dim=8
+    )
+    for i, weight in enumerate(model.trainable_variables):
+        weight.assign(tf.random.stateless_normal(weight.shape, seed=(0, i)))
+    preprocessor = TextPreprocessor(source, 32)
+    words = itertools.permutations(["the", "cat", "dog", "ate", "on"], 2)
+    answers = [*LINES, *map(" ".join, words)]
+    return Retriever(model, preprocessor, target, answers, max_length=32)
+
+
+@pytest.fixture(scope="session")
+def retriever_export(retriever, tmp_path_factory):
+    return export(retriever, tmp_path_factory.mktemp("saved_models"))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -148,7 +148,8 @@ def test_carries_the_readme_of_its_run(generator, tmp_path, quick_save):
     assert card == "# Größe\n"
 
 
-def test_the_readme_names_the_signatures(generators, classifiers):
+def test_the_readme_names_the_signatures(generators, classifiers, retriever):
+    assert retriever.signatures.keys() == model_card.OF_ANSWERS.keys()
     for served in generators.values():
         assert served.signatures.keys() == model_card.OF_TEXT.keys()
     for served in classifiers.values():

@@ -1,0 +1,134 @@
+"""Answers that a predictor finds among others, judged by their ranks."""
+
+import itertools
+
+import numpy as np
+
+from kseq.evaluation.score import Score
+
+_TOP = (1, 5, 10)
+
+
+class Retrievals:
+    """How often the right answer is among the nearest of some candidates.
+
+    The candidates of a source are its right answer and others, drawn from the
+    different answers of all examples. Of answers that are equally near, the
+    right one counts as the last.
+
+    Args:
+        predictor: see `kseq.serving.GeneratorPredictor`; has the signatures
+            `encode` and `encode_answers`.
+        examples: has `contexts`, list of what the predictor is given, and
+            `answers`, list of str, as `kseq.data.Dialogues` does.
+        candidates: int, how many there are, the right answer included; fewer
+            where the examples do not have so many different answers.
+        seed: int, decides which candidates are drawn.
+
+    Attributes:
+        results: dict, `recall_at_1`, `recall_at_5` and `recall_at_10` ->
+            `Score`, after `scores`.
+
+    Raises:
+        ValueError: if there is no example, or `candidates` is less than 2.
+
+    Reference:
+        Lowe et al. 2015, arXiv:1506.08909, recall@k.
+    """
+
+    columns = ("source", "answer", "nearest")
+    hints = ()
+
+    def __init__(self, predictor, examples, candidates=100, seed=0):
+        if candidates < 2:
+            raise ValueError(
+                f"candidates must be at least 2. Received: {candidates=}"
+            )
+        if not examples.answers:
+            raise ValueError("There must be an example. Received: answers=[]")
+        self.predictor = predictor
+        self.sources = examples.contexts
+        self.answers = examples.answers
+        self.seed = seed
+        self.texts = list(dict.fromkeys(self.answers))
+        self.candidates = min(candidates, len(self.texts))
+        self._wanted = candidates
+        self._nearest = []
+        self.results = {}
+
+    def __len__(self):
+        return len(self.sources)
+
+    def scores(self, progress=None):
+        """Ranks the candidates of all sources.
+
+        Args:
+            progress: see `kseq.serving.predict_batches`.
+
+        Returns:
+            A dict, name -> float from 0 to 1.
+        """
+        vectors = self.predictor.encode(self.sources, progress)
+        of_texts = self.predictor.encode_answers(self.texts)
+        places = {text: place for place, text in enumerate(self.texts)}
+        draw = np.random.default_rng(self.seed)
+        ranks, self._nearest = [], []
+        for vector, answer in zip(vectors, self.answers, strict=True):
+            chosen = self._drawn(draw, places[answer])
+            similarities = of_texts[chosen] @ vector
+            # The right one is the first of them, and of equal ones the last.
+            farther = np.sum(similarities < similarities[0])
+            ranks.append(self.candidates - farther)
+            best = np.argmax(similarities[::-1])
+            self._nearest.append(self.texts[chosen[::-1][best]])
+        self.results = {
+            f"recall_at_{top}": self._recall(np.array(ranks), top)
+            for top in _TOP
+        }
+        return {name: score.value for name, score in self.results.items()}
+
+    def _drawn(self, draw, right):
+        """The places of candidates in the texts, the right one first."""
+        others = draw.choice(
+            len(self.texts) - 1, self.candidates - 1, replace=False
+        )
+        return np.concatenate([[right], others + (others >= right)])
+
+    def _recall(self, ranks, top):
+        value = float(np.mean(ranks <= top))
+        return Score(
+            value,
+            f"recall@{top} {100 * value:.2f} %  "
+            f"candidates:{self.candidates}|seed:{self.seed}",
+        )
+
+    def report(self):
+        """The scores as lines of text, after `scores`."""
+        lines = [score.text for score in self.results.values()]
+        if self.candidates < self._wanted:
+            lines.append(
+                f"fewer than {self._wanted} candidates: the examples do not "
+                "have so many different answers"
+            )
+        return lines
+
+    def rows(self, count):
+        """The first sources, answers and nearest candidates, after `scores`.
+
+        The turns of a dialogue are separated by slashes.
+        """
+        rows = zip(
+            map(_in_a_line, self.sources),
+            self.answers,
+            self._nearest,
+            strict=True,
+        )
+        return list(itertools.islice(rows, count))
+
+    def pictures(self, count):
+        """None: a dict without entries."""
+        return {}
+
+
+def _in_a_line(source):
+    return source if isinstance(source, str) else " / ".join(source)

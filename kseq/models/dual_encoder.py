@@ -1,0 +1,204 @@
+"""Two encoders whose vectors are near if one text answers the other."""
+
+import keras
+from keras import layers
+
+from kseq.layers import (
+    Dropout,
+    RecurrentPooling,
+    ScaledSimilarity,
+    UnitProjection,
+)
+from kseq.models.arguments import config_of, set_rates, set_sizes
+from kseq.models.exact_model import ExactModel
+from kseq.ops import padding_mask
+from kseq.user_error import ArgumentError
+
+if keras.backend.backend() == "tensorflow":  # the only one that trains
+    from kseq.models.in_batch_losses import in_batch_losses
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class DualEncoder(ExactModel):
+    """Two encoders whose vectors are near if one text answers the other.
+
+        x = P attention over the pieces of [forward GRU; backward GRU] of source
+        y = the same of the target, with weights of its own
+        logits = scale * cosine of x and each y of the batch
+
+    It is trained to find the target of each source among all targets of the
+    global batch, on any number of devices. Targets equal to the right one,
+    and those of rows whose weights are all zero, are left out. Since other
+    batches would have other targets, a batch is not cut into micro-batches.
+
+    Args:
+        source_vocab_size: int.
+        target_vocab_size: int; or None where source and target have one
+            vocabulary, and so one embedding.
+        embedding_dim: int.
+        units: int, of each direction, and of the learned queries.
+        dim: int, D, size of the vectors.
+        dropout: float, on embeddings and before the last projection.
+        dtype: dtype policy or its name; the vectors are float32.
+        **kwargs: `name`, `trainable`.
+
+    Call arguments:
+        inputs: dict of `source_ids` (B, S) int32, padded with PAD, and of
+            `target_ids` (B, T) int32, beginning with START.
+
+    Returns:
+        logits, (B, B) float32: row i is for the target of each row of the
+        batch, after source i.
+
+    Raises:
+        ValueError: if an argument is out of range.
+
+    Example:
+        >>> model = DualEncoder(30, embedding_dim=8, units=5, dim=4)
+        >>> source, target = np.array([[4, 5], [6, 3]]), np.array([[2], [2]])
+        >>> model({"source_ids": source, "target_ids": target}).shape
+        TensorShape([2, 2])
+        >>> model.encode_source({"source_ids": source}).shape
+        TensorShape([2, 4])
+
+    Reference:
+        Henderson et al. 2017, arXiv:1705.00652: multiple negatives. The
+        recurrent encoders and the learned scale are ours.
+    """
+
+    def __init__(
+        self,
+        source_vocab_size,
+        target_vocab_size=None,
+        *,
+        embedding_dim,
+        units,
+        dim,
+        dropout=0.0,
+        dtype=None,
+        name="dual_encoder",
+        **kwargs,
+    ):
+        sizes = {"source_vocab_size": source_vocab_size}
+        if target_vocab_size is not None:
+            sizes["target_vocab_size"] = target_vocab_size
+        set_sizes(
+            self, **sizes, embedding_dim=embedding_dim, units=units, dim=dim
+        )
+        set_rates(self, dropout=dropout)
+        self.target_vocab_size = target_vocab_size
+
+        # Layers
+        policy = keras.dtype_policies.get(dtype)
+        self.source_embedding = self._embedding("source_embedding", policy)
+        self.target_embedding = self.source_embedding
+        if target_vocab_size is not None:
+            self.target_embedding = self._embedding("target_embedding", policy)
+        self.source_encoder, self.target_encoder = (
+            RecurrentPooling(units, units, dtype=policy, name=f"{side}_encoder")
+            for side in ("source", "target")
+        )
+        self.source_projection, self.target_projection = (
+            UnitProjection(dim, dtype="float32", name=f"{side}_projection")
+            for side in ("source", "target")
+        )
+        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
+        self.similarity = ScaledSimilarity(dtype="float32", name="similarity")
+
+        # Graph
+        inputs = {
+            name: keras.Input((None,), dtype="int32", name=name)
+            for name in ("source_ids", "target_ids")
+        }
+        super().__init__(
+            inputs=inputs,
+            outputs=self.similarity(*self._vectors(inputs)),
+            dtype=policy,
+            name=name,
+            **kwargs,
+        )
+
+    def _embedding(self, name, policy):
+        size = getattr(self, name.replace("embedding", "vocab_size"))
+        unit = keras.initializers.RandomNormal(stddev=self.embedding_dim**-0.5)
+        return layers.Embedding(
+            size,
+            self.embedding_dim,
+            embeddings_initializer=unit,
+            dtype=policy,
+            name=name,
+        )
+
+    def _vectors(self, inputs, training=None):
+        """The vectors of sources and targets, each (B, D) float32."""
+        return (
+            self.encode_source(inputs, training=training),
+            self.encode_target(inputs["target_ids"], training=training),
+        )
+
+    def encode_source(self, inputs, training=None):
+        """The vectors of sources.
+
+        Args:
+            inputs: dict of `source_ids` (B, S) int.
+            training: bool, whether to apply dropout.
+
+        Returns:
+            (B, D) float32, of length 1; zeros where there is no piece.
+        """
+        return self._encode(
+            inputs["source_ids"],
+            (self.source_embedding, self.source_encoder),
+            self.source_projection,
+            training,
+        )
+
+    def encode_target(self, target_ids, training=None):
+        """The vectors of targets.
+
+        Args:
+            target_ids: (B, T) int, beginning with START.
+            training: bool, whether to apply dropout.
+
+        Returns:
+            (B, D) float32, of length 1; zeros where there is no piece.
+        """
+        return self._encode(
+            target_ids,
+            (self.target_embedding, self.target_encoder),
+            self.target_projection,
+            training,
+        )
+
+    def _encode(self, ids, encoder, projection, training):
+        embedding, pooling = encoder
+        x = embedding(ids) * self.embedding_dim**0.5
+        x = pooling(self.dropout_layer(x, training=training), padding_mask(ids))
+        return projection(self.dropout_layer(x, training=training))
+
+    def compile(self, optimizer, *, accumulation_steps=1, **settings):
+        """See `ExactModel.compile`; `accumulation_steps` must be 1."""
+        if accumulation_steps != 1:
+            raise ArgumentError(
+                "accumulation_steps must be 1: a source is compared with the "
+                "targets of its whole batch. "
+                f"Received: accumulation_steps={accumulation_steps}"
+            )
+        super().compile(optimizer, **settings)
+
+    def loss_outputs(self, inputs, training):
+        return self._vectors(inputs, training=training)
+
+    def token_losses(
+        self, inputs, labels, outputs, sample_weight, label_smoothing
+    ):
+        return in_batch_losses(
+            self.similarity,
+            *outputs,
+            inputs["target_ids"],
+            sample_weight,
+            label_smoothing,
+        )
+
+    def get_config(self):
+        return config_of(self, DualEncoder)

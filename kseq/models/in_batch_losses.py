@@ -1,0 +1,100 @@
+"""Cross-entropy whose classes are the other rows of the global batch."""
+
+import tensorflow as tf
+
+from kseq.models.token_losses import TokenLosses
+
+_EXCLUDED = -1e9
+
+
+def in_batch_losses(
+    similarity,
+    sources,
+    targets,
+    target_ids,
+    sample_weight=None,
+    label_smoothing=0.0,
+):
+    """How unlikely each target is among those of the global batch.
+
+        loss_i = -log softmax_j(similarity(source_i, target_j))_i
+
+    On several devices the targets of all of them are candidates, so that the
+    loss, and its gradient on every device, are those of one device.
+
+    Args:
+        similarity: function of vectors (B, D) and (A, D), gives logits (B, A).
+        sources: (B, D) float32.
+        targets: (B, D) float32.
+        target_ids: (B, T) int. Of targets with the same ids, one is a
+            candidate: the right one.
+        sample_weight: (B,) or (B, T) float, or None. Rows of zeros are no
+            candidates, and have no loss.
+        label_smoothing: float in [0, 1), probability spread evenly over the
+            candidates.
+
+    Returns:
+        `TokenLosses` of (B,). The weights of (B, T) are 1 for each row that
+        has one.
+
+    Reference:
+        Henderson et al. 2017, arXiv:1705.00652: multiple negatives.
+    """
+    weight = _row_weight(sample_weight, sources)
+    is_real = weight > 0
+    # One tensor, gathered at once; float32 holds ids up to 2^24.
+    parts = [targets, is_real[:, None], target_ids]
+    rows = tf.concat([tf.cast(part, tf.float32) for part in parts], axis=1)
+    first, every = _rows_of_all_replicas(rows)
+    dim = targets.shape[-1]
+    candidates, is_candidate = every[:, :dim], every[:, dim] > 0
+    ids, own_ids = every[:, dim + 1 :], rows[:, dim + 1 :]
+
+    places = first + tf.range(tf.shape(rows)[0])
+    is_right = places[:, None] == tf.range(tf.shape(every)[0])  # (B, A)
+    is_equal = tf.reduce_all(own_ids[:, None] == ids, axis=-1)
+    admitted = is_right | (is_candidate & ~is_equal)
+
+    logits = similarity(sources, candidates)
+    logits = tf.where(admitted, logits, _EXCLUDED)
+    log_probs = tf.nn.log_softmax(logits)
+    likelihood = -tf.reduce_sum(tf.where(is_right, log_probs, 0.0), axis=1)
+    loss = likelihood
+    if label_smoothing:
+        total = tf.reduce_sum(tf.where(admitted, log_probs, 0.0), axis=1)
+        count = tf.math.count_nonzero(admitted, axis=1, dtype=tf.float32)
+        loss = (1 - label_smoothing) * loss - label_smoothing * total / count
+    of_right = tf.reduce_max(tf.where(is_right, logits, _EXCLUDED), axis=1)
+    return TokenLosses(
+        loss,
+        weight,
+        likelihood=tf.stop_gradient(likelihood),
+        right=of_right == tf.reduce_max(logits, axis=1),
+    )
+
+
+def _row_weight(sample_weight, sources):
+    """One weight for each row, (B,) float32."""
+    if sample_weight is None:
+        return tf.ones_like(sources[:, 0])
+    weight = tf.cast(sample_weight, tf.float32)
+    if weight.shape.rank == 1:
+        return weight
+    return tf.cast(tf.reduce_any(weight > 0, axis=1), tf.float32)
+
+
+def _rows_of_all_replicas(rows):
+    """The rows of the global batch, with gradients to those of each replica.
+
+    Args:
+        rows: (B, D) float32, those of this replica.
+
+    Returns:
+        The index of its first row among all, () int32, and all, (A, D).
+    """
+    replica = tf.distribute.get_replica_context()
+    if replica.num_replicas_in_sync == 1:
+        return 0, rows
+    counts = replica.all_gather(tf.shape(rows)[:1], axis=0)
+    first = tf.reduce_sum(counts[: replica.replica_id_in_sync_group])
+    return first, replica.all_gather(rows, axis=0)
