@@ -42,12 +42,12 @@ class DialoguePreprocessor:
     >>> preprocessor = DialoguePreprocessor(tokenizer, nested=True)
     >>> source = preprocessor([["a rose", "is", ""], ["", "", ""]])
     >>> source.inputs["source_ids"].shape
-    TensorShape([2, 2, 2])
+    TensorShape([2, 2, 5])
     >>> source.blank.numpy().tolist()
     [False, True]
     >>> pieces = preprocessor.tokens(source.inputs)[0].numpy()
     >>> [piece.decode() for piece in pieces]
-    ['▁a▁rose', '</s>', '▁is', '</s>']
+    ['▁a', '▁r', 'os', 'e', '</s>', '▁', 'i', 's', '</s>', '']
     """
 
     input_name = "turns"  # of the served signature

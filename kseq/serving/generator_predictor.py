@@ -193,6 +193,12 @@ class GeneratorPredictor:
             )
 
     def _rows(self, name, columns, progress=None):
+        if isinstance(given := columns.get("turns"), list):
+            turns = [
+                [each] if isinstance(each, str | bytes) else list(each)
+                for each in given
+            ]
+            columns = {**columns, "turns": turns}
         return predict_batches(
             self.signatures, name, columns, self.batch_size, progress
         )

@@ -149,9 +149,9 @@ def small_talk(split: str, size: int | None = None, seed: int = 0) -> Dialogues:
     Example:
     >>> talk = small_talk("train", size=1, seed=3)
     >>> talk.contexts[0][talk.evidence[0]], talk.facts
-    ('Elena cooks peas every day.', ['peas'])
+    ('Paul has moved to Warsaw.', ['Warsaw'])
     >>> talk.contexts[0][-1], talk.answers[0]
-    ('What shall we cook for Elena?', 'Elena loves peas.')
+    ('Where does Paul live?', 'Paul lives in Warsaw.')
     """
     places = split_range(split, size, SIZES)
     examples = itertools.islice(_examples(seed), places.start, places.stop)
