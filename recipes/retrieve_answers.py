@@ -73,9 +73,10 @@ def main(config):
     preprocessor = data.DialoguePreprocessor(
         tokenizer, max_turns=config.max_turns, max_pieces=config.max_pieces
     )
+    both = (preprocessor, tokenizer)  # turns and answers share a vocabulary
     batches = data.training_batches(
         corpus.train.pairs(),
-        *(preprocessor, tokenizer),
+        *both,
         batch_tokens=config.batch_tokens,
         max_length=config.max_length,
         seed=config.seed,
@@ -99,13 +100,14 @@ def main(config):
             clip_norm=1.0,
         )
     answers = list(dict.fromkeys(corpus.train.answers))
-    retriever = serving.Retriever(model, preprocessor, tokenizer, answers)
+    retriever = serving.Retriever(model, *both, answers)
     start.initialize(retriever)
     run.save(retriever)
 
     held_out = evaluation.Retrievals(
         retriever.predictor(64), corpus.validation.sample(1000)
     )
+    losses = data.evaluation_batches(corpus.validation.pairs(), *both)
     training.fit(
         model,
         batches,
@@ -114,7 +116,7 @@ def main(config):
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
-        callbacks=[training.Validation(run, held_out)],
+        callbacks=[training.Validation(run, held_out, losses)],
         facts=corpus.describe(),
     )
 

@@ -210,6 +210,8 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     lines = LINES.get(recipe.__name__, ("3 mars 1999", ""))
     options = OPTIONS.get(recipe.__name__, ())
     inputs = lines
+    if recipe.__name__ in TALK:
+        inputs = [line.split("\t") for line in lines]
     if options:
         able = abilities(run)
         inputs = InputsOfLines(able, Namespace(features=options[1]))
@@ -222,8 +224,12 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
         assert printed("predict", export).split("\n") == [*answers, ""]
         assert "accuracy" in printed("evaluate", export, "table.tsv")
         assert "<!doctype html>" in printed("explain", export)
+    elif recipe.__name__ == "retrieve_answers":
+        assert printed("predict", export, lines=lines) == f"{answers[0]}\n\n"
+        assert "recall" in printed("evaluate", export, "dialogues.txt")
     else:
         pairs = ("table.tsv",) if options else ("left", "right")
+        pairs = ("dialogues.txt",) if recipe.__name__ == "chat" else pairs
         evaluated = printed("evaluate", export, *pairs, *options)
         assert score.upper() in evaluated
         attention = printed(
