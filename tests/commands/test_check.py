@@ -12,7 +12,12 @@ from kseq.user_error import UserError
 
 
 def options(
-    files, validation=None, columns=None, documents=False, features=None
+    files,
+    validation=None,
+    columns=None,
+    documents=False,
+    features=None,
+    dialogues=False,
 ):
     return SimpleNamespace(
         files=files,
@@ -20,6 +25,7 @@ def options(
         columns=columns,
         documents=documents,
         features=features,
+        dialogues=dialogues,
         audio=None,
     )
 
@@ -55,6 +61,25 @@ def test_numbers_of_documents(capsys):
         "Validation documents: 2 (held out of training)",
         "Labels: 2",
     ]
+
+
+def test_numbers_of_dialogues(capsys):
+    Path("d.txt").write_text("a\nb\nc\n\nd\ne\n\nf\n")
+    check.run(options(["d.txt"], dialogues=True))
+    assert capsys.readouterr().out.splitlines() == [
+        "Training dialogues: 1, 2 answers (d.txt)",
+        "Validation dialogues: 1, 1 answers (held out of training)",
+        "d.txt: 1 of 3 dialogues are left out: 1 with fewer than two turns, "
+        "0 with a turn over 64 KiB.",
+    ]
+    for wrong, message in (
+        ({"documents": True}, "--documents and --dialogues exclude"),
+        ({"columns": ("a", "b")}, "leave out --columns"),
+        ({"files": ["d.txt", "d.txt"]}, "--dialogues takes one file"),
+    ):
+        given = {"files": ["d.txt"], "dialogues": True, **wrong}
+        with pytest.raises(UserError, match=message):
+            check.run(options(**given))
 
 
 def test_numbers_of_captions(capsys):

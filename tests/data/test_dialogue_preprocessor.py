@@ -20,7 +20,7 @@ TURNS = [
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return Tokenizer.train(["hello there", "who is there"] * 9, 290, "bpe")
+    return Tokenizer.train(["hello there", "who is there", "a b"] * 9, 290)
 
 
 def joined(turns):

@@ -5,7 +5,12 @@ import tempfile
 
 import pytest
 
-from kseq.data import DataError, ParallelText, read_documents
+from kseq.data import (
+    DataError,
+    ParallelText,
+    read_dialogues,
+    read_documents,
+)
 from kseq.data.source_hashes import source_hashes
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -24,6 +29,7 @@ PARTS = strategies.one_of(
             *(
                 b'"b"}\n',
                 b'{"label": 1, "text": "',
+                b'{"turns": ["a", "',
                 b'"}\n',
                 b"[",
                 b"{",
@@ -62,6 +68,14 @@ def test_any_bytes_are_rows_or_an_error(content, name, columns):
         else:
             assert all(map(str.isprintable, documents.labels)) or not columns
             assert len(documents.labels) == len(documents.texts) > 0
+        try:
+            dialogues = read_dialogues(path)
+        except DataError as error:
+            assert folder in str(error)
+        else:
+            turns = [*dialogues.lines()]
+            assert len(turns) > 1
+            assert [" ".join(turn.split()) for turn in turns] == turns
 
 
 @hypothesis.settings(max_examples=10, deadline=None, derandomize=True)
