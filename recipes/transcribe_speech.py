@@ -1,7 +1,7 @@
 """Writes down speech: the built-in Morse code, or your recordings.
 
 kseq train transcribe_speech --train train.tsv --audio recordings
-Built-in Morse code, two CPU cores, seed 1: 11 minutes, exact match 98.4 %.
+AN4, one CPU core, seed 1: 55 minutes, character errors 5.3 % (held out).
 """
 
 import dataclasses
