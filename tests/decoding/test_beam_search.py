@@ -247,6 +247,7 @@ def test_config():
         "beam_size": 8,
         "length_penalty": 1.0,
         "penalty_offset": 5.0,
+        "ctc_weight": 0.0,
         "patience": 1.5,
         "constraints": [{"n": 3}],
     }

@@ -76,6 +76,7 @@ def test_fields_and_config():
     assert search.get_config() == {
         "length_penalty": 0.5,
         "penalty_offset": 5.0,
+        "ctc_weight": 0.0,
         "constraints": [{"length": 3}],
     }
     assert search == GreedySearch(0.5, constraints=(LeastLength(3),))

@@ -148,6 +148,7 @@ def test_config():
         "num_samples": 1,
         "length_penalty": 1.0,
         "penalty_offset": 5.0,
+        "ctc_weight": 0.0,
         "constraints": [],
     }
 

@@ -76,6 +76,7 @@ def test_describes_itself(generator, exported):
             "beam_size": 4,
             "length_penalty": 1.0,
             "penalty_offset": 5.0,
+            "ctc_weight": 0.0,
             "patience": None,
             "constraints": [],
         },
