@@ -13,6 +13,7 @@ from kseq.layers.location_attention import LocationAttention
 from kseq.layers.location_aware_attention import LocationAwareAttention
 from kseq.layers.luong_attention import LuongAttention
 from kseq.layers.multi_head_attention import MultiHeadAttention
+from kseq.layers.neural_turing_machine import NeuralTuringMachine
 from kseq.layers.piece_embedding import PieceEmbedding
 from kseq.layers.positional_encoding import (
     LearnedPositionalEmbedding,
@@ -43,6 +44,7 @@ __all__ = [
     "LocationAwareAttention",
     "LuongAttention",
     "MultiHeadAttention",
+    "NeuralTuringMachine",
     "PieceEmbedding",
     "PyramidalEncoder",
     "RecurrentPooling",

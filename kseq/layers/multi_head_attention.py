@@ -11,11 +11,14 @@ from kseq.ops import (
     causal_mask,
     fold_hypotheses,
     masked_softmax,
+    rotate,
     scaled_dot_energies,
     unfold_hypotheses,
     weighted_sum,
     window_mask,
+    windowed_attention,
 )
+from kseq.user_error import ArgumentError
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -34,7 +37,12 @@ class MultiHeadAttention(keras.layers.Layer):
         key_dim: int, features of a head, H.
         dropout: float, rate at which attention weights are dropped.
         window: int or None. Self-attention only: largest distance between a
-            query and the positions that it attends to.
+            query and the positions that it attends to. Without a cache,
+            weights to return or a mask of rank 3, time and memory grow with
+            T times the window, not with T squared.
+        rotary: bool, self-attention only: whether queries and keys are
+            rotated by their positions, those of the cache first. `key_dim`
+            must then be even.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -74,7 +82,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Reference:
         Vaswani et al. 2017, arXiv:1706.03762, section 3.2; the window is the
-        restricted self-attention of section 4.
+        restricted self-attention of section 4. Rotary positions: Su et al.
+        2021, arXiv:2104.09864.
     """
 
     def __init__(
@@ -83,16 +92,22 @@ class MultiHeadAttention(keras.layers.Layer):
         key_dim,
         dropout=0.0,
         window=None,
+        rotary=False,
         **kwargs,
     ):
         check_integers(num_heads=num_heads, key_dim=key_dim)
         check_integers(window=window, minimum=0, optional=True)
+        if rotary and key_dim % 2:
+            raise ArgumentError(
+                f"rotary needs an even key_dim. Received: key_dim={key_dim}"
+            )
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.dropout = dropout
         self.window = window
+        self.rotary = rotary
 
         self.weights_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="weights_dropout"
@@ -105,10 +120,11 @@ class MultiHeadAttention(keras.layers.Layer):
             self.query_key_value = self._dense(3 * width, "query_key_value")
             self.query_key_value.build(query_shape)
         else:
-            if self.window is not None:
+            if self.window is not None or self.rotary:
                 raise ValueError(
-                    "Only self-attention takes a window. "
-                    f"Received: window={self.window} and a memory"
+                    "Only self-attention takes a window or is rotary. "
+                    f"Received: window={self.window}, rotary={self.rotary} "
+                    "and a memory"
                 )
             self.query = self._dense(width, "query")
             self.query.build(query_shape)
@@ -157,6 +173,12 @@ class MultiHeadAttention(keras.layers.Layer):
             queries, keys, values = self._project(
                 self.query_key_value, query, parts=3
             )
+            if self.rotary:
+                before = 0 if cache is None else ops.shape(cache["key"])[2]
+                time = ops.shape(query)[1]
+                positions = before + ops.arange(time, dtype="int32")
+                queries = rotate(queries, positions)
+                keys = rotate(keys, positions)
         else:
             keys, values = projected_memory or self.project_memory(memory)
             folded = fold_hypotheses(query, keys)  # (B, K * T, D)
@@ -165,6 +187,16 @@ class MultiHeadAttention(keras.layers.Layer):
             keys = ops.concatenate([cache["key"], keys], axis=2)
             values = ops.concatenate([cache["value"], values], axis=2)
             cache = {"key": keys, "value": values}
+
+        if self._in_blocks(memory_mask, cache, return_weights):
+            dropout = functools.partial(self.weights_dropout, training=training)
+            context = windowed_attention(
+                *(queries, keys, values, self.window),
+                mask=memory_mask,
+                causal=causal,
+                dropout=dropout,
+            )
+            return self._join_heads(context, query)
 
         energies = scaled_dot_energies(queries, keys)  # (B, N, K * T, S)
         admitted = self._mask(energies, memory_mask, causal)
@@ -193,6 +225,7 @@ class MultiHeadAttention(keras.layers.Layer):
             "key_dim": self.key_dim,
             "dropout": self.dropout,
             "window": self.window,
+            "rotary": self.rotary,
         }
 
     def _dense(self, units, name):
@@ -214,6 +247,14 @@ class MultiHeadAttention(keras.layers.Layer):
         batch, time, _ = ops.shape(query)
         shape = (batch, time, self.projection.units)
         return ops.reshape(self.projection(rows), shape)
+
+    def _in_blocks(self, memory_mask, cache, return_weights):
+        return (
+            self.window is not None
+            and cache is None
+            and not return_weights
+            and (memory_mask is None or len(memory_mask.shape) == 2)
+        )
 
     def _mask(self, energies, memory_mask, causal):
         """True where keys are attended to; broadcasts to the energies."""

@@ -22,7 +22,7 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     Call arguments:
         inputs: (..., T, D) float, D even.
-        start: int or int scalar tensor, position of `inputs[..., 0, :]`.
+        start: int or int tensor, () or (B,), position of `inputs[..., 0, :]`.
 
     Returns:
         (..., T, D), in the dtype of `inputs`.
@@ -63,7 +63,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
 
     Call arguments:
         inputs: (..., T, D) float.
-        start: int or int scalar tensor, position of `inputs[..., 0, :]`.
+        start: int or int tensor, () or (B,), position of `inputs[..., 0, :]`.
 
     Returns:
         (..., T, D), in the dtype of `inputs`.
@@ -102,7 +102,8 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
                 f"There are vectors for max_length={self.max_length} "
                 f"positions. Received: inputs that end at position {end}"
             )
-        positions = ops.minimum(_positions(inputs, start), self.max_length - 1)
+        positions = _positions(inputs, start)
+        positions = ops.clip(positions, 0, self.max_length - 1)
         return inputs + ops.take(self.embeddings, positions, axis=0)
 
     def compute_output_shape(self, input_shape):
@@ -113,4 +114,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
 
 
 def _positions(inputs, start):
-    return start + ops.arange(ops.shape(inputs)[-2], dtype="int32")
+    positions = ops.arange(ops.shape(inputs)[-2], dtype="int32")
+    if len(getattr(start, "shape", ())):
+        start = start[:, None]
+    return start + positions

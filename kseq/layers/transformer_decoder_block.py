@@ -30,18 +30,21 @@ class TransformerDecoderBlock(keras.layers.Layer):
         attention_dropout: float, on the attention weights.
         norm: "pre" or "post", the position of the layer normalization.
         window: int or None, largest distance that self-attention bridges.
+        rotary: bool, whether self-attention is rotary.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         query: (B, T, D) float. Padding at its end needs no mask, since
-            attention is causal. Without a cache, positions that a Keras mask
-            of `query` excludes are not attended to.
+            attention is causal.
         memory: (B, S, M) float.
         memory_mask: (B, S) bool, True at real tokens. By default the Keras
             mask of `memory`, if it has one.
         projected_memory: the output of `project_memory(memory)`, instead of
             `memory`. Then `query` may be (B * K, T, D): K hypotheses of each
             item, which read the same memory.
+        self_mask: (B, P + T) bool, True at the positions, first those of the
+            cache, that self-attention may attend to. By default all, or
+            without a cache those of the Keras mask of `query`.
         cache: dict of "key" and "value", each (B, N, P, H) float, the P
             positions before the query's. P may be 0.
         return_weights: bool, whether to return the attention weights too.
@@ -77,6 +80,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         attention_dropout=0.0,
         norm="pre",
         window=None,
+        rotary=False,
         **kwargs,
     ):
         check_integers(ffn_dim=ffn_dim)
@@ -93,12 +97,14 @@ class TransformerDecoderBlock(keras.layers.Layer):
         self.attention_dropout = attention_dropout
         self.norm = norm
         self.window = window
+        self.rotary = rotary
 
         self.self_attention = MultiHeadAttention(
             num_heads=num_heads,
             key_dim=key_dim,
             dropout=attention_dropout,
             window=window,
+            rotary=rotary,
             dtype=self.dtype_policy,
             name="self_attention",
         )
@@ -153,6 +159,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         memory=None,
         memory_mask=None,
         projected_memory=None,
+        self_mask=None,
         cache=None,
         return_weights=False,
         training=None,
@@ -164,6 +171,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
             )
         attend = functools.partial(
             self.self_attention,
+            memory_mask=self_mask,
             causal=True,
             cache=cache,
             return_weights=return_weights,
@@ -208,4 +216,5 @@ class TransformerDecoderBlock(keras.layers.Layer):
             "attention_dropout": self.attention_dropout,
             "norm": self.norm,
             "window": self.window,
+            "rotary": self.rotary,
         }

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 HERE = pathlib.Path(__file__).resolve()
-OPS = HERE.parents[1] / "test_ops.py"
+OPS = HERE.parents[1] / "ops"
 
 
 @pytest.mark.slow

@@ -22,9 +22,15 @@ SEQUENCE = {
     "LayerNormalization": {},
     "LearnedPositionalEmbedding": {"max_length": 5},
     "MultiHeadAttention": {"num_heads": 2, "key_dim": 4, "window": 2},
+    "MultiHeadAttention rotary": {
+        "num_heads": 2,
+        "key_dim": 4,
+        "rotary": True,
+    },
     "RecurrentPooling": {"units": 3, "attention_units": 5},
     "SinusoidalPositionalEncoding": {},
     "TransformerDecoderBlock": {**BLOCK, "norm": "post"},
+    "TransformerDecoderBlock rotary": {**BLOCK, "rotary": True},
     "TransformerEncoderBlock": BLOCK,
     "UnitProjection": {"dim": 4},
 }
@@ -83,8 +89,16 @@ TURNS = {
     "HierarchicalEncoder gru": {"units": 6, "cell": "gru"},
     "HierarchicalBahdanauAttention": {"units": 5},
 }
+CELLS = {  # in a loop of Keras
+    "NeuralTuringMachine": {"units": 5, "slots": 6, "read_heads": 2},
+    "NeuralTuringMachine dense": {
+        "units": 5,
+        "slots": 6,
+        "controller": "dense",
+    },
+}
 SHAPES = {  # without the batch
-    **dict.fromkeys(SEQUENCE, ((5, 8),)),
+    **dict.fromkeys([*SEQUENCE, *CELLS], ((5, 8),)),
     **dict.fromkeys(VECTORS, ((8,), (8,))),
     **dict.fromkeys([*PAIR, *DECODERS], ((5, 8), (7, 8))),
     **dict.fromkeys(IDS, ((6,),)),
@@ -97,8 +111,11 @@ SHAPES = {  # without the batch
 
 def make(name, **arguments):
     every = {**SEQUENCE, **VECTORS, **PAIR, **DECODERS}
-    every |= {**IDS, **DOCUMENTS, **SOURCES, **TURNS}
+    every |= {**IDS, **DOCUMENTS, **SOURCES, **TURNS, **CELLS}
     create = getattr(layers, name.split()[0])
+    if name in CELLS:
+        cell = create(**every[name], **arguments)
+        return keras.layers.RNN(cell, return_sequences=True, **arguments)
     return (decoder if name in DECODERS else create)(**every[name], **arguments)
 
 
@@ -173,8 +190,9 @@ def test_save_and_load(name, tmp_path):
 
     configs = [made.get_config() for made in (loaded.layers[-1], layer)]
     for config in configs:
-        for inner in ("attention", "augment"):
-            (config.get(inner) or {}).pop("build_config", None)
+        for inner in ("attention", "augment", "cell"):
+            if isinstance(config.get(inner), dict):
+                config[inner].pop("build_config", None)
     assert configs[0] == configs[1]
     np.testing.assert_array_equal(
         numpy_of(model(arrays)), numpy_of(loaded(arrays))

@@ -97,6 +97,19 @@ def test_steps_equal_the_whole_sequence(make):
     np.testing.assert_allclose(rest, whole[:, 2:], atol=1e-6)
 
 
+def test_each_row_has_its_own_start(make):
+    x = np.random.normal(size=(3, 5, 8)).astype("float32")
+    layer, starts = make(), np.array([0, 2, 7], "int32")
+    each = [layer(x[i : i + 1], start=start) for i, start in enumerate(starts)]
+    np.testing.assert_allclose(
+        layer(x, start=starts), np.concatenate(each), atol=1e-6
+    )
+    # Of positions before the first, those from 0 are as they are.
+    before = layer(x, start=ops.convert_to_tensor([-2, -1, 0]))
+    np.testing.assert_allclose(before[0, 2:], layer(x[:1, 2:])[0], atol=1e-6)
+    assert np.isfinite(numpy_of(before)).all()
+
+
 def test_positions_past_the_table_get_its_last_row(seed):
     layer = LearnedPositionalEmbedding(max_length=4)
     x = np.zeros((1, 3, 8))

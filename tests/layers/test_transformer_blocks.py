@@ -194,10 +194,12 @@ def test_agrees_with_the_paper(make, norm):
 
 
 @pytest.mark.parametrize("make", [decoder, language_model])
-@pytest.mark.parametrize("window", [None, 2])
-def test_cached_steps_equal_the_whole_sequence(seed, make, window):
+@pytest.mark.parametrize(
+    "arguments", [{}, {"window": 2}, {"window": 2, "rotary": True}], ids=str
+)
+def test_cached_steps_equal_the_whole_sequence(seed, make, arguments):
     x, memory = normal(2, LENGTH, 8), normal(2, MEMORY_LENGTH, 6)
-    block = make(window=window)
+    block = make(**arguments)
     whole = call(make, block, x, memory)
 
     empty = ops.zeros((2, 2, 0, 4))
@@ -303,6 +305,23 @@ def test_padding_changes_nothing(make):
     np.testing.assert_allclose(
         numpy_of(output)[:, :LENGTH], call(make, block, x, memory), atol=1e-4
     )
+
+
+def test_what_self_mask_excludes_changes_nothing(seed):
+    """Whole and with a cache."""
+    block, x = language_model(rotary=True), normal(2, LENGTH, 8)
+    mask = np.arange(LENGTH) >= [[0], [2]]
+    other = np.where(mask[:, :, None], x, normal(2, LENGTH, 8))
+    whole = numpy_of(block(x, self_mask=mask))
+    after = numpy_of(block(other, self_mask=mask))
+    np.testing.assert_allclose(after[mask], whole[mask], atol=1e-5)
+    assert np.abs(numpy_of(block(other))[1, 2:] - whole[1, 2:]).max() > 1e-3
+
+    empty = ops.zeros((2, 2, 0, 4))
+    cache = {"key": empty, "value": empty}
+    _, cache = block(other[:, :3], self_mask=mask[:, :3], cache=cache)
+    last, _ = block(other[:, 3:], self_mask=mask, cache=cache)
+    np.testing.assert_allclose(last, whole[:, 3:], atol=1e-4)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from kseq import ops
+from kseq.control_tokens import START
 from tests.layers.arrays import normal, numpy_of
 
 # Masks.
@@ -13,6 +14,21 @@ def test_padding_mask():
         ops.padding_mask(np.array([[5, 3, 0], [0, 0, 0]])),
         [[True, True, False], [False, False, False]],
     )
+
+
+def test_start_mask():
+    np.testing.assert_array_equal(
+        ops.start_mask(np.array([START, START + 1, 0])), [True, False, False]
+    )
+
+
+def test_right_align():
+    ids = np.array([[5, 3, 0], [0, 0, 0], [7, 8, 9]], "int32")
+    aligned = ops.right_align(ids)
+
+    np.testing.assert_array_equal(aligned, [[0, 5, 3], [0, 0, 0], [7, 8, 9]])
+    assert keras.ops.dtype(aligned) == "int32"
+    assert ops.right_align(ids[:, :0]).shape == (3, 0)
 
 
 def test_causal_mask_of_a_whole_sequence_and_of_its_last_two_queries():
@@ -203,6 +219,35 @@ def test_sinusoids():
 def test_sinusoids_come_in_pairs(dim):
     with pytest.raises(ValueError, match=f"dim={dim}"):
         ops.sinusoids(np.arange(3), dim)
+
+
+def test_rotation_is_that_of_complex_numbers(seed):
+    vectors, positions = normal(2, 3, 600, 8), np.arange(600)
+    rates = 10000.0 ** (-np.arange(4) / 4)
+    first, second = np.split(vectors, 2, axis=-1)
+    turned = (first + 1j * second) * np.exp(1j * positions[:, None] * rates)
+    expected = np.concatenate([turned.real, turned.imag], axis=-1)
+
+    rotated = ops.rotate(vectors, positions)
+    np.testing.assert_allclose(rotated, expected, atol=1e-3)
+    np.testing.assert_array_equal(rotated[:, :, 0], vectors[:, :, 0])
+    half = ops.rotate(keras.ops.cast(vectors, "float16"), positions)
+    assert keras.ops.dtype(half) == "float16"
+    np.testing.assert_allclose(numpy_of(half), expected, atol=1e-2)
+
+
+def test_products_of_rotated_vectors_depend_on_distance(seed):
+    query, key = normal(1, 8), normal(1, 8)
+
+    def product(query_position, key_position):
+        queries = ops.rotate(query, np.array([query_position]))
+        keys = ops.rotate(key, np.array([key_position]))
+        return float(keras.ops.sum(queries * keys))
+
+    near = product(5, 2)
+    assert product(105, 102) == pytest.approx(near, abs=1e-3)
+    assert product(3, 0) == pytest.approx(near, abs=1e-4)
+    assert product(2, 5) != pytest.approx(near, abs=1e-3)
 
 
 # Loss.

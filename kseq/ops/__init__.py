@@ -1,0 +1,67 @@
+"""Attention, recurrence and memory as pure functions of tensors."""
+
+from kseq.ops.addressing import (
+    content_weights,
+    interpolate,
+    read_slots,
+    sharpen,
+    shift_weights,
+    write_slots,
+)
+from kseq.ops.attention import (
+    additive_energies,
+    attend,
+    dot_energies,
+    fold_hypotheses,
+    masked_softmax,
+    read_memory,
+    scaled_dot_energies,
+    unfold_hypotheses,
+    weighted_sum,
+)
+from kseq.ops.features import layer_norm, rotate, sinusoids, with_empty_row
+from kseq.ops.masks import (
+    causal_mask,
+    distances,
+    last_mask,
+    masked_mean,
+    padding_mask,
+    right_align,
+    start_mask,
+    window_mask,
+)
+from kseq.ops.recurrence import lstm_step, scan_time
+from kseq.ops.windowed_attention import windowed_attention
+
+__all__ = [
+    "additive_energies",
+    "attend",
+    "causal_mask",
+    "content_weights",
+    "distances",
+    "dot_energies",
+    "fold_hypotheses",
+    "interpolate",
+    "last_mask",
+    "layer_norm",
+    "lstm_step",
+    "masked_mean",
+    "masked_softmax",
+    "padding_mask",
+    "read_memory",
+    "read_slots",
+    "right_align",
+    "rotate",
+    "scaled_dot_energies",
+    "scan_time",
+    "sharpen",
+    "shift_weights",
+    "sinusoids",
+    "start_mask",
+    "unfold_hypotheses",
+    "weighted_sum",
+    "window_mask",
+    "windowed_attention",
+    "with_empty_row",
+    "write_slots",
+]

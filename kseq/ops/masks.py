@@ -1,0 +1,68 @@
+"""Masks of sequences: True at positions that count."""
+
+from keras import ops
+
+from kseq.control_tokens import PAD, START
+
+
+def padding_mask(ids):
+    """True at real tokens. (B, T) int -> (B, T) bool."""
+    return ops.not_equal(ids, PAD)
+
+
+def start_mask(ids):
+    """True at START. (...) int -> (...) bool."""
+    return ops.equal(ids, START)
+
+
+def right_align(ids):
+    """Moves the padding of each row before its tokens. (B, T) -> (B, T) int.
+
+    >>> right_align(np.array([[5, 6, 0, 0]])).numpy()
+    array([[0, 0, 5, 6]])
+    """
+    time = ops.shape(ids)[1]
+    real = ops.cast(padding_mask(ids), "int32")
+    padding = time - ops.sum(real, axis=1, keepdims=True)  # (B, 1)
+    places = ops.arange(time, dtype="int32")[None] - padding
+    aligned = ops.take_along_axis(ids, ops.maximum(places, 0), axis=1)
+    return ops.where(places < 0, PAD, aligned)
+
+
+def distances(query_length, memory_length):
+    """Distance from each query back to each memory position, (T, S) int32.
+
+    The queries are the last T of the S positions, since a cache holds the
+    earlier ones.
+    """
+    query = ops.arange(query_length, dtype="int32")
+    query = query + (memory_length - query_length)
+    return query[:, None] - ops.arange(memory_length, dtype="int32")[None, :]
+
+
+def causal_mask(query_length, memory_length):
+    """True where the memory is not later than the query, (T, S) bool."""
+    return distances(query_length, memory_length) >= 0
+
+
+def window_mask(query_length, memory_length, window):
+    """True where memory and query are at most `window` apart, (T, S) bool."""
+    return ops.abs(distances(query_length, memory_length)) <= window
+
+
+def last_mask(mask, window):
+    """True at the last `window` real states of each row, (B, S) bool."""
+    real = ops.cast(mask, "int32")
+    after = ops.sum(real, axis=-1, keepdims=True) - ops.cumsum(real, axis=-1)
+    return ops.logical_and(mask, after < window)
+
+
+def masked_mean(values, mask):
+    """Mean of the real positions, 0 if there are none, computed in float32.
+
+    (B, S, D), (B, S) bool -> (B, D).
+    """
+    real = ops.cast(mask, "float32")[:, :, None]
+    total = ops.sum(ops.cast(values, "float32") * real, axis=1)
+    count = ops.maximum(ops.sum(real, axis=1), 1.0)
+    return ops.cast(total / count, values.dtype)
