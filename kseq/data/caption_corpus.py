@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseq.data.captions import Captions
-from kseq.data.corpus import log_facts, refuse_without_train
+from kseq.data.corpus import refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.feature_files import read_features
 from kseq.data.feature_preprocessor import FeaturePreprocessor
 from kseq.data.hold_out import hold_out
 from kseq.data.image_preprocessor import ImagePreprocessor
+from kseq.data.log_facts import log_facts
 from kseq.data.media_folder import MediaFolder, read_picture
 from kseq.data.named_texts import read_named_texts
 from kseq.data.picture_features import NetworkOptions, computed_features

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from kseq.data.built_in.dates import SIZES, dates
 from kseq.data.data_error import DataError
+from kseq.data.log_facts import log_facts
 from kseq.data.parallel_texts import check_columns, parallel_texts
 from kseq.data.source_hashes import are_among, choose_held_out
 from kseq.one_line import escaped_line
@@ -152,14 +153,6 @@ def refuse_without_train(**given):
     for name, value in given.items():
         if value:
             raise DataError(f"{name} needs train.")
-
-
-def log_facts(log, corpus):
-    """Logs the facts of a corpus; its problems are warnings."""
-    for line in corpus.facts:
-        log.info(escaped_line(line))
-    for line in corpus.problems:
-        log.warning(escaped_line(line))
 
 
 def _checked_weights(weights, texts) -> tuple[float, ...]:

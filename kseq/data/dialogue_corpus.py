@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kseq.data.built_in.small_talk import SIZES, small_talk
-from kseq.data.corpus import log_facts, refuse_without_train
+from kseq.data.corpus import refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.dialogues import Dialogues, answers_of, examine_dialogues
+from kseq.data.log_facts import log_facts
 from kseq.data.source_hashes import choose_held_out, source_hashes
 from kseq.data.text_files import matching_files
 from kseq.one_line import escaped_line

@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from kseq.data.built_in.dispatch_reports import SIZES, dispatch_reports
-from kseq.data.corpus import log_facts
 from kseq.data.data_error import DataError
 from kseq.data.document_labels import DEFAULT_COLUMNS, swapped
 from kseq.data.documents import Documents, examine_documents
+from kseq.data.log_facts import log_facts
 from kseq.data.text_files import matching_files
 from kseq.one_line import escaped_line
 

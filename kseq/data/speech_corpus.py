@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kseq.data.audio_preprocessor import AudioPreprocessor
-from kseq.data.corpus import log_facts, refuse_without_train
+from kseq.data.corpus import refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.frame_files import read_frames
 from kseq.data.frame_preprocessor import FramePreprocessor
 from kseq.data.hold_out import hold_out
+from kseq.data.log_facts import log_facts
 from kseq.data.media_folder import MediaFolder, read_recording
 from kseq.data.morse_transcripts import morse_transcripts
 from kseq.data.named_texts import TRANSCRIPTS, read_named_texts

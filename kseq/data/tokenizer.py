@@ -25,6 +25,10 @@ _SAMPLED_LINES = 1_000_000  # of a larger text, drawn to train the tokenizer
 # survives, it becomes a code point to which Unicode never gives a meaning.
 _ENCODING_RULES = "2581\tFDD0\n"
 _DECODING_RULES = "FDD0\t2581\n"
+# A line break inside a verbatim text, which SentencePiece takes for a space.
+_LINE_BREAK = "\ufdd1"
+_ENCODED_BREAK = "A\tFDD1\n"
+_DECODED_BREAK = "FDD1\tA\n"
 
 
 class Tokenizer(tf.Module):
@@ -33,7 +37,8 @@ class Tokenizer(tf.Module):
     Nothing is normalized: spaces of all kinds, composed and decomposed
     letters and emoji come back as they were. Only what belongs to the file
     and not to the text is left out: white space of ASCII at both ends, and
-    carriage returns. Invalid UTF-8 becomes U+FFFD. With "bpe" and "unigram"
+    carriage returns. A verbatim tokenizer keeps white space at the ends and
+    line breaks, too. Invalid UTF-8 becomes U+FFFD. With "bpe" and "unigram"
     a character that was never seen is spelled in bytes; with "char" and
     "word" it is UNK.
 
@@ -59,6 +64,8 @@ class Tokenizer(tf.Module):
         super().__init__(name="tokenizer")
         self.model = model
         self.vocab_size = _checked_vocab_size(model)
+        proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+        self.is_verbatim = not proto.normalizer_spec.add_dummy_prefix
         # When a graph is loaded, operations of one name share one resource,
         # whatever their models are: the name must say which it is.
         self._name_in_graph = f"model_{hashlib.sha256(model).hexdigest()[:16]}"
@@ -69,6 +76,7 @@ class Tokenizer(tf.Module):
         lines: Iterable[str | bytes],
         vocab_size: int,
         model_type: str = "bpe",
+        verbatim: bool = False,
     ) -> "Tokenizer":
         """Learns a vocabulary; the same lines give the same one.
 
@@ -78,6 +86,9 @@ class Tokenizer(tf.Module):
             vocab_size: number of pieces, with the four control tokens and,
                 for "bpe" and "unigram", the 256 bytes. For "char" the most.
             model_type: "bpe", "unigram", "char" or "word".
+            verbatim: whether white space at the ends of a text and line
+                breaks in it are kept, for running text; not for "word". A
+                line may then end with its line break.
 
         Raises:
             DataError: the text supports fewer pieces, or needs more.
@@ -87,8 +98,13 @@ class Tokenizer(tf.Module):
                 'model_type must be "bpe", "unigram", "char" or "word". '
                 f"Received: model_type={model_type}"
             )
+        if verbatim and model_type == "word":
+            raise ValueError(
+                "A tokenizer of words keeps no white space. "
+                "Received: verbatim=True"
+            )
         with progress("Training the tokenizer"):
-            return cls(_train(lines, vocab_size, model_type))
+            return cls(_train(lines, vocab_size, model_type, verbatim))
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Tokenizer":
@@ -105,7 +121,9 @@ class Tokenizer(tf.Module):
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
         # The line reader of tf.data leaves out each carriage return, too.
         text = tf.strings.regex_replace(text, "\r", "")
-        return self._sentencepiece().tokenize(tf.strings.strip(text))
+        if not self.is_verbatim:
+            text = tf.strings.strip(text)
+        return self._sentencepiece().tokenize(text)
 
     def tokenize_with_end(
         self, text, max_length: int | None = None
@@ -153,7 +171,7 @@ class Tokenizer(tf.Module):
         )
 
 
-def _train(lines, vocab_size, model_type) -> bytes:
+def _train(lines, vocab_size, model_type, verbatim) -> bytes:
     has_bytes = model_type in ("bpe", "unigram")
     smallest = 5 + 256 * has_bytes
     if vocab_size < smallest:
@@ -161,14 +179,14 @@ def _train(lines, vocab_size, model_type) -> bytes:
             f'A vocabulary of type "{model_type}" has at least {smallest} '
             f"pieces. Received: {vocab_size=}"
         )
-    text = _Text(lines)
+    text = _Text(lines, verbatim)
     model = io.BytesIO()
     sentencepiece.set_random_generator_seed(0)
     with tempfile.TemporaryDirectory() as folder:
         encoding_rules = Path(folder, "encoding.tsv")
-        encoding_rules.write_text(_ENCODING_RULES)
+        encoding_rules.write_text(_ENCODING_RULES + _ENCODED_BREAK * verbatim)
         decoding_rules = Path(folder, "decoding.tsv")
-        decoding_rules.write_text(_DECODING_RULES)
+        decoding_rules.write_text(_DECODING_RULES + _DECODED_BREAK * verbatim)
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(text),
@@ -184,6 +202,9 @@ def _train(lines, vocab_size, model_type) -> bytes:
                 denormalization_rule_tsv=str(decoding_rules),
                 # To words, two spaces are no more than one.
                 remove_extra_whitespaces=model_type == "word",
+                # Not given otherwise: models are the same, to the byte, as
+                # those of earlier versions.
+                **({"add_dummy_prefix": False} if verbatim else {}),
                 input_sentence_size=_SAMPLED_LINES,
                 shuffle_input_sentence=True,
                 max_sentence_length=LONGEST_LINE,
@@ -202,8 +223,9 @@ class _Text:
     SentencePiece raises a RuntimeError instead.
     """
 
-    def __init__(self, lines):
+    def __init__(self, lines, verbatim):
         self.lines = lines
+        self.verbatim = verbatim
         self.is_empty = True
         self.error = None
 
@@ -220,10 +242,13 @@ class _Text:
         for line in self.lines:
             if isinstance(line, str):
                 line = line.encode(errors="replace")
-            line = line.replace(b"\r", b"").strip()
+            line = line.replace(b"\r", b"")
+            line = line if self.verbatim else line.strip()
             if 0 < len(line) <= LONGEST_LINE:
                 self.is_empty = False
-                yield line.decode(errors="replace")
+                text = line.decode(errors="replace")
+                # SentencePiece leaves out a line break at the end.
+                yield text.replace("\n", _LINE_BREAK)
 
 
 def _explained(error, text, vocab_size) -> Exception:
@@ -248,7 +273,8 @@ def _surface(processor, token_id) -> bytes:
     piece = processor.id_to_piece(token_id)
     if processor.is_byte(token_id):  # <0x0A>
         return bytes([int(piece[1:-1], 16)])
-    return piece.replace("\u2581", " ").replace("\ufdd0", "\u2581").encode()
+    piece = piece.replace("\u2581", " ").replace(_LINE_BREAK, "\n")
+    return piece.replace("\ufdd0", "\u2581").encode()
 
 
 def _without_paths(model) -> bytes:

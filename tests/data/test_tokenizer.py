@@ -63,6 +63,47 @@ def test_seen_text_comes_back_without_bytes(model_type, vocab_size):
     assert UNK in tokenize(tokenizer, "駅")[0]
 
 
+VERBATIM = [
+    "  a rose \n",
+    "\n",
+    "\ta  \u2581rose\u2581 is\n",
+    " \u2581 \n",
+    "the end ",
+]
+
+
+@pytest.mark.parametrize(
+    ("model_type", "vocab_size"),
+    [("char", 99), ("bpe", 290), ("unigram", 290)],
+)
+def test_verbatim_text_comes_back_with_white_space(
+    model_type, vocab_size, write
+):
+    trained = Tokenizer.train(
+        [*LINES, *VERBATIM], vocab_size, model_type, verbatim=True
+    )
+    loaded = Tokenizer.load(write("tokenizer.model", trained.model))
+    whole = "".join(VERBATIM)
+    for tokenizer in (trained, loaded):
+        assert tokenizer.is_verbatim
+        texts = [*VERBATIM, whole, " ", ""]
+        ids = tokenizer.tokenize(texts).to_tensor()
+        returned = tokenizer.detokenize(ids).numpy()
+        assert [text.decode() for text in returned] == texts
+        # Line by line it is the same, and so are the surfaces.
+        [together] = tokenize(tokenizer, whole)
+        each = tokenize(tokenizer, *VERBATIM)
+        assert together == [i for ids in each for i in ids]
+        surfaces = tokenizer.surfaces()
+        assert b"".join(surfaces[i] for i in together).decode() == whole
+
+
+def test_words_are_never_verbatim(tokenizer):
+    assert not tokenizer.is_verbatim
+    with pytest.raises(ValueError, match="Received: verbatim=True"):
+        Tokenizer.train(LINES, 28, "word", verbatim=True)
+
+
 @pytest.mark.parametrize("text", ["</s>", "<s> <pad> <unk>", "<0x41>", "<s>a"])
 def test_text_that_spells_a_control_token_is_text(tokenizer, text):
     ids = tokenizer.tokenize([text])

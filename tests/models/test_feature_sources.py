@@ -1,7 +1,5 @@
 """Models whose source is features, read by a layer."""
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -17,8 +15,6 @@ from kseq.layers import (
 from kseq.models import LSTMSeq2Seq, Transformer
 from kseq.models.auxiliary_losses import ctc_losses
 from kseq.user_error import ArgumentError
-from tests.models.few_steps import few_steps
-from tests.models.new_weights import new_weights
 
 GRID = {
     "source_vocab_size": None,
@@ -63,20 +59,6 @@ def transformer(**settings):
     )
 
 
-MODELS = {
-    "lstm": lstm,
-    "penalty": lambda: lstm(
-        attention=BahdanauAttention(8), order="bahdanau", coverage=0.5
-    ),
-    "speech": speech,
-    "gru, two layers": lambda: lstm(cell="gru", num_decoder_layers=2),
-    "with an encoder": lambda: lstm(num_encoder_layers=1),
-    "no attention": lambda: lstm(attention=None),
-    "transformer": transformer,
-    "transformer with an encoder": lambda: transformer(num_encoder_layers=1),
-}
-
-
 @keras.saving.register_keras_serializable(package="test")
 class MeanOfWords(keras.layers.Layer):
     """Turns (B, L, W, E) -> memory (B, L, E), and last states."""
@@ -96,18 +78,6 @@ class MeanOfWords(keras.layers.Layer):
     compute_output_spec = keras.Operation.compute_output_spec
 
 
-@functools.cache
-def built(kind):
-    """A model, and what its variables were at first."""
-    model = MODELS[kind]()
-    return model, [variable.numpy() for variable in model.variables]
-
-
-@pytest.fixture(params=MODELS)
-def model(request, seed):
-    return new_weights(*built(request.param))
-
-
 def batch_of(size, cells=5, time=4):
     labels = np.random.randint(4, 14, (size, time))
     labels[0, -1:] = 0
@@ -120,47 +90,6 @@ def batch_of(size, cells=5, time=4):
     }
     inputs["target_ids"][0, -1] = 0
     return inputs, labels, (labels != 0).astype("float32")
-
-
-def test_steps_equal_the_whole_sequence(model):
-    inputs, *_ = batch_of(3)
-    whole = model(inputs)
-    state = model.encode({k: inputs[k] for k in ("source", "source_mask")})
-    for t, ids in enumerate(inputs["target_ids"].T):
-        logits, state = model.decode_step(ids, state)
-        np.testing.assert_allclose(logits, whole[:, t], atol=1e-5)
-
-
-def test_padded_cells_change_nothing(model):
-    (inputs, *others), padded = batch_of(3), {}
-    padded |= inputs
-    noise = np.random.normal(size=(3, 1, 3)).astype("float32")
-    padded["source"] = np.concatenate([inputs["source"], noise], axis=1)
-    padded["source_mask"] = np.pad(inputs["source_mask"], [(0, 0), (0, 1)])
-    np.testing.assert_allclose(model(padded), model(inputs), atol=1e-5)
-    # Tracing would take longer than the step, here and below.
-    model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
-    losses = [
-        model.evaluate(each, *labels, verbose=0)[0]
-        for each, labels in ((inputs, others[:1]), (padded, others[:1]))
-    ]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-
-
-def test_a_picture_without_real_cells_is_finite(model):
-    inputs, labels, weights = batch_of(3)
-    inputs["source_mask"][0] = False
-    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
-    logs = model.train_on_batch(inputs, labels, weights, return_dict=True)
-    assert np.isfinite(list(logs.values())).all()
-
-
-def test_config_makes_the_same_model(model):
-    config = keras.saving.serialize_keras_object(model)
-    copy = keras.saving.deserialize_keras_object(config)
-    copy.set_weights(model.get_weights())
-    inputs, *_ = batch_of(2)
-    np.testing.assert_array_equal(copy(inputs), model(inputs))
 
 
 def test_a_file_has_the_weights_of_ctc(seed, tmp_path):
@@ -239,24 +168,6 @@ def test_ctc_in_half_precision_and_in_a_part_without_rows(seed):
     assert np.isfinite(list(logs.values())).all()
     for one, other in zip(before, after, strict=True):
         assert np.isfinite(other).all() and (other != one).any()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["penalty", "speech", "transformer"])
-def test_two_devices_equal_one(kind, two_devices):
-    make = MODELS[kind]
-    if kind == "speech":  # each device augments in its own way
-        encoder = PyramidalEncoder(8, num_layers=1, front_end="convolution")
-        make = functools.partial(speech, source_layer=encoder)
-    np.random.seed(5)
-    batches = [batch_of(size) for size in (4, 3, 5, 1, 2)]
-    history, weights = few_steps(make, batches, accumulation_steps=2)
-    with two_devices.scope():
-        two, two_weights = few_steps(make, batches, accumulation_steps=2)
-    for one, other in zip(weights, two_weights, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
-    for name, values in history.items():
-        assert two[name] == pytest.approx(values, abs=1e-4), name
 
 
 def test_turns_of_words_come_through_a_layer(seed):

@@ -16,7 +16,6 @@ from kseq.layers import (
 )
 from kseq.models import LSTMSeq2Seq, Transformer
 from kseq.user_error import ArgumentError
-from tests.models.few_steps import few_steps
 from tests.models.new_weights import new_weights
 
 SOURCE = np.zeros((3, 3, 4), int)
@@ -38,32 +37,16 @@ def made(**settings):
     return LSTMSeq2Seq(30, 30, embedding_dim=6, units=8, **settings)
 
 
-MODELS = {
-    "bahdanau": made,
-    "luong, gru, two layers": lambda: made(
-        order="luong", cell="gru", num_decoder_layers=2
-    ),
-    "feeding": lambda: made(order="luong", input_feeding=True),
-    "coverage": lambda: made(coverage=0.5),
-    "no attention": lambda: made(attention=None, order="luong"),
-}
-
-
 @functools.cache
-def built(kind):
+def built():
     """A model, and what its variables were at first."""
-    model = MODELS[kind]()
+    model = made()
     return model, [variable.numpy() for variable in model.variables]
 
 
-@pytest.fixture(params=MODELS)
-def model(request, seed):
-    return new_weights(*built(request.param))
-
-
 @pytest.fixture
-def typical(seed):
-    return new_weights(*built("bahdanau"))
+def model(seed):
+    return new_weights(*built())
 
 
 def padded(turns, words):
@@ -84,8 +67,8 @@ def batch_of(size):
 # The contract.
 
 
-def test_weights_are_those_of_words_in_turns(typical):
-    weights = np.array(typical.attention_weights(padded(1, 2)))
+def test_weights_are_those_of_words_in_turns(model):
+    weights = np.array(model.attention_weights(padded(1, 2)))
 
     assert weights.shape == (3, 4, 24)
     assert weights.dtype == "float32"
@@ -96,60 +79,10 @@ def test_weights_are_those_of_words_in_turns(typical):
     assert not by_turn[2].any()
 
 
-def test_round_trip_through_a_file(model, tmp_path):
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-
-    assert [x.path for x in loaded.weights] == [x.path for x in model.weights]
-    np.testing.assert_array_equal(loaded(INPUTS), model(INPUTS))
-
-
-def test_gradients_reach_every_weight(model):
-    before = [weight.numpy() for weight in model.trainable_weights]
-    # Tracing would take longer than the step.
-    model.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
-    logs = model.train_on_batch(*batch_of(6), return_dict=True)
-
-    assert np.isfinite(list(logs.values())).all()
-    for weight, value in zip(model.trainable_weights, before, strict=True):
-        assert np.isfinite(weight).all()
-        assert (weight.numpy() != value).any(), weight.path
-
-
-def test_half_precision(typical):
-    half = made(dtype="mixed_float16")
-    own = [weight.numpy() for weight in typical.trainable_weights]
-    for weight, value in zip(half.trainable_weights, own, strict=True):
-        weight.assign(value)
-
-    np.testing.assert_allclose(half(INPUTS), typical(INPUTS), atol=0.2)
-
-
 # Two ways to one answer.
 
 
-def test_steps_equal_the_whole_sequence(model):
-    whole, state = model(INPUTS), model.encode(INPUTS)
-    for t, ids in enumerate(TARGET.T):
-        logits, state = model.decode_step(ids, state)
-        np.testing.assert_allclose(logits, whole[:, t], atol=1e-5)
-
-
-def test_hypotheses_share_the_memory_of_their_item(typical):
-    state = typical.encode(INPUTS)
-    memory = state.pop("memory")
-    state = keras.tree.map_structure(lambda x: np.repeat(x, 2, axis=0), state)
-    state["memory"] = memory
-    columns = np.random.randint(4, 14, size=(4, 6))
-    expected = typical(
-        {"source_ids": np.repeat(SOURCE, 2, axis=0), "target_ids": columns.T}
-    )
-    for t, ids in enumerate(columns):
-        logits, state = typical.decode_step(ids, state)
-        np.testing.assert_allclose(logits, expected[:, t], atol=1e-5)
-
-
-def test_search_in_a_graph(typical):
+def test_search_in_a_graph(model):
     """A beam of one is greedy, and scores are those of the whole sequence."""
 
     @tf.function(
@@ -160,7 +93,7 @@ def test_search_in_a_graph(typical):
         inputs = {"source_ids": source_ids}
         limits = tf.fill(tf.shape(source_ids)[:1], 5)
         return [
-            search(typical, inputs, limits, n_best=1)
+            search(model, inputs, limits, n_best=1)
             for search in (GreedySearch(), BeamSearch(1), BeamSearch(3))
         ]
 
@@ -168,7 +101,7 @@ def test_search_in_a_graph(typical):
     np.testing.assert_array_equal(one.ids, greedy.ids)
     ids = np.array(three.ids[:, 0])
     target = np.pad(ids, [(0, 0), (1, 0)], constant_values=START)[:, :-1]
-    log_probs = keras.ops.log_softmax(typical(INPUTS | {"target_ids": target}))
+    log_probs = keras.ops.log_softmax(model(INPUTS | {"target_ids": target}))
     of_ids = np.take_along_axis(np.array(log_probs), ids[..., None], axis=2)
     expected = (of_ids[..., 0] * (ids != PAD)).sum(axis=1)
     lengths = (ids != PAD).sum(axis=1)
@@ -176,20 +109,6 @@ def test_search_in_a_graph(typical):
     penalty = (search.penalty_offset + lengths) / (search.penalty_offset + 1)
     expected /= penalty**search.length_penalty
     np.testing.assert_allclose(three.scores[:, 0], expected, atol=1e-4)
-
-
-@pytest.mark.slow  # to trace the step for two devices
-def test_two_devices_equal_one(two_devices):
-    make = functools.partial(made, source_layer=HierarchicalEncoder(8))
-    np.random.seed(5)
-    batches = [batch_of(size) for size in (4, 3, 5, 1, 2)]
-    history, weights = few_steps(make, batches, accumulation_steps=2)
-    with two_devices.scope():
-        two, two_weights = few_steps(make, batches, accumulation_steps=2)
-    for one, other in zip(weights, two_weights, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
-    for name, values in history.items():
-        assert two[name] == pytest.approx(values, abs=1e-4), name
 
 
 def test_coverage_by_hand(seed):

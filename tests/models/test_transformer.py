@@ -6,32 +6,21 @@ import pytest
 from keras import ops
 
 from kseq.control_tokens import END, PAD, START
-from kseq.models import Transformer
-from tests.half_precision import HALF_POLICIES
 from tests.models.new_weights import new_weights
+from tests.models.seq2seq_systems import transformer
 
 VOCAB = 13
 VARIANTS = {
     "pre-norm": {},
     "post-norm": {"norm": "post"},
     "learned positions": {"positions": "learned", "max_length": 16},
-    "shared embeddings": {"share_embeddings": True},
-    "untied output": {"tie_output": False},
     "window": {"window": 2},
 }
 
 
 def build(**settings):
-    sizes = {
-        "source_vocab_size": VOCAB,
-        "target_vocab_size": VOCAB,
-        "num_encoder_layers": 1,
-        "num_decoder_layers": 2,
-        "model_dim": 16,
-        "ffn_dim": 32,
-        "num_heads": 4,
-    }
-    return Transformer(**{**sizes, **settings})
+    sizes = {"source_vocab_size": VOCAB, "target_vocab_size": VOCAB}
+    return transformer(**sizes | settings)
 
 
 @functools.cache
@@ -41,17 +30,7 @@ def built(**settings):
     return model, [variable.numpy() for variable in model.variables]
 
 
-# Embeddings and output have no influence on what attends to what.
-RARELY = {"shared embeddings", "untied output"}
-every_variant = pytest.mark.parametrize("model", VARIANTS, indirect=True)
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=pytest.mark.slow if name in RARELY else ())
-        for name in VARIANTS
-    ]
-)
+@pytest.fixture(params=VARIANTS)
 def model(request, seed):
     return new_weights(*built(**VARIANTS[request.param]))
 
@@ -75,14 +54,6 @@ def logits(model, source, target):
     return ops.convert_to_numpy(model(inputs))
 
 
-def test_more_padding_changes_nothing(model):
-    source, target = sentences()
-    wide = np.pad(source, ((0, 0), (0, 3)))
-    long = np.pad(target, ((0, 0), (0, 3)))
-    padded = logits(model, wide, long)[:, : target.shape[1]]
-    np.testing.assert_allclose(logits(model, source, target), padded, atol=1e-5)
-
-
 def test_the_memory_of_padding_is_not_read(model):
     """It has no influence on any logit."""
     source, target = sentences()
@@ -100,17 +71,6 @@ def test_the_memory_of_padding_is_not_read(model):
     np.testing.assert_array_equal(clean, other)
 
 
-def test_the_future_is_not_read(model):
-    """Equal to the bit."""
-    source, target = sentences()
-    before = logits(model, source, target)
-    for t in range(2, target.shape[1]):
-        changed = target.copy()
-        changed[:, t:] = random_ids(*changed[:, t:].shape)
-        after = logits(model, source, changed)
-        np.testing.assert_array_equal(before[:, :t], after[:, :t])
-
-
 def test_the_past_and_the_source_are_read(model):
     source, target = sentences()
     before = logits(model, source, target)
@@ -119,32 +79,6 @@ def test_the_past_and_the_source_are_read(model):
     assert abs(before - logits(model, source, changed))[:, 0].min() > 0
     source[:, 0] = (source[:, 0] - END) % (VOCAB - END - 1) + END + 1
     assert abs(before - logits(model, source, target)).max(axis=-1).min() > 0
-
-
-@every_variant
-def test_step_by_step_equals_the_whole_sequence(model):
-    source, target = sentences()
-    whole = logits(model, source, target)
-    state = model.encode({"source_ids": source})
-    for t in range(target.shape[1]):
-        step, state = model.decode_step(target[:, t], state)
-        np.testing.assert_allclose(step, whole[:, t], atol=1e-5)
-
-
-def test_hypotheses_share_one_memory(model):
-    """K rows an item beside a memory of one row an item."""
-    source, target = sentences()
-    state = model.encode({"source_ids": source})
-    many = {
-        "memory": state["memory"],
-        "caches": keras.tree.map_structure(
-            lambda x: ops.repeat(x, 2, axis=0), state["caches"]
-        ),
-    }
-    for t in range(3):
-        one, state = model.decode_step(target[:, t], state)
-        two, many = model.decode_step(np.repeat(target[:, t], 2), many)
-        np.testing.assert_allclose(np.repeat(one, 2, axis=0), two, atol=1e-5)
 
 
 def test_attention_is_a_distribution_over_real_tokens(model):
@@ -205,17 +139,6 @@ def test_weights_in_half_precision_are_float32():
         assert ops.dtype(of_block) == "float32"
 
 
-@every_variant
-def test_save_and_load(model, tmp_path):
-    source, target = sentences()
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert loaded.get_config() == model.get_config()
-    np.testing.assert_array_equal(
-        logits(model, source, target), logits(loaded, source, target)
-    )
-
-
 def test_embeddings_are_shared_and_tied_as_asked():
     def count(**settings):
         model = build(num_encoder_layers=1, num_decoder_layers=1, **settings)
@@ -225,24 +148,6 @@ def test_embeddings_are_shared_and_tied_as_asked():
     tied = count(share_embeddings=False, tie_output=True)
     shared = count(share_embeddings=True, tie_output=True)
     assert alone - tied == tied - shared == VOCAB * 16
-
-
-@pytest.mark.parametrize("policy", HALF_POLICIES)
-def test_half_precision(policy, seed):
-    source, target = sentences()
-    exact, _ = built()
-    half, _ = built(dtype=policy)
-    half.set_weights(exact.get_weights())
-    got = logits(half, source, target)
-    assert got.dtype == "float32"
-    np.testing.assert_allclose(got, logits(exact, source, target), atol=0.15)
-
-
-def test_an_empty_source_is_finite():
-    source, target = sentences()
-    source[1] = PAD
-    model, _ = built()
-    assert np.isfinite(logits(model, source, target)).all()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""Documents of running text from files."""
+
+import os
+from collections.abc import Iterator
+
+from kseq.data.data_error import DataError
+from kseq.data.tables import (
+    beginning,
+    broken,
+    check_width,
+    json_object,
+    kind_of,
+    names_of,
+    rows_of_cells,
+    without_surrogates,
+)
+from kseq.data.text_files import matching_files, read_lines
+
+
+def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
+    """The documents of a file, see `read_text_corpus`; blank ones left out.
+
+    Invalid UTF-8 becomes U+FFFD, and carriage returns are left out.
+
+    Raises:
+        DataError: a file cannot be read, is broken or has no text.
+    """
+    documents = list(filter(str.strip, texts_of(path, column)))
+    if not documents:
+        raise DataError(f"{path} has no text.")
+    return documents
+
+
+def texts_of(path: str | os.PathLike, column: str = "text") -> Iterator[str]:
+    """The documents of a file, see `read_texts`, blank ones too."""
+    for name in matching_files(path):
+        kind = kind_of(name)
+        read = {"json": _json_texts, None: _whole_file}.get(kind, _cells)
+        yield from read(name, column)
+
+
+def _whole_file(path, column):
+    lines = [line.text for line in read_lines(path)]
+    text = b"\n".join(lines).replace(b"\r", b"").decode(errors="replace")
+    yield text.removesuffix("\n") + "\n"
+
+
+def _json_texts(path, column):
+    for line in read_lines(path):
+        if not line.text.strip():
+            continue
+        text = json_object(line).get(column)
+        if not isinstance(text, str):
+            raise broken(line, f"a string at {column!r}", found=beginning(text))
+        yield without_surrogates(text).replace("\r", "")
+
+
+def _cells(path, column):
+    place = width = None
+    for line, cells in rows_of_cells(read_lines(path), kind_of(path)):
+        if not cells:
+            continue
+        if place is None:
+            names = names_of(cells)
+            if column not in names:
+                raise broken(
+                    line,
+                    f"a column named {column!r}",
+                    found=beginning(line.text),
+                )
+            place, width = names.index(column), len(cells)
+            continue
+        check_width(line, cells, width)
+        yield cells[place].decode(errors="replace").replace("\r", "")

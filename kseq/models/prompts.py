@@ -1,0 +1,60 @@
+"""The prompts of language models."""
+
+import keras
+from keras import layers, ops
+
+from kseq.ops import padding_mask, right_align
+
+
+def prompt_inputs():
+    """The symbolic inputs of a language model, a dict of two."""
+    return {
+        name: keras.Input((None,), dtype="int32", name=name)
+        for name in ("source_ids", "target_ids")
+    }
+
+
+class Prompt:
+    """Prompts that all end in the same column.
+
+    Args:
+        ids: (B, S) int32, PAD at the end.
+
+    Attributes:
+        context: (B, S - 1) int32, all tokens but the last ones.
+        last: (B,) int32.
+        mask: (B, S - 1) bool, True at real tokens.
+        padding: (B,) int32, how many are not.
+    """
+
+    def __init__(self, ids):
+        ids = right_align(ids)
+        self.context, self.last = ids[:, :-1], ids[:, -1]
+        self.mask = padding_mask(self.context)
+        unreal = ops.logical_not(self.mask)
+        self.padding = ops.sum(ops.cast(unreal, "int32"), axis=1)
+
+
+class PromptAndTarget(layers.Layer):
+    """Prompts and targets as one sequence: ids, mask and padding before it."""
+
+    def call(self, source_ids, target_ids):
+        prompt = Prompt(source_ids)
+        parts = [prompt.context, prompt.last[:, None], target_ids[:, 1:]]
+        real = ops.ones_like(target_ids, dtype="bool")
+        mask = ops.concatenate([prompt.mask, real], axis=1)
+        return ops.concatenate(parts, axis=1), mask, prompt.padding
+
+
+class Tail(layers.Layer):
+    """The last T of (B, ..., D), for targets (B, T)."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True  # there is none that is needed
+
+    def compute_mask(self, x, previous=None):
+        return None
+
+    def call(self, x, target_ids):
+        return x[:, ops.shape(x)[1] - ops.shape(target_ids)[1] :]

@@ -1,0 +1,239 @@
+"""The Transformer that goes on writing: a decoder without a memory."""
+
+import keras
+from keras import layers, ops
+
+from kseq.layers import (
+    Dropout,
+    LayerNormalization,
+    LearnedPositionalEmbedding,
+    SinusoidalPositionalEncoding,
+    TransformerDecoderBlock,
+)
+from kseq.layers.transformer_sublayers import through_blocks
+from kseq.models.arguments import (
+    check_heads,
+    config_of,
+    set_rates,
+    set_sizes,
+)
+from kseq.models.exact_model import ExactModel
+from kseq.models.prompts import Prompt, PromptAndTarget, Tail, prompt_inputs
+from kseq.ops import start_mask
+from kseq.user_error import ArgumentError
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class TransformerLM(ExactModel):
+    """The decoder-only Transformer, a language model.
+
+        x = x + CausalSelfAttention(norm(x)); x = x + FFN(norm(x))
+        logits = norm(x) E^T
+
+    It reads a prompt, which begins with START, and gives the logits of what
+    follows after it. Training reads `target_ids` alone, running text in which
+    each document is between START and END.
+
+    Args:
+        vocab_size: int, V.
+        num_layers: int.
+        model_dim: int, D, a multiple of `num_heads`.
+        ffn_dim: int, width of the hidden layer of the feed-forward network.
+        num_heads: int, N.
+        dropout: float, on embeddings and on what each sublayer adds.
+        attention_dropout: float, on the attention weights.
+        positions: "rotary", "sinusoidal" or "learned".
+        max_length: int, the length of training: a step of decoding attends to
+            that many positions, and learned positions hold no more.
+        tie_output: bool, the embedding is also the output projection.
+        window: int or None. Self-attention sees `window` positions back.
+        dtype: dtype policy or its name.
+        **kwargs: `name`, `trainable`.
+
+    Call arguments:
+        inputs: dict of `source_ids` (B, S) int32, prompts that begin with
+            START, padded with PAD; and `target_ids` (B, T) int32, what follows
+            after them, beginning with START in place of the prompt's last
+            token.
+
+    Returns:
+        logits, (B, T, V) float32: row t is for the token after target t.
+
+    Raises:
+        ValueError: if an argument does not fit the others.
+
+    Example:
+        >>> model = TransformerLM(
+        ...     20, num_layers=1, model_dim=8, ffn_dim=16, num_heads=2
+        ... )
+        >>> prompt, target = np.array([[2, 5, 6]]), np.array([[2, 8, 9]])
+        >>> model({"source_ids": prompt, "target_ids": target}).shape
+        TensorShape([1, 3, 20])
+
+    Reference:
+        Radford et al. 2018, Improving Language Understanding by Generative
+        Pre-Training; pre-norm as in Radford et al. 2019. Rotary positions: Su
+        et al. 2021, arXiv:2104.09864.
+    """
+
+    # It has no attention to a source that `explain` could show.
+    attention = None
+
+    def __init__(
+        self,
+        vocab_size,
+        *,
+        num_layers,
+        model_dim,
+        ffn_dim,
+        num_heads,
+        dropout=0.0,
+        attention_dropout=0.0,
+        positions="rotary",
+        max_length=1024,
+        tie_output=True,
+        window=None,
+        dtype=None,
+        name="transformer_lm",
+        **kwargs,
+    ):
+        set_sizes(
+            self,
+            vocab_size=vocab_size,
+            num_layers=num_layers,
+            model_dim=model_dim,
+            ffn_dim=ffn_dim,
+            num_heads=num_heads,
+            max_length=max_length,
+        )
+        set_rates(self, dropout=dropout, attention_dropout=attention_dropout)
+        check_heads(model_dim, num_heads)
+        if positions not in ("rotary", "sinusoidal", "learned"):
+            raise ArgumentError(
+                'positions must be "rotary", "sinusoidal" or "learned". '
+                f"Received: positions={positions!r}"
+            )
+
+        # Layers
+        policy = keras.dtype_policies.get(dtype)
+        self.embedding = layers.ReversibleEmbedding(
+            vocab_size,
+            model_dim,
+            tie_weights=tie_output,
+            embeddings_initializer=keras.initializers.RandomNormal(
+                stddev=model_dim**-0.5
+            ),
+            dtype=policy,
+            name="embedding",
+        )
+        self.position_layer = None
+        if positions == "learned":
+            self.position_layer = LearnedPositionalEmbedding(
+                max_length, dtype=policy, name="positions"
+            )
+        elif positions == "sinusoidal":
+            self.position_layer = SinusoidalPositionalEncoding(
+                dtype=policy, name="positions"
+            )
+        self.embedding_dropout = Dropout(
+            dropout, dtype=policy, name="embedding_dropout"
+        )
+        self.blocks = [
+            TransformerDecoderBlock(
+                num_heads=num_heads,
+                key_dim=model_dim // num_heads,
+                ffn_dim=ffn_dim,
+                dropout=dropout,
+                attention_dropout=attention_dropout,
+                window=window,
+                rotary=positions == "rotary",
+                dtype=policy,
+                name=f"block_{i}",
+            )
+            for i in range(num_layers)
+        ]
+        self.joined = PromptAndTarget(name="joined")
+        self.tail = Tail(dtype=policy, name="tail")
+        self.last_norm = LayerNormalization(dtype=policy, name="last_norm")
+        self.logits = layers.Identity(dtype="float32", name="logits")
+
+        # Config
+        self.positions = positions
+        self.tie_output = tie_output
+        self.window = window
+
+        # Graph
+        inputs = prompt_inputs()
+        super().__init__(
+            inputs,
+            self._after_prompts(inputs),
+            dtype=policy,
+            name=name,
+            **kwargs,
+        )
+
+    @property
+    def target_vocab_size(self):
+        """That of the answers: `vocab_size`."""
+        return self.vocab_size
+
+    def loss_outputs(self, inputs, training):
+        x = self._embed(inputs["target_ids"], training=training)
+        x, _ = through_blocks(
+            self.blocks, x, [{"training": training}] * self.num_layers
+        )
+        return self._logits(x)
+
+    def _after_prompts(self, inputs):
+        """(B, T, V), of targets after their prompts."""
+        target_ids = inputs["target_ids"]
+        ids, mask, padding = self.joined(inputs["source_ids"], target_ids)
+        x = self._embed(ids, start=-padding)
+        each = [{"self_mask": mask}] * self.num_layers
+        x, _ = through_blocks(self.blocks, x, each)
+        return self._logits(self.tail(x, target_ids))
+
+    def _embed(self, ids, start=0, training=None):
+        x = self.embedding(ids) * self.model_dim**0.5
+        if self.position_layer is not None:
+            x = self.position_layer(x, start=start)
+        return self.embedding_dropout(x, training=training)
+
+    def _logits(self, x):
+        return self.logits(self.embedding(self.last_norm(x), reverse=True))
+
+    def encode(self, inputs):
+        """The state before the first step, from the prompts `source_ids`."""
+        prompt = Prompt(inputs["source_ids"])
+        key_dim = self.model_dim // self.num_heads
+        shape = (ops.shape(prompt.last)[0], self.num_heads, 0, key_dim)
+        empty = ops.zeros(shape, dtype=self.compute_dtype)
+        cache = {"key": empty, "value": empty}
+        x = self._embed(prompt.context, start=-prompt.padding)
+        each = [{"self_mask": prompt.mask, "cache": cache}] * self.num_layers
+        _, caches = through_blocks(self.blocks, x, each)
+        return {
+            "caches": [cache for (cache,) in caches],
+            "mask": prompt.mask,
+            "last": prompt.last,
+            "padding": prompt.padding,
+        }
+
+    def decode_step(self, token_ids, state):
+        """One step. (B * K,) int, state -> (B * K, V) float32, state."""
+        first = start_mask(token_ids)
+        token_ids = ops.where(first, state["last"], token_ids)[:, None]
+        real = ops.ones_like(token_ids, dtype="bool")
+        mask = ops.concatenate([state["mask"], real], axis=1)
+        length = ops.shape(mask)[1]
+        places = ops.arange(length, dtype="int32")
+        near = ops.logical_and(mask, places >= length - self.max_length)
+
+        x = self._embed(token_ids, start=length - 1 - state["padding"])
+        each = [{"self_mask": near, "cache": c} for c in state["caches"]]
+        x, caches = through_blocks(self.blocks, x, each)
+        caches = [cache for (cache,) in caches]
+        return self._logits(x)[:, 0], {**state, "caches": caches, "mask": mask}
+
+    def get_config(self):
+        return config_of(self, TransformerLM)

@@ -1,0 +1,288 @@
+"""The models from sequences to sequences, each with sources that it reads.
+
+A test of what all of them promise runs over `CASES`, `TYPICAL_CASES` or
+`SYSTEMS`; what a model alone can do is tested beside it.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+
+from kseq.control_tokens import END, PAD, START
+from kseq.layers import (
+    BahdanauAttention,
+    GridEncoder,
+    HierarchicalBahdanauAttention,
+    HierarchicalEncoder,
+    LocationAttention,
+    LocationAwareAttention,
+    LuongAttention,
+    PyramidalEncoder,
+    SpecAugment,
+)
+from kseq.models import LSTMSeq2Seq, Transformer
+from tests.models.new_weights import new_weights
+
+VOCAB = 14  # of targets
+FEATURES = {"source_vocab_size": None, "source_dim": 3, "num_encoder_layers": 0}
+ATTENTIONS = {
+    "bahdanau": lambda: BahdanauAttention(units=5, name="attention"),
+    "dot": lambda: LuongAttention("dot", name="attention"),
+    "scaled_dot": lambda: LuongAttention("scaled_dot", name="attention"),
+    "general": lambda: LuongAttention("general", name="attention"),
+    "concat": lambda: LuongAttention("concat", units=5, name="attention"),
+    "window": lambda: LuongAttention("dot", window=2, name="attention"),
+    "location-aware": lambda: LocationAwareAttention(
+        5, 2, kernel_size=3, name="attention"
+    ),
+    "location": lambda: LocationAttention(max_length=5, name="attention"),
+    "turns": lambda: HierarchicalBahdanauAttention(5, name="attention"),
+    "none": lambda: None,
+}
+WIRINGS = {
+    "luong": {"order": "luong"},
+    "feeding": {"order": "luong", "input_feeding": True},
+    "bahdanau": {"order": "bahdanau"},
+}
+
+
+# Models.
+
+
+def lstm(attention="dot", wiring="luong", **settings):
+    if isinstance(attention, str):
+        attention = ATTENTIONS[attention]()
+    settings = {
+        "source_vocab_size": 12,
+        "attention": attention,
+        "embedding_dim": 6,
+        "units": 8,
+        **WIRINGS[wiring],
+        **settings,
+    }
+    return LSTMSeq2Seq(target_vocab_size=VOCAB, **settings)
+
+
+def transformer(**settings):
+    settings = {
+        "source_vocab_size": 12,
+        "target_vocab_size": VOCAB,
+        "num_encoder_layers": 1,
+        "num_decoder_layers": 2,
+        "model_dim": 16,
+        "ffn_dim": 32,
+        "num_heads": 4,
+        **settings,
+    }
+    return Transformer(**settings)
+
+
+def captions(attention="bahdanau", wiring="bahdanau", **settings):
+    grid = GridEncoder(8, num_cells=8)
+    settings = FEATURES | {"source_layer": grid} | settings
+    return lstm(attention, wiring, **settings)
+
+
+def caption_transformer(**settings):
+    grid = GridEncoder(16, num_cells=8)
+    return transformer(**FEATURES | {"source_layer": grid} | settings)
+
+
+def speech(**settings):
+    """A recognizer of speech with all that it may have."""
+    augment = SpecAugment(1, 1, 1, 1, stretch=0.2)
+    encoder = PyramidalEncoder(8, num_layers=2, augment=augment)
+    settings = FEATURES | {"source_layer": encoder, "ctc": 0.3} | settings
+    return lstm("location-aware", "bahdanau", **settings)
+
+
+def chat(attention="turns", wiring="bahdanau", **settings):
+    encoder = HierarchicalEncoder(8, settings.get("cell", "lstm"))
+    settings = {"source_layer": encoder, "num_encoder_layers": 0} | settings
+    return lstm(attention, wiring, **settings)
+
+
+# Sources: arrays by the names of inputs, and the same with more padding.
+
+
+def text(size):
+    """Lengths differ, down to END alone."""
+    ids = np.random.randint(END + 1, 12, (size, 6))
+    ids[: size // 2, 4:] = ids[:1, 1:] = PAD
+    return {"source_ids": ids}
+
+
+def frames(size):
+    """As many as a grid has cells, some of them padding."""
+    mask = np.ones((size, 5), bool)
+    mask[: size // 2, 4:] = mask[:1, 3:] = False
+    source = np.random.normal(size=(size, 5, 3)).astype("float32")
+    return {"source": source, "source_mask": mask}
+
+
+def turns(size):
+    """A dialogue of one turn, dialogues of short turns."""
+    ids = np.random.randint(END + 1, 12, (size, 3, 4))
+    ids[:1, 1:] = ids[1:2, :, 2:] = PAD
+    return {"source_ids": ids}
+
+
+def with_padding(inputs):
+    """Three positions more of each kind, with noise under a mask of False."""
+    padded = {}
+    for name, values in inputs.items():
+        widths = [(0, 0)] + [(0, 3)] * (values.ndim - 1)
+        if name == "source":
+            widths[-1] = (0, 0)  # features
+        padded[name] = np.pad(values, widths)
+    if "source" in padded:
+        padded["source"][:, -3:] = np.random.normal(size=3)
+    return padded
+
+
+def batch_of(source, size):
+    """Inputs, labels and weights, with padding on both sides."""
+    labels = np.random.randint(END + 1, VOCAB, (size, 5))
+    labels[: size // 2, 3:] = labels[:1, 1:] = PAD
+    shifted = np.pad(labels, [(0, 0), (1, 0)], constant_values=START)[:, :-1]
+    shifted[labels == PAD] = PAD
+    weights = (labels != PAD).astype("float32")
+    return source(size) | {"target_ids": shifted}, labels, weights
+
+
+# What each test runs over.
+
+# One of each system, with what its recipe gives it.
+SYSTEMS = {
+    "lstm": (functools.partial(lstm, "general", "feeding"), text),
+    "transformer": (transformer, text),
+    "captions": (functools.partial(captions, coverage=0.5), frames),
+    "caption transformer": (caption_transformer, frames),
+    "speech": (speech, frames),
+    "chat": (chat, turns),
+}
+# What differs in its computations.
+_VARIANTS = SYSTEMS | {
+    "bahdanau, bahdanau": (
+        functools.partial(lstm, "bahdanau", "bahdanau"),
+        text,
+    ),
+    "window, luong": (functools.partial(lstm, "window"), text),
+    "location, feeding": (functools.partial(lstm, "location", "feeding"), text),
+    "no attention": (functools.partial(lstm, "none"), text),
+    "one direction": (functools.partial(lstm, bidirectional=False), text),
+    "gru, one direction": (
+        functools.partial(
+            lstm, cell="gru", bidirectional=False, num_encoder_layers=2
+        ),
+        text,
+    ),
+    "gru, two layers, feeding": (
+        functools.partial(
+            lstm,
+            wiring="feeding",
+            cell="gru",
+            num_encoder_layers=2,
+            num_decoder_layers=2,
+        ),
+        text,
+    ),
+    "gru, two layers, bahdanau": (
+        functools.partial(
+            lstm, "bahdanau", "bahdanau", cell="gru", num_decoder_layers=2
+        ),
+        text,
+    ),
+    "tanh cells": (
+        functools.partial(lstm, cell="tanh", num_decoder_layers=2),
+        text,
+    ),
+    "tied embeddings": (
+        functools.partial(
+            lstm,
+            "general",
+            "feeding",
+            num_encoder_layers=2,
+            num_decoder_layers=2,
+            dropout=0.1,
+            tie_embeddings=True,
+        ),
+        text,
+    ),
+    "post-norm": (functools.partial(transformer, norm="post"), text),
+    "learned positions": (
+        functools.partial(transformer, positions="learned", max_length=16),
+        text,
+    ),
+    "window of a transformer": (functools.partial(transformer, window=2), text),
+    "shared embeddings": (
+        functools.partial(
+            transformer, source_vocab_size=VOCAB, share_embeddings=True
+        ),
+        text,
+    ),
+    "untied output": (functools.partial(transformer, tie_output=False), text),
+    "captions, feeding": (
+        functools.partial(captions, wiring="feeding"),
+        frames,
+    ),
+    "captions, gru, two layers": (
+        functools.partial(
+            captions, wiring="luong", cell="gru", num_decoder_layers=2
+        ),
+        frames,
+    ),
+    "captions with an encoder": (
+        functools.partial(captions, num_encoder_layers=1),
+        frames,
+    ),
+    "caption transformer with an encoder": (
+        functools.partial(caption_transformer, num_encoder_layers=1),
+        frames,
+    ),
+    "captions, no attention": (
+        functools.partial(captions, "none", "luong"),
+        frames,
+    ),
+    "chat, feeding": (functools.partial(chat, wiring="feeding"), turns),
+    "chat, coverage": (functools.partial(chat, coverage=0.5), turns),
+    "chat, gru, two layers": (
+        functools.partial(
+            chat, wiring="luong", cell="gru", num_decoder_layers=2
+        ),
+        turns,
+    ),
+    "chat, no attention": (functools.partial(chat, "none", "luong"), turns),
+}
+_PAIRS = {
+    f"{attention}, {wiring}": (functools.partial(lstm, attention, wiring), text)
+    for attention, wiring in itertools.product(ATTENTIONS, WIRINGS)
+    if attention not in ("turns", "none")
+    if (attention, wiring) != ("location-aware", "luong")
+}
+CASES = _PAIRS | _VARIANTS
+# Each attention and each wiring in every run; all pairs before a release.
+_OFTEN = {
+    *_VARIANTS,
+    *("dot, feeding", "scaled_dot, luong", "general, bahdanau"),
+    *("concat, feeding", "location-aware, bahdanau"),
+}
+EVERY_CASE = [
+    name if name in _OFTEN else pytest.param(name, marks=pytest.mark.slow)
+    for name in CASES
+]
+TYPICAL_CASES = list(_VARIANTS)
+
+
+@functools.cache
+def _built(name):
+    """A model, and what its variables were at first."""
+    model = CASES[name][0]()
+    return model, [variable.numpy() for variable in model.variables]
+
+
+def model_of(name):
+    """The model of a case, which tests share, with new weights."""
+    return new_weights(*_built(name))

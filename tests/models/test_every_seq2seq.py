@@ -1,0 +1,198 @@
+"""What every model from a sequence to a sequence promises."""
+
+import signal
+
+import keras
+import numpy as np
+import pytest
+
+from kseq.control_tokens import END, PAD
+from kseq.layers import PyramidalEncoder
+from tests.half_precision import HALF_POLICIES
+from tests.models.few_steps import few_steps
+from tests.models.one_by_one import one_by_one
+from tests.models.seq2seq_systems import (
+    CASES,
+    EVERY_CASE,
+    SYSTEMS,
+    TYPICAL_CASES,
+    VOCAB,
+    batch_of,
+    model_of,
+    speech,
+    with_padding,
+)
+from tests.training.test_checkpoints import Signal, assert_same_state
+from tests.training.tiny_training import train
+
+every_case = pytest.mark.parametrize("name", EVERY_CASE)
+typical_cases = pytest.mark.parametrize("name", TYPICAL_CASES)
+every_system = pytest.mark.parametrize("name", SYSTEMS)
+
+
+def logits(model, inputs):
+    return keras.ops.convert_to_numpy(model(inputs))
+
+
+def batch(name, size=3):
+    return batch_of(CASES[name][1], size)
+
+
+# Two ways to one answer.
+
+
+@every_case
+def test_steps_equal_the_whole_sequence(seed, name):
+    model, (inputs, *_) = model_of(name), batch(name)
+    whole, state = logits(model, inputs), model.encode(inputs)
+    for t, ids in enumerate(inputs["target_ids"].T):
+        step, state = model.decode_step(ids, state)
+        np.testing.assert_allclose(step, whole[:, t], atol=1e-5)
+
+
+@typical_cases
+def test_hypotheses_share_the_memory_of_their_item(seed, name):
+    model, (inputs, *_) = model_of(name), batch(name)
+    state = model.encode(inputs)
+    memory = state.pop("memory")
+    state = keras.tree.map_structure(lambda x: np.repeat(x, 2, axis=0), state)
+    state["memory"] = memory
+    target = np.random.randint(END + 1, VOCAB, (6, 4))
+    inputs = {key: np.repeat(x, 2, axis=0) for key, x in inputs.items()}
+    expected = logits(model, inputs | {"target_ids": target})
+    for t, ids in enumerate(target.T):
+        step, state = model.decode_step(ids, state)
+        np.testing.assert_allclose(step, expected[:, t], atol=1e-5)
+
+
+@typical_cases
+def test_a_file_has_the_same_model(seed, name, tmp_path):
+    model, (inputs, *_) = model_of(name), batch(name)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.get_config() == model.get_config()
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        assert one.path == other.path
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(logits(loaded, inputs), logits(model, inputs))
+
+
+@pytest.mark.parametrize("policy", HALF_POLICIES)
+@every_system
+def test_half_precision(seed, name, policy):
+    model, (inputs, *_) = model_of(name), batch(name)
+    half = SYSTEMS[name][0](dtype=policy)
+    half.set_weights(model.get_weights())
+    found = logits(half, inputs)
+    assert found.dtype == "float32"
+    tolerance = 0.15 if "transformer" in name else 0.2
+    np.testing.assert_allclose(found, logits(model, inputs), atol=tolerance)
+
+
+# Influence.
+
+
+@typical_cases
+def test_padding_changes_nothing(seed, name):
+    model, (inputs, labels, weights) = model_of(name), batch(name)
+    padded = with_padding(inputs)
+    more = with_padding({"labels": labels, "weights": weights})
+    real = labels != PAD
+    np.testing.assert_allclose(
+        logits(model, padded)[:, :5][real],
+        logits(model, inputs)[real],
+        atol=1e-5,
+    )
+    # Tracing would take longer than the step.
+    model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+    one = model.test_on_batch(inputs, labels, weights, return_dict=True)
+    two = model.test_on_batch(padded, *more.values(), return_dict=True)
+    assert two["loss"] == pytest.approx(one["loss"], abs=1e-5)
+
+
+@typical_cases
+def test_the_future_is_not_read(seed, name):
+    """Equal to the bit."""
+    model, (inputs, *_) = model_of(name), batch(name)
+    before, target = logits(model, inputs), inputs["target_ids"]
+    for t in range(1, target.shape[1]):
+        changed = target.copy()
+        changed[:, t:] = (target[:, t:] - END) % (VOCAB - END - 1) + END + 1
+        after = logits(model, inputs | {"target_ids": changed})
+        np.testing.assert_array_equal(after[:, :t], before[:, :t])
+        assert (after[-1, t:] != before[-1, t:]).any()
+
+
+@typical_cases
+def test_a_source_of_padding_alone_is_finite(seed, name):
+    model, (inputs, labels, weights) = model_of(name), batch(name)
+    for key in ("source_ids", "source_mask"):
+        if key in inputs:
+            inputs[key][0] = 0
+    assert np.isfinite(logits(model, inputs)).all()
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    logs = model.train_on_batch(inputs, labels, weights, return_dict=True)
+    assert np.isfinite(list(logs.values())).all()
+
+
+# Learning.
+
+
+@typical_cases
+def test_gradients_reach_every_weight(seed, name):
+    model = model_of(name)
+    before = [weight.numpy() for weight in model.trainable_weights]
+    model.compile(keras.optimizers.SGD(1.0), run_eagerly=True)
+    model.train_on_batch(*batch(name, 6))
+    for weight, value in zip(model.trainable_weights, before, strict=True):
+        assert np.isfinite(weight).all()
+        assert (weight.numpy() != value).any(), weight.path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "speech" else pytest.mark.slow)
+        for name in SYSTEMS
+    ],
+)
+def test_a_stopped_training_resumes_to_the_bit(name, tmp_path):
+    """With dropout, and speech that is masked and stretched at random."""
+    np.random.seed(5)
+    batches = [batch(name, size) for size in (4, 3, 5)]
+
+    def trained(path, callbacks=()):
+        keras.utils.set_random_seed(3)
+        model = SYSTEMS[name][0](dropout=0.5)
+        # Tracing would take longer than the steps.
+        model.compile(keras.optimizers.Adam(0.01), run_eagerly=True)
+        data = one_by_one(batches).repeat()
+        return train(tmp_path / path, 2, callbacks, data, model)
+
+    whole = trained("whole")
+    with pytest.raises(SystemExit):
+        trained("cut", [Signal(4, signal.SIGTERM)])
+    assert_same_state(trained("cut"), whole)
+    assert whole.optimizer.iterations == 10
+
+
+def speech_without_augmentation():
+    encoder = PyramidalEncoder(8, num_layers=1, front_end="convolution")
+    return speech(source_layer=encoder)
+
+
+@pytest.mark.slow  # to trace the step for two devices and two micro-batches
+@every_system
+def test_two_devices_equal_one(name, two_devices):
+    make, source = SYSTEMS[name]
+    if name == "speech":  # each device augments in its own way
+        make = speech_without_augmentation
+    np.random.seed(5)
+    batches = [batch_of(source, size) for size in (4, 3, 5, 1, 2)]
+    history, weights = few_steps(make, batches, accumulation_steps=2)
+    with two_devices.scope():
+        two, two_weights = few_steps(make, batches, accumulation_steps=2)
+    for one, other in zip(weights, two_weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+    for key, values in history.items():
+        assert two[key] == pytest.approx(values, abs=1e-4), key
