@@ -1,6 +1,7 @@
 """Answers, judged by references and labels."""
 
 from kseq.evaluation.accuracy import accuracy
+from kseq.evaluation.bit_errors import BitErrors
 from kseq.evaluation.bleu import bleu
 from kseq.evaluation.chrf import chrf
 from kseq.evaluation.classification_scores import classification_scores
@@ -19,12 +20,15 @@ from kseq.evaluation.of_transcripts import of_transcripts
 from kseq.evaluation.report import report
 from kseq.evaluation.retrievals import Retrievals
 from kseq.evaluation.score import Score
+from kseq.evaluation.texts import Texts
 from kseq.evaluation.translations import Translations
 
 __all__ = [
+    "BitErrors",
     "Classifications",
     "Retrievals",
     "Score",
+    "Texts",
     "Translations",
     "accuracy",
     "bleu",

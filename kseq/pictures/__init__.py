@@ -6,6 +6,8 @@ from kseq.pictures.confusion_picture import confusion_picture
 from kseq.pictures.document_page import document_page
 from kseq.pictures.document_picture import document_picture
 from kseq.pictures.grid_picture import grid_picture
+from kseq.pictures.memory_page import memory_page
+from kseq.pictures.memory_picture import memory_picture
 from kseq.pictures.speech_picture import speech_picture
 from kseq.pictures.turn_attention_picture import turn_attention_picture
 
@@ -16,6 +18,8 @@ __all__ = [
     "document_page",
     "document_picture",
     "grid_picture",
+    "memory_page",
+    "memory_picture",
     "speech_picture",
     "turn_attention_picture",
 ]

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kseq.serving.answer import rounded
+
 
 class Attention(NamedTuple):
     """Which source tokens each token of an answer was made from.
@@ -59,7 +61,7 @@ class Attention(NamedTuple):
         return {
             "source_tokens": self.source_tokens,
             "target_tokens": self.target_tokens,
-            "weights": np.round(self.weights.astype(float), 6).tolist(),
+            "weights": rounded(self.weights),
         }
 
     def _repr_png_(self):

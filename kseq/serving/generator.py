@@ -1,10 +1,13 @@
 """Text out: preprocessor, model, search and tokenizer as one graph."""
 
+import dataclasses
+
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.decoding import BeamSearch, length_limits, sequence_scores
+from kseq.decoding.end_after_strings import EndAfterStrings, cut_pattern
 from kseq.decoding.penalized_scores import penalized_scores
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config
@@ -34,6 +37,8 @@ class Generator:
         search: `kseq.decoding.BeamSearch`, `GreedySearch` or `Sampling`;
             a beam of 4 if None.
         max_length: int, most tokens of an answer, START and END included.
+        stop: sequence of str, strings that end an answer where the first of
+            them begins.
 
     Attributes:
         model_card: str, the README of the run that it was loaded from.
@@ -58,7 +63,8 @@ class Generator:
               `truncated`.
 
     Raises:
-        ValueError: if `max_length` is less than 2.
+        ValueError: if `max_length` is less than 2, or a string of `stop` is
+            empty.
 
     Example:
         >>> lines = ["a rose is a rose", "is a rose"]
@@ -76,7 +82,14 @@ class Generator:
     """
 
     def __init__(
-        self, model, preprocessor, tokenizer, search=None, *, max_length=512
+        self,
+        model,
+        preprocessor,
+        tokenizer,
+        search=None,
+        *,
+        max_length=512,
+        stop=(),
     ):
         if max_length < 2:
             raise ValueError(
@@ -89,6 +102,13 @@ class Generator:
         self.search = search or BeamSearch()
         self.model_card = ""
         self.max_length = max_length
+        self.stop = tuple(stop)
+        self._search = self.search
+        if self.stop:
+            ends = EndAfterStrings(self.stop, tokenizer.surfaces())
+            self._search = dataclasses.replace(
+                self.search, constraints=(*self.search.constraints, ends)
+            )
         # Traced once for all signatures: tracing a search takes seconds.
         self.best = tf.function(self._search_best, autograph=False)
         self._all = tf.function(self._search_all, autograph=False)
@@ -114,6 +134,7 @@ class Generator:
             self.tokenizer,
             search,
             max_length=self.max_length,
+            stop=self.stop,
         )
 
     @property
@@ -136,6 +157,7 @@ class Generator:
             "preprocessor": object_config(self.preprocessor),
             "search": object_config(self.search),
             "max_length": self.max_length,
+            **({"stop": list(self.stop)} if self.stop else {}),
         }
 
     def _generate(self, **raw):
@@ -213,7 +235,10 @@ class Generator:
 
     def _texts(self, ids):
         with tf.name_scope(_SCOPE):
-            return self.tokenizer.detokenize(ids)
+            texts = self.tokenizer.detokenize(ids)
+        if not self.stop:
+            return texts
+        return tf.strings.regex_replace(texts, cut_pattern(self.stop), "")
 
     def _search_best(self, source):
         return self._answers(source, n_best=1)
@@ -228,7 +253,7 @@ class Generator:
         if prefix is not None:
             limits += tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
         limits = tf.minimum(limits, self.max_length - 1)
-        best = self.search(
+        best = self._search(
             self.model,
             source.inputs,
             tf.where(source.blank, 0, limits),

@@ -17,7 +17,7 @@ _PICTURES = {
     "frames": spectrogram,
     "audio": spectrogram,
 }
-SOURCES = ("text", "turns", *_PICTURES)
+SOURCES = ("text", "prompt", "turns", *_PICTURES)
 
 
 class GeneratorPredictor:
@@ -32,6 +32,7 @@ class GeneratorPredictor:
             export.
         batch_size: int, inputs that are decoded at once.
         source: str, what the signatures call an input: "text", a str;
+            "prompt", a str that is continued;
             "turns", a list of str, the turns of a dialogue so far, or a str,
             the only one; "features", a float array (cells, F) of a picture;
             "image", the bytes of a JPEG or PNG file; "frames", a float array

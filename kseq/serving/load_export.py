@@ -12,6 +12,7 @@ from kseq.one_line import escaped_line
 from kseq.progress import progress
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.generator_predictor import SOURCES, GeneratorPredictor
+from kseq.serving.transducer_predictor import TransducerPredictor
 from kseq.user_error import UserError
 
 # SaveV2, RestoreV2 and ShardedFilename are in every SavedModel.
@@ -34,7 +35,8 @@ def load_export(path):
             `saved_models/<name>` for its newest version.
 
     Returns:
-        A `GeneratorPredictor` or a `ClassifierPredictor`.
+        A `GeneratorPredictor`, `ClassifierPredictor` or
+        `TransducerPredictor`.
 
     Raises:
         UserError: if there is no such export.
@@ -55,10 +57,13 @@ def load_export(path):
         return ClassifierPredictor(_signatures(path))
     if len(inputs) == 1 and inputs[0] in SOURCES and outputs >= _TEXT:
         return GeneratorPredictor(_signatures(path), source=inputs[0])
+    if inputs == ["vectors"] and "probabilities" in outputs:
+        return TransducerPredictor(_signatures(path))
     raise UserError(
         f"An export must have a signature {_DEFAULT} from one of "
-        f"{', '.join(SOURCES)} to `text`, or from `text` to `label`, as "
-        f"`kseq.serving` writes it. Received: {path}, which has "
+        f"{', '.join(SOURCES)} to `text`, from `text` to `label`, or from "
+        f"`vectors` to `probabilities`, as `kseq.serving` writes it. "
+        f"Received: {path}, which has "
         f"{sorted(default.inputs)} to {sorted(default.outputs)}"
     )
 

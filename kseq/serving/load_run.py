@@ -21,9 +21,14 @@ from kseq.serving.object_config import (
     search_from_config,
 )
 from kseq.serving.retriever import Retriever
+from kseq.serving.transducer import Transducer
 
-# What is in the task of a model that chooses among known answers, in words.
-_KNOWN = {"labels": "labels", "answers": "texts that it knows"}
+# What is in the task of a model that needs no search: its answers, in words.
+_KNOWN = {
+    "labels": "labels",
+    "answers": "texts that it knows",
+    "vectors": "bits",
+}
 
 
 def load_run(run, *, weights=None, search=None):
@@ -35,7 +40,7 @@ def load_run(run, *, weights=None, search=None):
         search: how answers are found; that of the run if None.
 
     Returns:
-        A `Generator`, a `Classifier` or a `Retriever`.
+        A `Generator`, a `Classifier`, a `Retriever` or a `Transducer`.
 
     Raises:
         RunError: where there is no such run, or no such weights in it.
@@ -49,18 +54,22 @@ def load_run(run, *, weights=None, search=None):
 
 def _served(run, weights, search):
     task = _task(run)
+    config = task.get("preprocessor")
     for name, known in _KNOWN.items():
-        if name in task and search is not None:
+        if (name in task or name == task.get("input")) and search is not None:
             raise RunError(
                 f"{run.path} answers with {known}; a search is for models that "
                 "write their answers."
             )
-    config = task.get("preprocessor")
-    reads_text = input_name(config) in ("text", "turns")
+    reads_text = input_name(config) in ("text", "prompt", "turns")
     tokenizers = [_tokenizer(run, "source")] if reads_text else []
     preprocessor = _made(
         run.task, preprocessor_from_config, config, *tokenizers
     )
+    if input_name(config) == "vectors":
+        model = load_model(run, weights=weights)
+        _check_kind(run, model, "weightings")
+        return _made(_task_path(run), Transducer, model, preprocessor)
     if getattr(preprocessor, "network", None) is not None:
         preprocessor.network.load(run.path / "network.npz")
     if "labels" in task:
@@ -89,6 +98,7 @@ def _served(run, weights, search):
         target,
         search,
         max_length=task["max_length"],
+        stop=task.get("stop", ()),
     )
 
 
@@ -188,6 +198,8 @@ def _with_weights(run, weights, dtype):
 def _task(run):
     """What `task.json` says; RunError unless it says what the run answers."""
     task = run.read_task()
+    if input_name(task.get("preprocessor")) == "vectors":
+        return task
     if "labels" in task:
         labels = task["labels"]
         if isinstance(labels, list) and all(isinstance(x, str) for x in labels):

@@ -71,7 +71,7 @@ def _tensor(values):
     if isinstance(values[0], str | bytes):
         return tf.constant(values, tf.string)
     if len({len(value) for value in values}) == 1:
-        return tf.constant(values, tf.float32)
+        return tf.constant(np.stack(values), tf.float32)
     # What is not finite is padding.
     longest = max(map(len, values))
     padded = np.full((len(values), longest, *values[0].shape[1:]), np.nan)
