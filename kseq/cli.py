@@ -104,21 +104,18 @@ def _add_check(commands):
     command.add_argument(
         "--columns",
         type=reader(str),
-        nargs=2,
+        nargs="+",
         default=(),
         metavar="COLUMN",
-        help="names of source and target, or label and text, in FILES",
+        help="names of source and target, label and text, or text in FILES",
     )
-    command.add_argument(
-        "--documents",
-        action="store_true",
-        help="labelled documents, not pairs of sentences",
-    )
-    command.add_argument(
-        "--dialogues",
-        action="store_true",
-        help="dialogues, not pairs of sentences",
-    )
+    for flag, what in (
+        ("--documents", "labelled documents"),
+        ("--dialogues", "dialogues"),
+        ("--text", "running text of a language model"),
+    ):
+        help = f"{what}, not pairs of sentences"
+        command.add_argument(flag, action="store_true", help=help)
     _add_features(
         command, "captions or transcripts of what is in this .npz file"
     )
@@ -166,7 +163,7 @@ def _add_chat(commands):
 def _add_score(commands):
     command = _command(commands, "score", "the score of each given answer")
     _add_path(command, model_path)
-    _add_two_files(command, "TARGET")
+    _add_two_files(command, "TARGET", nargs="?")
     add_weights(command)
     add_length_penalty(command)
     _add_batch_size(command)
@@ -181,10 +178,10 @@ def _add_evaluate(commands):
     _add_two_files(command, "REFERENCE", nargs="?")
     command.add_argument(
         "--columns",
-        nargs=2,
+        nargs="+",
         metavar="COLUMN",
         help="in SOURCE: label and text of a classifier, default: label text; "
-        "picture and caption; or recording and transcript",
+        "picture and caption; recording and transcript; or running text",
     )
     command.add_argument(
         "--images",

@@ -25,7 +25,7 @@ from kseq import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Trains an LSTM that attends to the cells of a picture and exports it."""
+    """Trains and exports a decoder that attends to the cells of a picture."""
 
     train: str | None = None  # table of names and captions; None: scenes
     validation: str | None = None  # None: held out of training, by picture
@@ -43,11 +43,14 @@ class Config:
     max_length: options.PositiveInt = (
         40  # tokens of a caption; longer: left out
     )
-    embedding_dim: options.Size = 256
-    units: options.EvenSize = 384
+    decoder: Literal["lstm", "transformer"] = "lstm"
+    units: options.EvenSize = 384  # of the decoder and of the memory
+    embedding_dim: options.Size = 256  # of the LSTM
     order: Literal["bahdanau", "luong"] = "bahdanau"  # of attention and LSTM
+    coverage: options.NonNegativeFloat = 0.0  # of the LSTM, see the paper
+    decoder_layers: options.SmallInt = 3  # of the Transformer
+    num_heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.4
-    coverage: options.NonNegativeFloat = 0.0  # of the doubly stochastic penalty
     seed: options.NonNegativeInt = 1
     deterministic: bool = False  # the same bits on GPUs too
     steps: options.PositiveInt = 2500
@@ -76,6 +79,39 @@ SCENES = Config(
     label_smoothing=0.0,
     ema=0.99,
 )
+
+
+def build_model(config, grid, vocab_size):
+    """A decoder with the cells of a picture as its memory."""
+    both = {
+        "num_encoder_layers": 0,
+        "source_layer": layers.GridEncoder(
+            config.units, grid.num_cells, config.dropout
+        ),
+        "source_dim": grid.num_features,
+        "dropout": config.dropout,
+        "dtype": config.dtype,
+    }
+    if config.decoder == "transformer":
+        return models.Transformer(
+            *(None, vocab_size),
+            num_decoder_layers=config.decoder_layers,
+            model_dim=config.units,
+            ffn_dim=4 * config.units,
+            num_heads=config.num_heads,
+            **both,
+        )
+    return models.LSTMSeq2Seq(
+        *(None, vocab_size),
+        embedding_dim=config.embedding_dim,
+        units=config.units,
+        attention=layers.BahdanauAttention(config.units, name="attention"),
+        order=config.order,
+        input_feeding=config.order == "luong",
+        tie_embeddings=True,
+        coverage=config.coverage,
+        **both,
+    )
 
 
 def main(config):
@@ -107,22 +143,7 @@ def main(config):
 
     grid = corpus.features.preprocessor
     with devices.device_strategy().scope():
-        cells = layers.GridEncoder(config.units, grid.num_cells, config.dropout)
-        model = models.LSTMSeq2Seq(
-            *(None, tokenizer.vocab_size),
-            embedding_dim=config.embedding_dim,
-            units=config.units,
-            num_encoder_layers=0,
-            attention=layers.BahdanauAttention(config.units, name="attention"),
-            order=config.order,
-            input_feeding=config.order == "luong",
-            dropout=config.dropout,
-            tie_embeddings=True,
-            source_layer=cells,
-            source_dim=grid.num_features,
-            coverage=config.coverage,
-            dtype=config.dtype,
-        )
+        model = build_model(config, grid, tokenizer.vocab_size)
         schedule = training.WarmupInverseSqrt(
             config.learning_rate, config.warmup_steps
         )

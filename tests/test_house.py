@@ -158,7 +158,7 @@ TENSORFLOW_IN_MODELS = {
 }
 
 # Files with small public classes that make sense only together.
-TOGETHER = {"positional_encoding.py", "step_function.py"}
+TOGETHER = {"positional_encoding.py", "prompts.py", "step_function.py"}
 
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "yaml"}
 UNSAFE_CALLS = {"eval", "exec", "enable_unsafe_deserialization"}

@@ -42,6 +42,8 @@ SMALL = {
     "transcribe_speech": {"embedding_dim": 8, "units": 8},
     "chat": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
     "retrieve_answers": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
+    "learn_algorithms": {"units": 8, "slots": 8, "slot_dim": 4, "examples": 2},
+    "write_text": {"layers": 1, "model_dim": 8, "ffn_dim": 8, "written": 8},
 }
 # What a model is given, and the options of commands that read it.
 LINES = {
@@ -49,6 +51,7 @@ LINES = {
     "transcribe_speech": ("1.wav", ""),
     "chat": ("Hi!\tHello!", ""),
     "retrieve_answers": ("Hi!\tHello!", ""),
+    "learn_algorithms": ("[[0, 1, 0, 0, 1, 1, 0, 1, 0]]", ""),
 }
 FEATURES = ("--features", "features.npz")
 OPTIONS = {"caption_images": FEATURES, "transcribe_speech": FEATURES}
@@ -56,7 +59,11 @@ SCORES = {
     "classify_documents": "accuracy",
     "transcribe_speech": "cer",
     "retrieve_answers": "recall_at_1",
+    "learn_algorithms": "cost",
+    "write_text": "perplexity",
 }
+# Options that are wrong for what is not read from a file.
+WRONG = {"learn_algorithms": ("--slots", "2")}
 TALK = ("chat", "retrieve_answers")
 
 
@@ -70,6 +77,10 @@ def recipe(request):
 def config(recipe, tmp_path, monkeypatch):
     """A training of seconds on a table, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
+    small = {"run": "runs/small", "steps": 4, "evaluate_every": 2}
+    small |= SMALL[recipe.__name__]
+    if recipe.__name__ == "learn_algorithms":  # its data are drawn
+        return dataclasses.replace(recipe.Config(), **small)
     files = {}
     if recipe.__name__ == "classify_documents":
         documents = dispatch_reports("train", size=200)
@@ -103,6 +114,9 @@ def config(recipe, tmp_path, monkeypatch):
     elif recipe.__name__ in TALK:
         columns = small_talk("train", size=60).answers, ["Yes."] * 60
         train, built_in = "dialogues.txt", recipe.SMALL_TALK
+    elif recipe.__name__ == "write_text":
+        columns = dates("train", size=200)
+        train, built_in = "left", recipe.BRACKETS
     else:
         columns = dates("train", size=200)
         train, built_in = ("table.tsv",), recipe.DATES
@@ -112,15 +126,7 @@ def config(recipe, tmp_path, monkeypatch):
     Path("table.tsv").write_text("\n".join(rows), "utf-8")
     turns = "\n\n".join(map("\n".join, zip(*columns, strict=True)))
     Path("dialogues.txt").write_text(turns, "utf-8")
-    return dataclasses.replace(
-        built_in,
-        train=train,
-        run="runs/small",
-        steps=4,
-        evaluate_every=2,
-        **files,
-        **SMALL[recipe.__name__],
-    )
+    return dataclasses.replace(built_in, train=train, **files, **small)
 
 
 @pytest.fixture
@@ -173,6 +179,8 @@ def share_opened(monkeypatch):
         pytest.param("transcribe_speech", marks=pytest.mark.slow),
         pytest.param("chat", marks=pytest.mark.slow),
         pytest.param("retrieve_answers", marks=pytest.mark.slow),
+        pytest.param("learn_algorithms", marks=pytest.mark.slow),
+        pytest.param("write_text", marks=pytest.mark.slow),
     ],
     indirect=True,
 )
@@ -195,7 +203,9 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     metrics = (run / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in metrics] == [2, 4]
     score = SCORES.get(recipe.__name__, "bleu")
-    assert {f"val_{score}", "val_loss"} <= json.loads(metrics[-1]).keys()
+    is_of_bits = recipe.__name__ == "learn_algorithms"
+    names = {f"val_{score}", "val_error" if is_of_bits else "val_loss"}
+    assert names <= json.loads(metrics[-1]).keys()
     assert len(list((run / "samples").glob("*.md"))) == 2
     assert list((run / "tensorboard").iterdir())
     card = (run / "README.md").read_text("utf-8")
@@ -212,11 +222,13 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     inputs = lines
     if recipe.__name__ in TALK:
         inputs = [line.split("\t") for line in lines]
-    if options:
-        able = abilities(run)
-        inputs = InputsOfLines(able, Namespace(features=options[1]))
+    if options or is_of_bits:
+        features = options[1] if options else None
+        inputs = InputsOfLines(abilities(run), Namespace(features=features))
         inputs = inputs([line.encode() for line in lines])
     answers = kseq.load(run)(inputs)
+    if is_of_bits:
+        answers = [str((ones > 0.5).astype(int).tolist()) for ones in answers]
     assert [type(answer) for answer in answers] == [str, str]
     # An export takes seconds to load: the commands share it.
     share_opened(monkeypatch)
@@ -224,6 +236,13 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
         assert printed("predict", export).split("\n") == [*answers, ""]
         assert "accuracy" in printed("evaluate", export, "table.tsv")
         assert "<!doctype html>" in printed("explain", export)
+    elif is_of_bits:
+        found = printed("predict", export, lines=lines)
+        assert found.replace(",", ", ").split("\n") == [*answers, ""]
+        assert "<img" in printed("explain", export, lines=lines)
+    elif recipe.__name__ == "write_text":
+        found = printed("predict", export, "--json").splitlines()
+        assert [json.loads(line)["text"] for line in found] == answers
     elif recipe.__name__ == "retrieve_answers":
         assert printed("predict", export, lines=lines) == f"{answers[0]}\n\n"
         assert "recall" in printed("evaluate", export, "dialogues.txt")
@@ -239,8 +258,9 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
         assert [answer["text"] for answer in found] == answers
         assert '"source_tokens"' in attention
 
-    other = dataclasses.replace(config, vocab_size=config.vocab_size + 1)
-    with pytest.raises(ValueError, match="vocab_size"):
+    size = "slots" if is_of_bits else "vocab_size"
+    other = dataclasses.replace(config, **{size: getattr(config, size) + 1})
+    with pytest.raises(ValueError, match=size):
         recipe.main(other)
 
 
@@ -268,14 +288,15 @@ def test_resumes_with_smaller_batches(recipe, config, capsys):
 def test_an_error_of_the_user_is_one_message(
     recipe, config, monkeypatch, capsys
 ):
-    words = ["--train", "table.tsv.missing", f"--run={config.run}"]
+    wrong = WRONG.get(recipe.__name__, ("--train", "table.tsv.missing"))
+    words = [*wrong, f"--run={config.run}"]
     monkeypatch.setattr(sys, "argv", ["recipe", *words])
     monkeypatch.setitem(sys.modules, "__main__", recipe)
     with pytest.raises(SystemExit) as stop:
         run_recipe(recipe.main, config, without_files=config)
     assert stop.value.code == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert "table.tsv.missing" in line
+    assert wrong[1] in line
 
 
 @pytest.mark.slow
@@ -291,16 +312,26 @@ def test_attention_finds_the_planted_evidence(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["hierarchical", "transformer"])
-def test_the_other_models_train(model, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    recipe = load_recipe("classify_documents")
-    recipe.main(
-        dataclasses.replace(
-            recipe.REPORTS, model=model, dim=8, steps=4, evaluate_every=2
-        )
-    )
-    assert Path("saved_models/reports/1").is_dir()
+@pytest.mark.parametrize(
+    ("recipe", "choice"),
+    [
+        ("classify_documents", {"model": "hierarchical"}),
+        ("classify_documents", {"model": "transformer"}),
+        ("caption_images", {"decoder": "transformer"}),
+        ("chat", {"model": "single"}),
+        ("chat", {"model": "joined"}),
+        ("learn_algorithms", {"model": "lstm", "task": "sort"}),
+        ("learn_algorithms", {"controller": "dense", "task": "recall"}),
+        ("learn_algorithms", {"task": "repeat_copy"}),
+        ("learn_algorithms", {"task": "ngrams"}),
+        ("write_text", {"model": "lstm", "tokens": "bpe", "vocab_size": 500}),
+        ("write_text", {"train": None, "positions": "learned", "window": 4}),
+    ],
+    indirect=["recipe"],
+)
+def test_the_other_models_train(recipe, config, choice):
+    recipe.main(dataclasses.replace(config, **choice))
+    assert Path("saved_models/small/1").is_dir()
 
 
 def test_the_docstring_states_command_and_result(recipe):

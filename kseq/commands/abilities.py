@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from kseq.commands.open_predictor import chosen_search
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
-from kseq.runs.model_card import OF_ANSWERS
+from kseq.runs.model_card import OF_ANSWERS, OF_VECTORS
 from kseq.runs.run_directory import read_json
 from kseq.serving.generator_predictor import SOURCES
 from kseq.serving.load_export import read_meta_graph
@@ -99,12 +99,13 @@ def abilities(path):
         task = task if isinstance(task, dict) else {}
         source = input_name(task.get("preprocessor"))
         names = {*OF_ANSWERS} if "answers" in task else None
+        names = {*OF_VECTORS} if source == "vectors" else names
         return Abilities(path, "labels" in task, source, names, task)
     signatures = read_meta_graph(path).signature_def
     names = {name for name in signatures if not name.startswith("__")}
     served = signatures["serving_default"]
     source = next(
-        (name for name in SOURCES if name in served.inputs),
+        (n for n in (*SOURCES, "vectors") if n in served.inputs),
         "text",
     )
     return Abilities(

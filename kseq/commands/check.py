@@ -10,29 +10,48 @@ from kseq.data.documents import document_rows
 from kseq.data.named_texts import CAPTIONS, TRANSCRIPTS, named_rows
 from kseq.data.pair_table import PairTable
 from kseq.data.tables import kind_of
+from kseq.data.text_documents import texts_of
 from kseq.data.text_files import matching_files, read_lines
 from kseq.start_keras import OPTIONAL, start_keras
+from kseq.user_error import UserError
 
 
 def run(options):
     """Prints what a recipe would train on and what it would leave out."""
-    kinds = ("documents", "dialogues", "features", "audio")
+    kinds = ("documents", "dialogues", "text", "features", "audio")
     given = [f"--{name}" for name in kinds if getattr(options, name)]
     if len(given) > 1:
         raise DataError(f"{' and '.join(given)} exclude each other.")
     if given:
         _check_one_file_each(options, given[0])
+    check_columns(options.columns, 1 if options.text else 2)
     _read_first_rows(options)
     start_keras(without=OPTIONAL)
     read = _read_documents if options.documents else _read_pairs
     if options.dialogues:
         read = _read_dialogues
+    if options.text:
+        read = _read_text
     if _are_spoken(options):
         read = _read_transcripts
     elif options.features:
         read = _read_captions
     for line in read(options).describe():
         print(line)
+
+
+def check_columns(columns, number):
+    """UserError if there are columns, but not that many.
+
+    Args:
+        columns: names or numbers, or None.
+        number: int.
+    """
+    if columns and len(columns) != number:
+        names = "one column" if number == 1 else f"{number} columns"
+        raise UserError(
+            f"--columns names {names} here; found {' '.join(columns)}."
+        )
 
 
 def _check_one_file_each(options, name):
@@ -61,6 +80,8 @@ def _rows(path, is_table, options):
         if columns:
             raise DataError("Dialogues have no columns: leave out --columns.")
         return dialogues_of_files(path, Counter())
+    if options.text:
+        return texts_of(path, *columns[:1])
     if options.documents:
         return document_rows(path, columns or DEFAULT_COLUMNS, Counter())
     if _are_spoken(options):
@@ -110,6 +131,14 @@ def _read_dialogues(options):
     from kseq.data import read_dialogue_corpus
 
     return read_dialogue_corpus(*_train_and_validation(options), log=False)
+
+
+def _read_text(options):
+    from kseq.data import read_text_corpus
+
+    return read_text_corpus(
+        *_train_and_validation(options), *(options.columns or ()), log=False
+    )
 
 
 def _are_spoken(options):

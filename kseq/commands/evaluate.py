@@ -3,6 +3,7 @@
 import functools
 
 from kseq.commands.abilities import abilities
+from kseq.commands.check import check_columns
 from kseq.commands.inputs_of_lines import (
     check_features,
     max_turns,
@@ -14,17 +15,20 @@ from kseq.data import (
     read_captions,
     read_dialogues,
     read_image_captions,
+    read_texts,
     read_transcripts,
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
 from kseq.evaluation import (
     Retrievals,
+    Texts,
     of_captions,
     of_dialogues,
     of_transcripts,
 )
 from kseq.evaluation.classifications import check_labels
 from kseq.evaluation.evaluation_of_files import evaluation_of, read_files
+from kseq.model_path import is_run
 from kseq.progress import progress
 from kseq.user_error import UserError
 
@@ -32,6 +36,12 @@ from kseq.user_error import UserError
 def run(options):
     """Prints the scores of a model on a file."""
     able = abilities(options.path)
+    if able.source not in _KINDS:
+        raise UserError(
+            f"{able.path} answers to {able.source}, which evaluate does not "
+            "read: its scores are in its README."
+        )
+    check_columns(options.columns, 1 if able.source == "prompt" else 2)
     evaluation = _KINDS[able.source](able, options)
     with progress("Evaluating", len(evaluation), "lines") as advance:
         evaluation.scores(advance)
@@ -115,8 +125,26 @@ def _of_captions(able, options):
     return of_captions(open_predictor(options), captions)
 
 
+def _of_texts(able, options):
+    check_features(able, options)
+    _refuse(options, "prompts", "images", "audio", "plain")
+    if options.reference:
+        raise UserError(
+            "This model goes on writing: it needs one file of text."
+        )
+    if not is_run(able.path):
+        raise UserError(
+            f"{able.path} is an export: the likelihood of text is that of a "
+            "run."
+        )
+    documents = read_texts(options.source, *(options.columns or ()))
+    predictor = open_predictor(options)
+    return Texts(predictor, documents, predictor.model.max_length)
+
+
 _KINDS = {
     "text": _of_files,
+    "prompt": _of_texts,
     "turns": _of_dialogues,
     "features": _of_captions,
     "image": _of_captions,

@@ -1,13 +1,16 @@
 """What a model is given for the lines of an input."""
 
 import functools
+import json
 import math
 import os
 
 import numpy as np
 
 from kseq.data import DataError, read_features, read_frames
+from kseq.data.as_vectors import as_vectors
 from kseq.data.media_folder import read_picture, read_recording
+from kseq.data.text_files import LONGEST_LINE
 from kseq.serving.object_config import preprocessor_from_config
 from kseq.user_error import UserError
 
@@ -17,8 +20,8 @@ class InputsOfLines:
 
     A model of text is given the lines; one of dialogues the turns in a line,
     which are separated by tabs; one of encoded pictures or of audio the files
-    that the lines name; one of ready features those that the lines name. A
-    blank line has a blank answer.
+    that the lines name; one of ready features those that the lines name; one
+    of vectors the JSON arrays in the lines. A blank line has a blank answer.
 
     Args:
         able: `Abilities` of the model.
@@ -43,6 +46,10 @@ class InputsOfLines:
         self._number = 0
         if self.source in _FILES:
             self._read_file = _FILES[self.source](able)
+        elif self.source == "vectors":
+            config = able.description.get("preprocessor")
+            preprocessor = preprocessor_from_config(config)
+            self._num_features = preprocessor.num_features
         elif self.source in READY:
             self._stored = stored_features(able, options)
             self._places = {
@@ -50,12 +57,32 @@ class InputsOfLines:
             }
 
     def __call__(self, lines):
-        if self.source == "text":
+        if self.source in ("text", "prompt"):
             return lines
         if self.source == "turns":
             return [line.split(b"\t") for line in lines]
         read = self._file if self.source in _FILES else self._features
+        read = self._vectors if self.source == "vectors" else read
         return [read(line.strip()) for line in lines]
+
+    def _vectors(self, line):
+        self._number += 1
+        if len(line) > LONGEST_LINE:
+            raise UserError(
+                f"line {self._number}: expected at most {LONGEST_LINE} bytes; "
+                "found more."
+            )
+        try:
+            sequence = json.loads(line) if line else []
+        except (ValueError, RecursionError):
+            raise UserError(
+                f"line {self._number}: expected a JSON array of arrays of "
+                f"numbers; found {os.fsdecode(line)!r:.100}."
+            ) from None
+        try:
+            return as_vectors(sequence, self._num_features)
+        except DataError as error:
+            raise UserError(f"line {self._number}: {error}") from None
 
     def _file(self, line):
         self._number += 1
@@ -130,7 +157,9 @@ READY = {"features": "pictures", "frames": "recordings"}
 _FILES = {"image": lambda able: read_picture, "audio": _recordings}
 _GIVEN = {
     "text": "text",
+    "prompt": "prompts",
     "turns": "the turns of dialogues",
     "image": "paths of pictures",
     "audio": "paths of recordings",
+    "vectors": "sequences of vectors",
 }

@@ -4,7 +4,7 @@ from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import warn_if_cut
-from kseq.data import ParallelText
+from kseq.data import ParallelText, read_lines
 from kseq.data.text_files import LONGEST_LINE
 from kseq.progress import progress
 from kseq.user_error import UserError
@@ -19,11 +19,7 @@ def run(options):
         )
     able.check_signature("score", "score")
     inputs_of = InputsOfLines(able, options)
-    text = ParallelText(options.source, options.target)
-    sources, targets = (
-        [line[: LONGEST_LINE + 1] for line in lines]
-        for lines in (text.source_lines(), text.target_lines())
-    )
+    sources, targets = _lines(able, options)
     predictor = open_predictor(options)
     with progress("Scoring", len(sources), "lines") as advance:
         inputs = inputs_of(sources)
@@ -32,3 +28,19 @@ def run(options):
         print(f"{score:.4f}")
         lines = sources[number - 1], targets[number - 1]
         warn_if_cut(number, truncated, *lines)
+
+
+def _lines(able, options):
+    """Sources and answers; a language model may be given texts alone."""
+    if options.target is None:
+        if able.source != "prompt":
+            raise UserError("score needs SOURCE and TARGET for this model.")
+        targets = [line.text for line in read_lines(options.source)]
+        sources = [b""] * len(targets)
+    else:
+        text = ParallelText(options.source, options.target)
+        sources, targets = text.source_lines(), text.target_lines()
+    return tuple(
+        [line[: LONGEST_LINE + 1] for line in lines]
+        for lines in (sources, targets)
+    )

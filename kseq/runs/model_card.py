@@ -28,6 +28,10 @@ OF_ANSWERS = {
     "encode": "`{}` → `vector`",
     "encode_answers": "`text` of answers → `vector`",
 }
+OF_VECTORS = {
+    "serving_default": "`{}` → `probabilities` of bits",
+    "explain": "`{}` → `probabilities`, `read_weights`, `write_weights`",
+}
 OF_LABELS = {
     "serving_default": (
         "`{}` → `label`, `probability`, `labels`, `probabilities`, `truncated`"
@@ -43,10 +47,12 @@ OF_LABELS = {
 # What a model takes: on the command line, in Python and in JSON.
 _INPUTS = {
     "text": ("< FILE", '["..."]', '["..."]'),
+    "prompt": ("< FILE", '["..."]', '["..."]'),
     "turns": ("< DIALOGUES", '[["...", "..."]]', '[["...", "..."]]'),
     "features": ("--features FILE.npz < NAMES", "[features]", "[[[0.5, ...]]]"),
     "frames": ("--features FILE.npz < NAMES", "[frames]", "[[[0.5, ...]]]"),
     "image": ("< PATHS", '[open("a.jpg", "rb").read()]', '[{"b64": "..."}]'),
+    "vectors": ("< SEQUENCES", "[vectors]", "[[[0.5, ...]]]"),
     "audio": ("< PATHS", '[open("a.wav", "rb").read()]', '[{"b64": "..."}]'),
 }
 
@@ -153,6 +159,8 @@ def _kind(task):
         return "A model that answers with a label", OF_LABELS
     if "answers" in task:
         return "A model that answers with a text that it knows", OF_ANSWERS
+    if task.get("input") == "vectors":
+        return "A model that answers with bits", OF_VECTORS
     return "A model that answers with a text", OF_TEXT
 
 
@@ -195,10 +203,9 @@ def _use(run, task):
     signatures = dict(_kind(task)[1])
     if run.model.is_file():
         config = read_json(run.model)["config"]
-        if config.get("attention", "") is None:
+        if not _can_explain(config, task):
             signatures.pop("explain", None)
-    source = task.get("input", "text")
-    source = source if source in [*_INPUTS] else "text"
+    source = task["input"] if task.get("input") in [*_INPUTS] else "text"
     read, python, instances = _INPUTS[source]
     rows = [
         f"| `{key}` | {text.format(source)} |"
@@ -236,11 +243,20 @@ def _use(run, task):
     )
 
 
+def _can_explain(config, task):
+    """Whether a model has attention, or a memory, that can be shown."""
+    if task.get("input") == "vectors":
+        return config["cell"]["class_name"] == "NeuralTuringMachine"
+    has_none = config.get("attention", "") is None
+    return not has_none and task.get("input") != "prompt"
+
+
 def _limits(task):
     preprocessor = task.get("preprocessor") or {}
+    what = "data" if task.get("input") == "vectors" else "text"
     limits = [
-        "The scores are for text like that above; other text needs a test of "
-        "its own. The best weights were chosen on the validation data.",
+        f"The scores are for {what} like that above; other {what} needs a "
+        "test of its own. The best weights were chosen on the validation data.",
     ]
     if "max_length" in preprocessor:
         limits.append(
@@ -256,10 +272,11 @@ def _limits(task):
             "fits or not."
         )
         return _list(limits)
-    limits.append(
-        f"An answer has at most {task['max_length']} tokens. It can be fluent "
-        "and wrong."
-    )
+    if "max_length" in task:
+        limits.append(
+            f"An answer has at most {task['max_length']} tokens. It can be "
+            "fluent and wrong."
+        )
     return _list(limits)
 
 

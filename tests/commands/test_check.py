@@ -18,6 +18,7 @@ def options(
     documents=False,
     features=None,
     dialogues=False,
+    text=False,
 ):
     return SimpleNamespace(
         files=files,
@@ -26,6 +27,7 @@ def options(
         documents=documents,
         features=features,
         dialogues=dialogues,
+        text=text,
         audio=None,
     )
 
@@ -82,6 +84,20 @@ def test_numbers_of_dialogues(capsys):
             check.run(options(**given))
 
 
+def test_numbers_of_text(capsys):
+    Path("d.txt").write_text("abcde\nghi\n")
+    check.run(options(["d.txt"], text=True))
+    check.run(options(["a.csv"], text=True, columns=("source",)))
+    assert capsys.readouterr().out.splitlines() == [
+        "Training text: 9 characters in 1 document (d.txt)",
+        "Validation text: 1 characters in 1 document (held out of training: "
+        "the end)",
+        "Training text: 45 characters in 19 documents (a.csv)",
+        "Validation text: 5 characters in 2 documents (held out of training: "
+        "the end)",
+    ]
+
+
 def test_numbers_of_captions(capsys):
     np.savez("a.npz", features=np.ones((3, 4, 2)), names=["s1", "s2", "s3"])
     Path("c.tsv").write_text("s1\ta dog\ns2\ta cat\n")
@@ -109,6 +125,10 @@ def test_most_mistakes_do_without_tensorflow():
         "one.jsonl",
         "a.csv --features b.tsv --columns x y",
         "a.csv b.tsv --documents",
+        "none.txt --text",
+        "a.csv --text",
+        "a.csv --text --columns source target",
+        "a.csv --columns source",
     ]
     program = (
         "import sys; from kseq import cli\n"

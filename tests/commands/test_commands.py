@@ -118,6 +118,7 @@ def test_what_cannot_be_done_is_refused_before_a_model_is_opened(
             assert "has 2" in refused(command, path, one, two)
             assert "is empty" in refused(command, path, none, none)
         assert "SOURCE and REFERENCE" in refused("evaluate", path, one)
+        assert "SOURCE and TARGET" in refused("score", path, one)
         message = refused("predict", path, "--n-best", "4")
         assert "--n-best 4 needs a beam of at least that size" in message
         assert "gives 3" in message

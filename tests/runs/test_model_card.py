@@ -111,6 +111,28 @@ def test_a_model_of_known_answers(run):
     assert "`prefix`" not in card
 
 
+def test_a_model_of_vectors(run):
+    preprocessor = {"class": "VectorPreprocessor", "num_features": 9}
+    write(run, task={"input": "vectors", "preprocessor": preprocessor})
+    cell = {"class_name": "NeuralTuringMachine"}
+    write(run, model={"class_name": "BinaryRNN", "config": {"cell": cell}})
+    card = model_card(run, PROGRESS)
+    for text in (
+        "A model that answers with bits",
+        f"    kseq predict {run.path} < SEQUENCES\n",
+        "model([vectors])",
+        "| `serving_default` | `vectors` → `probabilities` of bits |",
+        "| `explain` | `vectors` → `probabilities`, `read_weights`,",
+        "The scores are for data like that above; other data",
+    ):
+        assert text in card, text
+    assert "tokens" not in card.partition("## Limits")[2]
+
+    cell["class_name"] = "StackedRNNCells"
+    write(run, model={"class_name": "BinaryRNN", "config": {"cell": cell}})
+    assert "explain" not in model_card(run, PROGRESS)
+
+
 def test_a_run_without_any_file(tmp_path):
     card = model_card(RunDirectory(tmp_path), PROGRESS)
     assert "unknown, 1,234,567 parameters" in card

@@ -1,5 +1,6 @@
 import json
 import math
+import time
 
 import keras
 import pytest
@@ -219,6 +220,8 @@ def test_the_config_and_the_best_scores_are_hyperparameters(tmp_path):
 
 def test_a_resumed_run_shows_no_step_twice(tmp_path):
     record(tmp_path, STEPS, 2, {"val_bleu": 12.5})
+    # TensorBoard reads files by their names, which begin with the second.
+    time.sleep(1)
     log = MetricsLog(RunDirectory(tmp_path), total_steps=8, every=2)
     log.set_model(Model())
     log.set_params({"steps": 4})

@@ -1,0 +1,120 @@
+"""Teaches a memory machine an algorithm by examples.
+
+kseq train learn_algorithms --task copy
+One CPU core, seed 1: 2.5 minutes, no wrong bit at length 50, 2.9 % at 120.
+"""
+
+import dataclasses
+from typing import Literal
+
+import kseq
+from kseq import data, devices, evaluation, models, runs, serving, training
+from kseq import option_types as options
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Trains a Neural Turing machine or an LSTM on a task and exports it."""
+
+    task: Literal["copy", "repeat_copy", "recall", "ngrams", "sort"] = "copy"
+    run: options.RunPath = "runs/algorithm"
+    overwrite: bool = False  # delete the run and restart
+    model: Literal["ntm", "lstm"] = "ntm"
+    controller: Literal["dense", "lstm"] = "dense"  # of the Turing machine
+    units: options.Size = 100  # of the controller, or of each LSTM
+    num_layers: options.Size = 3  # of the LSTM
+    slots: options.Size = 128  # of the memory
+    slot_dim: options.Size = 20
+    read_heads: options.Size = 1
+    write_heads: options.Size = 1
+    seed: options.NonNegativeInt = 1
+    deterministic: bool = False  # the same bits on GPUs too
+    steps: options.PositiveInt = 5000
+    evaluate_every: options.PositiveInt = 500  # steps
+    batch_size: options.PositiveInt = 16  # sequences
+    learning_rate: options.PositiveFloat = 0.001
+    ema: options.Rate = 0.999  # of the moving averages of the weights
+    examples: options.PositiveInt = 256  # of validation, and of each test
+
+
+def task_of(config):
+    from kseq.data.built_in import algorithms  # --help does not wait for it
+
+    return {
+        "copy": algorithms.CopySequence(),
+        "repeat_copy": algorithms.RepeatCopy(),
+        "recall": algorithms.AssociativeRecall(),
+        "ngrams": algorithms.DynamicNgrams(),
+        "sort": algorithms.PrioritySort(),
+    }[config.task]
+
+
+def cell_of(config, keras):
+    if config.model == "lstm":
+        return keras.layers.StackedRNNCells(
+            [
+                keras.layers.LSTMCell(config.units)
+                for _ in range(config.num_layers)
+            ]
+        )
+    from kseq.layers import NeuralTuringMachine
+
+    return NeuralTuringMachine(
+        config.units,
+        slots=config.slots,
+        slot_dim=config.slot_dim,
+        read_heads=config.read_heads,
+        write_heads=config.write_heads,
+        controller=config.controller,
+        controller_units=config.units,
+    )
+
+
+def main(config):
+    import keras
+
+    run = runs.RunDirectory(config.run)
+    run.start(config, ("steps", "batch_size"), config.overwrite)
+    training.set_seed(config.seed, config.deterministic)
+
+    task = task_of(config)
+    batches = data.binary_batches(task, config.batch_size, config.seed)
+    examples = data.binary_examples(task, config.examples, config.seed)
+
+    with devices.device_strategy().scope():
+        model = models.BinaryRNN(
+            task.input_dim,
+            task.output_dim,
+            cell_of(config, keras),
+        )
+        adam = keras.optimizers.Adam(
+            config.learning_rate, use_ema=True, ema_momentum=config.ema
+        )
+        model.compile(adam, clip_norm=1.0)
+    preprocessor = data.VectorPreprocessor(task.input_dim)
+    transducer = serving.Transducer(model, preprocessor)
+    run.save(transducer)
+
+    held_out = evaluation.BitErrors(transducer.predictor(), {"": examples})
+    training.fit(
+        model,
+        batches,
+        training.Checkpoints(run, monitor="val_cost", mode="min"),
+        steps=config.steps,
+        steps_per_epoch=config.evaluate_every,
+        callbacks=[training.Validation(run, held_out, pictures=1)],
+    )
+
+    best = serving.load_run(run, weights="best")
+    path = serving.export(best, run.exports, run)
+    sets = {
+        name: data.binary_examples(harder, config.examples, config.seed + 1)
+        for name, harder in task.harder().items()
+    }
+    best_possible = getattr(task, "best", None)  # of n-grams
+    tested = evaluation.BitErrors(serving.load(path), sets, best_possible)
+    evaluation.report(path, tested, run)
+
+
+if __name__ == "__main__":
+    kseq.run_recipe(main, Config(), without_files=Config())

@@ -1,0 +1,165 @@
+"""Goes on writing: a language model of your text, or of brackets that match.
+
+kseq train write_text --train shakespeare.txt
+Built-in brackets, two CPU cores, seed 1: 4.5 minutes, 99.0 % of them match.
+"""
+
+import dataclasses
+from typing import Annotated, Literal
+
+import kseq
+from kseq import (
+    data,
+    decoding,
+    devices,
+    evaluation,
+    models,
+    runs,
+    serving,
+    training,
+)
+from kseq import option_types as options
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Trains a language model on running text and exports it."""
+
+    train: str | None = None  # text, or a table of documents; None: brackets
+    validation: str | None = None  # None: the end of the training text
+    column: str = "text"  # of the documents in a table
+    run: options.RunPath = "runs/text"
+    overwrite: bool = False  # delete the run and restart
+    tokens: Literal["char", "bpe", "unigram"] = "char"
+    vocab_size: options.VocabSize = 8000  # of characters, the most
+    length: options.PositiveInt = 256  # tokens of a row
+    model: Literal["transformer", "lstm"] = "transformer"
+    layers: options.SmallInt = 6
+    model_dim: Annotated[options.EvenSize, options.MultipleOf("heads")] = 256
+    ffn_dim: options.Size = 1024  # or units of an LSTM
+    heads: options.SmallInt = 8
+    positions: Literal["rotary", "sinusoidal", "learned"] = "rotary"
+    window: options.NonNegativeInt = 0  # positions back; 0: all
+    dropout: options.Rate = 0.2
+    seed: options.NonNegativeInt = 1
+    deterministic: bool = False  # the same bits on GPUs too
+    steps: options.PositiveInt = 5000
+    evaluate_every: options.PositiveInt = 250  # steps
+    batch_size: options.PositiveInt = 32  # rows
+    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    warmup_steps: options.PositiveInt = 400
+    ema: options.Rate = 0.995  # of the moving averages of the weights
+    clip_norm: options.PositiveFloat = 1.0
+    dtype: options.DType = "mixed_bfloat16"
+    temperature: options.PositiveFloat = 0.8
+    top_k: options.NonNegativeInt = 0  # 0: all
+    stop: tuple[str, ...] = ()  # strings that end a continuation
+    written: options.PositiveInt = 256  # most tokens of a continuation
+
+
+BRACKETS = Config(
+    run="runs/brackets",
+    length=64,
+    layers=3,
+    model_dim=128,
+    ffn_dim=256,
+    heads=4,
+    dropout=0.0,
+    steps=1500,
+    batch_size=64,
+    written=64,
+)
+
+
+def model_of(config, vocab_size):
+    sizes = {
+        "num_layers": config.layers,
+        "dropout": config.dropout,
+        "max_length": config.length,
+        "dtype": config.dtype,
+    }
+    if config.model == "lstm":
+        return models.LSTMLM(
+            vocab_size,
+            embedding_dim=config.model_dim,
+            units=config.ffn_dim,
+            **sizes,
+        )
+    return models.TransformerLM(
+        vocab_size,
+        model_dim=config.model_dim,
+        ffn_dim=config.ffn_dim,
+        num_heads=config.heads,
+        positions=config.positions,
+        window=config.window or None,
+        **sizes,
+    )
+
+
+def main(config):
+    import keras  # not above: --help does not wait for it
+
+    run = runs.RunDirectory(config.run)
+    run.start(config, ("steps", "batch_size"), config.overwrite)
+    training.set_seed(config.seed, config.deterministic)
+
+    corpus = data.read_text_corpus(
+        config.train, config.validation, config.column
+    )
+    tokenizer = data.Tokenizer.train(
+        corpus.lines(), config.vocab_size, config.tokens, verbatim=True
+    )
+    batches = data.running_text_batches(
+        data.running_ids(corpus.train, tokenizer),
+        batch_size=config.batch_size,
+        length=config.length,
+        seed=config.seed,
+    )
+
+    with devices.device_strategy().scope():
+        model = model_of(config, tokenizer.vocab_size)
+        schedule = training.WarmupInverseSqrt(
+            config.learning_rate, config.warmup_steps
+        )
+        model.compile(
+            keras.optimizers.Adam(
+                schedule, beta_2=0.99, use_ema=True, ema_momentum=config.ema
+            ),
+            clip_norm=config.clip_norm,
+        )
+    writer = serving.Generator(
+        model,
+        data.PromptPreprocessor(tokenizer, config.length),
+        tokenizer,
+        decoding.Sampling(config.temperature, config.top_k, length_penalty=0.0),
+        max_length=config.written,
+        stop=config.stop,
+    )
+    run.save(writer)
+
+    def texts(writer, documents):
+        return evaluation.Texts(
+            writer.predictor(),
+            documents,
+            config.length,
+            samples=20 if config.train else 200,
+            is_valid=corpus.is_valid,
+        )
+
+    training.fit(
+        model,
+        batches,
+        training.Checkpoints(run, monitor="val_loss", mode="min"),
+        steps=config.steps,
+        steps_per_epoch=config.evaluate_every,
+        callbacks=[training.Validation(run, texts(writer, corpus.validation))],
+        facts=corpus.describe(),
+    )
+
+    best = serving.load_run(run, weights="best")
+    path = serving.export(best, run.exports, run)
+    evaluation.report(path, texts(best, corpus.test), run)
+
+
+if __name__ == "__main__":
+    kseq.run_recipe(main, Config(), without_files=BRACKETS)
