@@ -174,7 +174,8 @@ def test_a_share_of_draws_for_each_corpus(write):
         return strings(corpus.drawn(seed).take(2000))
 
     assert len(strings(corpus.train)) == 700  # as the tokenizer reads them
-    assert drawn(1).count((b"a", b"A")) == pytest.approx(1500, abs=80)
+    # Drawn eight at a time: the standard deviation is 55.
+    assert drawn(1).count((b"a", b"A")) == pytest.approx(1500, abs=330)
     large_ones = [pair for pair in drawn(1) if pair != (b"a", b"A")]
     assert len(set(large_ones)) > 400
     assert drawn(1) == drawn(1) != drawn(2)
