@@ -18,15 +18,13 @@ from kseq.command_line.search_options import (
     add_search,
     add_weights,
 )
+from kseq.command_line.serve_options import add_serve
 from kseq.model_path import model_path, run_path
-from kseq.option_types import (
-    PositiveInt,
-    RunPath,
-)
+from kseq.option_types import PositiveInt, RunPath
 from kseq.start_keras import OPTIONAL, start_keras
 
 # Files are checked first; a recipe imports it itself.
-_WITHOUT_KERAS = ("check", "recipes", "train")
+_WITHOUT_KERAS = ("check", "recipes", "serve", "train")
 
 
 def main(arguments=None):
@@ -66,6 +64,7 @@ def _parser():
     _add_evaluate(commands)
     _add_explain(commands)
     _add_export(commands)
+    add_serve(_command(commands, "serve", "answer requests over HTTP"))
     _add_average(commands)
     _add_inspect(commands)
     _add_recipes(commands)

@@ -151,7 +151,8 @@ def test_resumes(kind, monkeypatch):
     assert Path(path).name == expected["checkpoint"]
     weights = numbered(read_checkpoint(path), "vars")
     sums = [np.abs(w.numpy().astype("float64")).sum() for w in weights]
-    np.testing.assert_allclose(sums, expected["sums"], rtol=1e-5)
+    # The recording machine rounds differently.
+    np.testing.assert_allclose(sums, expected["sums"], rtol=1e-5, atol=1e-5)
     lines = Path(f"runs/{kind}/metrics.jsonl").read_text().splitlines()
     metrics = json.loads(lines[-1])
     assert metrics["step"] == 6

@@ -44,21 +44,14 @@ def load_export(path):
     path = model_path(path)
     if not is_version(path):
         raise UserError(f"{path} is not an export.")
-    meta_graph = read_meta_graph(path)
-    unsafe = sorted(filter(_UNSAFE.search, op_names(meta_graph)))
-    if unsafe:
-        raise UserError(
-            "An export must not run Python or touch files. "
-            f"Received: {path}, with {unsafe}"
-        )
-    default = meta_graph.signature_def[_DEFAULT]
+    default = read_safe_graph(path).signature_def[_DEFAULT]
     inputs, outputs = list(default.inputs), set(default.outputs)
     if inputs == ["text"] and outputs >= _LABEL:
-        return ClassifierPredictor(_signatures(path))
+        return ClassifierPredictor(load_signatures(path))
     if len(inputs) == 1 and inputs[0] in SOURCES and outputs >= _TEXT:
-        return GeneratorPredictor(_signatures(path), source=inputs[0])
+        return GeneratorPredictor(load_signatures(path), source=inputs[0])
     if inputs == ["vectors"] and "probabilities" in outputs:
-        return TransducerPredictor(_signatures(path))
+        return TransducerPredictor(load_signatures(path))
     raise UserError(
         f"An export must have a signature {_DEFAULT} from one of "
         f"{', '.join(SOURCES)} to `text`, from `text` to `label`, or from "
@@ -68,7 +61,15 @@ def load_export(path):
     )
 
 
-def _signatures(path):
+def load_signatures(path):
+    """Loads a version: dict, name -> function of its tensors by keyword.
+
+    Args:
+        path: `pathlib.Path` of the version.
+
+    Raises:
+        UserError: if it is broken.
+    """
     try:
         with progress(f"Loading {escaped_line(path)}"):
             return dict(tf.saved_model.load(str(path)).signatures)
@@ -79,6 +80,26 @@ def _signatures(path):
         raise UserError(
             f"{path} is broken: it cannot be loaded. {reason:.200}"
         ) from error
+
+
+def read_safe_graph(path):
+    """The graph and the signatures of a version, which may be loaded.
+
+    Args:
+        path: `pathlib.Path` of the version.
+
+    Raises:
+        UserError: if its file is broken, or its graph could run Python or
+            touch files.
+    """
+    meta_graph = read_meta_graph(path)
+    unsafe = sorted(filter(_UNSAFE.search, op_names(meta_graph)))
+    if unsafe:
+        raise UserError(
+            "An export must not run Python or touch files. "
+            f"Received: {path}, with {unsafe}"
+        )
+    return meta_graph
 
 
 def read_meta_graph(path):

@@ -1,0 +1,161 @@
+"""kseq serve: exports and runs behind TensorFlow Serving's REST API."""
+
+import importlib.util
+import re
+import signal
+import socket
+import tempfile
+from pathlib import Path
+
+from kseq.model_path import is_run, is_version
+from kseq.start_keras import OPTIONAL, start_keras
+from kseq.user_error import UserError
+
+_NAME = re.compile(r"[^/:\s\x00-\x1f]+")
+
+
+def run(options):
+    """Serves until it is told to stop; requests in flight are answered."""
+    for library in ("starlette", "uvicorn"):
+        if importlib.util.find_spec(library) is None:
+            raise UserError(
+                f"kseq serve needs {library}: pip install 'kseq[serve]'"
+            )
+    models = _models(options)
+    labels = dict(_label(text, models) for text in options.label)
+    with _listening(options.host, options.port) as listening:
+        start_keras(without=OPTIONAL)
+        with tempfile.TemporaryDirectory(prefix="kseq-") as exports:
+            folders = {
+                name: _folder(path, Path(exports) / name)
+                for name, path in models.items()
+            }
+            _serve(folders, labels, listening, options)
+
+
+def _models(options):
+    """dict, name -> path of a folder of versions, or of a run."""
+    models = {}
+    named = [_named(text) for text in options.model]
+    for name, path in [*_found(options.paths), *named]:
+        if name in models:
+            raise UserError(
+                f"Two models have the name {name}: {models[name]} and {path}. "
+                "Give one another name by --model NAME=PATH."
+            )
+        models[name] = path
+    if not models:
+        raise UserError("Expected the PATH of a model, or --model NAME=PATH.")
+    return models
+
+
+def _named(text):
+    name, _, path = text.partition("=")
+    if not _NAME.fullmatch(name) or not path:
+        raise UserError(f"Expected --model NAME=PATH. Received: {text!r}")
+    if not _is_model(Path(path)):
+        raise UserError(_refusal(Path(path)))
+    return name, Path(path)
+
+
+def _found(paths):
+    for text in paths:
+        path = Path(text).absolute()
+        if _is_model(path):
+            children = [path]
+        else:
+            children = sorted(filter(_is_model, _children(path)))
+        if not children:
+            raise UserError(_refusal(Path(text)))
+        for child in children:
+            if not _NAME.fullmatch(child.name):
+                raise UserError(
+                    f"{child.name!r} cannot be the name of a model: give one "
+                    "by --model NAME=PATH."
+                )
+            yield child.name, child
+
+
+def _is_model(path):
+    return is_run(path) or any(
+        child.name.isdecimal() and is_version(child)
+        for child in _children(path)
+    )
+
+
+def _children(path):
+    try:
+        return list(path.iterdir())
+    except (OSError, ValueError):  # no folder, no permission, NUL
+        return []
+
+
+def _refusal(path):
+    if is_version(path):
+        return (
+            f"{path} is one version; give the folder of versions that it is "
+            f"in, {path.absolute().parent}."
+        )
+    return (
+        f"{path} is neither a folder of versions, nor a folder of such "
+        "folders, nor a run."
+    )
+
+
+def _label(text, models):
+    """((name of the model, label), version)."""
+    found = re.fullmatch(r"(?:([^/:=]+):)?([^/:=\s]+)=(\d{1,18})", text)
+    if not found:
+        raise UserError(
+            f"Expected --label [NAME:]LABEL=VERSION. Received: {text!r}"
+        )
+    name, label, version = found.groups()
+    if name is None and len(models) > 1:
+        raise UserError(
+            f"--label {text}: there are several models; give the name of one, "
+            f"as {next(iter(models))}:{text}"
+        )
+    name = name or next(iter(models))
+    if name not in models:
+        raise UserError(f"--label {text}: there is no model {name}.")
+    if not is_version(models[name] / version):
+        raise UserError(
+            f"--label {text}: {models[name]} has no version {version}."
+        )
+    return (name, label), int(version)
+
+
+def _listening(host, port):
+    """A socket that listens, before anything slow is done."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=512)
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"Cannot listen at {host}:{port}: {reason}") from None
+
+
+def _folder(path, export_to):
+    """The folder of versions of a model; of a run, of an export of it."""
+    if not is_run(path):
+        return path
+    from kseq.serving.load_run import load_run
+    from kseq.serving.saved_model import export
+
+    export(load_run(path), export_to)
+    return export_to
+
+
+def _serve(folders, labels, listening, options):
+    from kseq.server.http_server import serve
+    from kseq.server.model_store import ModelStore
+
+    store = ModelStore(folders, labels)
+    store.poll()
+    for name in folders:
+        if store.newest(name) is None:
+            [status, *_] = store.status(name).values()
+            raise UserError(f"{name} cannot be served: {status.error_message}")
+    # Both end the server, which then returns; a second Ctrl-C ends at once.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    serve(store, listening, options)

@@ -1,0 +1,242 @@
+"""Answers requests that wait together in one call."""
+
+import collections
+import concurrent.futures
+import threading
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kseq.server.request_error import RequestError
+
+_ROWS = 32  # of a call
+_BYTES = 32_768  # rows times the longest of them, of a call
+_LONG = 4096  # bytes; such requests never occupy the last worker
+
+
+class _Request(NamedTuple):
+    """One that waits.
+
+    Args:
+        servable: `Servable`.
+        signature: str.
+        inputs: dict, name -> `np.ndarray`.
+        rows: int.
+        longest: int, bytes of its longest string.
+        deadline: float, of `time.monotonic`.
+        future: `concurrent.futures.Future` of its outputs.
+    """
+
+    servable: Any
+    signature: str
+    inputs: dict[str, Any]
+    rows: int
+    longest: int
+    deadline: float
+    future: Any
+
+
+class Batcher:
+    """Threads that answer requests, together where that changes no answer.
+
+    While all threads are busy, requests wait, and those for the same
+    signature of the same version, with strings of similar lengths, are then
+    answered together. Nothing waits for a thread that is idle. One thread is
+    kept for short requests.
+
+    Args:
+        queue_size: int, how many requests may wait.
+        num_threads: int, at least 2.
+    """
+
+    def __init__(self, queue_size, num_threads=2):
+        self.queue_size = queue_size
+        self.num_threads = num_threads
+        self._queues = collections.OrderedDict()  # key -> deque of requests
+        self._waiting = 0
+        self._long_ones = 0  # that are being answered
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._threads = [
+            threading.Thread(target=self._work, daemon=True)
+            for _ in range(num_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, servable, signature, inputs, timeout):
+        """Puts a request into the queue.
+
+        Args:
+            servable: `Servable`.
+            signature: str, the name of one of its signatures.
+            inputs: dict, name -> `np.ndarray`.
+            timeout: float, seconds after which it is not begun any more.
+
+        Returns:
+            A `concurrent.futures.Future` of the outputs, a dict. One that is
+            cancelled leaves the queue.
+
+        Raises:
+            RequestError: if the queue is full.
+        """
+        future = concurrent.futures.Future()
+        request = _Request(
+            servable,
+            signature,
+            inputs,
+            max((len(v) for v in inputs.values() if v.ndim), default=1),
+            max(map(_longest, inputs.values()), default=0),
+            time.monotonic() + timeout,
+            future,
+        )
+        key = _key(request)
+        with self._changed:
+            if self._is_closed:
+                raise RequestError("The server stops", "UNAVAILABLE")
+            if self._waiting >= self.queue_size:
+                raise RequestError(
+                    f"The queue is full: {self._waiting} requests wait",
+                    "RESOURCE_EXHAUSTED",
+                )
+            queue = self._queues.setdefault(key, collections.deque())
+            queue.append(request)
+            self._waiting += 1
+            self._changed.notify()
+        future.add_done_callback(lambda _: self._forget(key, request))
+        return future
+
+    def close(self):
+        """Answers what waits, and ends the threads."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _forget(self, key, request):
+        """A request that was cancelled makes room for another one."""
+        if not request.future.cancelled():
+            return
+        with self._changed:
+            queue = self._queues.get(key, ())
+            for place, other in enumerate(queue):
+                if other is request:
+                    del queue[place]
+                    self._waiting -= 1
+                    break
+            if not queue:
+                self._queues.pop(key, None)
+
+    def _work(self):
+        while True:
+            with self._changed:
+                while not (requests := self._next_batch()):
+                    if self._is_closed and not self._waiting:
+                        return
+                    self._changed.wait()
+            try:
+                _answer(requests)
+            finally:
+                with self._changed:
+                    self._long_ones -= _is_long(requests[0])
+                    self._changed.notify_all()
+
+    def _next_batch(self):
+        """Requests of one key, the one that waits longest among them."""
+        all_but_one = self._long_ones >= self.num_threads - 1
+        ready = [
+            key
+            for key, queue in self._queues.items()
+            if not (all_but_one and _is_long(queue[0]))
+        ]
+        if not ready:
+            return []
+        key = min(ready, key=lambda key: self._queues[key][0].deadline)
+        queue, taken, rows = self._queues[key], [], 0
+        longest = queue[0].longest
+        while queue:
+            rows += queue[0].rows
+            longest = max(longest, queue[0].longest)
+            if taken and (rows > _ROWS or rows * longest > _BYTES):
+                break
+            taken.append(queue.popleft())
+        if not queue:
+            del self._queues[key]
+        self._waiting -= len(taken)
+        self._long_ones += _is_long(taken[0])
+        return taken
+
+
+def _key(request):
+    """Requests of equal keys may be answered together."""
+    sizes = {v.shape[:1] for v in request.inputs.values()}
+    if len(sizes) > 1 or not request.servable.adds_rows(request.signature):
+        return request.future  # alone
+    shapes = tuple(v.shape[1:] for v in request.inputs.values())
+    return (
+        request.servable,
+        request.signature,
+        shapes,
+        max(request.longest, 16).bit_length(),
+    )
+
+
+def _longest(array):
+    if array.dtype != object:
+        return 0
+    return max(map(len, array.ravel()), default=0)
+
+
+def _is_long(request):
+    return request.longest > _LONG
+
+
+def _answer(requests):
+    """Sets the future of each request."""
+    now = time.monotonic()
+    begun = []
+    for request in requests:
+        if not request.future.set_running_or_notify_cancel():
+            continue
+        if request.deadline < now:
+            request.future.set_exception(
+                RequestError("Timed out in the queue", "DEADLINE_EXCEEDED")
+            )
+        else:
+            begun.append(request)
+    if len(begun) > 1 and _answer_together(begun):
+        return
+    for request in begun:
+        try:
+            request.future.set_result(
+                request.servable.run(request.signature, request.inputs)
+            )
+        except Exception as error:  # it is the client's
+            request.future.set_exception(error)
+
+
+def _answer_together(requests):
+    """Whether that went well; otherwise each is answered alone."""
+    servable, signature, inputs, *_ = requests[0]
+    try:
+        outputs = servable.run(
+            signature,
+            {
+                name: np.concatenate([r.inputs[name] for r in requests])
+                for name in inputs
+            },
+        )
+    except Exception:  # of one of them, which is found when they are alone
+        return False
+    rows = sum(request.rows for request in requests)
+    if any(len(value) != rows for value in outputs.values()):
+        return False
+    start = 0
+    for request in requests:
+        rows = slice(start, start := start + request.rows)
+        request.future.set_result(
+            {name: value[rows] for name, value in outputs.items()}
+        )
+    return True

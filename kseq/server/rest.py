@@ -1,0 +1,308 @@
+"""TensorFlow Serving's REST API, as an ASGI application.
+
+Reference: TensorFlow Serving 2.20, its RESTful API and the sources of its HTTP
+server.
+"""
+
+import asyncio
+import re
+import time
+import zlib
+from urllib.parse import unquote
+
+from google.protobuf import json_format
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from kseq.server.batcher import Batcher
+from kseq.server.json_tensors import (
+    classifications,
+    json_bytes,
+    predictions,
+    read_classify,
+    read_predict,
+)
+from kseq.server.request_error import RequestError
+
+_MODEL = r"/v1/models/(?P<name>[^/:]+)"
+_VERSION = r"(?:/versions/(?P<version>\d{1,18})|/labels/(?P<label>[^/:]+))?"
+_POST = re.compile(
+    rf"{_MODEL}{_VERSION}:(?P<verb>predict|classify|regress)", re.I
+)
+_GET = re.compile(rf"{_MODEL}{_VERSION}(?P<metadata>/metadata)?", re.I)
+_JSON = "application/json"
+
+
+def rest_app(
+    store,
+    *,
+    hosts,
+    body_limit=64 * 2**20,
+    timeout=30.0,
+    queue_size=256,
+    num_threads=2,
+    log=None,
+):
+    """The application that `kseq serve` runs.
+
+    Args:
+        store: `ModelStore`.
+        hosts: names of the host that a request may give, as `localhost`; with
+            "*" any.
+        body_limit: int, bytes of a body, also after decompression.
+        timeout: float, seconds until a request is given up, and until its
+            body must have come.
+        queue_size: int, requests that may wait; further ones are refused.
+        num_threads: int, requests that are answered at once.
+        log: callable of a dict for each request, which has no text of it.
+
+    Returns:
+        An ASGI application. `app.close()` answers what waits, and ends its
+        threads.
+    """
+    return _RestApp(
+        store=store,
+        hosts=hosts,
+        body_limit=body_limit,
+        timeout=timeout,
+        batcher=Batcher(queue_size, num_threads),
+        log=log,
+    )
+
+
+class _RestApp:
+    def __init__(self, store, hosts, body_limit, timeout, batcher, log):
+        self.store = store
+        self.hosts = {host.lower() for host in hosts}
+        self.body_limit = body_limit
+        self.timeout = timeout
+        self.batcher = batcher
+        self.log = log
+
+    def close(self):
+        self.batcher.close()
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] != "http":
+            raise RuntimeError(f"Received a request of type {scope['type']!r}")
+        start = time.perf_counter()
+        try:
+            response = await self._respond(scope, receive)
+        except ClientDisconnect:
+            response = None
+        except RequestError as error:
+            response = _error(str(error), error.status)
+        except Exception:
+            response = _error("Internal error", 500)
+            raise
+        finally:
+            self._log(scope, response, time.perf_counter() - start)
+            if response is not None:
+                await response(scope, receive, send)
+
+    def _log(self, scope, response, seconds):
+        if self.log is None:
+            return
+        self.log(
+            {
+                "client": (scope.get("client") or ("",))[0],
+                "method": scope["method"],
+                "path": scope["path"],
+                "status": response.status_code if response else 499,
+                "bytes": len(response.body) if response else 0,
+                "seconds": round(seconds, 6),
+            }
+        )
+
+    async def _respond(self, scope, receive):
+        self._check_host(scope)
+        method, path = scope["method"], _path(scope)
+        if path == "/healthz" and method in ("GET", "HEAD"):
+            return _health(self.store.is_ready)
+        if not re.match(r"/v1(/|$)", path, re.I):
+            return _error("Not found", 404)
+        if method == "POST" and (found := _POST.fullmatch(path)):
+            return await self._answer(found, scope, receive)
+        if method == "GET" and (found := _GET.fullmatch(path)):
+            return self._describe(found)
+        if method == "GET" and re.fullmatch("/v1/models/?", path, re.I):
+            raise RequestError("Missing model name in request.")
+        raise RequestError(f"Malformed request: {method} {path}")
+
+    def _check_host(self, scope):
+        headers = dict(scope["headers"])
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = re.sub(r":\d*$", "", host)
+        if "*" not in self.hosts and name not in self.hosts:
+            raise RequestError(
+                "The Host of the request is not one that is served here",
+                status=403,
+            )
+
+    async def _answer(self, found, scope, receive):
+        servable = self.store.find(*_model(found))
+        body = await self._body(scope, receive)
+        verb = found["verb"].lower()
+        if verb not in _VERBS:
+            raise RequestError("Expected a signature of regression")
+        read, answer = _VERBS[verb]
+        # In a thread: a large one must not hold the others.
+        request = await asyncio.to_thread(read, body, servable.signatures)
+        outputs = await self._outputs(servable, request, receive)
+        return await asyncio.to_thread(answer, request, outputs)
+
+    async def _outputs(self, servable, request, receive):
+        """What the batcher answers, unless the client leaves before."""
+        future = self.batcher.submit(
+            servable, request.signature, request.inputs, self.timeout
+        )
+        answer = asyncio.wrap_future(future)
+        left = asyncio.ensure_future(_disconnected(receive))
+        try:
+            await asyncio.wait(
+                (answer, left),
+                timeout=self.timeout,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if answer.done():
+                return answer.result()
+            if left.done():
+                raise ClientDisconnect
+            raise RequestError("Timed out", "DEADLINE_EXCEEDED")
+        finally:
+            left.cancel()
+            answer.cancel()
+
+    async def _body(self, scope, receive):
+        """The bytes of a body, decompressed."""
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self.body_limit:
+            raise self._too_large()
+        is_gzip = headers.get(b"content-encoding", b"").lower() == b"gzip"
+        gzip = zlib.decompressobj(wbits=31) if is_gzip else None
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.timeout):
+                async for part in _parts(receive):
+                    room = self.body_limit + 1 - len(body)
+                    body += gzip.decompress(part, room) if gzip else part
+                    if len(body) > self.body_limit:
+                        raise self._too_large()
+        except TimeoutError:
+            raise RequestError(
+                "The body of the request did not come in time", status=408
+            ) from None
+        except zlib.error:
+            raise RequestError("The body is not of gzip") from None
+        if gzip and not gzip.eof:
+            raise RequestError("The body is cut: its gzip has no end")
+        return bytes(body)
+
+    def _too_large(self):
+        return RequestError(
+            f"The body of the request has more than {self.body_limit} bytes",
+            status=413,
+        )
+
+    def _describe(self, found):
+        name, version, label = _model(found)
+        if not found["metadata"]:
+            return _json(_status(self.store.status(name, version, label)))
+        return _json(_metadata(self.store.find(name, version, label)))
+
+
+async def _parts(receive):
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        yield message.get("body", b"")
+        if not message.get("more_body"):
+            return
+
+
+async def _disconnected(receive):
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _path(scope):
+    """As it was sent, without its query: parts are decoded one by one."""
+    raw = scope.get("raw_path") or scope["path"].encode()
+    return raw.partition(b"?")[0].decode("latin-1")
+
+
+def _model(found):
+    """(name, version, label) of a route."""
+    version, label = found["version"], found["label"]
+    return (
+        unquote(found["name"]),
+        None if version is None else int(version),
+        None if label is None else unquote(label),
+    )
+
+
+def _status(versions):
+    return {
+        "model_version_status": [
+            {
+                "version": str(number),
+                "state": status.state,
+                "status": {
+                    "error_code": status.error_code,
+                    "error_message": status.error_message,
+                },
+            }
+            for number, status in sorted(versions.items(), reverse=True)
+        ]
+    }
+
+
+def _metadata(servable):
+    signatures = {
+        name: json_format.MessageToDict(
+            definition,
+            preserving_proto_field_name=True,
+            always_print_fields_with_no_presence=True,
+        )
+        for name, definition in servable.signatures.items()
+    }
+    return {
+        "model_spec": {
+            "name": servable.name,
+            "signature_name": "",
+            "version": str(servable.version),
+        },
+        "metadata": {"signature_def": {"signature_def": signatures}},
+    }
+
+
+def _health(is_ready):
+    return Response(
+        "ok\n" if is_ready else "loading\n",
+        200 if is_ready else 503,
+        media_type="text/plain",
+    )
+
+
+def _predicted(request, outputs):
+    return _json(predictions(outputs, request.is_row))
+
+
+def _classified(_, outputs):
+    return _json(classifications(outputs))
+
+
+def _json(value, status=200):
+    return Response(json_bytes(value), status, media_type=_JSON)
+
+
+def _error(message, status):
+    return _json({"error": message.encode("utf-8", "replace").decode()}, status)
+
+
+_VERBS = {
+    "predict": (read_predict, _predicted),
+    "classify": (read_classify, _classified),
+}

@@ -1,0 +1,106 @@
+"""One loaded version of an export."""
+
+import contextlib
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.server.request_error import HTTP_STATUS, RequestError
+from kseq.serving.load_export import load_signatures, read_safe_graph
+
+
+class Servable:
+    """A version of an export, loaded and warmed up.
+
+    Args:
+        name: str, of the model.
+        path: `pathlib.Path` of the version, whose name is its number.
+
+    Attributes:
+        version: int.
+        signatures: dict, name -> `SignatureDef`.
+
+    Raises:
+        UserError: if it is broken, or its graph could run Python or touch
+            files.
+    """
+
+    def __init__(self, name, path):
+        self.name = name
+        self.version = int(path.name)
+        meta_graph = read_safe_graph(path)
+        self.signatures = dict(meta_graph.signature_def)
+        self._functions = load_signatures(path)
+        self._warm_up()
+
+    def run(self, signature, inputs):
+        """Calls a signature.
+
+        Args:
+            signature: str, its name.
+            inputs: dict, name -> `np.ndarray`.
+
+        Returns:
+            dict, name -> `np.ndarray`.
+
+        Raises:
+            RequestError: for what TensorFlow refuses.
+        """
+        specs = self.signatures[signature].inputs
+        try:
+            outputs = self._functions[signature](
+                **{
+                    name: tf.constant(value, specs[name].dtype)
+                    for name, value in inputs.items()
+                }
+            )
+            return {name: value.numpy() for name, value in outputs.items()}
+        except tf.errors.OpError as error:
+            raise _request_error(error) from error
+
+    def adds_rows(self, signature):
+        """Whether its answers to two requests are those to both at once.
+
+        So it is where the batch is the first dimension, and the only one of
+        the outputs that varies: what is padded has another shape in a batch.
+        """
+        definition = self.signatures[signature]
+        shapes = [
+            [dim.size for dim in info.tensor_shape.dim]
+            for info in definition.inputs.values()
+        ]
+        answers = [
+            [dim.size for dim in info.tensor_shape.dim]
+            for info in definition.outputs.values()
+        ]
+        return all(shape[:1] == [-1] for shape in shapes + answers) and all(
+            -1 not in shape[1:] for shape in answers
+        )
+
+    def _warm_up(self):
+        """Calls each signature once: the first call optimizes its graph."""
+        for name in self._functions:
+            inputs = {
+                key: _example(info)
+                for key, info in self.signatures[name].inputs.items()
+            }
+            # A signature may refuse what is no picture.
+            with contextlib.suppress(RequestError):
+                self.run(name, inputs)
+
+
+def _request_error(error):
+    codes = (
+        n for n in HTTP_STATUS if getattr(tf.errors, n) == error.error_code
+    )
+    reason = str(error.message).partition("\n")[0]
+    return RequestError(f"{reason:.500}", next(codes, "UNKNOWN"))
+
+
+def _example(info):
+    """One small input of what a signature takes."""
+    shape = [max(dim.size, 1) for dim in info.tensor_shape.dim]
+    dtype = tf.dtypes.as_dtype(info.dtype)
+    if dtype == tf.string:
+        return np.full(shape, b"a", object)
+    return np.zeros(shape, dtype.as_numpy_dtype)
