@@ -77,7 +77,7 @@ class ModelStore:
 
     def newest(self, name):
         """The `Servable` of a model's newest version; None if it has none."""
-        return self._served.get(name, {}).get(self._newest.get(name))
+        return self._newest.get(name)
 
     def find(self, name, version=None, label=None):
         """The `Servable` that a request asks for.
@@ -137,7 +137,7 @@ class ModelStore:
         wanted = {v for v in labelled if self._is_loaded(name, v, found)}
         for version in sorted(found, reverse=True):
             if self._is_loaded(name, version, found):
-                self._newest[name] = version
+                self._newest[name] = self._served[name][version]
                 wanted.add(version)
                 break
         if not wanted:

@@ -7,7 +7,6 @@ server.
 import asyncio
 import re
 import time
-import zlib
 from urllib.parse import unquote
 
 from google.protobuf import json_format
@@ -15,13 +14,14 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from kseq.server.batcher import Batcher
-from kseq.server.json_tensors import (
+from kseq.server.json_requests import (
     classifications,
     json_bytes,
     predictions,
     read_classify,
     read_predict,
 )
+from kseq.server.request_body import read_body
 from kseq.server.request_error import RequestError
 
 _MODEL = r"/v1/models/(?P<name>[^/:]+)"
@@ -119,13 +119,13 @@ class _RestApp:
         method, path = scope["method"], _path(scope)
         if path == "/healthz" and method in ("GET", "HEAD"):
             return _health(self.store.is_ready)
-        if not re.match(r"/v1(/|$)", path, re.I):
+        if not re.match("/v1/", path, re.I):
             return _error("Not found", 404)
         if method == "POST" and (found := _POST.fullmatch(path)):
             return await self._answer(found, scope, receive)
         if method == "GET" and (found := _GET.fullmatch(path)):
             return self._describe(found)
-        if method == "GET" and re.fullmatch("/v1/models/?", path, re.I):
+        if method == "GET" and re.fullmatch("/v1/models", path, re.I):
             raise RequestError("Missing model name in request.")
         raise RequestError(f"Malformed request: {method} {path}")
 
@@ -141,7 +141,7 @@ class _RestApp:
 
     async def _answer(self, found, scope, receive):
         servable = self.store.find(*_model(found))
-        body = await self._body(scope, receive)
+        body = await read_body(scope, receive, self.body_limit, self.timeout)
         verb = found["verb"].lower()
         if verb not in _VERBS:
             raise RequestError("Expected a signature of regression")
@@ -173,53 +173,11 @@ class _RestApp:
             left.cancel()
             answer.cancel()
 
-    async def _body(self, scope, receive):
-        """The bytes of a body, decompressed."""
-        headers = dict(scope["headers"])
-        length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self.body_limit:
-            raise self._too_large()
-        is_gzip = headers.get(b"content-encoding", b"").lower() == b"gzip"
-        gzip = zlib.decompressobj(wbits=31) if is_gzip else None
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self.timeout):
-                async for part in _parts(receive):
-                    room = self.body_limit + 1 - len(body)
-                    body += gzip.decompress(part, room) if gzip else part
-                    if len(body) > self.body_limit:
-                        raise self._too_large()
-        except TimeoutError:
-            raise RequestError(
-                "The body of the request did not come in time", status=408
-            ) from None
-        except zlib.error:
-            raise RequestError("The body is not of gzip") from None
-        if gzip and not gzip.eof:
-            raise RequestError("The body is cut: its gzip has no end")
-        return bytes(body)
-
-    def _too_large(self):
-        return RequestError(
-            f"The body of the request has more than {self.body_limit} bytes",
-            status=413,
-        )
-
     def _describe(self, found):
         name, version, label = _model(found)
         if not found["metadata"]:
             return _json(_status(self.store.status(name, version, label)))
         return _json(_metadata(self.store.find(name, version, label)))
-
-
-async def _parts(receive):
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        yield message.get("body", b"")
-        if not message.get("more_body"):
-            return
 
 
 async def _disconnected(receive):

@@ -1,0 +1,272 @@
+"""The bodies of requests and answers, as TensorFlow Serving has them."""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.server.json_tensors import (
+    is_bytes,
+    to_array,
+    to_bytes,
+    to_numbers,
+    to_values,
+    wrong_type,
+)
+from kseq.server.request_error import RequestError
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_DEFAULT = "serving_default"
+
+
+class SignatureRequest(NamedTuple):
+    """What a body asks for.
+
+    Args:
+        signature: str, its name.
+        inputs: dict, name -> `np.ndarray`.
+        is_row: bool, whether it gives `instances`, and gets `predictions`.
+    """
+
+    signature: str
+    inputs: dict[str, Any]
+    is_row: bool
+
+
+def read_object(body):
+    """The JSON object of a body.
+
+    Args:
+        body: bytes.
+
+    Returns:
+        dict.
+
+    Raises:
+        RequestError: if it is none.
+    """
+    if not body.strip():
+        raise RequestError("JSON Parse error: The document is empty")
+    try:
+        found = json.loads(body.decode("utf-8"))
+        if _SURROGATE.search(body):  # Python takes one alone
+            json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError:
+        raise RequestError("JSON Parse error: Too many levels") from None
+    except ValueError as error:
+        at = f" at offset: {error.pos}" if hasattr(error, "pos") else ""
+        raise RequestError(f"JSON Parse error: Invalid value.{at}") from None
+    if not isinstance(found, dict):
+        raise RequestError("JSON Value: Is not object")
+    return found
+
+
+def read_predict(body, signatures):
+    """Reads the body of `:predict`.
+
+    Args:
+        body: bytes.
+        signatures: dict, name -> `SignatureDef`.
+
+    Returns:
+        A `SignatureRequest`.
+
+    Raises:
+        RequestError: if the contract refuses it.
+    """
+    request = read_object(body)
+    if "instances" in request and "inputs" in request:
+        raise RequestError(
+            "Not formatted correctly: expecting only one of "
+            "'inputs' or 'instances'"
+        )
+    if "instances" not in request and "inputs" not in request:
+        raise RequestError("Missing 'inputs' or 'instances' key")
+    name, signature = _signature(request, signatures)
+    is_row = "instances" in request
+    read = _columns_of_rows if is_row else _columns
+    values = read(request["instances" if is_row else "inputs"], signature)
+    return SignatureRequest(
+        name,
+        {
+            key: to_array(key, values[key], signature.inputs[key])
+            for key in values
+        },
+        is_row,
+    )
+
+
+def read_classify(body, signatures):
+    """Reads the body of `:classify`.
+
+    Args:
+        body: bytes.
+        signatures: dict, name -> `SignatureDef`.
+
+    Returns:
+        A `SignatureRequest` with the input `inputs`, (B,) serialized
+        `tf.train.Example`s.
+
+    Raises:
+        RequestError: if the contract refuses it.
+    """
+    request = read_object(body)
+    name, signature = _signature(request, signatures)
+    if set(signature.inputs) != {"inputs"} or not {
+        "classes",
+        "scores",
+    } <= set(signature.outputs):
+        raise RequestError(
+            f'Signature "{name}" is not one of classification: expected the '
+            "input `inputs` and the outputs `classes` and `scores`",
+        )
+    examples = request.get("examples")
+    if not isinstance(examples, list) or not examples:
+        raise RequestError("Expected a list of objects as 'examples'")
+    context = _features(request.get("context", {}))
+    serialized = [
+        tf.train.Example(
+            features=tf.train.Features(
+                feature={**context, **_features(example)}
+            )
+        ).SerializeToString()
+        for example in examples
+    ]
+    inputs = {"inputs": np.array(serialized, object)}
+    return SignatureRequest(name, inputs, is_row=True)
+
+
+def predictions(outputs, is_row):
+    """The answer to `:predict`.
+
+    Args:
+        outputs: dict, name -> `np.ndarray`.
+        is_row: bool, see `SignatureRequest`.
+
+    Returns:
+        A dict for `json_bytes`.
+
+    Raises:
+        RequestError: if the outputs do not fit into this form.
+    """
+    if is_row:
+        sizes = {name: value.shape[:1] for name, value in outputs.items()}
+        expected = next(iter(sizes.values()))
+        for name, size in sizes.items():
+            if not size or size != expected:
+                raise RequestError(
+                    f"Tensor name: {name} has inconsistent batch size: "
+                    f"{(*size, 0)[0]} expecting batch size: "
+                    f"{(*expected, 0)[0]}"
+                )
+    values = {name: to_values(name, value) for name, value in outputs.items()}
+    key = "predictions" if is_row else "outputs"
+    if len(values) == 1:
+        return {key: next(iter(values.values()))}
+    if not is_row:
+        return {key: values}
+    rows = zip(*values.values(), strict=True)
+    return {key: [dict(zip(values, row, strict=True)) for row in rows]}
+
+
+def classifications(outputs):
+    """The answer to `:classify`, a dict for `json_bytes`.
+
+    Args:
+        outputs: dict with `classes` and `scores`, (B, C).
+    """
+    classes = to_values("classes", outputs["classes"])
+    scores = to_values("scores", outputs["scores"])
+    rows = zip(classes, scores, strict=True)
+    return {
+        "results": [list(map(list, zip(*row, strict=True))) for row in rows]
+    }
+
+
+def json_bytes(value):
+    """JSON, with NaN and infinities as TensorFlow Serving writes them."""
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _signature(request, signatures):
+    name = request.get("signature_name", _DEFAULT)
+    if not isinstance(name, str):
+        raise RequestError("'signature_name' key must be a string value")
+    name = name or _DEFAULT
+    if name not in signatures or name.startswith("__"):
+        raise RequestError(
+            f'Serving signature name: "{name}" not found in signature def'
+        )
+    return name, signatures[name]
+
+
+def _columns_of_rows(instances, signature):
+    """dict, name -> the list of its values in each instance."""
+    if not isinstance(instances, list) or not instances:
+        raise RequestError("Expected a list of values as 'instances'")
+    names = list(signature.inputs)
+    are_objects = isinstance(instances[0], dict) and not is_bytes(instances[0])
+    if not are_objects:
+        if len(names) != 1:
+            raise RequestError(
+                "instances is a plain list, but expecting list of objects as "
+                "multiple input tensors required as per tensorinfo_map"
+            )
+        return {names[0]: instances}
+    for number, instance in enumerate(instances):
+        if not isinstance(instance, dict) or set(instance) != set(names):
+            raise RequestError(
+                f"Failed to process element: {number} of 'instances' list: "
+                f"expected an object with {names}"
+            )
+    return {name: [each[name] for each in instances] for name in names}
+
+
+def _columns(inputs, signature):
+    """dict, name -> value."""
+    names = list(signature.inputs)
+    if not isinstance(inputs, dict) or is_bytes(inputs):
+        if len(names) != 1:
+            raise RequestError(
+                "inputs is a plain value/list, but expecting an object as "
+                "multiple input tensors required as per tensorinfo_map"
+            )
+        return {names[0]: inputs}
+    for name in names:
+        if name not in inputs:
+            raise RequestError(
+                f"Missing named input: {name} in 'inputs' object"
+            )
+    return {name: inputs[name] for name in names}
+
+
+def _features(example):
+    """dict, name -> `tf.train.Feature`."""
+    if not isinstance(example, dict):
+        raise wrong_type(example, "object")
+    return {name: _feature(name, value) for name, value in example.items()}
+
+
+def _feature(name, value):
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise RequestError("The name of a feature is not UTF-8") from None
+    if is_bytes(value) or not isinstance(value, list):
+        value = [value]
+    types = set(map(type, value))
+    if not types:
+        return tf.train.Feature()
+    if types <= {int, bool}:
+        numbers = [int(number) for number in value]
+        if all(-(2**63) <= number < 2**63 for number in numbers):
+            integers = tf.train.Int64List(value=numbers)
+            return tf.train.Feature(int64_list=integers)
+        raise RequestError(f"Feature {name!r} has a number out of range")
+    if types == {float}:
+        floats = to_numbers(value, tf.float32, f"Feature {name!r}")
+        return tf.train.Feature(float_list=tf.train.FloatList(value=floats))
+    strings = [to_bytes(each) for each in value]
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=strings))

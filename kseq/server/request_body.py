@@ -1,0 +1,66 @@
+"""The body of a request, within limits."""
+
+import asyncio
+import zlib
+
+from starlette.requests import ClientDisconnect
+
+from kseq.server.request_error import RequestError
+
+
+async def read_body(scope, receive, limit, timeout):
+    """Reads a body, which may be compressed by gzip.
+
+    Args:
+        scope: dict of ASGI.
+        receive: callable of ASGI.
+        limit: int, bytes before and after decompression.
+        timeout: float, seconds.
+
+    Returns:
+        bytes.
+
+    Raises:
+        RequestError: if it is too large, comes too slowly or is broken.
+        ClientDisconnect: if the client leaves.
+    """
+    headers = dict(scope["headers"])
+    length = headers.get(b"content-length", b"0")
+    if length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    is_gzip = headers.get(b"content-encoding", b"").lower() == b"gzip"
+    gzip = zlib.decompressobj(wbits=31) if is_gzip else None
+    body, received = bytearray(), 0
+    try:
+        async with asyncio.timeout(timeout):
+            async for part in _parts(receive):
+                received += len(part)
+                room = limit + 1 - len(body)
+                body += gzip.decompress(part, room) if gzip else part
+                if max(received, len(body)) > limit:
+                    raise _too_large(limit)
+    except TimeoutError:
+        raise RequestError(
+            "The body of the request did not come in time", status=408
+        ) from None
+    except zlib.error:
+        raise RequestError("The body is not of gzip") from None
+    if gzip and not gzip.eof:
+        raise RequestError("The body is cut: its gzip has no end")
+    return bytes(body)
+
+
+async def _parts(receive):
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        yield message.get("body", b"")
+        if not message.get("more_body"):
+            return
+
+
+def _too_large(limit):
+    return RequestError(
+        f"The body of the request has more than {limit} bytes", status=413
+    )
