@@ -74,6 +74,10 @@ ARROWS = {
         ),
         ("google", "keras", "numpy", "tensorflow", "tensorflow_text"),
     ),
+    "server": (
+        ("model_path", "serving"),
+        ("google", "numpy", "starlette", "tensorflow", "uvicorn"),
+    ),
     "evaluation": (
         (
             "data",
@@ -111,6 +115,7 @@ ARROWS = {
             "one_line",
             "progress",
             "runs",
+            "server",
             "serving",
             "start_keras",
             "user_error",

@@ -127,10 +127,12 @@ def _label(text, models):
 
 def _listening(host, port):
     """A socket that listens, before anything slow is done."""
+    if not 0 <= port < 2**16:
+        raise UserError(f"--port: expected 0 to 65535. Received: {port}")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=512)
-    except (OSError, OverflowError, UnicodeError) as error:
+    except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"Cannot listen at {host}:{port}: {reason}") from None
 

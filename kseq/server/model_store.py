@@ -1,19 +1,17 @@
 """Which versions of which models are served."""
 
-import dataclasses
 import threading
 import time
+from typing import NamedTuple
 
 from kseq.model_path import is_version
 from kseq.server.request_error import RequestError
 from kseq.server.servable import Servable
-from kseq.user_error import UserError
 
 _RETRY = 30.0  # seconds until a broken version is tried again
 
 
-@dataclasses.dataclass(frozen=True)
-class VersionStatus:
+class VersionStatus(NamedTuple):
     """What is known of a version.
 
     Args:
@@ -160,8 +158,9 @@ class ModelStore:
         status[version] = VersionStatus("LOADING")
         try:
             self._served[name][version] = Servable(name, path)
-        except (UserError, MemoryError) as error:
-            status[version] = VersionStatus("END", "UNKNOWN", str(error))
+        except Exception as error:  # of many kinds, whatever is broken
+            reason = f"{error}".partition("\n")[0] or type(error).__name__
+            status[version] = VersionStatus("END", "UNKNOWN", reason)
             self._broken[path] = files_now, now
             return False
         self._broken.pop(path, None)

@@ -85,11 +85,11 @@ class _RestApp:
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             raise RuntimeError(f"Received a request of type {scope['type']!r}")
-        start = time.perf_counter()
+        start, response = time.perf_counter(), None
         try:
             response = await self._respond(scope, receive)
         except ClientDisconnect:
-            response = None
+            pass  # and so nobody waits for an answer
         except RequestError as error:
             response = _error(str(error), error.status)
         except Exception:

@@ -1,12 +1,17 @@
 """One loaded version of an export."""
 
 import contextlib
+import re
 
 import numpy as np
 import tensorflow as tf
 
 from kseq.server.request_error import HTTP_STATUS, RequestError
 from kseq.serving.load_export import load_signatures, read_safe_graph
+
+_AROUND = re.compile(
+    r"Graph execution error|Detected at node|<stack traces|\s|File "
+)
 
 
 class Servable:
@@ -78,13 +83,15 @@ class Servable:
         )
 
     def _warm_up(self):
-        """Calls each signature once: the first call optimizes its graph."""
+        """Calls each signature once: the first call optimizes its graph.
+
+        It may refuse what is no picture, and then has been optimized, too.
+        """
         for name in self._functions:
             inputs = {
                 key: _example(info)
                 for key, info in self.signatures[name].inputs.items()
             }
-            # A signature may refuse what is no picture.
             with contextlib.suppress(RequestError):
                 self.run(name, inputs)
 
@@ -93,7 +100,13 @@ def _request_error(error):
     codes = (
         n for n in HTTP_STATUS if getattr(tf.errors, n) == error.error_code
     )
-    reason = str(error.message).partition("\n")[0]
+    # Between a heading and the stack of where the graph was made.
+    reasons = (
+        line
+        for line in str(error.message).splitlines()
+        if line.strip() and not _AROUND.match(line)
+    )
+    reason = next(reasons, type(error).__name__)
     return RequestError(f"{reason:.500}", next(codes, "UNKNOWN"))
 
 

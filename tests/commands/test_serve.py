@@ -1,0 +1,145 @@
+import contextlib
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+import tensorflow as tf
+
+from kseq.cli import main
+
+
+class _Slow(tf.Module):
+    """Counts to the number that is the text, which takes a while."""
+
+    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string, "text")])
+    def count(self, text):
+        numbers = tf.strings.to_number(text, tf.int32)
+        end = tf.reduce_max(tf.concat([numbers, [0]], 0))
+        count = tf.while_loop(
+            lambda i: i < end, lambda i: [i + 1], [tf.constant(0)]
+        )[0]
+        return {"count": tf.fill(tf.shape(text), count)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved_models") / "slow"
+    module = _Slow()
+    # What warms a signature up is no number.
+    signatures = {"serving_default": module.count}
+    tf.saved_model.save(module, str(folder / "7"), signatures=signatures)
+    return folder
+
+
+@contextlib.contextmanager
+def serving(*words):
+    """(process, port) of a server that is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kseq.cli", "serve", "--port", "0", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for line in process.stderr:
+            if found := re.search(r"http://127\.0\.0\.1:(\d+)/", line):
+                break
+        yield process, int(found[1])
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def predict(port, text):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    body = json.dumps({"instances": [text]})
+    with contextlib.closing(connection):
+        connection.request("POST", "/v1/models/slow:predict", body)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+
+def test_what_is_in_flight_is_answered_before_the_end(folder):
+    with serving(str(folder), "--access-log") as (process, port):
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in "abc"]
+        silent[0].sendall(b"POST /v1/models/slow:predict HTTP/1.1\r\nHost: ")
+        gone = socket.create_connection(("127.0.0.1", port))
+        gone.close()
+        assert predict(port, "12345") == (200, {"predictions": [12345]})
+        answers = []
+        thread = threading.Thread(
+            target=lambda: answers.append(predict(port, "800000"))
+        )
+        thread.start()
+        # The line of the first request is in the log; the second one runs.
+        assert json.loads(process.stdout.readline())["status"] == 200
+        thread.join(0.5)
+        process.send_signal(signal.SIGTERM)
+        thread.join(60)
+        assert answers == [(200, {"predictions": [800000]})]
+        for connection in silent:
+            connection.close()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in err
+    assert "800000" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "Expected the PATH of a model"),
+        (["missing"], "missing is neither a folder of versions"),
+        (["{folder}/7"], "is one version; give the folder"),
+        (["{folder}", "{folder}"], "Two models have the name slow"),
+        (["{folder}", "--model", "slow={folder}"], "Two models have the name"),
+        (["--model", "slow"], "Expected --model NAME=PATH"),
+        (["--model", "a/b={folder}"], "Expected --model NAME=PATH"),
+        (["--model", "a=missing"], "missing is neither"),
+        (["{folder}", "--label", "stable"], r"Expected --label \[NAME:\]LABEL"),
+        (["{folder}", "--label", "stable=6"], "has no version 6"),
+        (["{folder}", "--label", "b:stable=7"], "there is no model b"),
+        (["{folder}", "--port", "-1"], "expected 0 to 65535"),
+        (["{folder}", "--port", "65536"], "expected 0 to 65535"),
+        (["{folder}", "--port", "a"], "invalid int value"),
+        (["{folder}", "--host", "no.such.host.invalid"], "Cannot listen"),
+        (["{folder}", "--timeout", "nan"], "--timeout"),
+        (["{folder}", "--timeout", "0"], "--timeout"),
+        (["{folder}", "--queue-size", "0"], "--queue-size"),
+        (["{folder}", "--body-limit", "-1"], "--body-limit"),
+        (["\0"], "neither a folder"),
+    ],
+)
+def test_wrong_commands_are_one_message(folder, capsys, words, message):
+    words = [word.format(folder=folder) for word in words]
+    assert main(["serve", *words]) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert "Traceback" not in error
+
+
+def test_a_port_in_use(folder, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["serve", str(folder), "--port", str(port)]) == 2
+    assert "Address already in use" in capsys.readouterr().err
+
+
+def test_a_model_that_cannot_be_loaded(tmp_path, capsys):
+    broken = tmp_path / "broken" / "1"
+    broken.mkdir(parents=True)
+    (broken / "saved_model.pb").write_bytes(b"broken")
+    assert main(["serve", str(broken.parent), "--port", "0"]) == 2
+    assert "broken cannot be served: " in capsys.readouterr().err
+
+
+def test_the_extra_is_named(folder, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["serve", str(folder)]) == 2
+    assert "pip install 'kseq[serve]'" in capsys.readouterr().err
