@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.cli import main
+from kseq.commands import serve
 
 
 class _Slow(tf.Module):
@@ -129,6 +130,19 @@ def test_a_port_in_use(folder, capsys):
         port = other.getsockname()[1]
         assert main(["serve", str(folder), "--port", str(port)]) == 2
     assert "Address already in use" in capsys.readouterr().err
+
+
+def test_answers_do_not_wait_for_acknowledgements(folder, monkeypatch):
+    found = []
+
+    def look(folders, labels, listening, options):
+        found.append(
+            listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        )
+
+    monkeypatch.setattr(serve, "_serve", look)
+    assert main(["serve", str(folder), "--port", "0"]) == 0
+    assert found and found[0]
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path, capsys):
