@@ -28,7 +28,7 @@ from tests.recipes import load_recipe
 
 # Sizes of a training of seconds.
 SMALL = {
-    "translate_lstm": {"embedding_dim": 8, "units": 16},
+    "translate_lstm": {"embedding_dim": 8, "units": 16, "max_length": 32},
     "translate_transformer": {"layers": 1, "model_dim": 16, "ffn_dim": 16},
     # The others take long to be traced; their proof is a slow test.
     "classify_documents": {

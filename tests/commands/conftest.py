@@ -1,3 +1,4 @@
+import argparse
 import dataclasses
 import importlib
 import sys
@@ -43,17 +44,25 @@ def open_once(opened, monkeypatch):
     """
 
     def open_or_find(options):
-        key = tuple(
+        values = [
             getattr(options, name, None) for name in DECIDE_WHAT_IS_OPENED
-        )
+        ]
+        key = tuple(None if value is False else value for value in values)
         if key not in opened:
             opened[key] = open_predictor(options)
         opened[key].batch_size = getattr(options, "batch_size", 32)
         return opened[key]
 
-    for name in ("predict", "score", "evaluate", "explain", "export"):
+    for name in ("predict", "score", "evaluate", "explain", "export", "chat"):
         module = importlib.import_module(f"kseq.commands.{name}")
         monkeypatch.setattr(module, "open_predictor", open_or_find)
+    return open_or_find
+
+
+@pytest.fixture
+def load(open_once):
+    """`kseq.load`, unless a command has opened the same before."""
+    return lambda path: open_once(argparse.Namespace(path=path))
 
 
 @pytest.fixture(scope="session")

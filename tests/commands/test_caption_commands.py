@@ -185,15 +185,15 @@ def test_wrong_files_of_evaluate(
     assert message in refused("evaluate", exports[kind], *arguments)
 
 
-def test_bytes_that_are_no_picture_answer_blank(exports, folder):
-    served = load_export(exports["image"])
+def test_bytes_that_are_no_picture_answer_blank(exports, folder, load):
+    served = load(exports["image"])
     good = (folder / "0.png").read_bytes()
     alone = served([good])
     assert served([b"no picture", good, b"", good[:40]]) == ["", *alone, "", ""]
 
 
-def test_features_that_are_not_finite_answer_blank(exports):
-    served = kseq.load(exports["features"])
+def test_features_that_are_not_finite_answer_blank(exports, load):
+    served = load(exports["features"])
     assert served([np.full((6, 12), np.nan)]) == [""]
     assert served.scores([np.full((6, 12), np.inf)], [""]) == [0.0]
 

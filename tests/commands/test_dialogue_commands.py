@@ -8,7 +8,6 @@ import sys
 import keras
 import pytest
 
-import kseq
 from kseq import cli, data, decoding, layers, models, serving
 from kseq.control_tokens import END, UNK
 from tests.commands.saved_run import saved_run
@@ -46,9 +45,9 @@ def served(tmp_path_factory):
     preprocessor = data.DialoguePreprocessor(
         tokenizer, max_turns=3, nested=True
     )
-    beam = decoding.BeamSearch(beam_size=2)
+    greedy = decoding.GreedySearch()  # it is traced sooner than a beam
     generator = serving.Generator(
-        model, preprocessor, tokenizer, beam, max_length=9
+        model, preprocessor, tokenizer, greedy, max_length=9
     )
     run = saved_run(generator, root / "runs" / "chat")
     export = root / "saved_models" / "chat"
@@ -73,8 +72,8 @@ def test_a_line_is_a_dialogue(served, predict):
     assert predict(run, longer)[0] == predict(run, recent)[0]
 
 
-def test_in_python_an_input_is_a_list_of_turns(served, predict):
-    chatbot = kseq.load(served[1])
+def test_in_python_an_input_is_a_list_of_turns(served, predict, load):
+    chatbot = load(served[1])
     turns = [
         ["Hi!", "Hello, who are you?"],
         [],
@@ -84,12 +83,12 @@ def test_in_python_an_input_is_a_list_of_turns(served, predict):
     assert chatbot(turns) == predict(served[1], LINES)[0]
 
 
-def test_attention_knows_the_turns(served, predict):
+def test_attention_knows_the_turns(served, predict, load):
     _, export, _ = served
     (record, *_), _ = predict(export, LINES, "--json", "--attention")
     attention = json.loads(record)["attention"]
     assert attention["source_tokens"].count("</s>") == 2
-    [found] = kseq.load(export).attention([["Hi!", "Good."]])
+    [found] = load(export).attention([["Hi!", "Good."]])
     assert found.turn_weights.shape == (len(found.target_tokens), 2)
     assert found._repr_png_().startswith(b"\x89PNG")
 
@@ -109,38 +108,37 @@ def test_evaluate_and_explain(served, call, refused):
     )
 
 
-def test_score_is_that_of_the_model(served, call, tmp_path):
+def test_score_is_that_of_the_model(served, call, tmp_path, load):
     _, export, _ = served
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(b"Hi!\tHello, who are you?\nGood.\n")
     target.write_text("I am Ann.\nNo.\n")
     found, _ = call("score", export, source, target)
-    expected = kseq.load(export).scores(
+    expected = load(export).scores(
         [["Hi!", "Hello, who are you?"], ["Good."]], ["I am Ann.", "No."]
     )
     assert [*map(float, found.split())] == pytest.approx(expected, abs=1e-4)
 
 
-def test_chat_remembers_until_it_is_told_to_forget(served, call):
+def test_chat_remembers_until_it_is_told_to_forget(served, call, load):
     _, export, _ = served
     said, notes = call("chat", export, text=b"Hi!\n\nGood.\n /reset \nHi!\n")
     first, second, third = said.split("\n")[:-1]
     assert notes == ""
     assert third == first
-    chatbot = kseq.load(export)
+    chatbot = load(export)
     assert [first, second] == chatbot([["Hi!"], ["Hi!", first, "Good."]])
 
 
 def test_chat_samples(served, call):
     run, _, _ = served
     said = {
-        call("chat", run, "--seed", seed, text=b"Hi!\n")[0]
-        for seed in (1, 2, 3)
+        call("chat", run, "--seed", seed, text=b"Hi!\n")[0] for seed in (1, 2)
     }
     assert len(said) > 1
 
 
-def test_chat_on_a_terminal(served, monkeypatch, capfd):
+def test_chat_on_a_terminal(served, monkeypatch, capfd, load):
     _, export, _ = served
     parent, child = pty.openpty()
     with open(child) as terminal:
@@ -149,7 +147,7 @@ def test_chat_on_a_terminal(served, monkeypatch, capfd):
         assert cli.main(["chat", str(export)]) == 0
     os.close(parent)
     output, notes = capfd.readouterr()
-    assert kseq.load(export)([["Hi!"]])[0] in output
+    assert load(export)([["Hi!"]])[0] in output
     assert "/reset forgets" in notes
 
 

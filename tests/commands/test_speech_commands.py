@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 
-import kseq
 from kseq import cli, data, decoding, layers, models, serving
 from kseq.control_tokens import END
 from tests.commands.saved_run import saved_run
@@ -42,8 +41,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def exports(tmp_path_factory):
-    """The same model for both inputs: {kind: path}, and its runs."""
+def paths(tmp_path_factory):
+    """The same model for both inputs: an export of audio, a run of frames."""
     root = tmp_path_factory.mktemp("runs")
     tokenizer = data.Tokenizer.train(TEXTS, 100, "char")
     keras.utils.set_random_seed(1)
@@ -65,15 +64,15 @@ def exports(tmp_path_factory):
     bias[END] -= 9  # no answer is empty
     model.projection.bias.assign(bias)
     paths = {}
+    greedy = decoding.GreedySearch()  # it is traced sooner than a beam
     for kind, preprocessor in KINDS.items():
-        beam = decoding.BeamSearch(beam_size=2)
         served = serving.Generator(
-            model, preprocessor, tokenizer, beam, max_length=9
+            model, preprocessor, tokenizer, greedy, max_length=9
         )
-        run = saved_run(served, root / kind)
-        paths[kind] = root / "saved_models" / kind
-        assert cli.main(["export", str(run), "--to", str(paths[kind])]) == 0
-    return paths
+        paths[kind] = saved_run(served, root / kind)
+    run, export = str(paths["audio"]), root / "saved_models" / "audio"
+    assert cli.main(["export", run, "--to", str(export)]) == 0
+    return paths | {"audio": export}
 
 
 @pytest.fixture(autouse=True)
@@ -81,22 +80,22 @@ def in_folder(folder, monkeypatch):
     monkeypatch.chdir(folder)
 
 
-def test_the_same_answers_whatever_is_given(exports, predict):
-    """Runs and exports, recordings and their frames, alone and in a batch."""
+def test_the_same_answers_whatever_is_given(paths, predict):
+    """A run and an export, recordings and their frames, alone, in a batch."""
     lines = b"0.wav\n\n3.wav\n 1.wav \n"
-    found, _ = predict(exports["audio"], lines)
+    found, _ = predict(paths["audio"], lines)
     assert len(found) == 4
     assert found[1] == ""
     assert len({*found}) >= 3
     features = ("--features", "a.npz")
-    assert predict(exports["frames"], lines, *features)[0] == found
-    run = exports["audio"].parent.parent / "audio"
+    assert predict(paths["frames"], lines, *features)[0] == found
+    run = paths["audio"].parent.parent / "audio"
     assert predict(run, b"3.wav")[0] == found[2:3]
 
 
-def test_attention_is_to_seconds(exports, predict):
+def test_attention_is_to_seconds(paths, predict):
     (record, _), _ = predict(
-        exports["audio"], b"3.wav\n\n", "--json", "--attention"
+        paths["audio"], b"3.wav\n\n", "--json", "--attention"
     )
     attention = json.loads(record)["attention"]
     assert attention["source_tokens"][:3] == ["0.00", "0.02", "0.04"]
@@ -104,22 +103,22 @@ def test_attention_is_to_seconds(exports, predict):
     np.testing.assert_allclose(np.sum(attention["weights"], axis=1), 1, 1e-4)
 
 
-def test_evaluate_gives_error_rates(exports, call):
-    printed, _ = call("evaluate", exports["audio"], "table.tsv")
+def test_evaluate_gives_error_rates(paths, call):
+    printed, _ = call("evaluate", paths["audio"], "table.tsv")
     assert "CER " in printed and "WER " in printed
     assert "letters" not in printed  # nobody knows where they are
-    source = (exports["frames"], "table.tsv", "--features", "a.npz")
+    source = (paths["frames"], "table.tsv", "--features", "a.npz")
     assert call("evaluate", *source)[0] == printed
     elsewhere = ("table.tsv", "--audio", ".")
-    assert call("evaluate", exports["audio"], *elsewhere)[0] == printed
+    assert call("evaluate", paths["audio"], *elsewhere)[0] == printed
 
 
-def test_explain_shows_the_spectrogram(exports, call):
-    page, _ = call("explain", exports["audio"], text=b"0.wav\n\n")
+def test_explain_shows_the_spectrogram(paths, call):
+    page, _ = call("explain", paths["audio"], text=b"0.wav\n\n")
     assert page.count('<img alt="" src="data:image/png;base64,') == 1
     assert "0.02 s" in page
     page, _ = call(
-        "explain", exports["frames"], "--features", "a.npz", text=b"1.wav\n"
+        "explain", paths["frames"], "--features", "a.npz", text=b"1.wav\n"
     )
     assert page.count("<img") == 1
 
@@ -137,9 +136,9 @@ def test_explain_shows_the_spectrogram(exports, call):
     ],
 )
 def test_wrong_input_is_one_message(
-    exports, predict, kind, text, options, message
+    paths, predict, kind, text, options, message
 ):
-    _, notes = predict(exports[kind], text, *options, code=2)
+    _, notes = predict(paths[kind], text, *options, code=2)
     assert message in notes
     assert notes.count("\n") == 1
 
@@ -159,20 +158,20 @@ def test_wrong_input_is_one_message(
         ),
     ],
 )
-def test_wrong_files_of_evaluate(exports, refused, kind, arguments, message):
-    assert message in refused("evaluate", exports[kind], *arguments)
+def test_wrong_files_of_evaluate(paths, refused, kind, arguments, message):
+    assert message in refused("evaluate", paths[kind], *arguments)
 
 
-def test_bytes_that_are_no_recording_answer_blank(exports, folder):
-    served = kseq.load(exports["audio"])
+def test_bytes_that_are_no_recording_answer_blank(paths, folder, load):
+    served = load(paths["audio"])
     good = (folder / "0.wav").read_bytes()
     [alone] = served([good])
     found = served([b"RIFF", good, b"", wav(np.zeros(900))])
     assert found == ["", alone, "", ""]
 
 
-def test_recordings_of_different_lengths_are_frames(exports, folder):
-    served = kseq.load(exports["frames"])
+def test_recordings_of_different_lengths_are_frames(paths, load):
+    served = load(paths["frames"])
     stored = data.read_frames("a.npz")
     frames = [stored[number] for number in range(4)]
     alone = [served([each])[0] for each in frames]

@@ -33,13 +33,14 @@ def numbered(count, sources):
     ("count", "sources", "held_out"),
     [
         (2, 2, 1),
-        (3, 2, 1),
-        (9, 9, 1),
-        (40, 40, 4),
         (40, 20, 4),
         (41, 2, 20),  # no source has fewer
-        (12_000, 12_000, 1000),
         (12_000, 3_000, 1000),
+        pytest.param(12_000, 12_000, 1000, marks=pytest.mark.slow),
+        *(
+            pytest.param(*values, marks=pytest.mark.slow)
+            for values in ((3, 2, 1), (9, 9, 1), (40, 40, 4))
+        ),
     ],
 )
 def test_whole_sources_are_held_out(write, count, sources, held_out):

@@ -111,7 +111,7 @@ def test_forbidden_tokens(make_model, source_ids, in_graph, scores_of, search):
 
 
 @SEARCHES
-@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("n", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_no_repeated_ngrams(
     make_model, source_ids, in_graph, scores_of, search, n
 ):

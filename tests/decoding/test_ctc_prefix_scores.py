@@ -125,18 +125,21 @@ def test_long_memories_are_exact():
     prefixes = no_prefixes(memory)
     labels = draw.integers(A, VOCABULARY, size=300)
     total = 0.0
-    scores, prefixes = ctc_prefix_scores(memory, prefixes, tf.constant([START]))
+    step = tf.function(ctc_prefix_scores, autograph=False)
+    scores, prefixes = step(memory, prefixes, tf.constant([START]))
     for label in labels:
         total += float(scores[0, label])
-        scores, prefixes = ctc_prefix_scores(
+        scores, prefixes = step(
             memory, prefixes, tf.constant([label], tf.int32)
         )
     total += float(scores[0, END])
-    loss = tf.nn.ctc_loss(
+    # In a graph: eagerly, its loop over the positions takes long.
+    ctc_loss = tf.function(tf.nn.ctc_loss, autograph=False)
+    loss = ctc_loss(
         tf.constant(labels[None], tf.int32),
         memory.log_probs,
-        [300],
-        [1000],
+        tf.constant([300]),
+        tf.constant([1000]),
         logits_time_major=False,
         blank_index=PAD,
     )
@@ -166,43 +169,53 @@ def model():
     return model
 
 
-@pytest.mark.parametrize("ctc_weight", [0.0, 0.4, 1.0])
-def test_a_beam_finds_the_best_of_both(model, ctc_weight):
-    """Of all answers, scored by the model and by CTC as a whole."""
-    source_ids = tf.constant([[4, 5, 4, 4, 5, 3], [5, 4, 5, 3, 0, 0]])
-    inputs = {"source_ids": source_ids}
-    answers = [
-        answer
-        for length in range(4)
-        for answer in itertools.product((1, A, B), repeat=length)
-    ]
-    _, _, memory, mask = model(
-        {**inputs, "target_ids": tf.fill((2, 1), START)}, with_memory=True
-    )
-    logits = model.ctc_logits(memory)
-    totals = []
-    for answer in answers:
-        labels = tf.constant([[*answer, END]] * 2)
-        target_ids = tf.concat([tf.fill((2, 1), START), labels[:, :-1]], axis=1)
-        own = sequence_scores(
-            model({**inputs, "target_ids": target_ids}),
-            labels,
-            tf.ones(labels.shape),
-            length_penalty=0.0,
+SOURCE_IDS = tf.constant([[4, 5, 4, 4, 5, 3], [5, 4, 5, 3, 0, 0]])
+
+
+@pytest.fixture(scope="module")
+def answers(model):
+    """All that are short, and their scores by the model and by CTC.
+
+    The scores are (answers, items), each of an answer as a whole.
+    """
+    answers, own, ctc = [], [], []
+    for length in range(4):
+        some = [*itertools.product((1, A, B), repeat=length)]
+        labels = [[*answer, END] for answer in some for _ in SOURCE_IDS]
+        labels = tf.constant(labels)
+        start = tf.fill((len(labels), 1), START)
+        inputs = {
+            "source_ids": tf.tile(SOURCE_IDS, [len(some), 1]),
+            "target_ids": tf.concat([start, labels[:, :-1]], axis=1),
+        }
+        logits, _, memory, mask = model(inputs, with_memory=True)
+        own.append(
+            sequence_scores(
+                logits, labels, tf.ones(labels.shape), length_penalty=0.0
+            )
         )
-        ctc = -tf.nn.ctc_loss(
+        loss = tf.nn.ctc_loss(
             labels,
-            logits,
-            [len(answer)] * 2,
+            model.ctc_logits(memory),
+            tf.fill([len(labels)], length),
             tf.reduce_sum(tf.cast(mask, tf.int32), axis=1),
             logits_time_major=False,
             blank_index=PAD,
         )
-        ctc = tf.where(tf.math.is_finite(ctc), ctc, -1e30)
-        totals.append((1 - ctc_weight) * own + ctc_weight * ctc)
-    order = np.argsort(-np.array(totals), axis=0)
+        ctc.append(tf.where(tf.math.is_finite(loss), -loss, -1e30))
+        answers += some
+    own, ctc = (np.concatenate(x).reshape(-1, 2) for x in (own, ctc))
+    return answers, own, ctc
+
+
+@pytest.mark.parametrize("ctc_weight", [0.0, 0.4, 1.0])
+def test_a_beam_finds_the_best_of_both(model, answers, ctc_weight):
+    answers, own, ctc = answers
+    totals = (1 - ctc_weight) * own + ctc_weight * ctc
+    order = np.argsort(-totals, axis=0)
 
     search = BeamSearch(200, length_penalty=0.0, ctc_weight=ctc_weight)
+    inputs = {"source_ids": SOURCE_IDS}
     found = search(model, inputs, tf.constant([4, 4]), n_best=3)
     for item in range(2):
         for rank in range(3):
@@ -210,7 +223,7 @@ def test_a_beam_finds_the_best_of_both(model, ctc_weight):
             ids = [n for n in found.ids[item, rank].numpy() if n != PAD]
             assert (*answers[best], END) == tuple(ids)
             assert found.scores[item, rank].numpy() == pytest.approx(
-                totals[best][item].numpy(), abs=1e-3
+                totals[best, item], abs=1e-3
             )
 
 

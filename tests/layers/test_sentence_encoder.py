@@ -67,7 +67,9 @@ def test_is_an_embedding_and_a_pooling(seed):
     np.testing.assert_allclose(weights[0], expected[1], atol=1e-6)
 
 
-@pytest.mark.parametrize("groups", [2, 7, 50])
+@pytest.mark.parametrize(
+    "groups", [2, pytest.param(7, marks=pytest.mark.slow), 50]
+)
 def test_groups_change_nothing(seed, groups):
     grid, ids = encoder(groups=1), documents()
     found = encoder(groups, like=grid)(ids, return_weights=True)

@@ -137,7 +137,9 @@ def test_symbolic_shapes_of_weights_and_cache():
     assert cache["key"].shape == cache["value"].shape == (None, 2, None, 4)
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize(
+    "norm", [pytest.param("pre", marks=pytest.mark.slow), "post"]
+)
 def test_round_trip_through_a_file(make, norm, tmp_path):
     block = make(
         norm=norm,
@@ -339,7 +341,10 @@ def test_dropout_is_for_training(make, norm, dropouts):
     assert np.any(plain != dropped)
 
 
-@pytest.mark.parametrize("policy", ["float32", *HALF_POLICIES])
+@pytest.mark.parametrize(
+    "policy",
+    [pytest.param("float32", marks=pytest.mark.slow), *HALF_POLICIES],
+)
 def test_training_on_nothing_but_padding_stays_finite(make, policy):
     block = make(dtype=policy)
     inputs = [

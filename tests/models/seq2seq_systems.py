@@ -224,6 +224,17 @@ _VARIANTS = SYSTEMS | {
         text,
     ),
     "untied output": (functools.partial(transformer, tie_output=False), text),
+    "another transformer": (
+        functools.partial(
+            transformer,
+            norm="post",
+            positions="learned",
+            max_length=16,
+            window=2,
+            tie_output=False,
+        ),
+        text,
+    ),
     "captions, feeding": (
         functools.partial(captions, wiring="feeding"),
         frames,
@@ -263,17 +274,30 @@ _PAIRS = {
     if (attention, wiring) != ("location-aware", "luong")
 }
 CASES = _PAIRS | _VARIANTS
-# Each attention and each wiring in every run; all pairs before a release.
+# Each value of an argument of the models in every run, all pairs of values
+# before a release.
 _OFTEN = {
-    *_VARIANTS,
-    *("dot, feeding", "scaled_dot, luong", "general, bahdanau"),
-    *("concat, feeding", "location-aware, bahdanau"),
+    *SYSTEMS,
+    *("another transformer", "shared embeddings", "tied embeddings"),
+    *("gru, one direction", "chat, gru, two layers", "no attention"),
 }
-EVERY_CASE = [
-    name if name in _OFTEN else pytest.param(name, marks=pytest.mark.slow)
-    for name in CASES
-]
-TYPICAL_CASES = list(_VARIANTS)
+# Each attention and each cell, too.
+_OFTEN_IN_STEPS = {
+    *_OFTEN,
+    *("scaled_dot, luong", "concat, feeding", "window, luong"),
+    *("location, feeding", "tanh cells"),
+}
+
+
+def _others_slow(names, often):
+    return [
+        name if name in often else pytest.param(name, marks=pytest.mark.slow)
+        for name in names
+    ]
+
+
+EVERY_CASE = _others_slow(CASES, _OFTEN_IN_STEPS)
+TYPICAL_CASES = _others_slow(_VARIANTS, _OFTEN)
 
 
 @functools.cache

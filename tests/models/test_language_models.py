@@ -45,7 +45,15 @@ CASES = {
     "lstm": lstm,
 }
 MODELS = {"transformer": transformer, "lstm": lstm}
-every_case = pytest.mark.parametrize("name", CASES)
+# Each kind of position in every run, with a window and without.
+_OFTEN = ("rotary", "rotary, window", "sinusoidal, window", "learned", "lstm")
+every_case = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in _OFTEN else pytest.mark.slow)
+        for name in CASES
+    ],
+)
 every_model = pytest.mark.parametrize("name", ["rotary", "lstm"])
 
 

@@ -185,8 +185,13 @@ def assert_same(one, other):
         assert other_logs[name] == pytest.approx(values, abs=1e-4), name
 
 
-@mostly_one
-@pytest.mark.parametrize("parts", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.slow  # two devices below have micro-batches, too
+@pytest.mark.parametrize(
+    "family",
+    ["attention penalty", "binary cross-entropy", "CTC"],
+    indirect=True,
+)
+@pytest.mark.parametrize("parts", [2, 3])
 def test_micro_batches_change_nothing(family, parts):
     make, batches = family
     whole = trained(make, batches)

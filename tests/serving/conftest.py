@@ -173,7 +173,10 @@ def run_of(tmp_path_factory):
     return make
 
 
-@pytest.fixture(params=["transformer", "lstm"])
+# The export of a transformer answers like its run in tests/commands, too.
+@pytest.fixture(
+    params=[pytest.param("transformer", marks=pytest.mark.slow), "lstm"]
+)
 def kind(request):
     return request.param
 

@@ -23,7 +23,10 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(params=["hierarchical", "flat"])
+# A hierarchical one answers as a run and as an export in test_version_0_1.py.
+@pytest.fixture(
+    params=[pytest.param("hierarchical", marks=pytest.mark.slow), "flat"]
+)
 def kind(request):
     return request.param
 

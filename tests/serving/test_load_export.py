@@ -154,13 +154,19 @@ def _truncate(path):
     os.truncate(path, path.stat().st_size // 2)
 
 
-@pytest.mark.parametrize("damage", [Path.unlink, _truncate])
+INDEX = "variables/variables.index"
+VALUES = "variables/variables.data-00000-of-00001"
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("name", "damage"),
     [
-        "saved_model.pb",
-        "variables/variables.index",
-        "variables/variables.data-00000-of-00001",
+        ("saved_model.pb", Path.unlink),
+        ("saved_model.pb", _truncate),
+        (INDEX, _truncate),
+        (VALUES, Path.unlink),
+        pytest.param(INDEX, Path.unlink, marks=pytest.mark.slow),
+        pytest.param(VALUES, _truncate, marks=pytest.mark.slow),
     ],
 )
 def test_a_broken_export_is_one_message(exports, tmp_path, name, damage):

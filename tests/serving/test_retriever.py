@@ -34,26 +34,38 @@ def predictors(retriever, run, retriever_export):
     )
 
 
-def vectors_of(retriever, texts):
-    """One by one, by the model itself."""
-    rows = []
-    for text in texts:
-        labels, _ = retriever.tokenizer.tokenize_with_end([text], 31)
-        ids = teacher_forcing(labels.to_tensor())
-        rows.append(retriever.model.encode_target(ids)[0])
-    return np.stack(rows)
+@pytest.fixture(scope="module")
+def vectors_of(retriever):
+    """A function: the vectors of texts, one by one, by the model itself."""
+    signature = [tf.TensorSpec((1, None), tf.int32)]
+    encode = tf.function(
+        retriever.model.encode_target, signature, autograph=False
+    )
+
+    def vectors_of(texts):
+        rows = []
+        for text in texts:
+            labels, _ = retriever.tokenizer.tokenize_with_end([text], 31)
+            rows.append(encode(teacher_forcing(labels.to_tensor()))[0])
+        return np.stack(rows)
+
+    return vectors_of
 
 
-def test_the_index_has_each_answer_in_its_place(retriever):
+@pytest.fixture(scope="module")
+def answer_vectors(retriever, vectors_of):
+    return vectors_of(retriever.answers)
+
+
+def test_the_index_has_each_answer_in_its_place(retriever, answer_vectors):
     assert retriever.index.shape == (25, 8)
-    expected = vectors_of(retriever, retriever.answers)
-    np.testing.assert_allclose(retriever.index, expected, atol=1e-5)
+    np.testing.assert_allclose(retriever.index, answer_vectors, atol=1e-5)
 
 
-def test_answers_are_the_nearest(retriever, predictors):
+def test_answers_are_the_nearest(retriever, predictors, answer_vectors):
     source = retriever.preprocessor(TEXTS)
     vectors = retriever.model.encode_source(source.inputs).numpy()
-    cosines = vectors @ vectors_of(retriever, retriever.answers).T
+    cosines = vectors @ answer_vectors.T
     for predictor in predictors:
         assert isinstance(predictor, GeneratorPredictor)
         answers, n_best = predictor(TEXTS), predictor.n_best(TEXTS, 20)
@@ -71,7 +83,7 @@ def test_answers_are_the_nearest(retriever, predictors):
             )
 
 
-def test_scores_are_of_any_answer(retriever, predictors):
+def test_scores_are_of_any_answer(predictors, vectors_of):
     targets = ["12 bones", "", "never seen", "größer", "a"]
     for predictor in predictors:
         scores = predictor.scores(TEXTS, targets)
@@ -84,8 +96,7 @@ def test_scores_are_of_any_answer(retriever, predictors):
         [score] = predictor.scores(TEXTS[:1], [best.text])
         assert score == pytest.approx(best.score, abs=1e-5)
         assert predictor.log_probs(TEXTS, targets) is None
-    encoded = vectors_of(retriever, targets)
-    np.testing.assert_allclose(vectors[1], encoded, atol=1e-5)
+    np.testing.assert_allclose(vectors[1], vectors_of(targets), atol=1e-5)
 
 
 def test_what_is_cut_is_said(predictors):

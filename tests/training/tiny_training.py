@@ -17,7 +17,8 @@ class Config:
     batch_size: int = 4
 
 
-def make_model(ema=True):
+def make_model(ema=True, run_eagerly=True):
+    """Tracing a step would take longer than the steps of most tests."""
     keras.utils.set_random_seed(3)
     inputs = keras.Input((8,), name="inputs")
     x = keras.layers.Dense(8, name="hidden")(inputs)
@@ -25,7 +26,7 @@ def make_model(ema=True):
     outputs = keras.layers.Dense(1, name="outputs")(x)
     model = keras.Model(inputs, outputs, name="tiny")
     adam = keras.optimizers.Adam(0.01, use_ema=ema)
-    model.compile(adam, "mse", jit_compile=False)  # XLA takes a second
+    model.compile(adam, "mse", run_eagerly=run_eagerly, jit_compile=False)
     return model
 
 
