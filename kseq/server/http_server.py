@@ -1,5 +1,6 @@
 """The process that answers HTTP."""
 
+import contextlib
 import json
 import logging
 import os
@@ -64,11 +65,10 @@ def serve(store, listening, options):
     polling.start()
     for name in store.folders:
         version = store.newest(name).version
-        print(
+        _print(
             f"{name}, version {version}: "
             f"http://{_shown(host)}:{port}/v1/models/{name}:predict",
-            file=sys.stderr,
-            flush=True,
+            sys.stderr,
         )
     try:
         server.run(sockets=[listening])
@@ -82,7 +82,7 @@ def serve(store, listening, options):
 def _poll(store, stopping):
     while not stopping.wait(_POLL):
         for line in store.poll():
-            print(line, file=sys.stderr, flush=True)
+            _print(line, sys.stderr)
 
 
 def _shown(host):
@@ -90,4 +90,10 @@ def _shown(host):
 
 
 def _print_json(record):
-    print(json.dumps(record), flush=True)
+    _print(json.dumps(record), sys.stdout)
+
+
+def _print(line, file):
+    """Prints a line; one that nobody can read any more fails no request."""
+    with contextlib.suppress(OSError):
+        print(line, file=file, flush=True)

@@ -46,7 +46,7 @@ class Servable:
             inputs: dict, name -> `np.ndarray`.
 
         Returns:
-            dict, name -> `np.ndarray`.
+            dict, name -> `np.ndarray`, in the order of the names.
 
         Raises:
             RequestError: for what TensorFlow refuses.
@@ -59,7 +59,7 @@ class Servable:
                     for name, value in inputs.items()
                 }
             )
-            return {name: value.numpy() for name, value in outputs.items()}
+            return {name: outputs[name].numpy() for name in sorted(outputs)}
         except tf.errors.OpError as error:
             raise _request_error(error) from error
 
