@@ -9,7 +9,9 @@ hypothesis, those of an item consecutive.
 A constraint is a callable (log_probs (R, V), ids (R, T)) -> (R, V): from the
 log-probabilities of the next token and the tokens so far to those that the
 search reads, -inf for what is impossible. One that only excludes tokens
-leaves the score of an answer as the model finds it.
+leaves the score of an answer as the model finds it. If it has the attribute
+`is_row_wise`, True, it looks at each row alone, and a search may leave out the
+rows of items that are done.
 """
 
 from kseq.decoding.beam_search import BeamSearch

@@ -2,11 +2,20 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
 
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
+from kseq.decoding.beam import (
+    Beam,
+    Extensions,
+    equal_greedy,
+    extended_ids,
+    hypotheses_of_rows,
+    joined,
+    with_rows,
+    without_ended,
+)
 from kseq.decoding.greedy_search import GreedySearch
 from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.penalized_scores import penalized_scores
@@ -16,34 +25,9 @@ from kseq.decoding.search_fields import (
     check_number,
     config_of,
 )
-from kseq.decoding.start_decoding import start_decoding
+from kseq.decoding.start_decoding import items_may_leave, start_decoding
 from kseq.decoding.top_k import top_k
-from kseq.decoding.while_loop import while_loop
-
-
-class _Beam(NamedTuple):
-    """R live hypotheses and K finished ones of each of B items.
-
-    The first K live ones are the beam, the best first. The greedy hypothesis,
-    if there is one, comes after them.
-    """
-
-    tokens: tf.Tensor  # (B * R,), the last ones of the live hypotheses
-    ids: tf.Tensor  # (B, R, T), all so far
-    log_probs: tf.Tensor  # (B, R), their sums, -inf if there is no hypothesis
-    finished_ids: tf.Tensor  # (B, K, T)
-    finished_scores: tf.Tensor  # (B, K), the best first, -inf if empty
-    num_finished: tf.Tensor  # (B,), also those that were not kept
-    done: tf.Tensor  # (B,)
-    state: dict  # of tensors (B * R, ...)
-
-
-class _Extensions(NamedTuple):
-    """Live hypotheses with one more token each."""
-
-    parents: tf.Tensor  # (B, C), which live hypothesis
-    tokens: tf.Tensor  # (B, C), which token
-    log_probs: tf.Tensor  # (B, C), of all tokens
+from kseq.decoding.until_done import until_done
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,51 +120,60 @@ class BeamSearch:
             return greedy(model, inputs, max_lengths, prefix=prefix)
 
         max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
-        step, state = start_decoding(
-            self, model, inputs, max_lengths, prefix, self._rows
+        step, state, memory = start_decoding(
+            self, model, inputs, max_lengths, prefix
         )
 
-        def advance(beam):
-            num_rows, length = tf.size(beam.tokens), tf.shape(beam.ids)[2]
-            ids = tf.reshape(beam.ids, (num_rows, length))
-            log_probs, state = step(beam.tokens, ids, beam.state)
+        def advance(beam, memory):
+            ids = tf.gather(beam.ids, hypotheses_of_rows(beam), batch_dims=1)
+            ids = tf.reshape(ids, (tf.size(beam.tokens), tf.shape(ids)[2]))
+            log_probs, state = step(beam.tokens, ids, beam.state, memory)
             best, greedy = self._extend(beam, log_probs)
-            beam = self._finish(beam, best, greedy, max_lengths)
-            beam = self._keep_alive(beam, best, greedy, state)
-            done = self._is_done(beam, max_lengths, n_best)
-            return beam._replace(done=beam.done | done)
+            beam = self._finish(beam, best, greedy, memory.max_lengths)
+            alive = self._alive(best, greedy)
+            return self._keep(beam, alive, state, memory.max_lengths, n_best)
 
-        start = self._start(state, max_lengths)
-        beam = while_loop(lambda x: ~tf.reduce_all(x.done), advance, start)
-        scores = beam.finished_scores[:, :n_best]
-        ids = beam.finished_ids[:, :n_best]
+        ids, scores = until_done(
+            advance,
+            self._start(state, max_lengths),
+            memory,
+            is_done=lambda beam: beam.done,
+            answers=lambda beam: (
+                beam.finished_ids[:, :n_best],
+                beam.finished_scores[:, :n_best],
+            ),
+            may_leave=items_may_leave(self.constraints),
+        )
         ids = tf.where(scores[:, :, None] > -math.inf, ids, PAD)
         lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
         return Hypotheses(ids, scores, lengths)
 
     @property
-    def _rows(self):
+    def _live(self):
         """Live hypotheses of an item, the greedy one included."""
         return self.beam_size + (self.patience is None)
 
     def _start(self, state, max_lengths):
-        """The K hypotheses of an item are equal, so only one may count.
+        """The hypotheses of an item are equal, and share a row.
 
-        Where the limit is 0, the empty answer has finished.
+        Only one of the beam may count. Where the limit is 0, the empty answer
+        has finished.
         """
         batch = tf.shape(max_lengths)[0]
-        is_first = tf.range(self._rows) % self.beam_size == 0
+        is_first = tf.range(self._live) % self.beam_size == 0
         empty = (max_lengths <= 0)[:, None] & is_first[: self.beam_size]
         log_probs = tf.where(is_first, 0.0, -math.inf)
-        return _Beam(
-            tokens=tf.fill((batch * self._rows,), START),
-            ids=tf.zeros((batch, self._rows, 0), tf.int32),
+        return Beam(
+            tokens=tf.fill((batch,), START),
+            state=state,
+            rows=tf.zeros((batch, self._live), tf.int32),
+            hypotheses=tf.zeros((batch,), tf.int32),
+            ids=tf.zeros((batch, self._live, 0), tf.int32),
             log_probs=tf.tile(log_probs[None], (batch, 1)),
             finished_ids=tf.zeros((batch, self.beam_size, 0), tf.int32),
             finished_scores=tf.where(empty, 0.0, -math.inf),
             num_finished=tf.zeros_like(max_lengths),
             done=max_lengths <= 0,
-            state=state,
         )
 
     def _extend(self, beam, log_probs):
@@ -191,23 +184,26 @@ class BeamSearch:
         """
         size = self.beam_size
         width = min(size + 1, log_probs.shape[-1])
-        log_probs, tokens = top_k(log_probs, width)
-        log_probs += tf.reshape(beam.log_probs, (-1, 1))  # (B * R, width)
-        log_probs = tf.reshape(log_probs, (-1, self._rows, width))
-        tokens = tf.reshape(tokens, (-1, self._rows, width))
+        log_probs, tokens = top_k(log_probs, width)  # (B * W, width)
+        shape = (*tf.unstack(tf.shape(hypotheses_of_rows(beam))), width)
+        log_probs, tokens = (
+            tf.gather(tf.reshape(tensor, shape), beam.rows, batch_dims=1)
+            for tensor in (log_probs, tokens)
+        )  # (B, R, width)
+        log_probs += beam.log_probs[:, :, None]
 
         flat = (-1, size * width)
         of_beam, places = tf.math.top_k(
             tf.reshape(log_probs[:, :size], flat), min(2 * size, flat[1])
         )
         all_tokens = tf.reshape(tokens[:, :size], flat)
-        best = _Extensions(
+        best = Extensions(
             parents=places // width,
             tokens=tf.gather(all_tokens, places, batch_dims=1),
             log_probs=of_beam,
         )
         of_greedy = tokens[:, size:, 0]  # (B, R - K)
-        greedy = _Extensions(
+        greedy = Extensions(
             parents=tf.fill(tf.shape(of_greedy), size),
             tokens=of_greedy,
             log_probs=log_probs[:, size:, 0],
@@ -217,9 +213,9 @@ class BeamSearch:
     def _finish(self, beam, best, greedy, max_lengths):
         """The beam with those extensions that end among the finished ones."""
         size = self.beam_size
-        best = _Extensions(*(tensor[:, :size] for tensor in best))
-        extensions = _joined(best, greedy)
-        ids = _extended_ids(beam, extensions)  # (B, R, T + 1)
+        best = Extensions(*(tensor[:, :size] for tensor in best))
+        extensions = joined(best, greedy)
+        ids = extended_ids(beam, extensions)  # (B, R, T + 1)
         length = tf.shape(ids)[2]
         at_limit = (length >= max_lengths)[:, None]
         ended = (extensions.tokens == END) | at_limit
@@ -228,9 +224,8 @@ class BeamSearch:
             ended[:, :size], axis=1, dtype=tf.int32
         )
         if self.patience is None:  # the greedy answer, unless it is found
-            found = tf.reduce_all(ids[:, :size] == ids[:, size:], axis=-1)
-            found = tf.reduce_any(found & ended[:, :size], axis=1)
-            is_new = ended[:, size:] & ~found[:, None]
+            found = equal_greedy(beam, extensions) & ended[:, :size]
+            is_new = ended[:, size:] & ~tf.reduce_any(found, 1, keepdims=True)
             ended = tf.concat([ended[:, :size], is_new], axis=1)
 
         scores = self._scores(extensions.log_probs, length)
@@ -246,54 +241,41 @@ class BeamSearch:
             num_finished=beam.num_finished + num_finished,
         )
 
-    def _keep_alive(self, beam, best, greedy, state):
-        """The beam with the K best extensions that do not end."""
-        best, greedy = _without_ended(best), _without_ended(greedy)
+    def _alive(self, best, greedy):
+        """The K best extensions that do not end, and the greedy one."""
+        best, greedy = without_ended(best), without_ended(greedy)
         log_probs, places = tf.math.top_k(best.log_probs, self.beam_size)
-        alive = _Extensions(
+        alive = Extensions(
             parents=tf.gather(best.parents, places, batch_dims=1),
             tokens=tf.gather(best.tokens, places, batch_dims=1),
             log_probs=log_probs,
         )
-        alive = _joined(alive, greedy)
-        first_rows = tf.range(tf.shape(places)[0])[:, None] * self._rows
-        rows = tf.reshape(first_rows + alive.parents, (-1,))  # (B * R,)
-        return beam._replace(
-            tokens=tf.reshape(alive.tokens, (-1,)),
-            ids=_extended_ids(beam, alive),
-            log_probs=alive.log_probs,
-            state=tf.nest.map_structure(
-                lambda tensor: tf.gather(tensor, rows), state
-            ),
-        )
+        return joined(alive, greedy)
 
-    def _is_done(self, beam, max_lengths, n_best):
-        likeliest = tf.reduce_max(beam.log_probs, axis=1)
-        highest = self._scores(likeliest, max_lengths)
-        hopeless = highest <= beam.finished_scores[:, n_best - 1]
-        done = hopeless | (tf.shape(beam.ids)[2] >= max_lengths)
+    def _keep(self, beam, alive, state, max_lengths, n_best):
+        """The beam of those extensions that may still be among the n best."""
+        done = tf.shape(beam.ids)[2] + 1 >= max_lengths
+        log_probs = alive.log_probs
         if self.patience is None:
-            return done
-        enough = max(n_best, math.ceil(self.patience * self.beam_size))
-        return done | (beam.num_finished >= enough)
+            highest = self._scores(log_probs, max_lengths[:, None])
+            may_win = highest > beam.finished_scores[:, n_best - 1, None]
+            log_probs = tf.where(may_win, log_probs, -math.inf)
+        else:
+            enough = max(n_best, math.ceil(self.patience * self.beam_size))
+            done |= beam.num_finished >= enough
+            best = self._scores(tf.reduce_max(log_probs, 1), max_lengths)
+            done |= best <= beam.finished_scores[:, n_best - 1]
+        done |= beam.done | ~tf.reduce_any(log_probs > -math.inf, axis=1)
+
+        alive = alive._replace(log_probs=log_probs)
+        needs_row = (log_probs > -math.inf) & ~done[:, None]
+        equal = None
+        if self.patience is None:
+            equal = equal_greedy(beam, alive)
+        beam = with_rows(beam, alive, state, needs_row, equal)
+        return beam._replace(log_probs=log_probs, done=done)
 
     def _scores(self, log_probs, lengths):
         return penalized_scores(
             log_probs, lengths, self.length_penalty, self.penalty_offset
         )
-
-
-def _without_ended(extensions):
-    has_ended = extensions.tokens == END
-    log_probs = tf.where(has_ended, -math.inf, extensions.log_probs)
-    return extensions._replace(log_probs=log_probs)
-
-
-def _joined(first, second):
-    pairs = zip(first, second, strict=True)
-    return _Extensions(*(tf.concat(pair, axis=1) for pair in pairs))
-
-
-def _extended_ids(beam, extensions):
-    ids = tf.gather(beam.ids, extensions.parents, batch_dims=1)
-    return tf.concat([ids, extensions.tokens[:, :, None]], axis=2)

@@ -33,6 +33,8 @@ class EndAfterStrings:
                [0. , 0. , 0. , 0.1, 0. , 0. ]], dtype=float32)
     """
 
+    is_row_wise = True
+
     def __init__(self, strings, surfaces):
         if not strings or not all(
             isinstance(text, str) and text for text in strings

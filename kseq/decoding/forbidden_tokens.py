@@ -34,6 +34,8 @@ class ForbiddenTokens:
 
     ids: tuple
 
+    is_row_wise = True
+
     def __post_init__(self):
         if not isinstance(self.ids, tuple | list):
             raise ValueError(

@@ -7,8 +7,8 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.penalized_scores import penalized_scores
-from kseq.decoding.start_decoding import start_decoding
-from kseq.decoding.while_loop import while_loop
+from kseq.decoding.start_decoding import items_may_leave, start_decoding
+from kseq.decoding.until_done import until_done
 
 
 class _Generation(NamedTuple):
@@ -38,39 +38,51 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     batch = tf.shape(max_lengths)[0]
-    limits = tf.repeat(max_lengths, answers)
-    step, state = start_decoding(
-        search, model, inputs, max_lengths, prefix, answers
+    step, state, memory = start_decoding(
+        search, model, inputs, max_lengths, prefix
     )
 
-    def advance(last):
-        log_probs, state = step(last.tokens, last.ids, last.state)
+    def advance(last, memory):
+        log_probs, state = step(last.tokens, last.ids, last.state, memory)
         length = tf.shape(last.ids)[1]
         tokens = tf.where(last.done, PAD, choose(log_probs, length))
         gained = tf.gather(log_probs, tokens, batch_dims=1)
-        ended = (tokens == END) | (length + 1 >= limits)
+        at_limit = length + 1 >= tf.repeat(memory.max_lengths, answers)
         return _Generation(
             tokens=tokens,
             ids=tf.concat([last.ids, tokens[:, None]], axis=1),
             log_probs=last.log_probs + tf.where(last.done, 0.0, gained),
-            done=last.done | ended,
+            done=last.done | (tokens == END) | at_limit,
             state=state,
         )
+
+    def of_items(rows):
+        shape = tf.shape(rows)
+        shape = tf.concat([[shape[0] // answers, answers], shape[1:]], 0)
+        found = tf.reshape(rows, shape)
+        return tf.ensure_shape(found, (None, answers, *rows.shape[1:]))
 
     start = _Generation(
         tokens=tf.fill((batch * answers,), START),
         ids=tf.zeros((batch * answers, 0), tf.int32),
         log_probs=tf.zeros((batch * answers,)),
-        done=limits <= 0,
-        state=state,
+        done=tf.repeat(max_lengths <= 0, answers),
+        state=tf.nest.map_structure(
+            lambda tensor: tf.repeat(tensor, answers, axis=0), state
+        ),
     )
-    end = while_loop(lambda x: ~tf.reduce_all(x.done), advance, start)
+    ids, log_probs = until_done(
+        advance,
+        start,
+        memory,
+        is_done=lambda x: tf.reduce_all(of_items(x.done), axis=1),
+        answers=lambda x: (of_items(x.ids), of_items(x.log_probs)),
+        may_leave=items_may_leave(search.constraints),
+    )
 
-    shape = (batch, answers, tf.shape(end.ids)[1])
-    ids = tf.ensure_shape(tf.reshape(end.ids, shape), (None, answers, None))
     lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
     scores = penalized_scores(
-        tf.reshape(end.log_probs, shape[:2]),
+        log_probs,
         lengths,
         search.length_penalty,
         search.penalty_offset,

@@ -37,6 +37,8 @@ class LeastLength:
 
     length: int
 
+    is_row_wise = True
+
     def __post_init__(self):
         check_integer("length", self.length, 0, 2**31 - 1)
 

@@ -37,6 +37,8 @@ class NoRepeatedNgrams:
 
     n: int
 
+    is_row_wise = True
+
     def __post_init__(self):
         check_integer("n", self.n, 1, 2**31 - 1)
 

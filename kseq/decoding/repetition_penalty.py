@@ -46,6 +46,8 @@ class RepetitionPenalty:
 
     penalty: float
 
+    is_row_wise = True
+
     def __post_init__(self):
         check_number("penalty", self.penalty, 1, 1000)
 

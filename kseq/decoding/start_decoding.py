@@ -1,5 +1,7 @@
 """The step of a search and its first state."""
 
+from typing import Any, NamedTuple
+
 import tensorflow as tf
 
 from kseq.decoding.ctc_prefix_scores import (
@@ -12,8 +14,24 @@ from kseq.decoding.next_log_probs import next_log_probs
 from kseq.user_error import ArgumentError
 
 
-def start_decoding(search, model, inputs, max_lengths, prefix, rows_per_item):
-    """The step that every search repeats, and the state that it starts from.
+class Memory(NamedTuple):
+    """What no step of a search changes, with rows for each item.
+
+    Args:
+        model: the entry "memory" of the model's state, or None.
+        ctc: `CTCMemory`, or None.
+        prefix: (B, P) int32, see `ForcedPrefix`, or None.
+        max_lengths: (B,) int32.
+    """
+
+    model: Any
+    ctc: Any
+    prefix: Any
+    max_lengths: tf.Tensor
+
+
+def start_decoding(search, model, inputs, max_lengths, prefix):
+    """The step that every search repeats, and what it starts from.
 
     Args:
         search: has `constraints`, callables (log_probs (R, V), ids (R, T)) ->
@@ -22,55 +40,62 @@ def start_decoding(search, model, inputs, max_lengths, prefix, rows_per_item):
         inputs: what `model.encode` takes, passed on unread.
         max_lengths: (B,) int32.
         prefix: (B, P) int32 or None, see `ForcedPrefix`.
-        rows_per_item: int, hypotheses of an item; their rows are consecutive.
 
     Returns:
-        A callable (last tokens (R,), all ids so far (R, T), state) ->
-        (log-probabilities (R, V), state), R = B * rows_per_item, and the
-        first state. The memory of the model is not in the state: it has one
-        row per item and never changes.
+        - a callable (last tokens (R,), all ids so far (R, T), state, memory)
+          -> (log-probabilities (R, V), state), for R / B rows of each item;
+        - the first state, with one row for each item;
+        - the `Memory`.
 
     Raises:
         ValueError: if `prefix` and `max_lengths` have different numbers of
             rows, or the model has no CTC for `ctc_weight`.
     """
-    forced = None
     if prefix is not None:
-        forced = ForcedPrefix(prefix)
-        shape = forced.prefix.shape
-        if not shape[:1].is_compatible_with(max_lengths.shape):
+        prefix = ForcedPrefix(prefix).prefix
+        if not prefix.shape[:1].is_compatible_with(max_lengths.shape):
             raise ValueError(
                 "prefix must have one row per item. Received: "
-                f"prefix.shape={shape}, max_lengths.shape={max_lengths.shape}"
+                f"prefix.shape={prefix.shape}, "
+                f"max_lengths.shape={max_lengths.shape}"
             )
-    encoded = model.encode(inputs)
-    memory = {name: encoded[name] for name in encoded if name == "memory"}
-    ctc = _ctc_memory(memory) if search.ctc_weight else None
 
-    def without_memory(state):
-        return {name: state[name] for name in state if name != "memory"}
-
-    def step(token_ids, ids, state):
-        state = {**state, **memory}
+    def step(token_ids, ids, state, memory):
+        state = dict(state)
+        if memory.model is not None:
+            state["memory"] = memory.model
         prefixes = state.pop("ctc", None)
         logits, state = model.decode_step(token_ids, state)
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-        state = without_memory(state)
-        if ctc is not None:
-            scores, prefixes = ctc_prefix_scores(ctc, prefixes, token_ids)
+        state = _without_memory(state)
+        if memory.ctc is not None:
+            scores, prefixes = ctc_prefix_scores(
+                memory.ctc, prefixes, token_ids
+            )
             log_probs += search.ctc_weight * (scores - log_probs)
             state["ctc"] = prefixes
+        forced = memory.prefix
+        if forced is not None:
+            forced = ForcedPrefix(forced)
         log_probs = next_log_probs(log_probs, ids, search.constraints, forced)
         return log_probs, state
 
-    state = without_memory(encoded)
+    encoded = model.encode(inputs)
+    ctc = _ctc_memory(encoded) if search.ctc_weight else None
+    memory = Memory(encoded.get("memory"), ctc, prefix, max_lengths)
+    state = _without_memory(encoded)
     if ctc is not None:
         state["ctc"] = no_prefixes(ctc)
-    if rows_per_item > 1:
-        state = tf.nest.map_structure(
-            lambda tensor: tf.repeat(tensor, rows_per_item, axis=0), state
-        )
-    return step, state
+    return step, state, memory
+
+
+def items_may_leave(constraints):
+    """Whether constraints know nothing of the items that rows belong to."""
+    return all(getattr(each, "is_row_wise", False) for each in constraints)
+
+
+def _without_memory(state):
+    return {name: state[name] for name in state if name != "memory"}
 
 
 def _ctc_memory(state):

@@ -1,0 +1,99 @@
+"""The loop of a search, over the items that are not done."""
+
+import tensorflow as tf
+
+from kseq.decoding.while_loop import while_loop
+
+_LEAVE = 4  # items leave the batch when one in so many is done
+
+
+def until_done(advance, search, memory, *, is_done, answers, may_leave=True):
+    """Repeats a step until all items are done; those that are done leave.
+
+    A step costs what its rows cost, so a short answer does not wait for the
+    longest one of its batch. Items leave several at a time, since it takes a
+    copy of what the others have.
+
+    Args:
+        advance: callable (search, memory) -> search.
+        search: nest of tensors (B * n, ...), n of each tensor, the n rows of
+            an item consecutive. An axis that is empty at the start may grow.
+        memory: nest whose tensors (B * n, ...) no step changes.
+        is_done: callable search -> (B,) bool.
+        answers: callable search -> nest of tensors (B, ...), wanted of all
+            items when they are done. Zeros fill an axis that has grown.
+        may_leave: bool, whether `advance` may see a part of the batch.
+
+    Returns:
+        nest of `answers`, the items in their order.
+    """
+    memory, restored = _tensors_of(memory)
+
+    def step(loop):
+        return {**loop, "search": advance(loop["search"], restored(loop))}
+
+    def some_are_left(loop):
+        done = is_done(loop["search"])
+        size = tf.size(done)
+        enough = -(-size // _LEAVE) if may_leave else size
+        return tf.math.count_nonzero(done, dtype=tf.int32) < enough
+
+    def leave(loop):
+        loop = while_loop(some_are_left, step, loop)
+        search, places = loop["search"], loop["places"]
+        answered = tf.nest.map_structure(
+            lambda old, new: _put(old, places, new),
+            loop["answers"],
+            answers(search),
+        )
+        done = is_done(search)
+        left = tf.cast(tf.where(~done)[:, 0], tf.int32)
+        parts = {key: loop[key] for key in ("search", "memory", "places")}
+        parts = tf.nest.map_structure(
+            lambda tensor: _take(tensor, left, tf.size(done)), parts
+        )
+        return {**parts, "answers": answered}
+
+    start = {
+        "search": search,
+        "memory": memory,
+        "places": tf.range(tf.size(is_done(search))),
+        "answers": answers(search),
+    }
+    end = while_loop(lambda loop: tf.size(loop["places"]) > 0, leave, start)
+    return end["answers"]
+
+
+def _tensors_of(memory):
+    """The tensors of a nest, and a function that puts them back."""
+    leaves = tf.nest.flatten(memory)
+    tensors = [leaf for leaf in leaves if tf.is_tensor(leaf)]
+
+    def restored(loop):
+        left = iter(loop["memory"])
+        return tf.nest.pack_sequence_as(
+            memory,
+            [next(left) if tf.is_tensor(leaf) else leaf for leaf in leaves],
+        )
+
+    return tensors, restored
+
+
+def _put(old, places, new):
+    """`old` with the rows of `new` at their places."""
+    grown = tf.maximum(tf.shape(new) - tf.shape(old), 0)
+    padding = tf.stack([tf.zeros_like(grown), grown], axis=1)
+    padding *= tf.cast(tf.range(tf.rank(old)) > 0, tf.int32)[:, None]
+    size = tf.shape(old)[0]
+    sources = tf.tensor_scatter_nd_update(
+        tf.range(size), places[:, None], size + tf.range(tf.size(places))
+    )
+    both = tf.concat([tf.pad(old, padding), new], axis=0)
+    return tf.ensure_shape(tf.gather(both, sources), (None, *new.shape[1:]))
+
+
+def _take(tensor, items, size):
+    """The rows of some of `size` items."""
+    rows = tf.shape(tensor)[0] // tf.maximum(size, 1)  # of an item
+    places = items[:, None] * rows + tf.range(rows)
+    return tf.gather(tensor, tf.reshape(places, (-1,)))
