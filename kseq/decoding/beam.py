@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.control_tokens import END
+from kseq.decoding.start_decoding import map_rows
 
 
 class Beam(NamedTuple):
@@ -17,7 +18,7 @@ class Beam(NamedTuple):
     """
 
     tokens: tf.Tensor  # (B * W,), the last ones of the rows
-    state: dict  # of tensors (B * W, ...)
+    state: dict  # of tensors (B * W, ...), those shared (B, ...)
     rows: tf.Tensor  # (B, R), which row each live hypothesis has
     hypotheses: tf.Tensor  # (B * W,), which live hypothesis each row has
     ids: tf.Tensor  # (B, R, T), all so far
@@ -99,9 +100,7 @@ def with_rows(beam, alive, state, needs_row, equal=None):
     tokens = tf.gather(alive.tokens, hypotheses, batch_dims=1)
     return beam._replace(
         tokens=tf.reshape(tokens, (-1,)),
-        state=tf.nest.map_structure(
-            lambda tensor: tf.gather(tensor, before), state
-        ),
+        state=map_rows(lambda tensor: tf.gather(tensor, before), state),
         rows=rows,
         hypotheses=tf.reshape(hypotheses, (-1,)),
         ids=extended_ids(beam, alive),

@@ -26,7 +26,6 @@ from kseq.decoding.search_fields import (
     config_of,
 )
 from kseq.decoding.start_decoding import items_may_leave, start_decoding
-from kseq.decoding.top_k import top_k
 from kseq.decoding.until_done import until_done
 
 
@@ -120,15 +119,16 @@ class BeamSearch:
             return greedy(model, inputs, max_lengths, prefix=prefix)
 
         max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
+        width = self.beam_size + 1
         step, state, memory = start_decoding(
-            self, model, inputs, max_lengths, prefix
+            self, model, inputs, max_lengths, prefix, width
         )
 
         def advance(beam, memory):
             ids = tf.gather(beam.ids, hypotheses_of_rows(beam), batch_dims=1)
             ids = tf.reshape(ids, (tf.size(beam.tokens), tf.shape(ids)[2]))
-            log_probs, state = step(beam.tokens, ids, beam.state, memory)
-            best, greedy = self._extend(beam, log_probs)
+            likeliest, state = step(beam.tokens, ids, beam.state, memory)
+            best, greedy = self._extend(beam, *likeliest)
             beam = self._finish(beam, best, greedy, memory.max_lengths)
             alive = self._alive(best, greedy)
             return self._keep(beam, alive, state, memory.max_lengths, n_best)
@@ -176,15 +176,13 @@ class BeamSearch:
             done=max_lengths <= 0,
         )
 
-    def _extend(self, beam, log_probs):
+    def _extend(self, beam, log_probs, tokens):
         """The 2 K best extensions of the beam, and that of greedy search.
 
         At most K of 2 K end, so K stay alive. For them it is enough to look
-        at the K + 1 best tokens of each hypothesis.
+        at the K + 1 likeliest tokens of each row, (B * W, K + 1).
         """
-        size = self.beam_size
-        width = min(size + 1, log_probs.shape[-1])
-        log_probs, tokens = top_k(log_probs, width)  # (B * W, width)
+        size, width = self.beam_size, tokens.shape[-1]
         shape = (*tf.unstack(tf.shape(hypotheses_of_rows(beam))), width)
         log_probs, tokens = (
             tf.gather(tf.reshape(tensor, shape), beam.rows, batch_dims=1)

@@ -7,7 +7,11 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.penalized_scores import penalized_scores
-from kseq.decoding.start_decoding import items_may_leave, start_decoding
+from kseq.decoding.start_decoding import (
+    items_may_leave,
+    map_rows,
+    start_decoding,
+)
 from kseq.decoding.until_done import until_done
 
 
@@ -29,7 +33,8 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
         inputs: what `model.encode` takes.
         max_lengths: (B,) int32, most tokens of each answer, END included.
         choose: callable, log-probabilities (B * N, V) and the position of the
-            token, an int32 scalar -> token ids (B * N,) int32.
+            token, an int32 scalar -> token ids (B * N,) int32. None for the
+            likeliest.
         prefix: (B, P) int32 or None, see `ForcedPrefix`.
         answers: int, N.
 
@@ -38,15 +43,20 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     batch = tf.shape(max_lengths)[0]
+    width = None if choose else 1
     step, state, memory = start_decoding(
-        search, model, inputs, max_lengths, prefix
+        search, model, inputs, max_lengths, prefix, width
     )
 
     def advance(last, memory):
-        log_probs, state = step(last.tokens, last.ids, last.state, memory)
+        found, state = step(last.tokens, last.ids, last.state, memory)
         length = tf.shape(last.ids)[1]
-        tokens = tf.where(last.done, PAD, choose(log_probs, length))
-        gained = tf.gather(log_probs, tokens, batch_dims=1)
+        if choose:
+            tokens = choose(found, length)
+            gained = tf.gather(found, tokens, batch_dims=1)
+        else:
+            gained, tokens = (tensor[:, 0] for tensor in found)
+        tokens = tf.where(last.done, PAD, tokens)
         at_limit = length + 1 >= tf.repeat(memory.max_lengths, answers)
         return _Generation(
             tokens=tokens,
@@ -67,7 +77,7 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
         ids=tf.zeros((batch * answers, 0), tf.int32),
         log_probs=tf.zeros((batch * answers,)),
         done=tf.repeat(max_lengths <= 0, answers),
-        state=tf.nest.map_structure(
+        state=map_rows(
             lambda tensor: tf.repeat(tensor, answers, axis=0), state
         ),
     )

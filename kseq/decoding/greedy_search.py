@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import tensorflow as tf
-
 from kseq.decoding.generate import generate
 from kseq.decoding.search_fields import (
     check_common_fields,
@@ -64,11 +62,7 @@ class GreedySearch:
 
     def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
         check_integer("n_best", n_best, 1, self.most_answers)
-
-        def likeliest(log_probs, position):
-            return tf.argmax(log_probs, axis=-1, output_type=tf.int32)
-
-        return generate(self, model, inputs, max_lengths, likeliest, prefix)
+        return generate(self, model, inputs, max_lengths, None, prefix)
 
     def get_config(self):
         return config_of(self)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from kseq.decoding.best_tokens import best_tokens
 from kseq.decoding.ctc_prefix_scores import (
     CTCMemory,
     ctc_prefix_scores,
@@ -11,6 +12,7 @@ from kseq.decoding.ctc_prefix_scores import (
 )
 from kseq.decoding.forced_prefix import ForcedPrefix
 from kseq.decoding.next_log_probs import next_log_probs
+from kseq.decoding.top_k import top_k
 from kseq.user_error import ArgumentError
 
 
@@ -30,7 +32,7 @@ class Memory(NamedTuple):
     max_lengths: tf.Tensor
 
 
-def start_decoding(search, model, inputs, max_lengths, prefix):
+def start_decoding(search, model, inputs, max_lengths, prefix, width=None):
     """The step that every search repeats, and what it starts from.
 
     Args:
@@ -40,10 +42,13 @@ def start_decoding(search, model, inputs, max_lengths, prefix):
         inputs: what `model.encode` takes, passed on unread.
         max_lengths: (B,) int32.
         prefix: (B, P) int32 or None, see `ForcedPrefix`.
+        width: int, how many of the likeliest tokens are wanted; None for all.
 
     Returns:
         - a callable (last tokens (R,), all ids so far (R, T), state, memory)
           -> (log-probabilities (R, V), state), for R / B rows of each item;
+          with a width, those of the likeliest tokens (R, width), and these,
+          in place of all log-probabilities;
         - the first state, with one row for each item;
         - the `Memory`.
 
@@ -60,14 +65,20 @@ def start_decoding(search, model, inputs, max_lengths, prefix):
                 f"max_lengths.shape={max_lengths.shape}"
             )
 
+    is_plain = not search.constraints and prefix is None
+    is_plain &= not search.ctc_weight
+
     def step(token_ids, ids, state, memory):
         state = dict(state)
         if memory.model is not None:
             state["memory"] = memory.model
         prefixes = state.pop("ctc", None)
         logits, state = model.decode_step(token_ids, state)
-        log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+        logits = tf.cast(logits, tf.float32)
         state = _without_memory(state)
+        if width is not None and is_plain:
+            return best_tokens(logits, min(width, logits.shape[-1])), state
+        log_probs = tf.nn.log_softmax(logits)
         if memory.ctc is not None:
             scores, prefixes = ctc_prefix_scores(
                 memory.ctc, prefixes, token_ids
@@ -78,6 +89,8 @@ def start_decoding(search, model, inputs, max_lengths, prefix):
         if forced is not None:
             forced = ForcedPrefix(forced)
         log_probs = next_log_probs(log_probs, ids, search.constraints, forced)
+        if width is not None:
+            return top_k(log_probs, min(width, log_probs.shape[-1])), state
         return log_probs, state
 
     encoded = model.encode(inputs)
@@ -92,6 +105,16 @@ def start_decoding(search, model, inputs, max_lengths, prefix):
 def items_may_leave(constraints):
     """Whether constraints know nothing of the items that rows belong to."""
     return all(getattr(each, "is_row_wise", False) for each in constraints)
+
+
+def map_rows(function, state):
+    """The state with a function applied to what has a row per hypothesis."""
+    return {
+        name: part
+        if name in ("memory", "shared")
+        else tf.nest.map_structure(function, part)
+        for name, part in state.items()
+    }
 
 
 def _without_memory(state):

@@ -4,7 +4,7 @@ import math
 
 import tensorflow as tf
 
-_CHUNK = 128
+_WIDTHS = (128, 125, 100, 96, 80, 64)  # of a chunk: one without padding
 
 
 def top_k(values, k):
@@ -21,16 +21,18 @@ def top_k(values, k):
         values (B, k), descending, and their positions (B, k) int32.
     """
     size = values.shape[-1]
-    chunks = -(-size // _CHUNK)
+    width = next((n for n in _WIDTHS if size % n == 0), _WIDTHS[0])
+    chunks = -(-size // width)
     if chunks <= k:
         return tuple(tf.math.top_k(values, k))
 
-    padding = [[0, 0], [0, chunks * _CHUNK - size]]
-    padded = tf.pad(values, padding, constant_values=-math.inf)
-    padded = tf.reshape(padded, (-1, chunks, _CHUNK))
-    _, best = tf.math.top_k(tf.reduce_max(padded, axis=-1), k)
-    searched = tf.gather(padded, best, batch_dims=1)  # (B, k, _CHUNK)
-    values, places = tf.math.top_k(tf.reshape(searched, (-1, k * _CHUNK)), k)
-    chunk = tf.gather(best, places // _CHUNK, batch_dims=1)
-    places = chunk * _CHUNK + places % _CHUNK
+    if size % width:
+        padding = [[0, 0], [0, chunks * width - size]]
+        values = tf.pad(values, padding, constant_values=-math.inf)
+    values = tf.reshape(values, (-1, chunks, width))
+    _, best = tf.math.top_k(tf.reduce_max(values, axis=-1), k)
+    searched = tf.gather(values, best, batch_dims=1)  # (B, k, width)
+    values, places = tf.math.top_k(tf.reshape(searched, (-1, k * width)), k)
+    chunk = tf.gather(best, places // width, batch_dims=1)
+    places = chunk * width + places % width
     return values, tf.minimum(places, size - 1)  # not in the padding

@@ -51,7 +51,9 @@ class MultiHeadAttention(keras.layers.Layer):
         memory_mask: bool, True at keys that may be attended to, (B, S) or
             (B, T, S). In self-attention the keys are the positions of the
             cache, then those of the query. By default the Keras mask of
-            `memory`, or of `query` in self-attention without a cache.
+            `memory`, or of `query` in self-attention without a cache. One of
+            rank 3 beside a cache is all that masks: the order of the keys
+            then has no meaning.
         causal: bool, whether to mask later positions.
         projected_memory: the output of `project_memory(memory)`, instead of
             `memory`. Then `query` may be (B * K, T, D): K hypotheses of each
@@ -199,7 +201,11 @@ class MultiHeadAttention(keras.layers.Layer):
             return self._join_heads(context, query)
 
         energies = scaled_dot_energies(queries, keys)  # (B, N, K * T, S)
-        admitted = self._mask(energies, memory_mask, causal)
+        is_whole = memory_mask is not None and len(memory_mask.shape) == 3
+        if cache is not None and is_whole:
+            admitted = ops.expand_dims(memory_mask, 1)
+        else:
+            admitted = self._mask(energies, memory_mask, causal)
         weights = masked_softmax(energies, admitted)
         dropped = self.weights_dropout(weights, training=training)
         context = weighted_sum(dropped, values)  # (B, N, K * T, H)

@@ -43,8 +43,9 @@ class TransformerDecoderBlock(keras.layers.Layer):
             `memory`. Then `query` may be (B * K, T, D): K hypotheses of each
             item, which read the same memory.
         self_mask: (B, P + T) bool, True at the positions, first those of the
-            cache, that self-attention may attend to. By default all, or
-            without a cache those of the Keras mask of `query`.
+            cache, that self-attention may attend to; or with a cache
+            (B, T, P + T), then the only mask. By default all, or without a
+            cache those of the Keras mask of `query`.
         cache: dict of "key" and "value", each (B, N, P, H) float, the P
             positions before the query's. P may be 0.
         return_weights: bool, whether to return the attention weights too.

@@ -6,12 +6,11 @@ from keras import layers, ops
 from kseq.layers import (
     Dropout,
     LayerNormalization,
-    LearnedPositionalEmbedding,
-    SinusoidalPositionalEncoding,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
 from kseq.layers.transformer_sublayers import through_blocks
+from kseq.models.ancestors import next_ancestors
 from kseq.models.arguments import (
     check_heads,
     config_of,
@@ -20,6 +19,8 @@ from kseq.models.arguments import (
     with_layers,
 )
 from kseq.models.exact_model import ExactModel
+from kseq.models.output_embedding import output_embedding, unit_initializer
+from kseq.models.position_layer import position_layer
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
 from kseq.user_error import ArgumentError
 
@@ -130,20 +131,8 @@ class Transformer(ExactModel):
                 f"Received: source_vocab_size={source_vocab_size}, "
                 f"target_vocab_size={target_vocab_size}"
             )
-        if positions not in ("sinusoidal", "learned"):
-            raise ArgumentError(
-                'positions must be "sinusoidal" or "learned". '
-                f"Received: positions={positions!r}"
-            )
 
         # Layers
-        def position_layer(name):
-            if positions == "learned":
-                return LearnedPositionalEmbedding(
-                    max_length, dtype=policy, name=name
-                )
-            return SinusoidalPositionalEncoding(dtype=policy, name=name)
-
         def last_norm(name):
             if norm == "post":
                 return layers.Identity(dtype=policy, name=name)
@@ -159,27 +148,22 @@ class Transformer(ExactModel):
             "window": window,
             "dtype": policy,
         }
-        unit = keras.initializers.RandomNormal(stddev=model_dim**-0.5)
-        self.target_embedding = layers.ReversibleEmbedding(
-            target_vocab_size,
-            model_dim,
-            tie_weights=tie_output,
-            embeddings_initializer=unit,
-            dtype=policy,
-            name="target_embedding",
+        self.target_embedding = output_embedding(
+            target_vocab_size, model_dim, tie_output, policy, "target_embedding"
         )
         self.source_embedding = self.target_embedding
         if source_vocab_size is not None and not share_embeddings:
             self.source_embedding = layers.Embedding(
                 source_vocab_size,
                 model_dim,
-                embeddings_initializer=unit.clone(),
+                embeddings_initializer=unit_initializer(model_dim),
                 dtype=policy,
                 name="source_embedding",
             )
+        where = positions, max_length, policy
         if source_layer is None:
-            self.source_positions = position_layer("source_positions")
-        self.target_positions = position_layer("target_positions")
+            self.source_positions = position_layer(*where, "source_positions")
+        self.target_positions = position_layer(*where, "target_positions")
         self.embedding_dropout = Dropout(
             dropout, dtype=policy, name="embedding_dropout"
         )
@@ -210,11 +194,11 @@ class Transformer(ExactModel):
     def _read(self, inputs, **arguments):
         """Logits of whole targets, and what the blocks return besides."""
         memory, mask, encoder = self._encode(inputs, **arguments)
-        each = {"memory": memory, "memory_mask": mask, **arguments}
-        logits, decoder = self._decode(
-            inputs["target_ids"], [each] * self.num_decoder_layers
-        )
-        return logits, encoder, decoder
+        arguments = {"memory": memory, "memory_mask": mask, **arguments}
+        each = [arguments] * self.num_decoder_layers
+        x = self._embed_target(inputs["target_ids"])
+        x, decoder = through_blocks(self.decoder_blocks, x, each)
+        return self._logits(x), encoder, decoder
 
     def _encode(self, inputs, **arguments):
         """The memory, its mask, and what the blocks return besides."""
@@ -229,12 +213,13 @@ class Transformer(ExactModel):
             return x
         return self.embedding_dropout(self.source_positions(x))
 
-    def _decode(self, target_ids, each, start=0):
-        x = self.target_embedding(target_ids) * self.model_dim**0.5
-        x = self.embedding_dropout(self.target_positions(x, start=start))
-        x, others = through_blocks(self.decoder_blocks, x, each)
+    def _embed_target(self, ids, start=0):
+        x = self.target_embedding(ids) * self.model_dim**0.5
+        return self.embedding_dropout(self.target_positions(x, start=start))
+
+    def _logits(self, x):
         x = self.target_embedding(self.decoder_norm(x), reverse=True)
-        return self.logits(x), others
+        return self.logits(x)
 
     def encode(self, inputs):
         """The state before the first step, from the inputs of the source."""
@@ -242,25 +227,40 @@ class Transformer(ExactModel):
         projected = [
             layer.project_memory(memory) for layer in self.decoder_blocks
         ]
-        key_dim = self.model_dim // self.num_heads
-        shape = (ops.shape(memory)[0], self.num_heads, 0, key_dim)
+        batch = ops.shape(memory)[0]
+        shape = (batch, self.num_heads, 0, self.model_dim // self.num_heads)
         empty = ops.zeros(shape, dtype=self.compute_dtype)
         caches = [{"key": empty, "value": empty}] * self.num_decoder_layers
-        memory = {"mask": mask, "projected": projected}
-        return {"memory": memory, "caches": caches}
+        return {
+            "memory": {"mask": mask, "projected": projected},
+            "shared": caches,
+            "is_ancestor": ops.zeros((batch, 0), dtype="bool"),
+            "position": ops.zeros((batch,), dtype="int32"),
+        }
 
     def decode_step(self, token_ids, state):
-        """One step. (B * K,) int, state -> (B * K, V) float32, state."""
-        memory, caches = state["memory"], state["caches"]
-        pairs = zip(memory["projected"], caches, strict=True)
-        each = [
-            {"projected_memory": p, "memory_mask": memory["mask"], "cache": c}
-            for p, c in pairs
-        ]
-        start = ops.shape(caches[0]["key"])[2]
-        logits, grown = self._decode(token_ids[:, None], each, start=start)
-        caches = [cache for (cache,) in grown]
-        return logits[:, 0], {"memory": memory, "caches": caches}
+        """One step. (B * K,) int, state -> (B * K, V) float32, state.
+
+        Hypotheses of an item share its caches; masks tell whose tokens are in
+        them, so a search reorders the masks alone.
+        """
+        memory, position = state["memory"], state["position"]
+        batch = ops.shape(memory["projected"][0][0])[0]
+        before = state["is_ancestor"]
+        is_ancestor, mask = next_ancestors(before, batch, self.window)
+        pairs = zip(memory["projected"], state["shared"], strict=True)
+        of_all = {"memory_mask": memory["mask"], "self_mask": mask}
+        each = [{"projected_memory": p, "cache": c, **of_all} for p, c in pairs]
+        x = self._embed_target(token_ids[:, None], start=position)
+        x = ops.reshape(x, (*ops.shape(mask)[:2], self.model_dim))
+        x, grown = through_blocks(self.decoder_blocks, x, each)
+        x = ops.reshape(x, (ops.shape(token_ids)[0], self.model_dim))
+        return self._logits(x), {
+            "memory": memory,
+            "shared": [cache for (cache,) in grown],
+            "is_ancestor": is_ancestor,
+            "position": position + 1,
+        }
 
     def attention_weights(self, inputs):
         """Over the source: of the last decoder block, the mean of its heads.

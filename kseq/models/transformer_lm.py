@@ -6,8 +6,6 @@ from keras import layers, ops
 from kseq.layers import (
     Dropout,
     LayerNormalization,
-    LearnedPositionalEmbedding,
-    SinusoidalPositionalEncoding,
     TransformerDecoderBlock,
 )
 from kseq.layers.transformer_sublayers import through_blocks
@@ -18,6 +16,8 @@ from kseq.models.arguments import (
     set_sizes,
 )
 from kseq.models.exact_model import ExactModel
+from kseq.models.output_embedding import output_embedding
+from kseq.models.position_layer import position_layer
 from kseq.models.prompts import Prompt, PromptAndTarget, Tail, prompt_inputs
 from kseq.ops import start_mask
 from kseq.user_error import ArgumentError
@@ -116,24 +116,13 @@ class TransformerLM(ExactModel):
 
         # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.embedding = layers.ReversibleEmbedding(
-            vocab_size,
-            model_dim,
-            tie_weights=tie_output,
-            embeddings_initializer=keras.initializers.RandomNormal(
-                stddev=model_dim**-0.5
-            ),
-            dtype=policy,
-            name="embedding",
+        self.embedding = output_embedding(
+            vocab_size, model_dim, tie_output, policy, "embedding"
         )
         self.position_layer = None
-        if positions == "learned":
-            self.position_layer = LearnedPositionalEmbedding(
-                max_length, dtype=policy, name="positions"
-            )
-        elif positions == "sinusoidal":
-            self.position_layer = SinusoidalPositionalEncoding(
-                dtype=policy, name="positions"
+        if positions != "rotary":
+            self.position_layer = position_layer(
+                positions, max_length, policy, "positions"
             )
         self.embedding_dropout = Dropout(
             dropout, dtype=policy, name="embedding_dropout"

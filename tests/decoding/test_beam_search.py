@@ -190,7 +190,8 @@ def test_memory_is_never_copied(make_model, source_ids):
     BeamSearch()(Watched(), inputs, tf.constant([3, 3, 3]))
 
     assert seen
-    assert all(embeddings is memory[0] for embeddings, _ in seen)
+    for embeddings, _ in seen:  # that of all items, or of those not done
+        assert embeddings is memory[0] or len(embeddings) < len(memory[0])
 
 
 def test_half_precision_logits_give_float32_scores(make_model, source_ids):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kseq.control_tokens import END, PAD
+from kseq.decoding.start_decoding import map_rows
 from kseq.layers import PyramidalEncoder
 from tests.half_precision import HALF_POLICIES
 from tests.models.few_steps import few_steps
@@ -51,18 +52,22 @@ def test_steps_equal_the_whole_sequence(seed, name):
 
 
 @typical_cases
-def test_hypotheses_share_the_memory_of_their_item(seed, name):
+def test_hypotheses_of_an_item_are_reordered_as_searches_do(seed, name):
+    """One, three and two of each of 3 items, from parents at random."""
     model, (inputs, *_) = model_of(name), batch(name)
-    state = model.encode(inputs)
-    memory = state.pop("memory")
-    state = keras.tree.map_structure(lambda x: np.repeat(x, 2, axis=0), state)
-    state["memory"] = memory
-    target = np.random.randint(END + 1, VOCAB, (6, 4))
-    inputs = {key: np.repeat(x, 2, axis=0) for key, x in inputs.items()}
-    expected = logits(model, inputs | {"target_ids": target})
-    for t, ids in enumerate(target.T):
-        step, state = model.decode_step(ids, state)
-        np.testing.assert_allclose(step, expected[:, t], atol=1e-5)
+    state, before = model.encode(inputs), 1
+    prefixes = np.zeros((3, 0), "int32")
+    for count in (1, 3, 3, 2, 2):
+        parents = np.random.randint(before, size=(3, count))
+        rows = (np.arange(3)[:, None] * before + parents).ravel()
+        state = map_rows(lambda x, rows=rows: np.take(x, rows, axis=0), state)
+        ids = np.random.randint(END + 1, VOCAB, (3 * count, 1))
+        prefixes = np.concatenate([prefixes[rows], ids], axis=1)
+        repeated = {k: np.repeat(x, count, axis=0) for k, x in inputs.items()}
+        expected = logits(model, repeated | {"target_ids": prefixes})
+        step, state = model.decode_step(ids[:, 0], state)
+        np.testing.assert_allclose(step, expected[:, -1], atol=1e-5)
+        before = count
 
 
 @typical_cases
