@@ -13,6 +13,7 @@ import kseq
 from kseq.command_line.argument_types import checked, existing_file, reader
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.exit_code import exit_code
+from kseq.command_line.export_options import add_export
 from kseq.command_line.search_options import (
     add_length_penalty,
     add_search,
@@ -20,7 +21,7 @@ from kseq.command_line.search_options import (
 )
 from kseq.command_line.serve_options import add_serve
 from kseq.model_path import model_path, run_path
-from kseq.option_types import PositiveInt, RunPath
+from kseq.option_types import PositiveInt
 from kseq.start_keras import OPTIONAL, start_keras
 
 # Files are checked first; a recipe imports it itself.
@@ -221,15 +222,10 @@ def _add_explain(commands):
 
 
 def _add_export(commands):
-    command = _command(commands, "export", "write a SavedModel to be served")
+    command = _command(commands, "export", "write a model to be served")
     _add_path(command, run_path)
     add_search(command)
-    command.add_argument(
-        "--to",
-        type=reader(RunPath),
-        metavar="DIRECTORY",
-        help="gets a new version; default: saved_models/NAME",
-    )
+    add_export(command)
 
 
 def _add_average(commands):

@@ -1,0 +1,22 @@
+"""Options of `kseq export`."""
+
+from kseq.command_line.argument_types import reader
+from kseq.option_types import RunPath
+
+
+def add_export(command):
+    """Adds what is written, and where."""
+    command.add_argument(
+        "--format",
+        choices=("saved_model", "ctranslate2"),
+        default="saved_model",
+        help="default: saved_model; ctranslate2 for a Transformer from text "
+        "to text",
+    )
+    command.add_argument(
+        "--to",
+        type=reader(RunPath),
+        metavar="DIRECTORY",
+        help="gets a new version; default: saved_models/NAME; of ctranslate2, "
+        "a new folder; default: ctranslate2_models/NAME",
+    )

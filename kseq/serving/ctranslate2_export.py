@@ -1,0 +1,126 @@
+"""Export to CTranslate2's format."""
+
+import os
+import shutil
+
+import sentencepiece
+
+import kseq
+from kseq.control_tokens import END, START, UNK
+from kseq.models import Transformer
+from kseq.serving.ctranslate2_spec import ctranslate2_spec
+from kseq.user_error import DiskError, UserError
+
+_README = """\
+# {name}
+
+A Transformer in CTranslate2's format, from kseq {version}.
+
+```python
+import ctranslate2, sentencepiece
+
+folder = "."  # of this file
+model = ctranslate2.Translator(folder)
+source = sentencepiece.SentencePieceProcessor(f"{{folder}}/source.model")
+target = sentencepiece.SentencePieceProcessor(f"{{folder}}/target.model")
+pieces = source.encode(["a text"], out_type=str)
+answers = model.translate_batch(
+    pieces,
+    beam_size={beam_size},
+    max_input_length={most_read},
+    max_decoding_length={most_written},
+)
+print([target.decode(answer.hypotheses[0]) for answer in answers])
+```
+
+`Translator(..., compute_type="int8")` computes in 8 bits from the same files.
+CTranslate2 ends a beam earlier than kseq does, so a few answers differ.
+"""
+
+
+def export_ctranslate2(generator, directory):
+    """Writes a Transformer in CTranslate2's format.
+
+    The folder holds weights in float32, vocabularies, the tokenizers as
+    `source.model` and `target.model`, and a README. It appears atomically.
+
+    Args:
+        generator: `kseq.serving.Generator`.
+        directory: `pathlib.Path` of a folder that does not exist.
+
+    Returns:
+        `directory`.
+
+    Raises:
+        UserError: if it is not a Transformer from text to text, or the folder
+            exists or cannot be written.
+        DiskError: if the disk is full.
+    """
+    _check(generator)
+    if directory.exists():
+        raise UserError(f"{directory} exists; give a new folder by --to.")
+    spec = ctranslate2_spec(
+        generator.model,
+        max(generator.max_length, generator.preprocessor.max_length),
+    )
+    models = {
+        side: generator.tokenizers[side].model for side in ("source", "target")
+    }
+    spec.register_source_vocabulary(_pieces(models["source"]))
+    target = _pieces(models["target"])
+    spec.register_target_vocabulary(target)
+    spec.config.unk_token = target[UNK]
+    spec.config.bos_token = spec.config.decoder_start_token = target[START]
+    spec.config.eos_token = target[END]
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.optimize()
+
+    hidden = directory.with_name(f".{directory.name}.partial")
+    try:
+        shutil.rmtree(hidden, ignore_errors=True)
+        hidden.mkdir(parents=True)
+        spec.save(str(hidden))
+        for side, model in models.items():
+            (hidden / f"{side}.model").write_bytes(model)
+        (hidden / "README.md").write_text(
+            _README.format(
+                name=directory.name,
+                version=kseq.__version__,
+                beam_size=getattr(generator.search, "beam_size", 1),
+                most_read=generator.preprocessor.max_length,
+                most_written=generator.max_length - 1,
+            ),
+            "utf-8",
+        )
+        os.rename(hidden, directory)
+    except OSError as error:
+        is_full = error.errno in DiskError.errnos
+        raise (DiskError if is_full else UserError)(
+            f"{directory} cannot be written: {error.strerror}."
+        ) from error
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    return directory
+
+
+def _check(generator):
+    """UserError for a model that CTranslate2 does not run."""
+    model = generator.model
+    if not isinstance(model, Transformer):
+        found = f"the class {type(model).__name__}"
+    elif getattr(generator.preprocessor, "input_name", None) != "text":
+        found = f"a source of {generator.preprocessor.input_name}"
+    elif model.source_layer is not None or model.window is not None:
+        found = "a layer before the encoder, or windows of self-attention"
+    else:
+        return
+    raise UserError(
+        "CTranslate2 runs Transformers from text to text. This model has "
+        f"{found}."
+    )
+
+
+def _pieces(model):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(i) for i in range(len(processor))]

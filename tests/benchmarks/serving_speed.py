@@ -1,0 +1,241 @@
+"""Decoding speed of a Transformer's export beside CTranslate2.
+
+    python tests/benchmarks/serving_speed.py RUN SOURCE REFERENCE
+
+RUN is exported as a SavedModel and in CTranslate2's format. Each contender
+answers the lines of SOURCE in a process of its own, in turn, on the same
+threads, text to text:
+
+- the served signature, and CTranslate2 in float32 and int8: lines sorted by
+  length, in batches of 32;
+- `kseq.load(PATH)(lines)`, what `kseq predict` does with a file, without its
+  start, and CTranslate2 with batches of 4,096 tokens of its own making.
+
+Prints sentences and tokens a second (medians), their ratio to CTranslate2 in
+float32, BLEU, the share of answers equal to those of the served signature,
+the latency of single lines and the peak of memory.
+"""
+
+import argparse
+import multiprocessing
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+_BATCH, _SINGLE = 32, 50
+
+
+class Signature:
+    """`serving_default` in batches of 32 lines."""
+
+    def __init__(self, folders, beam_size):
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401, the operations of tokenizers
+
+        tf.config.threading.set_intra_op_parallelism_threads(2)
+        self.constant = tf.constant
+        self.model = tf.saved_model.load(str(folders["saved_model"]))
+        self.signature = self.model.signatures["serving_default"]
+
+    def __call__(self, lines):
+        return in_batches(lines, self.batch)
+
+    def batch(self, lines):
+        texts = self.signature(text=self.constant(lines))["text"].numpy()
+        return [text.decode() for text in texts]
+
+
+class File:
+    """What `kseq predict` does with a file."""
+
+    def __init__(self, folders, beam_size):
+        import kseq
+
+        self.predictor = kseq.load(folders["saved_model"])
+
+    def __call__(self, lines):
+        return list(self.predictor(lines))
+
+    batch = __call__
+
+
+class CTranslate2:
+    """In batches of 32 lines, or of its own making."""
+
+    compute_type, own_batches = "float32", False
+
+    def __init__(self, folders, beam_size):
+        import ctranslate2
+        import sentencepiece
+
+        folder = str(folders["ctranslate2"])
+        self.beam_size = beam_size
+        self.model = ctranslate2.Translator(
+            folder, compute_type=self.compute_type, intra_threads=2
+        )
+        self.source, self.target = (
+            sentencepiece.SentencePieceProcessor(f"{folder}/{side}.model")
+            for side in ("source", "target")
+        )
+
+    def __call__(self, lines):
+        if self.own_batches:
+            return self.batch(lines, max_batch_size=4096, batch_type="tokens")
+        return in_batches(lines, self.batch)
+
+    def batch(self, lines, **options):
+        answers = self.model.translate_batch(
+            self.source.encode(lines, out_type=str),
+            beam_size=self.beam_size,
+            **options,
+        )
+        return self.target.decode([a.hypotheses[0] for a in answers])
+
+
+class CTranslate2Int8(CTranslate2):
+    compute_type = "int8"
+
+
+class CTranslate2File(CTranslate2):
+    own_batches = True
+
+
+CONTENDERS = {
+    "CTranslate2, float32": CTranslate2,
+    "served signature": Signature,
+    "CTranslate2, int8": CTranslate2Int8,
+    "CTranslate2, a file": CTranslate2File,
+    "kseq, a file": File,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("run", type=Path)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("--beam-size", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", default=list(CONTENDERS))
+    options = parser.parse_args()
+    lines = options.source.read_text("utf-8").splitlines()
+    references = options.reference.read_text("utf-8").splitlines()
+
+    with tempfile.TemporaryDirectory() as folder:
+        folders = exported(options, Path(folder))
+        workers = {
+            name: Worker(CONTENDERS[name], folders, options.beam_size)
+            for name in options.only
+        }
+        for worker in workers.values():
+            worker("all", lines)  # warm
+        found = {name: [] for name in workers}
+        for _ in range(options.rounds):
+            for name, worker in workers.items():
+                found[name].append(worker("all", lines))
+        singles = {
+            name: worker("single", lines[:_SINGLE])[0]
+            for name, worker in workers.items()
+        }
+        peaks = {
+            name: worker("end", None)[0] for name, worker in workers.items()
+        }
+    show(found, singles, peaks, references)
+
+
+def exported(options, folder):
+    kseq = [sys.executable, "-m", "kseq.cli", "export", str(options.run)]
+    kseq += ["--beam-size", str(options.beam_size)]
+    folders = {"saved_model": folder / "s", "ctranslate2": folder / "c"}
+    for kind, path in folders.items():
+        subprocess.run([*kseq, "--format", kind, "--to", str(path)], check=True)
+    folders["saved_model"] /= "1"
+    return folders
+
+
+def in_batches(lines, answer):
+    """Answers in the order of the lines, which are sorted by length."""
+    order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
+    answers = [None] * len(lines)
+    for start in range(0, len(order), _BATCH):
+        places = order[start : start + _BATCH]
+        found = answer([lines[place] for place in places])
+        for place, text in zip(places, found, strict=True):
+            answers[place] = text
+    return answers
+
+
+class Worker:
+    """A contender in a process of its own."""
+
+    def __init__(self, *arguments):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        process = context.Process(
+            target=_work, args=(theirs, *arguments), daemon=True
+        )
+        process.start()
+
+    def __call__(self, *message):
+        self.pipe.send(message)
+        return self.pipe.recv()
+
+
+def _work(pipe, contender, folders, beam_size):
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    answer = contender(folders, beam_size)
+    while True:
+        kind, lines = pipe.recv()
+        if kind == "end":
+            usage = resource.getrusage(resource.RUSAGE_SELF)
+            pipe.send((usage.ru_maxrss / 1024, None))
+            return
+        if kind == "single":
+            times = []
+            for line in lines:
+                start = time.perf_counter()
+                answer.batch([line])
+                times.append(time.perf_counter() - start)
+            pipe.send((statistics.median(times), None))
+            continue
+        start = time.perf_counter()
+        answers = answer(lines)
+        pipe.send((time.perf_counter() - start, answers))
+
+
+def show(found, singles, peaks, references):
+    import sacrebleu
+
+    seconds = {
+        name: statistics.median(s for s, _ in rounds)
+        for name, rounds in found.items()
+    }
+    answers = {name: rounds[0][1] for name, rounds in found.items()}
+    first, other = next(iter(found)), "served signature"
+    print(
+        f"{'':22} {'lines/s':>8} {'words/s':>8} {'ratio':>6} {'BLEU':>6} "
+        f"{'equal':>6} {'one line':>9} {'memory':>9}"
+    )
+    for name, texts in answers.items():
+        bleu = sacrebleu.corpus_bleu(texts, [references]).score
+        words = sum(len(text.split()) for text in texts)
+        equal = sum(
+            a == b
+            for a, b in zip(texts, answers.get(other, texts), strict=True)
+        )
+        print(
+            f"{name:22} {len(texts) / seconds[name]:8.1f} "
+            f"{words / seconds[name]:8.0f} "
+            f"{seconds[first] / seconds[name]:6.2f} {bleu:6.2f} "
+            f"{equal / len(texts):6.1%} {1000 * singles[name]:6.1f} ms "
+            f"{peaks[name]:5.0f} MiB"
+        )
+
+
+if __name__ == "__main__":
+    main()

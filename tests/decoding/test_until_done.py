@@ -1,0 +1,97 @@
+"""What a step of a search reads."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.control_tokens import END
+from kseq.decoding import BeamSearch, GreedySearch, NoRepeatedNgrams, Sampling
+
+SEARCHES = [
+    GreedySearch(),
+    BeamSearch(3),
+    BeamSearch(3, patience=1.0),
+    Sampling(num_samples=2),
+]
+
+
+class Watched:
+    """Counts the rows that each step reads of another model."""
+
+    def __init__(self, model):
+        self.encode, self.model = model.encode, model
+        self.rows = []
+
+    def decode_step(self, token_ids, state):
+        self.rows.append(len(token_ids))
+        return self.model.decode_step(token_ids, state)
+
+
+def everything(log_probs, ids):
+    """A constraint that changes nothing, and is not `is_row_wise`."""
+    return log_probs
+
+
+@pytest.fixture
+def many(seed):
+    """Sources and limits of 20 items."""
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(4, 20, (20, 5)).astype("int32")
+    return tf.constant(ids), tf.constant(rng.integers(0, 15, 20), tf.int32)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_answers_do_not_depend_on_what_leaves_the_batch(
+    make_model, many, traced, search
+):
+    model = make_model(bias={END: 1.0})
+    whole = type(search)(**{**vars(search), "constraints": (everything,)})
+    found = traced(search, model)(*many)
+    expected = traced(whole, model)(*many)
+    np.testing.assert_array_equal(found.ids, expected.ids)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("constraints", [(), (NoRepeatedNgrams(3),)])
+def test_items_that_are_done_leave(make_model, many, search, constraints):
+    watched = Watched(make_model(bias={END: 1.0}))
+    search = type(search)(**{**vars(search), "constraints": constraints})
+    inputs = {"source_ids": many[0]}
+    limits = tf.constant([2] * 15 + [8] * 5)
+    search(watched, inputs, limits)
+    most = {GreedySearch: 1, Sampling: 2}.get(type(search), 4)
+    assert watched.rows[0] <= 20 * most
+    assert all(rows <= 5 * most for rows in watched.rows[2:])
+
+
+def test_no_row_for_what_cannot_win(make_model, source_ids):
+    """All but one hypothesis become hopeless when the first one ends."""
+
+    class Sure:
+        """An answer of one token and END is as good as certain."""
+
+        def encode(self, inputs):
+            batch = tf.shape(inputs["source_ids"])[0]
+            return {"position": tf.zeros((batch,), tf.int32)}
+
+        def decode_step(self, token_ids, state):
+            position = state["position"]
+            is_sure = tf.one_hot(tf.where(position == 0, 5, END), 7)
+            return 20 * is_sure, {"position": position + 1}
+
+    watched = Watched(Sure())
+    inputs = {"source_ids": source_ids}
+    best = BeamSearch(4)(watched, inputs, tf.constant([9, 9, 9]))
+    assert best.ids[:, 0].numpy().tolist() == [[5, END]] * 3
+    assert watched.rows[0] == 3  # the hypotheses of an item are one
+    assert len(watched.rows) == 2
+
+
+def test_equal_hypotheses_share_a_row(make_model, source_ids):
+    """Before the beam loses the greedy hypothesis, it has no row of its own."""
+    watched = Watched(make_model())
+    inputs = {"source_ids": source_ids}
+    BeamSearch(3)(watched, inputs, tf.constant([3, 3, 3]))
+    assert watched.rows[0] == 3
+    assert watched.rows[1] <= 3 * 3
