@@ -72,11 +72,28 @@ ARROWS = {
             "user_error",
             "whole_files",
         ),
-        ("google", "keras", "numpy", "tensorflow", "tensorflow_text"),
+        (
+            "ctranslate2",
+            "google",
+            "keras",
+            "numpy",
+            "sentencepiece",
+            "tensorflow",
+            "tensorflow_text",
+        ),
     ),
     "server": (
-        ("model_path", "serving"),
-        ("google", "numpy", "starlette", "tensorflow", "uvicorn"),
+        ("model_path", "serving", "user_error"),
+        (
+            "google",
+            "grpc",
+            "numpy",
+            "prometheus_client",
+            "starlette",
+            "tensorflow",
+            "tensorflow_serving",
+            "uvicorn",
+        ),
     ),
     "evaluation": (
         (

@@ -45,6 +45,12 @@ def add_serve(command):
         help="default: 8501; 0 for any that is free",
     )
     command.add_argument(
+        "--grpc-port",
+        type=int,
+        metavar="N",
+        help="of gRPC, TensorFlow Serving's is 8500; default: no gRPC",
+    )
+    command.add_argument(
         "--allow-host",
         action="append",
         default=[],
@@ -69,4 +75,9 @@ def add_serve(command):
         "--access-log",
         action="store_true",
         help="a line of JSON for each request, without its text",
+    )
+    command.add_argument(
+        "--metrics",
+        action="store_true",
+        help="answers Prometheus at /monitoring/prometheus/metrics",
     )

@@ -1,4 +1,4 @@
-"""kseq serve: exports and runs behind TensorFlow Serving's REST API."""
+"""kseq serve: exports and runs behind TensorFlow Serving's APIs."""
 
 import importlib.util
 import re
@@ -16,14 +16,12 @@ _NAME = re.compile(r"[^/:\s\x00-\x1f]+")
 
 def run(options):
     """Serves until it is told to stop; requests in flight are answered."""
-    for library in ("starlette", "uvicorn"):
-        if importlib.util.find_spec(library) is None:
-            raise UserError(
-                f"kseq serve needs {library}: pip install 'kseq[serve]'"
-            )
+    _check_installed(options)
     models = _models(options)
     labels = dict(_label(text, models) for text in options.label)
-    with _listening(options.host, options.port) as listening:
+    with _listening(options.host, options.port, "--port") as listening:
+        if options.grpc_port is not None:  # bound later, by its own library
+            _listening(options.host, options.grpc_port, "--grpc-port").close()
         start_keras(without=OPTIONAL)
         with tempfile.TemporaryDirectory(prefix="kseq-") as exports:
             folders = {
@@ -31,6 +29,19 @@ def run(options):
                 for name, path in models.items()
             }
             _serve(folders, labels, listening, options)
+
+
+def _check_installed(options):
+    needed = [("starlette", "serve"), ("uvicorn", "serve")]
+    if options.metrics:
+        needed.append(("prometheus_client", "serve"))
+    if options.grpc_port is not None:
+        needed.append(("tensorflow_serving", "grpc"))
+    for library, extra in needed:
+        if importlib.util.find_spec(library) is None:
+            raise UserError(
+                f"kseq serve needs {library}: pip install 'kseq[{extra}]'"
+            )
 
 
 def _models(options):
@@ -125,10 +136,10 @@ def _label(text, models):
     return (name, label), int(version)
 
 
-def _listening(host, port):
+def _listening(host, port, option):
     """A socket that listens, before anything slow is done."""
     if not 0 <= port < 2**16:
-        raise UserError(f"--port: expected 0 to 65535. Received: {port}")
+        raise UserError(f"{option}: expected 0 to 65535. Received: {port}")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         found = socket.create_server((host, port), family=family, backlog=512)
@@ -153,8 +164,8 @@ def _folder(path, export_to):
 
 
 def _serve(folders, labels, listening, options):
-    from kseq.server.http_server import serve
     from kseq.server.model_store import ModelStore
+    from kseq.server.serve import serve
 
     store = ModelStore(folders, labels)
     store.poll()

@@ -1,4 +1,5 @@
+from kseq.server.batcher import Batcher
 from kseq.server.model_store import ModelStore
-from kseq.server.rest import rest_app
+from kseq.server.rest import RestApp
 
-__all__ = ["ModelStore", "rest_app"]
+__all__ = ["Batcher", "ModelStore", "RestApp"]

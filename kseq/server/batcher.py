@@ -1,5 +1,6 @@
 """Answers requests that wait together in one call."""
 
+import asyncio
 import collections
 import concurrent.futures
 import threading
@@ -48,11 +49,13 @@ class Batcher:
     Args:
         queue_size: int, how many requests may wait.
         num_threads: int, at least 2.
+        observe: callable of the number of requests in each call.
     """
 
-    def __init__(self, queue_size, num_threads=2):
+    def __init__(self, queue_size, num_threads=2, observe=None):
         self.queue_size = queue_size
         self.num_threads = num_threads
+        self.observe = observe or (lambda size: None)
         self._queues = collections.OrderedDict()  # key -> deque of requests
         self._waiting = 0
         self._long_ones = 0  # that are being answered
@@ -107,6 +110,26 @@ class Batcher:
         future.add_done_callback(lambda _: self._forget(key, request))
         return future
 
+    async def answer(self, servable, signature, inputs, timeout):
+        """Awaits the outputs of a request; one that is cancelled is dropped.
+
+        Args and RequestError as of `submit`; that of a deadline, too.
+
+        Returns:
+            dict, name -> `np.ndarray`.
+        """
+        future = self.submit(servable, signature, inputs, timeout)
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            raise RequestError("Timed out", "DEADLINE_EXCEEDED") from None
+
+    @property
+    def waiting(self):
+        """int, requests in the queue."""
+        return self._waiting
+
     def close(self):
         """Answers what waits, and ends the threads."""
         with self._changed:
@@ -136,6 +159,7 @@ class Batcher:
                     if self._is_closed and not self._waiting:
                         return
                     self._changed.wait()
+            self.observe(len(requests))
             try:
                 _answer(requests)
             finally:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -16,23 +15,13 @@ from kseq.server.json_tensors import (
     wrong_type,
 )
 from kseq.server.request_error import RequestError
+from kseq.server.signatures import (
+    SignatureRequest,
+    check_classifies,
+    find_signature,
+)
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_DEFAULT = "serving_default"
-
-
-class SignatureRequest(NamedTuple):
-    """What a body asks for.
-
-    Args:
-        signature: str, its name.
-        inputs: dict, name -> `np.ndarray`.
-        is_row: bool, whether it gives `instances`, and gets `predictions`.
-    """
-
-    signature: str
-    inputs: dict[str, Any]
-    is_row: bool
 
 
 def read_object(body):
@@ -114,14 +103,7 @@ def read_classify(body, signatures):
     """
     request = read_object(body)
     name, signature = _signature(request, signatures)
-    if set(signature.inputs) != {"inputs"} or not {
-        "classes",
-        "scores",
-    } <= set(signature.outputs):
-        raise RequestError(
-            f'Signature "{name}" is not one of classification: expected the '
-            "input `inputs` and the outputs `classes` and `scores`",
-        )
+    check_classifies(name, signature)
     examples = request.get("examples")
     if not isinstance(examples, list) or not examples:
         raise RequestError("Expected a list of objects as 'examples'")
@@ -191,15 +173,10 @@ def json_bytes(value):
 
 
 def _signature(request, signatures):
-    name = request.get("signature_name", _DEFAULT)
+    name = request.get("signature_name", "")
     if not isinstance(name, str):
         raise RequestError("'signature_name' key must be a string value")
-    name = name or _DEFAULT
-    if name not in signatures or name.startswith("__"):
-        raise RequestError(
-            f'Serving signature name: "{name}" not found in signature def'
-        )
-    return name, signatures[name]
+    return find_signature(name, signatures)
 
 
 def _columns_of_rows(instances, signature):

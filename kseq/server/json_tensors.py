@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.server.request_error import RequestError
+from kseq.server.signatures import check_shape
 
 _DEEPEST = 32  # dimensions of a tensor
 
@@ -29,12 +30,7 @@ def to_array(name, value, info):
     """
     dtype = tf.dtypes.as_dtype(info.dtype)
     leaves, shape = _leaves(value)
-    expected = tf.TensorShape(info.tensor_shape)
-    if not expected.is_compatible_with(shape):
-        raise RequestError(
-            f"Tensor {name}, with shape {shape}, does not fit the expected "
-            f"shape {expected}"
-        )
+    check_shape(name, shape, info)
     if dtype == tf.string:
         leaves = [to_bytes(leaf) for leaf in leaves]
         array = np.empty(len(leaves), object)

@@ -13,7 +13,6 @@ from google.protobuf import json_format
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from kseq.server.batcher import Batcher
 from kseq.server.json_requests import (
     classifications,
     json_bytes,
@@ -21,6 +20,7 @@ from kseq.server.json_requests import (
     read_classify,
     read_predict,
 )
+from kseq.server.page import Page
 from kseq.server.request_body import read_body
 from kseq.server.request_error import RequestError
 
@@ -30,57 +30,45 @@ _POST = re.compile(
     rf"{_MODEL}{_VERSION}:(?P<verb>predict|classify|regress)", re.I
 )
 _GET = re.compile(rf"{_MODEL}{_VERSION}(?P<metadata>/metadata)?", re.I)
+_METRICS = "/monitoring/prometheus/metrics"
 _JSON = "application/json"
+_PROMETHEUS = "text/plain; version=0.0.4"
 
 
-def rest_app(
-    store,
-    *,
-    hosts,
-    body_limit=64 * 2**20,
-    timeout=30.0,
-    queue_size=256,
-    num_threads=2,
-    log=None,
-):
-    """The application that `kseq serve` runs.
+class RestApp:
+    """The ASGI application that `kseq serve` runs.
 
     Args:
         store: `ModelStore`.
+        batcher: `Batcher`.
         hosts: names of the host that a request may give, as `localhost`; with
             "*" any.
         body_limit: int, bytes of a body, also after decompression.
         timeout: float, seconds until a request is given up, and until its
             body must have come.
-        queue_size: int, requests that may wait; further ones are refused.
-        num_threads: int, requests that are answered at once.
         log: callable of a dict for each request, which has no text of it.
-
-    Returns:
-        An ASGI application. `app.close()` answers what waits, and ends its
-        threads.
+        metrics: callable that returns Prometheus' text, bytes; None for none.
     """
-    return _RestApp(
-        store=store,
-        hosts=hosts,
-        body_limit=body_limit,
-        timeout=timeout,
-        batcher=Batcher(queue_size, num_threads),
-        log=log,
-    )
 
-
-class _RestApp:
-    def __init__(self, store, hosts, body_limit, timeout, batcher, log):
+    def __init__(
+        self,
+        store,
+        batcher,
+        *,
+        hosts,
+        body_limit=64 * 2**20,
+        timeout=30.0,
+        log=None,
+        metrics=None,
+    ):
         self.store = store
+        self.batcher = batcher
         self.hosts = {host.lower() for host in hosts}
         self.body_limit = body_limit
         self.timeout = timeout
-        self.batcher = batcher
         self.log = log
-
-    def close(self):
-        self.batcher.close()
+        self.metrics = metrics
+        self.page = Page(store)
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
@@ -106,6 +94,7 @@ class _RestApp:
         self.log(
             {
                 "client": (scope.get("client") or ("",))[0],
+                "model": self._known_model(scope),
                 "method": scope["method"],
                 "path": scope["path"],
                 "status": response.status_code if response else 499,
@@ -114,11 +103,21 @@ class _RestApp:
             }
         )
 
+    def _known_model(self, scope):
+        path = _path(scope)
+        found = _POST.fullmatch(path) or _GET.fullmatch(path)
+        name = unquote(found["name"]) if found else ""
+        return name if name in self.store.folders else ""
+
     async def _respond(self, scope, receive):
         self._check_host(scope)
         method, path = scope["method"], _path(scope)
         if path == "/healthz" and method in ("GET", "HEAD"):
             return _health(self.store.is_ready)
+        if path == _METRICS and method == "GET" and self.metrics:
+            return Response(self.metrics(), media_type=_PROMETHEUS)
+        if response := self.page.respond(method, path):
+            return response
         if not re.match("/v1/", path, re.I):
             return _error("Not found", 404)
         if method == "POST" and (found := _POST.fullmatch(path)):
@@ -153,22 +152,19 @@ class _RestApp:
 
     async def _outputs(self, servable, request, receive):
         """What the batcher answers, unless the client leaves before."""
-        future = self.batcher.submit(
-            servable, request.signature, request.inputs, self.timeout
+        answer = asyncio.ensure_future(
+            self.batcher.answer(
+                servable, request.signature, request.inputs, self.timeout
+            )
         )
-        answer = asyncio.wrap_future(future)
         left = asyncio.ensure_future(_disconnected(receive))
         try:
             await asyncio.wait(
-                (answer, left),
-                timeout=self.timeout,
-                return_when=asyncio.FIRST_COMPLETED,
+                (answer, left), return_when=asyncio.FIRST_COMPLETED
             )
-            if answer.done():
-                return answer.result()
-            if left.done():
+            if not answer.done():
                 raise ClientDisconnect
-            raise RequestError("Timed out", "DEADLINE_EXCEEDED")
+            return answer.result()
         finally:
             left.cancel()
             answer.cancel()

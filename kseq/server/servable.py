@@ -59,9 +59,13 @@ class Servable:
                     for name, value in inputs.items()
                 }
             )
-            return {name: outputs[name].numpy() for name in sorted(outputs)}
+            return {name: _array(outputs[name]) for name in sorted(outputs)}
         except tf.errors.OpError as error:
             raise _request_error(error) from error
+        except UnicodeDecodeError as error:  # in the text of such an error
+            raise RequestError(
+                "The model refuses a text that is not valid UTF-8"
+            ) from error
 
     def adds_rows(self, signature):
         """Whether its answers to two requests are those to both at once.
@@ -94,6 +98,11 @@ class Servable:
             }
             with contextlib.suppress(RequestError):
                 self.run(name, inputs)
+
+
+def _array(tensor):
+    value = tensor.numpy()  # bytes, of one string
+    return np.array(value, object) if isinstance(value, bytes) else value
 
 
 def _request_error(error):

@@ -7,9 +7,15 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 
+import grpc
 import pytest
 import tensorflow as tf
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+from tensorflow_serving.apis.prediction_service_pb2_grpc import (
+    PredictionServiceStub,
+)
 
 from kseq.cli import main
 from kseq.commands import serve
@@ -57,6 +63,21 @@ def serving(*words):
         process.communicate()
 
 
+def grpc_port(process):
+    """The port that the server names after those of HTTP."""
+    for line in process.stderr:
+        if found := re.match(r"gRPC: 127\.0\.0\.1:(\d+)", line):
+            return int(found[1])
+
+
+def predict_by_grpc(port, text):
+    request = PredictRequest(model_spec={"name": "slow"})
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto([text]))
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        answer = PredictionServiceStub(channel).Predict(request, timeout=60)
+    return list(answer.outputs["count"].int_val)
+
+
 def predict(port, text):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     body = json.dumps({"instances": [text]})
@@ -66,30 +87,60 @@ def predict(port, text):
         return answer.status, json.loads(answer.read())
 
 
+def metrics(port):
+    url = f"http://127.0.0.1:{port}/monitoring/prometheus/metrics"
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        return answer.read().decode()
+
+
 def test_what_is_in_flight_is_answered_before_the_end(folder):
-    with serving(str(folder), "--access-log") as (process, port):
+    options = ("--access-log", "--metrics", "--grpc-port", "0")
+    with serving(str(folder), *options) as (process, port):
+        other_port = grpc_port(process)
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in "abc"]
         silent[0].sendall(b"POST /v1/models/slow:predict HTTP/1.1\r\nHost: ")
         gone = socket.create_connection(("127.0.0.1", port))
         gone.close()
         assert predict(port, "12345") == (200, {"predictions": [12345]})
         answers = []
-        thread = threading.Thread(
-            target=lambda: answers.append(predict(port, "800000"))
-        )
-        thread.start()
-        # The line of the first request is in the log; the second one runs.
+        threads = [
+            threading.Thread(target=lambda ask=ask: answers.append(ask()))
+            for ask in (
+                lambda: predict(port, "800000"),
+                lambda: predict_by_grpc(other_port, "800000"),
+            )
+        ]
+        for thread in threads:
+            thread.start()
+        # The line of the first request is in the log; the others run.
         assert json.loads(process.stdout.readline())["status"] == 200
-        thread.join(0.5)
+        threads[0].join(0.5)
+        assert 'kseq_requests_total{api="REST",model="slow"' in metrics(port)
         process.send_signal(signal.SIGTERM)
-        thread.join(60)
-        assert answers == [(200, {"predictions": [800000]})]
+        for thread in threads:
+            thread.join(60)
+        assert (200, {"predictions": [800000]}) in answers
+        assert [800000] in answers
         for connection in silent:
             connection.close()
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "Traceback" not in err
     assert "800000" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("library", "words", "extra"),
+    [
+        ("uvicorn", [], "serve"),
+        ("prometheus_client", ["--metrics"], "serve"),
+        ("tensorflow_serving", ["--grpc-port", "0"], "grpc"),
+    ],
+)
+def test_the_extra_is_named(folder, monkeypatch, capsys, library, words, extra):
+    monkeypatch.setitem(sys.modules, library, None)
+    assert main(["serve", str(folder), *words]) == 2
+    assert f"pip install 'kseq[{extra}]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -109,6 +160,7 @@ def test_what_is_in_flight_is_answered_before_the_end(folder):
         (["{folder}", "--port", "-1"], "expected 0 to 65535"),
         (["{folder}", "--port", "65536"], "expected 0 to 65535"),
         (["{folder}", "--port", "a"], "invalid int value"),
+        (["{folder}", "--grpc-port", "65536"], "--grpc-port: expected 0"),
         (["{folder}", "--host", "no.such.host.invalid"], "Cannot listen"),
         (["{folder}", "--timeout", "nan"], "--timeout"),
         (["{folder}", "--timeout", "0"], "--timeout"),
@@ -129,7 +181,13 @@ def test_a_port_in_use(folder, capsys):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert main(["serve", str(folder), "--port", str(port)]) == 2
-    assert "Address already in use" in capsys.readouterr().err
+        assert (
+            main(
+                ["serve", str(folder), "--port", "0", "--grpc-port", str(port)]
+            )
+            == 2
+        )
+    assert capsys.readouterr().err.count("Address already in use") == 2
 
 
 def test_answers_do_not_wait_for_acknowledgements(folder, monkeypatch):
@@ -151,9 +209,3 @@ def test_a_model_that_cannot_be_loaded(tmp_path, capsys):
     (broken / "saved_model.pb").write_bytes(b"broken")
     assert main(["serve", str(broken.parent), "--port", "0"]) == 2
     assert "broken cannot be served: " in capsys.readouterr().err
-
-
-def test_the_extra_is_named(folder, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert main(["serve", str(folder)]) == 2
-    assert "pip install 'kseq[serve]'" in capsys.readouterr().err

@@ -1,9 +1,11 @@
 """SavedModels of plain functions, which are made in a second."""
 
+import contextlib
 import os
 import shutil
 import warnings
 
+import grpc
 import pytest
 import tensorflow as tf
 from anyio.from_thread import start_blocking_portal
@@ -15,7 +17,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
-from kseq.server import ModelStore, rest_app
+from kseq.server import Batcher, ModelStore, RestApp
+from kseq.server.grpc_services import grpc_server
+from tests.server.grpc_client import GrpcClient
 
 
 def _function(**inputs):
@@ -62,6 +66,12 @@ def _signatures():
         half = tf.cast(x, tf.float32) / 2
         return {"positive": x > 0, "same": x, "half": half}
 
+    @_function(
+        wide=(tf.float64, None), half=(tf.float16, None), byte=(tf.uint8, None)
+    )
+    def rare_kinds(wide, half, byte):
+        return {"wide": 2 * wide, "half": 2 * half, "byte": byte + 1}
+
     @_function(x=(tf.bool, None))
     def negate(x):
         return {"y": tf.logical_not(x)}
@@ -100,6 +110,10 @@ def _signatures():
     @_function(text=(tf.string, None))
     def with_three(text):
         return {"text": text, "three": tf.range(3)}
+
+    @_function(text=(tf.string, None))
+    def join(text):
+        return {"text": tf.strings.reduce_join(text)}
 
     @_function(inputs=(tf.string, None))
     def classify(inputs):
@@ -249,16 +263,62 @@ def open_store():
 @pytest.fixture
 def open_client():
     """Function that makes an HTTP client of a store."""
-    apps = []
+    batchers = []
     with start_blocking_portal() as portal:
 
-        def make(store, **options):
-            app = rest_app(store, hosts=("localhost",), **options)
-            apps.append(app)
+        def make(store, queue_size=256, **options):
+            batchers.append(Batcher(queue_size))
+            app = RestApp(store, batchers[-1], hosts=("localhost",), **options)
             client = TestClient(app, base_url="http://localhost")
             client.portal = portal  # one event loop for all requests
             return client
 
         yield make
-        for app in apps:
-            app.close()
+        for batcher in batchers:
+            batcher.close()
+
+
+@pytest.fixture(scope="session")
+def store(models):
+    """Serves `models`, and version 1 of `many` by the label `stable`."""
+    store = ModelStore(models, labels={("many", "stable"): 1})
+    store.poll()
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def open_grpc():
+    """Context manager that serves a store, and gives a `GrpcClient`."""
+    with start_blocking_portal() as portal:
+
+        @contextlib.contextmanager
+        def serving(store, queue_size=256, **options):
+            batcher = Batcher(queue_size)
+
+            async def start():
+                server = grpc_server(store, batcher, **options)
+                port = server.add_insecure_port("127.0.0.1:0")
+                await server.start()
+                return server, f"127.0.0.1:{port}"
+
+            def stop(grace=None):
+                portal.call(server.stop, grace)
+
+            server, address = portal.call(start)
+            try:
+                no_proxy = [("grpc.enable_http_proxy", 0)]
+                with grpc.insecure_channel(address, no_proxy) as channel:
+                    yield GrpcClient(channel, batcher, stop)
+            finally:
+                stop()
+                batcher.close()
+
+        yield serving
+
+
+@pytest.fixture(scope="module")
+def grpc_client(store, open_grpc):
+    """Of a server that takes messages of 1 MiB."""
+    with open_grpc(store, body_limit=2**20) as client:
+        yield client

@@ -834,8 +834,8 @@ def test_concurrent_requests_equal_those_alone(client, seed):
 
 def test_timeout(store, open_client):
     """A slow request is given up, while others get their answers."""
-    client = open_client(store, timeout=0.2)
-    slow = in_row("count_slowly", 150_000)
+    client = open_client(store, timeout=0.6)
+    slow = in_row("count_slowly", 500_000)
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(send, client, "POST", PREDICT, slow)
         check(send(client, "POST", PREDICT, HELLO), HELLO_ANSWER)

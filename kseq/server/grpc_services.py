@@ -1,0 +1,222 @@
+"""TensorFlow Serving's gRPC services.
+
+Reference: TensorFlow Serving 2.20, its protos and the sources of its model
+server.
+"""
+
+import asyncio
+import functools
+import logging
+import time
+from urllib.parse import unquote
+
+import grpc
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2 as metadata_pb2,
+)
+from tensorflow_serving.apis import get_model_status_pb2 as status_pb2
+from tensorflow_serving.apis import (
+    model_service_pb2_grpc as model_service,
+)
+from tensorflow_serving.apis import (
+    prediction_service_pb2_grpc as prediction_service,
+)
+
+from kseq.server import proto_requests
+from kseq.server.request_error import RequestError
+
+_DEFINITIONS = "signature_def"
+_INT32 = 2**31 - 1  # what an option of gRPC can be
+_LOGGER = logging.getLogger(__name__)
+
+
+def grpc_server(
+    store, batcher, *, body_limit=64 * 2**20, timeout=30.0, log=None
+):
+    """The server of both services, without a port.
+
+    Args:
+        store: `ModelStore`.
+        batcher: `Batcher`.
+        body_limit: int, bytes of a message.
+        timeout: float, seconds until a request is given up, if the client
+            sets no earlier deadline.
+        log: callable of a dict for each request, which has no text of it.
+
+    Returns:
+        A `grpc.aio.Server`, of the event loop that runs.
+    """
+    # It prints a traceback for each message that is none.
+    logging.getLogger("grpc").setLevel(logging.CRITICAL)
+    server = grpc.aio.server(
+        options=[
+            ("grpc.max_receive_message_length", min(body_limit, _INT32)),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.so_reuseport", 0),  # a port in use is an error
+        ]
+    )
+    services = _Services(store, batcher, body_limit, timeout, log)
+    prediction_service.add_PredictionServiceServicer_to_server(services, server)
+    model_service.add_ModelServiceServicer_to_server(services, server)
+    return server
+
+
+def _call(method):
+    """Makes a method answer what it raises, too, and log."""
+
+    @functools.wraps(method)
+    async def call(self, request, context):
+        start, status, response = time.perf_counter(), "CANCELLED", None
+        try:
+            response = await method(self, request, context)
+            status = "OK"
+            return response
+        except RequestError as error:
+            status = error.code
+            await context.abort(grpc.StatusCode[status], _line(error))
+        except Exception:
+            status = "INTERNAL"
+            _LOGGER.exception("Internal error")
+            await context.abort(grpc.StatusCode.INTERNAL, "Internal error")
+        finally:
+            self.log(
+                {
+                    "client": _host(context.peer()),
+                    "model": self.known_model(request),
+                    "method": "gRPC",
+                    "path": method.__name__,
+                    "status": status,
+                    "bytes": response.ByteSize() if response else 0,
+                    "seconds": round(time.perf_counter() - start, 6),
+                }
+            )
+
+    return call
+
+
+class _Services(
+    prediction_service.PredictionServiceServicer,
+    model_service.ModelServiceServicer,
+):
+    def __init__(self, store, batcher, body_limit, timeout, log):
+        self.store = store
+        self.batcher = batcher
+        self.body_limit = body_limit
+        self.timeout = timeout
+        self.log = log or (lambda record: None)
+
+    def known_model(self, request):
+        spec = getattr(request, "model_spec", None)  # some have none
+        known = spec is not None and spec.name in self.store.folders
+        return spec.name if known else ""
+
+    @_call
+    async def Predict(self, request, context):  # noqa: N802, of the proto
+        return await self._answer(
+            request,
+            context,
+            proto_requests.read_predict,
+            proto_requests.predict_response,
+        )
+
+    @_call
+    async def Classify(self, request, context):  # noqa: N802
+        return await self._answer(
+            request,
+            context,
+            proto_requests.read_classify,
+            proto_requests.classify_response,
+        )
+
+    @_call
+    async def Regress(self, request, context):  # noqa: N802
+        self.store.find(*_model(request))
+        raise RequestError("Expected a signature of regression")
+
+    @_call
+    async def MultiInference(self, request, context):  # noqa: N802
+        raise RequestError("No multi-inference", "UNIMPLEMENTED")
+
+    @_call
+    async def HandleReloadConfigRequest(self, request, context):  # noqa: N802
+        raise RequestError("The models are those of its start", "UNIMPLEMENTED")
+
+    @_call
+    async def GetModelMetadata(self, request, context):  # noqa: N802
+        if not request.metadata_field:
+            raise RequestError(
+                "GetModelMetadataRequest must specify at least one "
+                "metadata_field"
+            )
+        for field in request.metadata_field:
+            if field != _DEFINITIONS:
+                raise RequestError(f"Metadata field {field} is not supported")
+        servable = self.store.find(*_model(request))
+        response = metadata_pb2.GetModelMetadataResponse()
+        _set_spec(response.model_spec, servable)
+        response.metadata[_DEFINITIONS].Pack(
+            metadata_pb2.SignatureDefMap(signature_def=servable.signatures)
+        )
+        return response
+
+    @_call
+    async def GetModelStatus(self, request, context):  # noqa: N802
+        versions = self.store.status(*_model(request))
+        response = status_pb2.GetModelStatusResponse()
+        for number, known in sorted(versions.items(), reverse=True):
+            response.model_version_status.add(
+                version=number,
+                state=known.state,
+                status={
+                    "error_code": known.error_code,
+                    "error_message": known.error_message,
+                },
+            )
+        return response
+
+    async def _answer(self, request, context, read, write):
+        servable = self.store.find(*_model(request))
+        # In a thread: a large one must not hold the others.
+        found = await asyncio.to_thread(
+            read, request, servable.signatures, self.body_limit
+        )
+        left = context.time_remaining()
+        timeout = self.timeout if left is None else min(left, self.timeout)
+        outputs = await self.batcher.answer(
+            servable, found.signature, found.inputs, timeout
+        )
+        response = await asyncio.to_thread(write, request, outputs)
+        _set_spec(response.model_spec, servable)
+        response.model_spec.signature_name = found.signature
+        return response
+
+
+def _model(request):
+    """(name, version, label) of the `ModelSpec` of a request."""
+    if not request.HasField("model_spec"):
+        raise RequestError("Missing ModelSpec")
+    spec = request.model_spec
+    if not spec.name:
+        raise RequestError("ModelSpec has no name specified.")
+    choice = spec.WhichOneof("version_choice")
+    return (
+        spec.name,
+        spec.version.value if choice == "version" else None,
+        spec.version_label if choice == "version_label" else None,
+    )
+
+
+def _set_spec(spec, servable):
+    spec.name = servable.name
+    spec.version.value = servable.version
+
+
+def _host(peer):
+    """Of "ipv4:127.0.0.1:50123", as in the log of REST."""
+    return unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]")
+
+
+def _line(error):
+    """One short line: some clients refuse several, all refuse a long one."""
+    line = " ".join(f"{error}".split()).encode("utf-8", "replace")
+    return line[:1000].decode("utf-8", "ignore")

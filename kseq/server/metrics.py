@@ -1,0 +1,76 @@
+"""What a server has done, for Prometheus."""
+
+import prometheus_client
+from prometheus_client import Counter, Gauge, Histogram
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_REQUESTS = (1, 2, 4, 8, 16, 32)
+
+
+class Metrics:
+    """Counts requests, and looks at versions and the queue when it is asked.
+
+    Args:
+        store: `ModelStore`.
+    """
+
+    def __init__(self, store):
+        self._registry = prometheus_client.CollectorRegistry()
+        prometheus_client.ProcessCollector(registry=self._registry)
+        labels = ("model", "api", "status")
+        self._requests = self._add(
+            Counter, "kseq_requests", "Requests by model and status", labels
+        )
+        self._seconds = self._add(
+            Histogram,
+            "kseq_request_seconds",
+            "Seconds from a request to its answer",
+            labels[:2],
+            buckets=_SECONDS,
+        )
+        self._together = self._add(
+            Histogram,
+            "kseq_batch_requests",
+            "Requests that a call of the model answered",
+            buckets=_REQUESTS,
+        )
+        self._waiting = self._add(
+            Gauge, "kseq_waiting_requests", "Requests in the queue"
+        )
+        versions = self._add(
+            Gauge,
+            "kseq_model_version",
+            "The newest version that is served, 0 for none",
+            labels[:1],
+        )
+        for name in store.folders:
+            versions.labels(name).set_function(
+                lambda n=name: _version(store, n)
+            )
+
+    def watch(self, batcher):
+        """Looks at the queue of a `Batcher` from now on."""
+        self._waiting.set_function(lambda: batcher.waiting)
+
+    def observe_call(self, requests):
+        """Counts a call for a number of requests."""
+        self._together.observe(requests)
+
+    def observe(self, record):
+        """Counts a request, a dict as in the access log."""
+        model, status = record["model"], str(record["status"])
+        api = "gRPC" if record["method"] == "gRPC" else "REST"
+        self._requests.labels(model, api, status).inc()
+        self._seconds.labels(model, api).observe(record["seconds"])
+
+    def text(self):
+        """Prometheus' text format, bytes."""
+        return prometheus_client.generate_latest(self._registry)
+
+    def _add(self, kind, name, help, labels=(), **options):
+        return kind(name, help, labels, registry=self._registry, **options)
+
+
+def _version(store, name):
+    newest = store.newest(name)
+    return newest.version if newest else 0

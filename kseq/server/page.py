@@ -1,0 +1,121 @@
+"""The web page at `/`: its files, and what it has to know of the models."""
+
+import json
+from pathlib import Path
+
+from starlette.responses import Response
+
+from kseq.server.request_error import RequestError
+
+_FOLDER = Path(__file__).with_name("page")
+_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data: blob:; media-src blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+class Page:
+    """Answers `/` and what the page at `/` loads, except predictions.
+
+    Args:
+        store: `ModelStore`.
+    """
+
+    def __init__(self, store):
+        self.store = store
+        self._files = _read_files()
+
+    def respond(self, method, path):
+        """The response to a request; None for a path that is not the page's.
+
+        Args:
+            method: str, of HTTP.
+            path: str, as it was sent.
+        """
+        if method not in ("GET", "HEAD"):
+            return None
+        if path == "/page/models.json":
+            content = json.dumps({"models": self._models()}).encode()
+            return _response(content, "application/json")
+        if path in self._files:
+            return _response(*self._files[path])
+        return None
+
+    def _models(self):
+        models = (self._model(name) for name in self.store.folders)
+        return [model for model in models if model]
+
+    def _model(self, name):
+        """What the page has to know of a model; None if none is served."""
+        newest = self.store.newest(name)
+        if newest is None:
+            return None
+        signatures = {
+            key: signature
+            for key, signature in sorted(newest.signatures.items())
+            if not key.startswith("__")
+        }
+        return {
+            "name": name,
+            "versions": self._versions(name),
+            "signatures": list(signatures),
+            "inputs": {key: sorted(s.inputs) for key, s in signatures.items()},
+            "outputs": {
+                key: sorted(s.outputs) for key, s in signatures.items()
+            },
+            "sample_rate": _sample_rate(
+                self.store.folders[name] / str(newest.version)
+            ),
+        }
+
+    def _versions(self, name):
+        """Numbers of the versions that answer, the newest first."""
+        try:
+            known = self.store.status(name)
+        except RequestError:
+            return []
+        return sorted(
+            (
+                number
+                for number, status in known.items()
+                if status.state == "AVAILABLE"
+            ),
+            reverse=True,
+        )
+
+
+def _read_files():
+    """dict, path -> content and media type."""
+    files = {
+        f"/page/{file.name}": (file.read_bytes(), _TYPES[file.suffix])
+        for file in _FOLDER.iterdir()
+        if file.suffix in _TYPES
+    }
+    files["/"] = files.pop("/page/index.html")
+    return files
+
+
+def _sample_rate(version):
+    """Of the recordings that an export takes; None if it says nothing."""
+    try:
+        text = (version / "assets.extra" / "kseq.json").read_text("utf-8")
+        rate = json.loads(text)["preprocessor"]["sample_rate"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return rate if type(rate) is int and rate > 0 else None
+
+
+def _response(content, media_type):
+    return Response(content, media_type=media_type, headers=_HEADERS)

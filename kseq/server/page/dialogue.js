@@ -1,0 +1,126 @@
+// Turns in, the next turn out, and how much each turn was read.
+
+import { predict } from "./client.js";
+import { element, foreign, fromTemplate, part, percent } from "./elements.js";
+import { sum } from "./pieces.js";
+
+const END = "</s>";
+
+export const dialogue = {
+  isComparable: false,
+
+  fits({ inputs, outputs }) {
+    return (
+      inputs.serving_default?.join() === "turns" &&
+      outputs.serving_default.includes("text")
+    );
+  },
+
+  open({ host, targets: [target] }) {
+    const conversation = new Conversation(target);
+    host.replaceChildren(conversation.root);
+    return () => conversation.abort.abort();
+  },
+};
+
+class Conversation {
+  constructor(target) {
+    this.target = target;
+    this.root = fromTemplate("dialogue");
+    this.area = this.root.querySelector("textarea");
+    this.list = part(this.root, "turns");
+    this.abort = new AbortController();
+    part(this.root, "send").addEventListener("click", () => this.send());
+    part(this.root, "restart").addEventListener("click", () => this.restart());
+    this.area.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.send();
+    });
+    this.restart();
+  }
+
+  restart() {
+    this.abort.abort();
+    this.turns = [];
+    this.list.replaceChildren();
+    this.say("Say something, and the model answers.");
+    this.isBusy = false;
+  }
+
+  say(message, state = "answered") {
+    this.root.dataset.state = state;
+    part(this.root, "message").textContent = message;
+  }
+
+  async send() {
+    const text = this.area.value.trim();
+    if (!text || this.isBusy) return;
+    this.abort = new AbortController();
+    const { signal } = this.abort;
+    this.isBusy = true;
+    const turns = [...this.turns, text];
+    this.say("Waiting for the answer…", "waiting");
+    try {
+      const input = { turns };
+      const best = await predict(
+        this.target,
+        "serving_default",
+        input,
+        signal,
+      );
+      this.area.value = "";
+      this.show("You", text);
+      this.turns = [...turns, best.text];
+      this.say(
+        best.truncated ? "A turn was too long; its end was not read." : "",
+      );
+      const read = turns.length;
+      this.show("Model", best.text || "(an empty answer)");
+      if (this.target.model.signatures.includes("explain")) {
+        await this.explain(input, read, signal);
+      }
+    } catch (error) {
+      if (!signal.aborted) this.say(error.message, "failed");
+    } finally {
+      if (!signal.aborted) this.isBusy = false;
+    }
+  }
+
+  show(who, text) {
+    this.list.append(
+      element(
+        "li",
+        { className: who === "You" ? "you" : "model" },
+        element("span", { className: "who" }, `${who}: `),
+        foreign("span", text, { className: "said" }),
+        element("span", { className: "read" }),
+      ),
+    );
+  }
+
+  /** Says at each turn how much of the attention it got, if it was read. */
+  async explain(input, count, signal) {
+    const found = await predict(this.target, "explain", input, signal);
+    const weights = turnWeights(found);
+    const first = count - weights.length;
+    [...this.list.children].forEach((turn, place) => {
+      const weight = weights[place - first];
+      const isAnswer = place === count;
+      turn.classList.toggle("unread", weight === undefined && !isAnswer);
+      const read = weight === undefined ? "not read" : `read: ${percent(weight)}`;
+      turn.querySelector(".read").textContent = isAnswer ? "" : read;
+    });
+  }
+}
+
+/** The share of the attention that each turn got, over the whole answer. */
+function turnWeights({ source_tokens, target_tokens, attention }) {
+  const rows = attention.filter((_, row) => target_tokens[row]);
+  const turns = [0];
+  source_tokens.forEach((piece, place) => {
+    turns[turns.length - 1] += sum(rows.map((row) => row[place]));
+    if (piece === END) turns.push(0);
+  });
+  return turns.slice(0, -1).map((weight) => weight / (rows.length || 1));
+}

@@ -1,0 +1,52 @@
+// A file that is chosen or dropped.
+
+import { fromTemplate, part } from "./elements.js";
+
+/**
+ * An input of {file, bytes}, see columns.js.
+ *
+ * label: says what to choose; accept: types, as of an input element.
+ */
+export function fileInput(label, accept, onValue) {
+  const root = fromTemplate("file-input");
+  const field = root.querySelector("input");
+  part(root, "label").textContent = label;
+  field.accept = accept;
+  // The field itself shows the name of what was chosen there.
+  const read = async (file, name = "") => {
+    if (!file) return;
+    part(root, "name").textContent = name;
+    onValue({ file, bytes: new Uint8Array(await file.arrayBuffer()) });
+  };
+  field.addEventListener("change", () => read(field.files[0]));
+  root.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    root.classList.add("over");
+  });
+  root.addEventListener("dragleave", () => root.classList.remove("over"));
+  root.addEventListener("drop", (event) => {
+    event.preventDefault();
+    root.classList.remove("over");
+    const [file] = event.dataTransfer.files;
+    field.value = "";
+    read(file, file?.name);
+  });
+  return {
+    root,
+    set(value) {
+      field.value = "";
+      part(root, "name").textContent = value.file.name;
+      onValue(value);
+    },
+  };
+}
+
+/** Bytes as a server takes them in JSON. */
+export function base64(bytes) {
+  const blocks = [];
+  for (let start = 0; start < bytes.length; start += 0x8000) {
+    const block = bytes.subarray(start, start + 0x8000);
+    blocks.push(String.fromCharCode(...block));
+  }
+  return { b64: btoa(blocks.join("")) };
+}

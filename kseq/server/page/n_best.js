@@ -1,0 +1,59 @@
+// The best answers with their scores, when somebody asks for them.
+
+import { predict } from "./client.js";
+import { add } from "./column.js";
+import { element, foreign } from "./elements.js";
+
+/** Prepares the part "n-best" of a column. */
+export function startNBest(column, inputOf) {
+  const details = column.part("n-best");
+  details.hidden = !column.has("n_best");
+  details.addEventListener("toggle", () => {
+    if (column.input === null) return;
+    showNBest(column, inputOf(column.input), column.abort.signal);
+  });
+}
+
+/** Asks for the best answers if the part is open. */
+export async function showNBest(column, input, signal) {
+  const details = column.part("n-best");
+  const host = column.part("answers");
+  if (!details.open || details.hidden) {
+    host.replaceChildren();
+    return;
+  }
+  await add(host, signal, async () => {
+    const best = await predict(column.target, "n_best", input, signal);
+    host.replaceChildren(table(best));
+  });
+}
+
+function table({ texts, scores }) {
+  // Where there are fewer answers, the score is minus infinity.
+  const rows = texts
+    .map((text, place) => [text, scores[place]])
+    .filter(([, score]) => score !== null)
+    .map(([text, score]) =>
+      element(
+        "tr",
+        {},
+        element("td", {}, score.toFixed(3)),
+        foreign("td", text || "(empty)"),
+      ),
+    );
+  return element(
+    "table",
+    { className: "n-best" },
+    element(
+      "thead",
+      {},
+      element(
+        "tr",
+        {},
+        element("th", { scope: "col" }, "Score"),
+        element("th", { scope: "col" }, "Answer"),
+      ),
+    ),
+    element("tbody", {}, ...rows),
+  );
+}

@@ -1,0 +1,192 @@
+// Which model is shown, and the link that keeps it.
+
+import { classifier } from "./classifier.js";
+import { listModels } from "./client.js";
+import { continuation } from "./continuation.js";
+import { dialogue } from "./dialogue.js";
+import { element } from "./elements.js";
+import { form } from "./form.js";
+import { picture } from "./picture.js";
+import { speech } from "./speech.js";
+import { translator } from "./translator.js";
+
+// The first that fits a model shows it.
+const KINDS = [
+  classifier,
+  translator,
+  picture,
+  speech,
+  dialogue,
+  continuation,
+  form,
+];
+const RETRY = 3000; // milliseconds until the models are asked for again
+
+const selects = Object.fromEntries(
+  ["model", "version", "compare"].map((id) => [
+    id,
+    document.getElementById(id),
+  ]),
+);
+const message = document.getElementById("message");
+const host = document.getElementById("view");
+
+let models = [];
+let choice = { model: "", version: null, compare: null, value: null };
+let close = () => {};
+
+async function start() {
+  try {
+    models = await listModels();
+  } catch (error) {
+    message.textContent = error.message;
+    setTimeout(start, RETRY);
+    return;
+  }
+  if (!models.length) {
+    message.textContent = "No model is ready yet. The page keeps looking.";
+    setTimeout(start, RETRY);
+    return;
+  }
+  readLink();
+  window.addEventListener("hashchange", readLink);
+  selects.model.addEventListener("change", chooseModel);
+  selects.version.addEventListener("change", chooseOther);
+  selects.compare.addEventListener("change", chooseOther);
+}
+
+function readLink() {
+  const link = new URLSearchParams(location.hash.slice(1));
+  const named = models.find(({ name }) => name === link.get("model"));
+  message.textContent =
+    link.has("model") && !named
+      ? `The model of this link is not served here: ${link.get("model")}`
+      : "";
+  const model = named ?? models[0];
+  choice = {
+    model: model.name,
+    version: numberOf(link.get("version")),
+    compare: link.has("compare")
+      ? {
+          name: link.get("compare"),
+          version: numberOf(link.get("compare-version")),
+        }
+      : null,
+    value: link.get("text"),
+  };
+  open();
+}
+
+function writeLink() {
+  const link = new URLSearchParams({ model: choice.model });
+  if (choice.version !== null) link.set("version", choice.version);
+  if (choice.compare) {
+    link.set("compare", choice.compare.name);
+    if (choice.compare.version !== null) {
+      link.set("compare-version", choice.compare.version);
+    }
+  }
+  if (typeof choice.value === "string") link.set("text", choice.value);
+  history.replaceState(null, "", `#${link}`);
+}
+
+function chooseModel() {
+  const before = kindOf(find(choice.model));
+  choice.model = selects.model.value;
+  choice.version = choice.compare = null;
+  const isSame = kindOf(find(choice.model)) === before;
+  if (!isSame && typeof choice.value !== "string") choice.value = null;
+  message.textContent = "";
+  open();
+}
+
+function chooseOther() {
+  choice.version = numberOf(selects.version.value);
+  const chosen = selects.compare.value;
+  choice.compare = chosen ? JSON.parse(chosen) : null;
+  open();
+}
+
+function open() {
+  const model = find(choice.model);
+  const kind = kindOf(model);
+  fillSelects(model, kind);
+  const targets = [targetOf(model.name, choice.version)];
+  if (choice.compare) {
+    targets.push(targetOf(choice.compare.name, choice.compare.version));
+  }
+  // The text of a link is nothing to a model of pictures.
+  const isText = typeof choice.value === "string";
+  if (isText !== Boolean(kind.takesText)) choice.value = null;
+  close();
+  document.title = `${model.name} - kseq`;
+  close = kind.open({
+    host,
+    targets,
+    value: choice.value,
+    onValue(value) {
+      choice.value = value;
+      writeLink();
+    },
+  });
+  writeLink();
+}
+
+function fillSelects(model, kind) {
+  fill(
+    selects.model,
+    models.map(({ name }) => [name, name]),
+    model.name,
+  );
+  const numbers = model.versions.map((number) => [`${number}`, `${number}`]);
+  const newest = ["", `newest (${model.versions[0]})`];
+  const known = numbers.some(([number]) => number === `${choice.version}`);
+  if (!known) choice.version = null;
+  fill(selects.version, [newest, ...numbers], `${choice.version ?? ""}`);
+
+  const others = kind.isComparable ? comparable(model, kind) : [];
+  document.getElementById("comparison").hidden = !others.length;
+  const chosen = choice.compare && JSON.stringify(choice.compare);
+  const isKnown = others.some(([value]) => value === chosen);
+  if (!isKnown) choice.compare = null;
+  fill(selects.compare, [["", "none"], ...others], isKnown ? chosen : "");
+}
+
+/** What a model of a kind can be compared with: [value, label]. */
+function comparable(model, kind) {
+  return models
+    .filter((other) => kindOf(other) === kind)
+    .flatMap((other) =>
+      other.versions
+        .filter(() => other !== model || other.versions.length > 1)
+        .map((version) => [
+          JSON.stringify({ name: other.name, version }),
+          `${other.name}, version ${version}`,
+        ]),
+    );
+}
+
+function fill(select, options, value) {
+  select.replaceChildren(
+    ...options.map(([value, label]) => element("option", { value }, label)),
+  );
+  select.value = value;
+}
+
+function find(name) {
+  return models.find((model) => model.name === name);
+}
+
+function kindOf(model) {
+  return KINDS.find((kind) => kind.fits(model));
+}
+
+function targetOf(name, version) {
+  return { name, version, model: find(name) };
+}
+
+function numberOf(text) {
+  return /^\d{1,18}$/.test(text ?? "") ? Number(text) : null;
+}
+
+start();

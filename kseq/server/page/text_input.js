@@ -1,0 +1,25 @@
+// A text that is answered while it is typed.
+
+import { fromTemplate } from "./elements.js";
+
+const PAUSE = 250; // milliseconds without a key, until the text is sent
+
+/** An input, see columns.js. */
+export function textInput(onValue) {
+  const root = fromTemplate("text-input");
+  const area = root.querySelector("textarea");
+  let waiting = 0;
+  const send = () => onValue(area.value.trim() ? area.value : null);
+  area.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(send, PAUSE);
+  });
+  return {
+    root,
+    set(text) {
+      area.value = text;
+      area.dir = "auto"; // again: Chromium only looks when a key is pressed
+      send();
+    },
+  };
+}

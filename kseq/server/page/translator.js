@@ -1,0 +1,76 @@
+// Text in, text out: translators, and models that find an answer.
+
+import { predict } from "./client.js";
+import { add } from "./column.js";
+import { openColumns } from "./columns.js";
+import { oneSpaced, showLinkedWords, spelled } from "./linked_words.js";
+import { showNBest, startNBest } from "./n_best.js";
+import { textInput } from "./text_input.js";
+
+export const translator = {
+  isComparable: true,
+  takesText: true,
+  template: "translator",
+  empty: "Type a text, and the answer appears here.",
+  input: textInput,
+
+  fits({ inputs, outputs }) {
+    return (
+      inputs.serving_default?.join() === "text" &&
+      outputs.serving_default.includes("text") &&
+      outputs.serving_default.includes("score")
+    );
+  },
+
+  open(view) {
+    return openColumns(translator, view);
+  },
+
+  start(column) {
+    column.part("attention").hidden = !column.has("explain");
+    startNBest(column, (text) => ({ text }));
+  },
+
+  async answer(column, text, signal) {
+    const input = { text };
+    const best = await predict(
+      column.target,
+      "serving_default",
+      input,
+      signal,
+    );
+    const answer = column.part("answer");
+    answer.textContent = best.text || "(an empty answer)";
+    column.part("spoken").textContent = best.text;
+    column.part("note").replaceChildren();
+    column.show(best.truncated);
+    if (column.has("explain")) await explain(column, input, best.text, signal);
+    await showNBest(column, input, signal);
+  },
+};
+
+async function explain(column, input, text, signal) {
+  const table = column.part("heat-map");
+  await add(table, signal, async () => {
+    const explained = await predict(column.target, "explain", input, signal);
+    // A search that draws its answers draws a new one.
+    const isOther = spelled(explained.target_tokens) !== oneSpaced(text);
+    const answer = column.part("answer");
+    const hosts = {
+      answer: isOther && text ? other(answer) : answer,
+      source: column.part("source"),
+      note: column.part("note"),
+      table,
+    };
+    showLinkedWords(hosts, explained);
+    if (!text) answer.textContent = "(an empty answer)";
+  });
+}
+
+/** A line for the answer that was drawn for `explain`. */
+function other(answer) {
+  const line = document.createElement("span");
+  line.className = "other";
+  answer.append(document.createElement("br"), "Also: ", line);
+  return line;
+}

@@ -1,0 +1,65 @@
+"""What signatures take, however it is written."""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from kseq.server.request_error import RequestError
+
+_DEFAULT = "serving_default"
+
+
+class SignatureRequest(NamedTuple):
+    """What a request asks for.
+
+    Args:
+        signature: str, its name.
+        inputs: dict, name -> `np.ndarray`.
+        is_row: bool, whether it is JSON with `instances`, and gets
+            `predictions`.
+    """
+
+    signature: str
+    inputs: dict[str, Any]
+    is_row: bool = False
+
+
+def find_signature(name, signatures):
+    """The signature that a request names.
+
+    Args:
+        name: str; that of the default signature if it is empty.
+        signatures: dict, name -> `SignatureDef`.
+
+    Returns:
+        Its name and `SignatureDef`.
+
+    Raises:
+        RequestError: if there is none.
+    """
+    name = name or _DEFAULT
+    if name not in signatures or name.startswith("__"):
+        raise RequestError(
+            f'Serving signature name: "{name}" not found in signature def'
+        )
+    return name, signatures[name]
+
+
+def check_classifies(name, signature):
+    """RequestError if a signature is not one of classification."""
+    outputs = set(signature.outputs)
+    if set(signature.inputs) != {"inputs"} or outputs != {"classes", "scores"}:
+        raise RequestError(
+            f'Signature "{name}" is not one of classification: expected the '
+            "input `inputs` and the outputs `classes` and `scores`",
+        )
+
+
+def check_shape(name, shape, info):
+    """RequestError if a shape is not that of an input, a `TensorInfo`."""
+    expected = tf.TensorShape(info.tensor_shape)
+    if not expected.is_compatible_with(shape):
+        raise RequestError(
+            f"Tensor {name}, with shape {shape}, does not fit the expected "
+            f"shape {expected}"
+        )

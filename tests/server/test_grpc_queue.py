@@ -1,0 +1,240 @@
+"""gRPC clients that wait, leave and are turned away, and what is logged."""
+
+import json
+import shutil
+import threading
+import time
+
+import grpc
+import pytest
+from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
+from tensorflow_serving.apis.get_model_metadata_pb2 import (
+    GetModelMetadataRequest,
+)
+from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest
+from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
+from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+from tensorflow_serving.apis.regression_pb2 import RegressionRequest
+
+from tests.server.grpc_client import METHODS, spec
+from tests.server.tensor_protos import text
+
+
+def predict(*texts, model=None):
+    return PredictRequest(
+        model_spec=model or spec(), inputs={"text": text(*texts or [b"hello"])}
+    )
+
+
+def score_of(response):
+    (score,) = response.outputs["score"].float_val
+    return score
+
+
+def wait_for(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_no_request_fails_while_versions_change(
+    open_grpc, open_store, tmp_path, numbered, install
+):
+    base, last = tmp_path / "m", 4
+    install(numbered(1), base / "1")
+    store = open_store({"m": base})
+    stop, found, errors = threading.Event(), [], []
+
+    def work(client, size):
+        request = predict(*[b"a"] * size, model=spec("m"))
+        while not stop.is_set():
+            try:
+                response = client.send(request)
+                rows = response.outputs["version"].int64_val
+                assert rows == response.outputs["again"].int64_val
+                assert rows == [response.model_spec.version.value] * size
+                found.append(rows[0])
+            except Exception as error:
+                errors.append(error)
+                return
+
+    with open_grpc(store) as client:
+        threads = [
+            threading.Thread(target=work, args=(client, n)) for n in range(1, 5)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for number in range(1, last + 1):
+                if number > 1:
+                    install(numbered(number), base / str(number))
+                    store.poll()
+                    shutil.rmtree(base / str(number - 1))
+                wait_for(lambda n=number: errors or n in found)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(20)
+    assert not errors
+    assert set(found) == set(range(1, last + 1))
+
+
+@pytest.fixture
+def held(store, monkeypatch):
+    """Event until which no model answers; `begun` counts the calls."""
+    servable, release = store.find("many"), threading.Event()
+    run, release.begun = servable.run, []
+
+    def hold(signature, inputs):
+        release.begun.append(inputs)
+        assert release.wait(20)
+        return run(signature, inputs)
+
+    monkeypatch.setattr(servable, "run", hold)
+    yield release
+    release.set()
+
+
+def occupy(client, held):
+    """Answers of requests that occupy the two threads of a batcher."""
+    answers = []
+    for count in (1, 2):
+        answers.append(client.begin(predict()))
+        wait_for(lambda n=count: len(held.begun) == n)
+    return answers
+
+
+def test_full_queue(store, open_grpc, held):
+    with open_grpc(store, queue_size=2) as client:
+        answers = occupy(client, held)
+        answers += [client.begin(predict()) for _ in range(2)]
+        wait_for(lambda: client.batcher.waiting == 2)
+        client.check_error(predict(), "RESOURCE_EXHAUSTED", "queue")
+        assert not any(answer.done() for answer in answers)
+        held.set()
+        assert [score_of(answer.result()) for answer in answers] == [5] * 4
+        assert score_of(client.send(predict())) == 5
+
+
+def test_who_leaves_leaves_the_queue(store, open_grpc, held):
+    records = []
+    with open_grpc(store, log=records.append) as client:
+        answers = occupy(client, held)
+        waiting = client.begin(predict(b"another length, and so alone"))
+        wait_for(lambda: client.batcher.waiting == 1)
+        waiting.cancel()
+        wait_for(lambda: client.batcher.waiting == 0)
+        waiting = client.begin(predict(), timeout=0.5)
+        wait_for(lambda: client.batcher.waiting == 1)
+        assert waiting.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        wait_for(lambda: client.batcher.waiting == 0)
+        assert len(held.begun) == 2
+        held.set()
+        assert [score_of(answer.result()) for answer in answers] == [5, 5]
+        wait_for(lambda: len(records) == 4)
+    gone = {record["status"] for record in records[:2]}
+    assert gone <= {"CANCELLED", "DEADLINE_EXCEEDED"}
+    assert {record["status"] for record in records[2:]} == {"OK"}
+
+
+def test_timeout_of_the_server(store, open_grpc, held):
+    start = time.monotonic()
+    with open_grpc(store, timeout=0.2) as client:
+        answers = occupy(client, held)
+        client.check_error(predict(), "DEADLINE_EXCEEDED", timeout=None)
+        for answer in answers:
+            assert answer.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert time.monotonic() - start < 15  # seconds; clients wait for 20
+        assert client.batcher.waiting == 0
+        held.set()
+        assert score_of(client.send(predict())) == 5
+
+
+def test_what_is_in_flight_is_answered_before_the_end(store, open_grpc, held):
+    with open_grpc(store) as client:
+        answers = occupy(client, held)
+        stopping = threading.Thread(target=client.stop, args=(20,))
+        stopping.start()
+        stopping.join(0.1)
+        assert stopping.is_alive()
+        held.set()
+        assert [score_of(answer.result()) for answer in answers] == [5, 5]
+        stopping.join(20)
+        client.check_error(predict(), "UNAVAILABLE")
+
+
+def classify(model, value):
+    feature = {"text": {"bytes_list": {"value": [value]}}}
+    example = {"features": {"feature": feature}}
+    return ClassificationRequest(
+        model_spec=model, input={"example_list": {"examples": [example]}}
+    )
+
+
+def metadata(*fields, model):
+    return GetModelMetadataRequest(model_spec=model, metadata_field=fields)
+
+
+SECRET, FILMS = spec("secret"), spec("my films")
+
+
+@pytest.mark.parametrize(
+    ("asked", "model", "status"),
+    [
+        (predict(b"secret"), "many", "OK"),
+        (predict(model=spec(version=1)), "many", "OK"),
+        (classify(FILMS, b"secret"), "my films", "OK"),
+        (metadata("signature_def", model=FILMS), "my films", "OK"),
+        (GetModelStatusRequest(model_spec=spec()), "many", "OK"),
+        (
+            predict(model=spec(signature_name="secret")),
+            "many",
+            "FAILED_PRECONDITION",
+        ),
+        (
+            predict(b"secret", model=spec(signature_name="to_number")),
+            "many",
+            "INVALID_ARGUMENT",
+        ),
+        (predict(model=SECRET), "", "NOT_FOUND"),
+        (predict(model=spec("")), "", "INVALID_ARGUMENT"),
+        (PredictRequest(), "", "INVALID_ARGUMENT"),
+        (classify(SECRET, b"a"), "", "NOT_FOUND"),
+        (metadata("signature_def", model=SECRET), "", "NOT_FOUND"),
+        (metadata("secret", model=spec()), "many", "INVALID_ARGUMENT"),
+        (GetModelStatusRequest(model_spec=SECRET), "", "NOT_FOUND"),
+        (RegressionRequest(model_spec=spec()), "many", "INVALID_ARGUMENT"),
+        (MultiInferenceRequest(), "", "UNIMPLEMENTED"),
+        (ReloadConfigRequest(), "", "UNIMPLEMENTED"),
+    ],
+    ids=range(17),
+)
+def test_log(store, open_grpc, asked, model, status):
+    records, size = [], 0
+    with open_grpc(store, log=records.append) as client:
+        try:
+            size = client.send(asked).ByteSize()
+        except grpc.RpcError as error:
+            assert error.code().name == status
+        client.stop(1)
+    (record,) = records
+    assert "secret" not in json.dumps(record)
+    assert record.pop("path").endswith(METHODS[type(asked)])
+    assert 0 <= record.pop("seconds") < 20
+    assert "127.0.0.1" in record.pop("client")
+    assert record == {
+        "model": model,
+        "method": "gRPC",
+        "status": status,
+        "bytes": size,
+    }
+
+
+def test_the_log_has_a_host_as_that_of_rest_has(store, open_grpc):
+    records = []
+    with open_grpc(store, log=records.append) as client:
+        client.send(predict())
+        client.stop(1)
+    assert [record["client"] for record in records] == ["127.0.0.1"]
