@@ -12,14 +12,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import grpc
 import keras
 import pytest
+from anyio.from_thread import start_blocking_portal
 
-from kseq import cli, data, decoding, layers, models, runs, serving
+from kseq import cli, data, decoding, layers, models, runs, server, serving
 from kseq.data.built_in import dates, dispatch_reports
 from kseq.option_types import option
 from kseq.runs.checkpoint_files import write_checkpoint
 from tests.recipes import RECIPES, load_recipe
+from tests.server.grpc_client import serve_grpc
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -101,6 +104,16 @@ def open_once():
     return load
 
 
+@pytest.fixture(scope="module")
+def served(folder):
+    """A gRPC client of the folder's export."""
+    store = server.ModelStore({"dates": folder / "saved_models/dates"})
+    store.poll()
+    with start_blocking_portal() as portal, serve_grpc(portal, store) as client:
+        yield client
+    store.close()
+
+
 def save(path, served):
     run = runs.RunDirectory(path)
     run.start(Config())
@@ -116,9 +129,10 @@ def code_of(page):
 
 @pytest.mark.slow  # searches and exports take long to be traced
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
-def test_code_runs(page, folder, open_once, monkeypatch):
+def test_code_runs(page, folder, open_once, served, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(serving, "load", open_once)
+    monkeypatch.setattr(grpc, "insecure_channel", lambda _: served.channel)
     names = {}
     for block in code_of(page):
         exec(compile(block, page.name, "exec"), names)
@@ -127,7 +141,9 @@ def test_code_runs(page, folder, open_once, monkeypatch):
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
 def test_code_without_runs(page):
     """What a page does before it trains, or opens a run: quick."""
-    needs_more = re.compile(r"kseq\.load|load_run|saved_models|\.fit\(")
+    needs_more = re.compile(
+        r"kseq\.load|load_run|saved_models|\.fit\(|localhost"
+    )
     names = {}
     for block in code_of(page):
         code = compile(block, page.name, "exec")

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from kseq.server.request_error import RequestError
 
-_FOLDER = Path(__file__).with_name("page")
+_FOLDER = Path(__file__).with_name("static")
 _TYPES = {
     ".css": "text/css",
     ".html": "text/html",

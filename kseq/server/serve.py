@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kseq.server.batcher import Batcher
-from kseq.server.rest import RestApp
+from kseq.server.rest_app import RestApp
 from kseq.user_error import UserError
 
 _POLL = 1.0  # seconds

@@ -1,11 +1,10 @@
 """SavedModels of plain functions, which are made in a second."""
 
-import contextlib
+import functools
 import os
 import shutil
 import warnings
 
-import grpc
 import pytest
 import tensorflow as tf
 from anyio.from_thread import start_blocking_portal
@@ -18,8 +17,7 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 
 from kseq.server import Batcher, ModelStore, RestApp
-from kseq.server.grpc_services import grpc_server
-from tests.server.grpc_client import GrpcClient
+from tests.server.grpc_client import serve_grpc
 
 
 def _function(**inputs):
@@ -289,32 +287,9 @@ def store(models):
 
 @pytest.fixture(scope="session")
 def open_grpc():
-    """Context manager that serves a store, and gives a `GrpcClient`."""
+    """`serve_grpc` in an event loop of the tests."""
     with start_blocking_portal() as portal:
-
-        @contextlib.contextmanager
-        def serving(store, queue_size=256, **options):
-            batcher = Batcher(queue_size)
-
-            async def start():
-                server = grpc_server(store, batcher, **options)
-                port = server.add_insecure_port("127.0.0.1:0")
-                await server.start()
-                return server, f"127.0.0.1:{port}"
-
-            def stop(grace=None):
-                portal.call(server.stop, grace)
-
-            server, address = portal.call(start)
-            try:
-                no_proxy = [("grpc.enable_http_proxy", 0)]
-                with grpc.insecure_channel(address, no_proxy) as channel:
-                    yield GrpcClient(channel, batcher, stop)
-            finally:
-                stop()
-                batcher.close()
-
-        yield serving
+        yield functools.partial(serve_grpc, portal)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """A client of TensorFlow Serving's gRPC services."""
 
+import contextlib
+
 import grpc
 from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
 from tensorflow_serving.apis.get_model_metadata_pb2 import (
@@ -15,6 +17,9 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
+
+from kseq.server import Batcher
+from kseq.server.grpc_services import grpc_server
 
 METHODS = {
     PredictRequest: "Predict",
@@ -74,3 +79,34 @@ def spec(name="many", version=None, **more):
     if version is not None:
         more["version"] = {"value": version}
     return ModelSpec(name=name, **more)
+
+
+@contextlib.contextmanager
+def serve_grpc(portal, store, queue_size=256, **options):
+    """Serves a store, and gives a `GrpcClient`.
+
+    Args:
+        portal: `anyio.from_thread.BlockingPortal`.
+        store: `ModelStore`.
+        queue_size: int.
+        options: of `grpc_server`.
+    """
+    batcher = Batcher(queue_size)
+
+    async def start():
+        server = grpc_server(store, batcher, **options)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        return server, f"127.0.0.1:{port}"
+
+    def stop(grace=None):
+        portal.call(server.stop, grace)
+
+    server, address = portal.call(start)
+    try:
+        no_proxy = [("grpc.enable_http_proxy", 0)]
+        with grpc.insecure_channel(address, no_proxy) as channel:
+            yield GrpcClient(channel, batcher, stop)
+    finally:
+        stop()
+        batcher.close()

@@ -10,7 +10,7 @@ import pytest
 
 from kseq.server import page as page_module
 
-FOLDER = Path(page_module.__file__).with_name("page")
+FOLDER = Path(page_module.__file__).with_name("static")
 FILES = sorted(file.name for file in FOLDER.iterdir())
 ROUTES = ["/", *(f"/page/{name}" for name in FILES if name != "index.html")]
 POLICY = {
@@ -79,10 +79,10 @@ def test_head(client, route):
         "/page/./page.js",
         "/page/page.js/",
         "/page/PAGE.JS",
-        "/page/../rest.py",
-        "/page/..%2frest.py",
-        "/page/%2e%2e/rest.py",
-        "/page/..\\rest.py",
+        "/page/../rest_app.py",
+        "/page/..%2frest_app.py",
+        "/page/%2e%2e/rest_app.py",
+        "/page/..\\rest_app.py",
         "/page/page.js%00",
         "/page//etc/passwd",
         "/page.py",
@@ -230,7 +230,7 @@ def test_the_wheel_has_every_file(tmp_path):
     subprocess.run([*command, str(root)], cwd=tmp_path, check=True)
     [wheel] = tmp_path.glob("kseq-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    folder = "kseq/server/page/"
+    folder = "kseq/server/static/"
     assert (
         sorted(
             name.removeprefix(folder)
