@@ -117,7 +117,7 @@ def _batch_sizes(options):
     """What to lower where memory is full."""
     values = vars(getattr(options, "config", options)) if options else {}
     sizes = [
-        f"--{name.replace('_', '-')} is {value}"
+        f"--{name.replace('_', '-')} is {value or 'not given'}"
         for name, value in values.items()
         if name.startswith("batch_")
     ]

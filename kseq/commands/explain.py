@@ -16,6 +16,8 @@ from kseq.commands.read_chunks import (
 from kseq.data.media_folder import MediaFolder, read_picture
 from kseq.user_error import UserError
 
+_CHUNK = 32  # lines whose pictures are kept
+
 
 def run(options):
     """Reads an input a line, and prints one page with all of them."""
@@ -51,7 +53,7 @@ def _explanations(predictor, inputs_of, folder, batch_size):
     """Explains line by line, so that not all of them are kept."""
     number = 0
     stdin = standard_input()
-    chunks = read_chunks(stdin, size=batch_size)
+    chunks = read_chunks(stdin, size=batch_size or _CHUNK)
     for lines in counted(chunks, stdin, "Explaining"):
         for line, explanation in zip(
             lines, predictor.explain(inputs_of(lines)), strict=True

@@ -21,7 +21,7 @@ def open_predictor(options):
         weights=getattr(options, "weights", None),
         search=chosen_search(options),
     )
-    predictor.batch_size = getattr(options, "batch_size", 32)
+    predictor.batch_size = getattr(options, "batch_size", None)
     return predictor
 
 

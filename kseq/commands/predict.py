@@ -19,7 +19,7 @@ from kseq.one_line import BREAKS, one_line
 from kseq.progress import progress
 from kseq.user_error import UserError
 
-_CHUNK = 16  # batches, among which lines are sorted by length
+_CHUNK = 1024  # lines at least, which are sorted by length
 
 
 def run(options):
@@ -30,7 +30,7 @@ def run(options):
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
     stdin = standard_input()
-    chunks = read_chunks(stdin, size=_CHUNK * options.batch_size)
+    chunks = read_chunks(stdin, size=max(_CHUNK, options.batch_size or 0))
     for lines in counted(chunks, stdin, "Predicting"):
         prefix = prefixes and prefixes.take(len(lines))
         with _above_the_answers(len(lines)) as advance:

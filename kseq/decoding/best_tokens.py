@@ -11,7 +11,8 @@ from kseq.decoding.top_k import top_k
 def best_tokens(logits, width):
     """What `top_k(next_log_probs(log_softmax(logits)), width)` gives.
 
-    It reads the vocabulary twice, and writes no log-probabilities of it.
+    The normalizer comes from a softmax, which takes TensorFlow half the time of
+    the sum of exponentials.
 
     Args:
         logits: (R, V) float32.
@@ -22,9 +23,9 @@ def best_tokens(logits, width):
     """
     # PAD and START, which are never generated, may be among the best.
     best, tokens = top_k(logits, min(width + 2, logits.shape[-1]))
-    highest = best[:, :1]
-    total = tf.reduce_sum(tf.exp(logits - highest), axis=-1, keepdims=True)
-    log_probs = best - highest - tf.math.log(total)
+    # The largest probability is at least 1 / V: its logarithm is exact.
+    highest = tf.gather(tf.nn.softmax(logits), tokens[:, :1], batch_dims=1)
+    log_probs = best - best[:, :1] + tf.math.log(highest)
     never = (tokens == PAD) | (tokens == START)
     log_probs = tf.where(never, -math.inf, log_probs)
     log_probs, places = tf.math.top_k(log_probs, width)

@@ -4,7 +4,7 @@ import math
 
 import tensorflow as tf
 
-_WIDTHS = (128, 125, 100, 96, 80, 64)  # of a chunk: one without padding
+_WIDTHS = (40, 32, 50, 64, 25, 100, 128)  # of a chunk: one without padding
 
 
 def top_k(values, k):

@@ -76,7 +76,7 @@ class Classifier:
         """That of the documents, by its name."""
         return {"source": self.preprocessor.tokenizer}
 
-    def predictor(self, batch_size=32):
+    def predictor(self, batch_size=None):
         """The `ClassifierPredictor` of Python lists."""
         return ClassifierPredictor(self.signatures, self, batch_size)
 

@@ -16,7 +16,7 @@ class ClassifierPredictor:
     Args:
         signatures: dict of functions, see `kseq.serving.Classifier`.
         served: the `Classifier`, where there is one: not for an export.
-        batch_size: int, documents that are read at once.
+        batch_size: int or None, documents read at once, see `predict_batches`.
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
@@ -30,7 +30,7 @@ class ClassifierPredictor:
         ['fire']
     """
 
-    def __init__(self, signatures, served=None, batch_size=32):
+    def __init__(self, signatures, served=None, batch_size=None):
         self.signatures = signatures
         self.served = served
         self.batch_size = batch_size

@@ -144,7 +144,7 @@ class Generator:
         tokenizers = {"target": self.tokenizer}
         return {"source": source, **tokenizers} if source else tokenizers
 
-    def predictor(self, batch_size=32):
+    def predictor(self, batch_size=None):
         """The `GeneratorPredictor` of Python lists."""
         source = self.preprocessor.input_name
         return GeneratorPredictor(self.signatures, self, batch_size, source)

@@ -30,7 +30,7 @@ class GeneratorPredictor:
         signatures: dict of functions, see `kseq.serving.Generator`.
         served: the `Generator` or `Retriever`, where there is one: not for an
             export.
-        batch_size: int, inputs that are decoded at once.
+        batch_size: int or None, inputs decoded at once, see `predict_batches`.
         source: str, what the signatures call an input: "text", a str;
             "prompt", a str that is continued;
             "turns", a list of str, the turns of a dialogue so far, or a str,
@@ -50,7 +50,7 @@ class GeneratorPredictor:
         ['1999-03-03']
     """
 
-    def __init__(self, signatures, served=None, batch_size=32, source="text"):
+    def __init__(self, signatures, served=None, batch_size=None, source="text"):
         self.signatures = signatures
         self.source = source
         self.served = served

@@ -1,9 +1,16 @@
 """Answers to many inputs, in their order."""
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import tensorflow as tf
 
 from kseq.user_error import UserError
+
+_AT_ONCE = 2  # batches: the small operations of one leave processors idle
+_LEAST, _MOST = 32, 128  # inputs of a batch
+_LENGTH = 16_384  # of all inputs of a batch with padding, if they are short
 
 
 def predict_batches(signatures, name, columns, batch_size, progress=None):
@@ -16,7 +23,7 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
         columns: dict, name -> list of bytes, str, lists of str or float
             arrays, all of the same length; inputs are sorted by the length in
             the first column.
-        batch_size: int.
+        batch_size: int; None for 32 to 128, fewer if they are long.
         progress: callable of the number of inputs done since its last call,
             see `kseq.progress`; or None.
 
@@ -41,10 +48,11 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
                 f"{key} must be a list, as long as that of the inputs. "
                 f"Received: {key}={values!r:.200}"
             )
-    order = sorted(range(len(first)), key=lambda i: -_length(first[i]))
+    lengths = [_length(value) for value in first]
+    order = sorted(range(len(first)), key=lambda i: -lengths[i])
     results = [None] * len(order)
-    for start in range(0, len(order), batch_size):
-        places = order[start : start + batch_size]
+
+    def answer(places):
         batch = {
             name: _tensor([values[i] for i in places])
             for name, values in columns.items()
@@ -52,9 +60,38 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
         outputs = {k: v.numpy() for k, v in function(**batch).items()}
         for row, place in enumerate(places):
             results[place] = {k: v[row] for k, v in outputs.items()}
+        return len(places)
+
+    batches = _batches(order, lengths, batch_size)
+    # The first may have to be traced, which no thread should do twice.
+    for count in itertools.chain(
+        map(answer, batches[:1]), _map_at_once(answer, batches[1:])
+    ):
         if progress is not None:
-            progress(len(places))
+            progress(count)
     return results
+
+
+def _batches(order, lengths, batch_size):
+    """Lists of places; `order` has the longest input first."""
+    batches, start = [], 0
+    while start < len(order):
+        size = batch_size
+        if size is None:
+            fit = _LENGTH // max(1, lengths[order[start]])
+            size = min(max(fit, _LEAST), _MOST)
+        batches.append(order[start : start + size])
+        start += size
+    return batches
+
+
+def _map_at_once(function, values):
+    """`map` in several threads; what has not begun is dropped at an error."""
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
+        yield from pool.map(function, values)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _length(value):

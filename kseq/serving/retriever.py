@@ -138,7 +138,7 @@ class Retriever:
         lines = "".join(f"{answer}\n" for answer in self.answers)
         return {"answers.txt": lines.encode("utf-8")}
 
-    def predictor(self, batch_size=32):
+    def predictor(self, batch_size=None):
         """The `GeneratorPredictor` of Python lists."""
         source = self.preprocessor.input_name
         return GeneratorPredictor(self.signatures, self, batch_size, source)

@@ -56,7 +56,7 @@ class Transducer:
         if model.has_memory:
             self.signatures["explain"] = served_function(self._explain, raw)
 
-    def predictor(self, batch_size=32):
+    def predictor(self, batch_size=None):
         """The `TransducerPredictor` of Python lists."""
         return TransducerPredictor(self.signatures, self, batch_size)
 

@@ -19,7 +19,7 @@ class TransducerPredictor:
     Args:
         signatures: dict of functions, see `kseq.serving.Transducer`.
         served: the `Transducer`, where there is one: not for an export.
-        batch_size: int, sequences that are read at once.
+        batch_size: int or None, sequences read at once, see `predict_batches`.
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
@@ -34,7 +34,7 @@ class TransducerPredictor:
         (41, 8)
     """
 
-    def __init__(self, signatures, served=None, batch_size=32):
+    def __init__(self, signatures, served=None, batch_size=None):
         self.signatures = signatures
         self.served = served
         self.batch_size = batch_size

@@ -50,7 +50,7 @@ def open_once(opened, monkeypatch):
         key = tuple(None if value is False else value for value in values)
         if key not in opened:
             opened[key] = open_predictor(options)
-        opened[key].batch_size = getattr(options, "batch_size", 32)
+        opened[key].batch_size = getattr(options, "batch_size", None)
         return opened[key]
 
     for name in ("predict", "score", "evaluate", "explain", "export", "chat"):

@@ -58,6 +58,42 @@ def test_progress():
     assert calls == [2, 2, 1]
 
 
+def sizes_of_batches(lengths, batch_size=None):
+    """Of lines with these lengths, the batch of the longest first."""
+    found = {}
+
+    def record(text):
+        sizes = tf.strings.length(text).numpy()
+        found[sizes[0]] = len(sizes)
+        return {"text": text}
+
+    lines = ["x" * length for length in lengths]
+    predict_batches({"copy": record}, "copy", {"text": lines}, batch_size)
+    return [found[longest] for longest in sorted(found, reverse=True)]
+
+
+def test_batches_of_long_inputs_are_smaller():
+    lengths = [*range(1000, 1040), *range(200, 240), *range(1, 141)]
+    assert sizes_of_batches(lengths) == [32, 32, 76, 80]
+    assert sizes_of_batches([0] * 200)[0] == 72  # 128, then the others
+    assert sizes_of_batches([10**6, 1, 2, 3], batch_size=3) == [3, 1]
+
+
+def test_an_error_ends_it():
+    answered = []
+
+    def refuse(text):
+        if b"2" in text.numpy():
+            raise ValueError("not 2")
+        answered.append(len(text))
+        return {"text": text}
+
+    lines = [str(number) for number in range(10)] * 10
+    with pytest.raises(ValueError, match="not 2"):
+        predict_batches({"refuse": refuse}, "refuse", {"text": lines}, 1)
+    assert len(answered) < 10
+
+
 @pytest.mark.parametrize(
     ("columns", "received"),
     [
