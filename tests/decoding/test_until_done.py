@@ -90,7 +90,7 @@ def test_no_row_for_what_cannot_win(make_model, source_ids):
 
 def test_equal_hypotheses_share_a_row(make_model, source_ids):
     """Before the beam loses the greedy hypothesis, it has no row of its own."""
-    watched = Watched(make_model())
+    watched = Watched(make_model(bias={END: -100.0}))
     inputs = {"source_ids": source_ids}
     BeamSearch(3)(watched, inputs, tf.constant([3, 3, 3]))
     assert watched.rows[0] == 3
