@@ -43,8 +43,8 @@ def _folder(able, options):
         return None
     if able.source != "features":
         raise UserError(
-            f"--images is for a model of features; {able.path} answers to "
-            f"{able.source}."
+            "--images is for a model that takes features; the input of "
+            f"{able.path} is {able.source}."
         )
     return MediaFolder(options.images, read_picture, "picture")
 

@@ -116,13 +116,13 @@ def check_features(able, options):
     """
     if able.source in READY and not options.features:
         raise UserError(
-            f"{able.path} answers to features of {READY[able.source]}: give "
-            "their .npz file with --features, and their names as lines."
+            f"{able.path} takes features of {READY[able.source]}: give their "
+            ".npz file with --features, and their names on standard input."
         )
     if able.source not in READY and options.features:
         raise UserError(
-            f"--features is for a model of features; {able.path} answers to "
-            f"{_GIVEN[able.source]}."
+            "--features is for a model that takes features; the input of "
+            f"{able.path} is {_GIVEN[able.source]}."
         )
 
 

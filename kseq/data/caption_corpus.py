@@ -249,5 +249,5 @@ def _overlap(trained, judged):
         return []
     return [
         f"{len(both)} of {len(judged.numbers)} validation pictures are also in "
-        "training: scores on them will be too good."
+        "training: scores on them will be too high."
     ]

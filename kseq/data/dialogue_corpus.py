@@ -94,7 +94,7 @@ def read_dialogue_corpus(
         if both:
             problems.append(
                 f"{both} of {len(judged)} validation dialogues are also in "
-                "training: scores on them will be too good."
+                "training: scores on them will be too high."
             )
     else:
         title = "held out of training"

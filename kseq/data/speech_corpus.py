@@ -146,7 +146,7 @@ def read_speech_corpus(
     if both:
         problems.append(
             f"{len(both)} of {len(judged.numbers)} validation recordings are "
-            "also in training: scores on them will be too good."
+            "also in training: scores on them will be too high."
         )
     corpus = SpeechCorpus(
         *(trained, judged, judged),

@@ -87,9 +87,9 @@ class BitErrors:
                 least.append(-np.sum(np.log2(of_right) * weights))
         error = float(np.sum(wrong) / np.sum(asked))
         values = {
-            "bits_wrong": (np.mean(wrong), "bits wrong a sequence {:.3f}"),
-            "error": (error, "bits wrong {:.3%}"),
-            "cost": (np.mean(cost), "cost a sequence {:.3f} bits"),
+            "bits_wrong": (np.mean(wrong), "wrong bits per sequence {:.3f}"),
+            "error": (error, "wrong bits {:.3%}"),
+            "cost": (np.mean(cost), "cost per sequence {:.3f} bits"),
         }
         suffix = name and f"_{name}"
         signature = f"  sequences:{len(examples)}"

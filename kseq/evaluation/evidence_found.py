@@ -24,9 +24,8 @@ def evidence_found(predictor, documents):
         words += _heaviest_word(document, place) == word
     count = len(documents.texts)
     return [
-        "the sentence that decides has the highest weight in "
-        f"{sentences / count:.1%}",
-        f"the word that decides has the highest weight in {words / count:.1%}",
+        f"highest weight on the decisive sentence: {sentences / count:.1%}",
+        f"highest weight on the decisive word: {words / count:.1%}",
     ]
 
 

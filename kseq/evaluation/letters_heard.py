@@ -39,6 +39,6 @@ def letters_heard(predictor, transcripts):
             heard += letter != " " and start - slack <= peak <= end + slack
     return [
         f"attention moves forward at {forward / max(steps, 1):.1%} of the "
-        f"steps, and {heard / max(letters, 1):.1%} of the letters look at "
-        "their sound"
+        f"steps; {heard / max(letters, 1):.1%} of the letters attend to their "
+        "own sound"
     ]

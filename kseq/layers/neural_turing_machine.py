@@ -100,7 +100,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         check_integers(shift_range=shift_range, minimum=0)
         if 2 * shift_range + 1 > slots:
             raise ArgumentError(
-                "A shift must not come round to the same slot. "
+                "A shift must not wrap around to the same slot. "
                 f"Received: shift_range={shift_range}, slots={slots}"
             )
         if controller not in ("lstm", "dense"):

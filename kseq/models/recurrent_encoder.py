@@ -110,9 +110,9 @@ def decoder_states(last_states, decoder):
         sizes = [state.shape[-1] for state in states]
         if sizes[:count] != [decoder.units] * count:
             raise ArgumentError(
-                "The last states of source_layer must be those of the cells "
-                f"of the decoder: cell={decoder.cell!r}, units="
-                f"{decoder.units}. Received: states of the sizes {sizes}"
+                "The last states of source_layer must match the cells of the "
+                f"decoder: cell={decoder.cell!r}, units={decoder.units}. "
+                f"Received: states of the sizes {sizes}"
             )
     return {
         "hidden": [states[0] for states in starts],

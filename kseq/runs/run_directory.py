@@ -240,9 +240,9 @@ class RunDirectory:
                 self._refuse_other(path, json.loads(content))
             elif path.read_bytes() != content:
                 raise RunError(
-                    f"{path} is not what this training would use: its data "
-                    "have changed. Take another directory, or overwrite this "
-                    "one."
+                    f"{path} differs from what this training would use: the "
+                    "data have changed. Use a different directory, or "
+                    "overwrite this one."
                 )
 
     def _write(self, files):
@@ -286,9 +286,9 @@ class RunDirectory:
         if refused:
             listing = "\n".join(f"  {line}" for line in refused)
             raise RunError(
-                f"{self.path} holds a run with another {path.stem}:\n"
+                f"{self.path} holds a run with a different {path.stem}:\n"
                 f"{listing}\n"
-                "Take another directory, or overwrite this one."
+                "Use a different directory, or overwrite this one."
             )
         for line in allowed:
             print(f"{self.path} resumes with {line}", file=sys.stderr)

@@ -97,7 +97,7 @@ class Batcher:
         key = _key(request)
         with self._changed:
             if self._is_closed:
-                raise RequestError("The server stops", "UNAVAILABLE")
+                raise RequestError("The server is shutting down", "UNAVAILABLE")
             if self._waiting >= self.queue_size:
                 raise RequestError(
                     f"The queue is full: {self._waiting} requests wait",

@@ -63,9 +63,7 @@ class Servable:
         except tf.errors.OpError as error:
             raise _request_error(error) from error
         except UnicodeDecodeError as error:  # in the text of such an error
-            raise RequestError(
-                "The model refuses a text that is not valid UTF-8"
-            ) from error
+            raise RequestError("The text is not valid UTF-8") from error
 
     def adds_rows(self, signature):
         """Whether its answers to two requests are those to both at once.

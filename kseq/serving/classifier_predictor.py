@@ -67,7 +67,8 @@ class ClassifierPredictor:
     def scores(self, inputs, targets):
         """Refused: it is for generators."""
         raise UserError(
-            "score is for models that answer with a text; see predict --scores."
+            "score is for models that generate text; for labels use predict "
+            "--scores."
         )
 
     def answers(
@@ -86,7 +87,10 @@ class ClassifierPredictor:
             list of `Answer`.
         """
         if prefixes is not None:
-            raise UserError("A label takes no prefix.")
+            raise UserError(
+                "Prefixes are for models that generate text; this one predicts "
+                "labels."
+            )
         check_n_best(n_best)
         rows = self._rows("serving_default", inputs, progress)
         explained = self.explain(inputs) if attention else [None] * len(rows)

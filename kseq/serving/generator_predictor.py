@@ -168,7 +168,9 @@ class GeneratorPredictor:
         if attention:
             self._check_attention()
         if attention and prefixes is not None:
-            raise UserError("Attention is not shown for answers with a prefix.")
+            raise UserError(
+                "Attention is not available for answers with a prefix."
+            )
         columns = {self.source: inputs}
         name = "serving_default" if n_best == 1 else "n_best"
         if prefixes is not None:

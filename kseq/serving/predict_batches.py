@@ -45,8 +45,8 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
     for key, values in columns.items():
         if isinstance(values, str | bytes) or len(values) != len(first):
             raise ValueError(
-                f"{key} must be a list, as long as that of the inputs. "
-                f"Received: {key}={values!r:.200}"
+                f"{key} must be a list with one item per input. Received: "
+                f"{key}={values!r:.200}"
             )
     lengths = [_length(value) for value in first]
     order = sorted(range(len(first)), key=lambda i: -lengths[i])

@@ -215,13 +215,15 @@ def _check_answers(answers):
     for answer in answers:
         if not isinstance(answer, str) or not answer.strip() or "\n" in answer:
             raise ValueError(
-                "An answer must be a line of text. "
-                f"Received: answer={answer!r:.80}"
+                "Each answer must be one line of text. Received: "
+                f"answer={answer!r:.80}"
             )
         if answer in seen:
             raise ValueError(
-                f"Each answer must come once. Received: twice {answer!r:.80}"
+                f"Answers must be unique. Received: {answer!r:.80} twice"
             )
         seen.add(answer)
     if not seen:
-        raise ValueError("There must be an answer. Received: answers=[]")
+        raise ValueError(
+            "There must be at least one answer. Received: answers=[]"
+        )

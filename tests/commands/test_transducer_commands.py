@@ -115,8 +115,8 @@ def test_a_wrong_line_of_an_explanation(export, call):
     ("options", "message"),
     [
         (("--n-best", "2"), "--n-best needs a signature n_best"),
-        (("--greedy",), "answers with bits; a search is for models"),
-        (("--beam-size", "2"), "answers with bits; a search is for models"),
+        (("--greedy",), "returns bits; a search is only for models"),
+        (("--beam-size", "2"), "returns bits; a search is only for models"),
         (("--prefix", "FILE"), "--prefix needs a signature prefix"),
         (("--features", "FILE"), "answers to sequences of vectors"),
     ],
@@ -133,7 +133,7 @@ def test_commands_of_other_models(run, refused, tmp_path):
     path.write_text("a")
     assert "evaluate does not read" in refused("evaluate", run, path, path)
     assert "score needs a signature" in refused("score", run, path, path)
-    assert "chat is for models" in refused("chat", run)
+    assert "chat needs a dialogue model" in refused("chat", run)
     assert "--images is for" in refused("explain", run, "--images", tmp_path)
 
 

@@ -114,7 +114,7 @@ def test_broken_tables(folder, text, message):
         ({"features": np.full((12, 4, 3), np.nan)}, "not all finite"),
         ({"scale": np.ones(2)}, "factor for each of the 3"),
         ({"scale": np.full(3, np.inf)}, "finite factor"),
-        ({"names": np.array([None] * 12)}, "not a whole .npz file"),
+        ({"names": np.array([None] * 12)}, "truncated, or not an .npz file"),
     ],
 )
 def test_broken_features(folder, changes, message):
@@ -180,7 +180,7 @@ def test_what_is_said_of_a_corpus(folder):
         "captions.tsv: 1 captions are left out: they are blank.",
         "captions.tsv: 1 captions are left out: they are too long.",
         "2 of 2 validation pictures are also in training: scores on them will "
-        "be too good.",
+        "be too high.",
     ]
 
 

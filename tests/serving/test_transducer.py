@@ -180,7 +180,7 @@ def test_without_a_memory_there_is_nothing_to_explain(
 
 
 def test_a_search_is_refused(run):
-    with pytest.raises(UserError, match="answers with bits; a search is for"):
+    with pytest.raises(UserError, match="returns bits; a search is only"):
         kseq.load(run, search=GreedySearch())
 
 
