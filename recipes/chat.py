@@ -71,7 +71,7 @@ SMALL_TALK = Config(
 
 
 def encoder_and_attention(config):
-    """What the models differ in, beside the turns that they read."""
+    """What the models differ in, besides the turns that they read."""
     if config.model == "hierarchical":
         return {
             "num_encoder_layers": 0,

@@ -1,4 +1,4 @@
-"""kseq evaluate: answers to a file, judged by its references or labels."""
+"""kseq evaluate: scores of the answers to a file."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""What a model is given for the lines of an input."""
+"""Inputs of a model for the lines of an input."""
 
 import functools
 import json
@@ -16,7 +16,7 @@ from kseq.user_error import UserError
 
 
 class InputsOfLines:
-    """What a model is given for the lines of an input.
+    """Inputs of a model for the lines of an input.
 
     A model of text is given the lines; one of dialogues the turns in a line,
     which are separated by tabs; one of encoded pictures or of audio the files

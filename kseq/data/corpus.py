@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Corpus(NamedTuple):
-    """What a recipe trains on, and what it is evaluated on.
+    """The data that a recipe trains on, and is evaluated on.
 
     Each is a `tf.data.Dataset` of scalar strings (source, target).
 
@@ -54,7 +54,7 @@ class Corpus(NamedTuple):
             yield from targets
 
     def describe(self) -> list[str]:
-        """All facts and problems, one a line."""
+        """All facts and problems, one per line."""
         return [escaped_line(line) for line in self.facts + self.problems]
 
     def drawn(self, seed: int) -> tf.data.Dataset:

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class DialogueCorpus(NamedTuple):
-    """What a recipe trains on, and what it is evaluated on.
+    """The data that a recipe trains on, and is evaluated on.
 
     Args:
         train: Dialogues.
@@ -36,7 +36,7 @@ class DialogueCorpus(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
-        """All facts and problems, one a line."""
+        """All facts and problems, one per line."""
         return [escaped_line(line) for line in self.facts + self.problems]
 
 

@@ -90,7 +90,7 @@ class DialoguePreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         return {"turns": tf.TensorSpec((None, None), tf.string, name="turns")}
 
     @property

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class DocumentCorpus(NamedTuple):
-    """What a classifier trains on and is evaluated on, all in memory.
+    """The data that a classifier trains on and is evaluated on, in memory.
 
     Args:
         train: Documents.
@@ -40,7 +40,7 @@ class DocumentCorpus(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
-        """All facts and problems, one a line."""
+        """All facts and problems, one per line."""
         return [escaped_line(line) for line in self.facts + self.problems]
 
 

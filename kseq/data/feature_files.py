@@ -106,7 +106,7 @@ def read_arrays(path, opened, needed, optional):
         A dict of arrays.
 
     Raises:
-        DataError: it is no such file, or lacks an array.
+        DataError: it is not such a file, or lacks an array.
     """
     try:
         with np.load(opened) as file:

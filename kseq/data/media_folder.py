@@ -93,7 +93,7 @@ def read_recording(
 
     Args:
         path: of the file.
-        sample_rate: int, samples a second that it must have; None for any.
+        sample_rate: int, samples per second that it must have; None for any.
 
     Raises:
         DataError: it cannot be read or decoded, or has another sample rate.

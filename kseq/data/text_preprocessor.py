@@ -56,7 +56,7 @@ class TextPreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         return {"text": tf.TensorSpec((None,), tf.string, name="text")}
 
     @property

@@ -12,7 +12,7 @@ from kseq.decoding.search_fields import (
 
 @dataclasses.dataclass(frozen=True)
 class GreedySearch:
-    """The likeliest token at every step.
+    """The most likely token at every step.
 
     Args:
         length_penalty: float, 0 to 10, see `penalized_scores`.

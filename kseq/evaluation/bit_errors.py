@@ -1,4 +1,4 @@
-"""Bits that a model predicts, judged by those that are right."""
+"""Evaluation of predicted bits."""
 
 import json
 
@@ -11,7 +11,7 @@ _IN_A_ROW = 32  # steps of a sequence that are shown as text
 
 
 class BitErrors:
-    """How many bits of a sequence are wrong, and what they cost.
+    """Wrong bits of sequences, and the cost of a sequence in bits.
 
     A bit is wrong where its probability is on the wrong side of 1/2. The cost
     is the cross-entropy in bits. Both are sums over a sequence, and means

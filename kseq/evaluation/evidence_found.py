@@ -1,8 +1,8 @@
-"""Attention, judged by the evidence of a built-in corpus."""
+"""Evaluation of attention against the evidence of a built-in corpus."""
 
 
 def evidence_found(predictor, documents):
-    """How often what decides has the highest weights.
+    """Share of documents whose decisive sentence and word weigh most.
 
     A word has the sum of the weights of its pieces; it ends at a space, and
     its full stop counts as part of it.

@@ -1,4 +1,4 @@
-"""Answers in dialogues, judged by those that were given."""
+"""Evaluation of answers in dialogues against those that were given."""
 
 import math
 

@@ -16,7 +16,7 @@ def report(path, evaluation, run, samples=5):
     The scores are also written to the README of the run and of the export.
 
     Args:
-        path: of the export that `evaluation` judges.
+        path: of the export that is evaluated.
         evaluation: `Translations`, `Classifications` or the like.
         run: `RunDirectory` that was exported.
         samples: int, answers that are printed.
@@ -44,7 +44,7 @@ def report(path, evaluation, run, samples=5):
 
 
 def _log_directory(run):
-    """Of all runs beside this one, for TensorBoard to name and compare."""
+    """The folder of all runs, for TensorBoard to name and compare them."""
     parent = run.path.parent
     return parent if parent.name else run.path
 

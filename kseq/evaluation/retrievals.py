@@ -1,4 +1,4 @@
-"""Answers that a predictor finds among others, judged by their ranks."""
+"""Evaluation of retrieved answers by their ranks."""
 
 import itertools
 
@@ -10,7 +10,7 @@ _TOP = (1, 5, 10)
 
 
 class Retrievals:
-    """How often the right answer is among the nearest of some candidates.
+    """Recall: the right answer among the nearest of some candidates.
 
     The candidates of a source are its right answer and others, drawn from the
     different answers of all examples. Of answers that are equally near, the

@@ -15,7 +15,7 @@ def recurrent_encoder(count, units, cell, bidirectional, policy):
         count: int, number of layers.
         units: int, width of a layer. Two directions have half of it each.
         cell: str, "lstm", "gru" or "tanh".
-        bidirectional: bool, whether each layer reads both ways.
+        bidirectional: bool, whether each layer is bidirectional.
         policy: dtype policy.
 
     Returns:
@@ -49,7 +49,7 @@ def read_source(encoder, x, mask, dropout, bidirectional):
         x: (B, S, E) float.
         mask: (B, S) bool.
         dropout: layer, applied to the input of each layer.
-        bidirectional: bool, whether each layer reads both ways.
+        bidirectional: bool, whether each layer is bidirectional.
 
     Returns:
         (B, S, U) float, and for each layer a list of its last hidden state

@@ -1,4 +1,4 @@
-"""Whether a run fits on its disk."""
+"""Check that a run fits on its disk."""
 
 import math
 import os

@@ -154,7 +154,7 @@ def _model(run, task, progress):
 
 
 def _kind(task):
-    """What a model is, in words, and its signatures."""
+    """A description of the model in words, and its signatures."""
     if "labels" in task:
         return "A model that answers with a label", OF_LABELS
     if "answers" in task:

@@ -26,20 +26,18 @@ from kseq.whole_files import part_of, write_whole
 class RunDirectory:
     """The files of one run, `runs/<name>/`.
 
-    | name | what it holds |
-    |---|---|
-    | `config.json` | every number of the recipe |
-    | `environment.json` | versions, machine, seed |
-    | `model.json` | Keras's config of the model and its optimizer |
-    | `task.json` | what is done with the model: preprocessor, search, labels |
-    | `source.model`, `target.model` | the tokenizers |
-    | `answers.txt` | those that a retriever knows, one a line |
-    | `pretraining/` | checkpoints and metrics of pretraining, if any |
-    | `features.npz`, `network.npz` | of pictures, and what computed them |
-    | `checkpoints/` | `last`, `best` and, on request, `average` |
-    | `metrics.jsonl` | one JSON object a line, written in training |
-    | `tensorboard/`, `samples/` | logs for TensorBoard, and sample answers |
-    | `README.md` | what was trained, with which scores, and how to use it |
+    | name | what it holds | |---|---| | `config.json` | every number of the
+    recipe | | `environment.json` | versions, machine, seed | | `model.json` |
+    Keras's config of the model and its optimizer | | `task.json` | what is done
+    with the model: preprocessor, search, labels | | `source.model`,
+    `target.model` | the tokenizers | | `answers.txt` | answers that a retriever
+    knows, one per line | | `pretraining/` | checkpoints and metrics of
+    pretraining, if any | | `features.npz`, `network.npz` | of pictures, and
+    what computed them | | `checkpoints/` | `last`, `best` and, on request,
+    `average` | | `metrics.jsonl` | one JSON object per line, written in
+    training | | `tensorboard/`, `samples/` | logs for TensorBoard, and sample
+    answers | | `README.md` | what was trained, with which scores, and how to
+    use it |
 
     `start` checks and locks the directory, `save` writes it: a command that
     fails in between leaves it unchanged. Files are written atomically, so a run

@@ -59,7 +59,7 @@ class ClassifierPredictor:
         return [ExplainedDocument.of_row(row) for row in rows]
 
     def page(self, documents):
-        """What `explain` returned, as HTML, see `kseq.pictures`."""
+        """HTML of what `explain` returned, see `kseq.pictures`."""
         from kseq.pictures import document_page  # predict needs none
 
         return document_page(documents)
@@ -74,7 +74,7 @@ class ClassifierPredictor:
     def answers(
         self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
     ):
-        """All that is known of the likeliest labels.
+        """The most likely labels with all that is known of them.
 
         Args:
             inputs: list of str or bytes.

@@ -53,8 +53,8 @@ class Retriever:
             - `encode_answers`: the same of answers, `text` (B,) string.
 
     Raises:
-        ValueError: if `max_length` is less than 2, or an answer is no str, is
-            blank, has more than one line or comes twice.
+        ValueError: if `max_length` is less than 2, or an answer is not a str,
+            is blank, has more than one line or comes twice.
 
     Example:
         >>> answers = ["a rose is a rose", "is a rose"]
@@ -122,19 +122,19 @@ class Retriever:
 
     @property
     def variables(self):
-        """What an export contains beside the weights of the model."""
+        """What an export contains besides the weights of the model."""
         return [self.index]
 
     @property
     def tokenizers(self):
-        """Of the source, if it is text, and of the answers: by their names."""
+        """Tokenizers of the answers and, if it is text, the source, by name."""
         source = getattr(self.preprocessor, "tokenizer", None)
         tokenizers = {"target": self.tokenizer}
         return {"source": source, **tokenizers} if source else tokenizers
 
     @property
     def files(self):
-        """What a run keeps beside its tokenizers: a dict, name -> bytes."""
+        """What a run keeps besides its tokenizers: a dict, name -> bytes."""
         lines = "".join(f"{answer}\n" for answer in self.answers)
         return {"answers.txt": lines.encode("utf-8")}
 
@@ -144,7 +144,7 @@ class Retriever:
         return GeneratorPredictor(self.signatures, self, batch_size, source)
 
     def get_config(self):
-        """What it does with a model, JSON-able."""
+        """Its description for `task.json`, JSON-able."""
         name = self.preprocessor.input_name
         return {
             **({} if name == "text" else {"input": name}),

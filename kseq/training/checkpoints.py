@@ -107,7 +107,7 @@ class Checkpoints(keras.callbacks.Callback):
 
         Returns:
             `initial_epoch` for `fit`. 0 in a new run; beyond any epoch in one
-            that has reached its last step or lost its patience.
+            that has reached its last step or run out of patience.
 
         Raises:
             RunError: if all checkpoints are broken, or the newest one does not
