@@ -142,7 +142,7 @@ def sample_rate(able):
 
 
 def max_turns(able):
-    """The most turns that a model of dialogues reads."""
+    """Maximum number of turns that a model of dialogues reads."""
     config = able.description.get("preprocessor")
     return preprocessor_from_config(config, None).max_turns
 

@@ -58,8 +58,8 @@ def read_dialogue_corpus(
         train: path of dialogues, see `read_dialogues`; None for the built-in
             ones, see `small_talk`.
         validation: the same, or None.
-        max_turns: most turns before an answer, the last ones; those of the
-            built-in corpus are whole.
+        max_turns: maximum number of turns before an answer, the last ones;
+            those of the built-in corpus are whole.
         log: whether the facts are logged, what is wrong as a warning.
 
     Returns:

@@ -23,8 +23,8 @@ class DialoguePreprocessor:
     Args:
         tokenizer: `Tokenizer`.
         max_turns: int, the last turns that are read.
-        max_pieces: int, most pieces of a turn, END included; the rest of the
-            turn is cut.
+        max_pieces: int, maximum number of pieces of a turn, END included; the
+            rest of the turn is cut.
         nested: bool, whether turns are an axis of their own.
 
     Call arguments:

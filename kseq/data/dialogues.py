@@ -101,7 +101,7 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
 
     Args:
         path: a file, or a pattern that matches several.
-        max_turns: most turns of a context, the last ones.
+        max_turns: maximum number of turns of a context, the last ones.
 
     Returns:
         Dialogues, in the order of the file.

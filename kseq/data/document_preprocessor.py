@@ -34,7 +34,7 @@ class DocumentPreprocessor:
         in_lines: bool, whether each line is a ready sentence; then a TAB
             ends one as well.
         max_sentences: int; the rest of a longer document is cut.
-        max_pieces: int, most pieces of a sentence.
+        max_pieces: int, maximum number of pieces of a sentence.
 
     Call arguments:
         text: (B,) string.

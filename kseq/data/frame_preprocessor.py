@@ -21,7 +21,7 @@ class FramePreprocessor:
     Args:
         num_features: int, F, of a frame.
         frames_per_second: float, for the names of frames.
-        max_frames: int, most frames of an item; the rest is cut.
+        max_frames: int, maximum number of frames of an item; the rest is cut.
 
     Call arguments:
         frames: (B, S, F) float. A frame with a number that is not finite is

@@ -96,7 +96,7 @@ def read_recording(
         sample_rate: int, samples per second that it must have; None for any.
 
     Raises:
-        DataError: it cannot be read or decoded, or has another sample rate.
+        DataError: it cannot be read or decoded, or has a different sample rate.
     """
     audio = _read(path)
     rate = int(_rates()(tf.constant([audio]))[0])

@@ -22,7 +22,8 @@ def piece_prediction_batches(
     Args:
         ids: (N, L, W) int32, ragged: the pieces of the documents, by
             `DocumentPreprocessor.tokenize_all`.
-        batch_pieces: the most pieces of a batch, which has at least one row.
+        batch_pieces: maximum number of pieces of a batch, which has at least
+            one row.
         seed: of all that is drawn.
 
     Returns:

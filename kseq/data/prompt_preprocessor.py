@@ -16,8 +16,8 @@ class PromptPreprocessor:
 
     Args:
         tokenizer: `Tokenizer`.
-        max_length: int, most tokens of a prompt, START included; of a longer
-            one the end is read.
+        max_length: int, maximum number of tokens of a prompt, START included;
+            of a longer one the end is read.
 
     Call arguments:
         prompt: (B,) string.

@@ -78,7 +78,7 @@ def matching_files(pattern: str | os.PathLike) -> list[str]:
 
 
 def _check_file(path):
-    """Refuses a path that is not a file, without opening it: a pipe would wait."""
+    """Refuses what is not a file without opening it: a pipe would wait."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:

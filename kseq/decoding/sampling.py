@@ -45,7 +45,8 @@ class Sampling:
     Call arguments:
         model: has `encode` and `decode_step`.
         inputs: what `model.encode` takes, passed on unread.
-        max_lengths: (B,) int32, most tokens of each answer, END included.
+        max_lengths: (B,) int32, maximum number of tokens of each answer, END
+            included.
         n_best: int, the best ones of the samples, at most `num_samples`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
             item's own prefix; see `ForcedPrefix`.

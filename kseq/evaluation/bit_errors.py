@@ -131,7 +131,7 @@ class BitErrors:
         """The longest sequence of each of the first sets, with its memory.
 
         Args:
-            count: int, most pictures.
+            count: int, maximum number of pictures.
 
         Returns:
             A dict, name -> PNG image, bytes; empty for a model without memory.

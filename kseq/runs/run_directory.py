@@ -173,7 +173,7 @@ class RunDirectory:
             keep: int, how many checkpoints will be kept.
 
         Raises:
-            RunError: where the run has been started with another model.
+            RunError: where the run has been started with a different model.
             DiskError: where the disk has no room for the run.
         """
         self._save({}, model, keep)

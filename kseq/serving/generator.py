@@ -36,7 +36,8 @@ class Generator:
         tokenizer: a `kseq.data.Tokenizer` of the answers.
         search: `kseq.decoding.BeamSearch`, `GreedySearch` or `Sampling`;
             a beam of 4 if None.
-        max_length: int, most tokens of an answer, START and END included.
+        max_length: int, maximum number of tokens of an answer, START and END
+            included.
         stop: sequence of str, strings that end an answer where the first of
             them begins.
 

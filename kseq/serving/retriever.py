@@ -35,7 +35,8 @@ class Retriever:
             `kseq.data.TextPreprocessor`.
         tokenizer: a `kseq.data.Tokenizer` of the answers.
         answers: list of str, each once.
-        max_length: int, most tokens of an answer that are read, END included.
+        max_length: int, maximum number of tokens of an answer that are read,
+            END included.
 
     Attributes:
         model_card: str, the README of the run that it was loaded from.

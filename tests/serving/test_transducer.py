@@ -147,8 +147,8 @@ def test_answers_are_json(opened, sequences):
     ("sequence", "message"),
     [
         (np.zeros((2, 4)), r"vectors of 3 numbers; found the shape \(2, 4\)"),
-        ([[1, 2, 3], [4, 5]], "no array of numbers"),
-        ("abc", "no array of numbers"),
+        ([[1, 2, 3], [4, 5]], "not an array of numbers"),
+        ("abc", "not an array of numbers"),
         ([[1, 2, float("nan")]], "expected finite numbers"),
     ],
 )
