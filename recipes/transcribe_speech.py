@@ -30,7 +30,7 @@ class Config:
     validation: str | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of file and transcript
     audio: str = ""  # folder of the WAV files; default: that of the table
-    features: str = ""  # .npz file with ready features, in place of WAV files
+    features: str = ""  # .npz file with ready features, instead of WAV files
     run: options.RunPath = "runs/speech"
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     new_tokenizer: bool = False  # train a tokenizer on the new transcripts
@@ -43,11 +43,11 @@ class Config:
     embedding_dim: options.Size = 128
     units: options.EvenSize = 256
     front_end: Literal["none", "convolution"] = "none"
-    pyramid_layers: options.SmallInt = 3  # from the 2nd on: half the time steps
+    pyramid_layers: options.SmallInt = 3  # later ones halve the time steps
     encoder_layers: options.NonNegativeInt = 0  # above them
     dropout: options.Rate = 0.2
-    stretch: options.Rate = 0.1  # of time, at random
-    masks: options.NonNegativeInt = 1  # of time and of features, at random
+    stretch: options.Rate = 0.1  # of time, by a random factor
+    masks: options.NonNegativeInt = 1  # random ones of time and of features
     ctc: options.Rate = 0.5  # weight of the CTC loss of the encoder
     seed: options.NonNegativeInt = 1
     deterministic: bool = False  # bit-exact results on GPUs as well

@@ -42,7 +42,7 @@ def add_search(command):
     for flag, kind, help in (
         ("--temperature", NonNegativeFloat, "logits are divided by it"),
         ("--top-k", NonNegativeInt, "from the k most likely tokens; 0: all"),
-        ("--top-p", NonNegativeFloat, "from the most likely ones of total p"),
+        ("--top-p", NonNegativeFloat, "from the smallest set of probability p"),
         ("--seed", NonNegativeInt, "the same seed draws the same answers"),
     ):
         help = f"with --sample: {help}"
@@ -54,7 +54,7 @@ def add_weights(command):
     command.add_argument(
         "--weights",
         choices=("average", "best", "last"),
-        help="of a run; default: the first of these that it has",
+        help="for a run; default: the first of these that it has",
     )
 
 
@@ -64,5 +64,5 @@ def add_length_penalty(command):
         "--length-penalty",
         type=reader(NonNegativeFloat),
         metavar="X",
-        help="of a run; default: its config's, or 1.0",
+        help="for a run; default: that of its config, or 1.0",
     )

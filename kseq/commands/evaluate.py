@@ -38,8 +38,8 @@ def run(options):
     able = abilities(options.path)
     if able.source not in _KINDS:
         raise UserError(
-            f"the input of {able.path} is {able.source}, which evaluate does "
-            "not read: its scores are in its README."
+            f"{able.path} takes {able.source}, which evaluate does not read: "
+            "its scores are in its README."
         )
     check_columns(options.columns, 1 if able.source == "prompt" else 2)
     evaluation = _KINDS[able.source](able, options)
@@ -94,12 +94,11 @@ def _of_transcripts(able, options):
     return of_transcripts(open_predictor(options), transcripts)
 
 
-def _refuse(options, answers_to, *names):
+def _refuse(options, takes, *names):
     for name in names:
         if getattr(options, name):
             raise UserError(
-                f"--{name} is not for this model: the input of {options.path} "
-                f"is {answers_to}."
+                f"--{name} is not for this model: {options.path} takes {takes}."
             )
 
 

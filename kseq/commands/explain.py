@@ -43,8 +43,8 @@ def _folder(able, options):
         return None
     if able.source != "features":
         raise UserError(
-            "--images is for a model that takes features; the input of "
-            f"{able.path} is {able.source}."
+            f"--images is for a model that takes features; {able.path} takes "
+            f"{able.source}."
         )
     return MediaFolder(options.images, read_picture, "picture")
 

@@ -121,8 +121,8 @@ def check_features(able, options):
         )
     if able.source not in READY and options.features:
         raise UserError(
-            "--features is for a model that takes features; the input of "
-            f"{able.path} is {_GIVEN[able.source]}."
+            f"--features is for a model that takes features; {able.path} takes "
+            f"{_GIVEN[able.source]}."
         )
 
 

@@ -127,7 +127,7 @@ def read_arrays(path, opened, needed, optional):
         raise DataError(f"{path} does not fit into memory.") from None
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
         raise DataError(
-            f"{path} cannot be read: it is truncated, or not an .npz file."
+            f"{path} cannot be read: it is truncated, or not an .npz of arrays."
         ) from None
 
 

@@ -150,7 +150,7 @@ def test_explain_shows_the_picture(exports, folder, call, monkeypatch):
         ("image", b".", (), "line 1: . is not a file"),
         ("image", b"captions.tsv", (), "not a readable JPEG or PNG file"),
         ("image", b"a\0b", (), "line 1"),
-        ("image", b"0.png", ("--features", "a.npz"), "is for a model of"),
+        ("image", b"0.png", ("--features", "a.npz"), "is for a model that"),
         ("features", b"0.png", ("--features", "captions.tsv"), "captions.tsv"),
     ],
 )

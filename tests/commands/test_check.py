@@ -75,7 +75,7 @@ def test_numbers_of_dialogues(capsys):
         "0 with a turn over 64 KiB.",
     ]
     for wrong, message in (
-        ({"documents": True}, "--documents and --dialogues exclude"),
+        ({"documents": True}, "--documents and --dialogues are"),
         ({"columns": ("a", "b")}, "leave out --columns"),
         ({"files": ["d.txt", "d.txt"]}, "--dialogues takes one file"),
     ):

@@ -147,7 +147,8 @@ def test_bad_commands_are_refused(run, refused, call, tmp_path):
     output, message = call("predict", run, *prefix, text=b"a\nb\n", code=2)
     assert (output, message) == (
         "",
-        "kseq predict: --prefix is for models that generate text.\n",
+        "kseq predict: --prefix is for models that generate text; this one "
+        "predicts labels.\n",
     )
     for option in (["--beam-size", "2"], ["--greedy"], ["--length-penalty=1"]):
         message = refused("predict", run, *option)

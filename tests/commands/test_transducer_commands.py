@@ -118,7 +118,7 @@ def test_a_wrong_line_of_an_explanation(export, call):
         (("--greedy",), "returns bits; a search is only for models"),
         (("--beam-size", "2"), "returns bits; a search is only for models"),
         (("--prefix", "FILE"), "--prefix needs a signature prefix"),
-        (("--features", "FILE"), "answers to sequences of vectors"),
+        (("--features", "FILE"), "takes sequences of vectors"),
     ],
 )
 def test_options_of_other_models(run, refused, tmp_path, options, message):

@@ -83,7 +83,7 @@ def test_labels_are_sorted(write, names, expected):
 def test_one_label_is_an_error(write):
     path = write("a.tsv", table(numbered(pos=3)))
 
-    with pytest.raises(DataError, match=r"a\.tsv: .*two labels.*'pos' alone"):
+    with pytest.raises(DataError, match=r"a\.tsv: .*two labels.*only 'pos'"):
         read_document_corpus(path)
 
 

@@ -197,7 +197,7 @@ def test_the_same_answers_resume(retriever, generators, copy):
         (b"", "has 0 lines"),
         (b"a\n" * 24, "has 24 lines, but .* says answers=25"),
         (b"a\n" * 25 + b"b", "has 25 lines"),
-        (b"a\n" * 25, "must come once"),
+        (b"a\n" * 25, "must be unique"),
         (b"\xff\n" * 25, "is broken: 'utf-8'"),
         (b"\n" * 25, "must be one line of text"),
     ],
