@@ -268,7 +268,7 @@ def test_a_folder_of_another_run_is_found_before_loading(
     other = shutil.copytree(run, tmp_path / run.name)
     message = refused("export", other, "--to", export)
     assert (
-        f"{export} has the exports of a different run {run.resolve()}"
+        f"{export} has the exports of a different run, {run.resolve()}"
         in message
     )
     assert "is a file, and must be a directory" in refused(
