@@ -24,6 +24,7 @@ _ROOMS = (
     "ops",
     "pictures",
     "runs",
+    "server",
     "serving",
     "training",
 )

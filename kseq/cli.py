@@ -65,7 +65,7 @@ def _parser():
     _add_evaluate(commands)
     _add_explain(commands)
     _add_export(commands)
-    add_serve(_command(commands, "serve", "answer requests over HTTP"))
+    add_serve(_command(commands, "serve", "answer requests over HTTP and gRPC"))
     _add_average(commands)
     _add_inspect(commands)
     _add_recipes(commands)
@@ -78,7 +78,7 @@ def _add_train(commands):
         "recipe",
         nargs="?",
         metavar="NAME",
-        help="of a recipe, or the path of your own, as ./NAME.py",
+        help="name of a recipe, or the path of your own, such as ./NAME.py",
     )
     command.add_argument(
         "words",
@@ -89,9 +89,7 @@ def _add_train(commands):
 
 
 def _add_check(commands):
-    command = _command(
-        commands, "check", "count what training would read from files"
-    )
+    command = _command(commands, "check", "report what is in training files")
     command.add_argument("files", type=reader(str), nargs="+", metavar="FILE")
     command.add_argument(
         "--validation",
@@ -107,7 +105,7 @@ def _add_check(commands):
         nargs="+",
         default=(),
         metavar="COLUMN",
-        help="names of source and target, label and text, or text in FILES",
+        help="columns of source and target, of label and text, or of text",
     )
     for flag, what in (
         ("--documents", "labelled documents"),
@@ -137,25 +135,25 @@ def _add_predict(commands):
         "--prefix",
         type=existing_file,
         metavar="FILE",
-        help="what each answer begins with, a line for each line of input",
+        help="file with a prefix for each answer, one per input line",
     )
     command.add_argument(
         "--n-best",
         type=reader(PositiveInt),
         default=1,
         metavar="N",
-        help="N answers a line, separated by tabs",
+        help="N answers per line, separated by tabs",
     )
     for flag, help in (
         ("--scores", "a score before each answer"),
-        ("--json", "one JSON object a line"),
+        ("--json", "one JSON object per line"),
         ("--attention", "attention weights in the JSON"),
     ):
         command.add_argument(flag, action="store_true", help=help)
 
 
 def _add_chat(commands):
-    command = _command(commands, "chat", "talk to a model of dialogues")
+    command = _command(commands, "chat", "chat with a dialogue model")
     _add_path(command, model_path)
     add_search(command)
 
@@ -187,7 +185,7 @@ def _add_evaluate(commands):
         "--images",
         type=reader(str),
         metavar="FOLDER",
-        help="the pictures that SOURCE names, of a model of pictures",
+        help="folder of the pictures named in SOURCE",
     )
     command.add_argument(
         "--audio",
@@ -207,7 +205,9 @@ def _add_evaluate(commands):
 
 def _add_explain(commands):
     command = _command(
-        commands, "explain", "a page of the attention to each line of input"
+        commands,
+        "explain",
+        "write an HTML page with the attention for each line",
     )
     _add_path(command, model_path)
     add_weights(command)
@@ -241,7 +241,7 @@ def _add_average(commands):
 
 
 def _add_inspect(commands):
-    command = _command(commands, "inspect", "say what a run or an export is")
+    command = _command(commands, "inspect", "describe a run or an export")
     _add_path(command, model_path)
 
 
@@ -256,7 +256,7 @@ def _command(commands, name, help):
     description = f"{help[0].upper()}{help[1:]}."
     command = commands.add_parser(name, help=help, description=description)
     command.add_argument(
-        "--debug", action="store_true", help="errors with their traceback"
+        "--debug", action="store_true", help="show the traceback of errors"
     )
     return command
 
@@ -272,7 +272,7 @@ def _add_two_files(command, second, nargs=None):
     )
 
 
-def _add_features(command, help="of what the input names"):
+def _add_features(command, help="features of what the input lines name"):
     command.add_argument(
         "--features", type=existing_file, metavar="FILE.npz", help=help
     )
@@ -283,7 +283,7 @@ def _add_batch_size(command):
         "--batch-size",
         type=reader(PositiveInt),
         metavar="B",
-        help="lines decoded at once; default: 32 to 128, fewer long ones",
+        help="lines per batch; default: 32 to 128, by length",
     )
 
 

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 @functools.cache
 def device_strategy():
-    """The strategy for what this process has been given.
+    """The distribution strategy for the devices of this process.
 
-    MultiWorkerMirroredStrategy where TF_CONFIG names several workers: it has
-    to be made before TensorFlow does anything else, as `run_recipe` sees to.
+    MultiWorkerMirroredStrategy where TF_CONFIG names several workers: it has to
+    be created before TensorFlow does anything else, as `run_recipe` sees to.
     MirroredStrategy where there are several GPUs, else the one device.
 
     Returns:
@@ -75,7 +75,7 @@ def _gather():
 def end_unless_chief():
     """Ends the process with exit code 0 where it is not the chief.
 
-    What comes after training needs one machine.
+    Only one machine is needed after training.
     """
     if not is_chief():
         sys.exit(0)

@@ -1,4 +1,4 @@
-"""Whether a path is a run or an export, without TensorFlow."""
+"""Recognizes runs and exports by their files, without TensorFlow."""
 
 from pathlib import Path
 

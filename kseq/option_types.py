@@ -83,7 +83,7 @@ PositiveInt = Annotated[
 NonNegativeInt = Annotated[
     int, Limits(0, _LARGEST, f"an integer of at least 0 and at most {_LARGEST}")
 ]
-# Of a layer. A mistyped one would need all memory, after minutes.
+# Of a layer. A typo would exhaust memory only after minutes.
 Size = Annotated[int, Limits(1, 65_536, "an integer from 1 to 65536")]
 EvenSize = Annotated[Size, _Even()]
 # SentencePiece would try larger ones for minutes.

@@ -1,4 +1,4 @@
-"""The progress of operations that take long."""
+"""Progress of long operations."""
 
 import contextlib
 import sys

@@ -33,7 +33,7 @@ def start_keras(without=()):
     """Imports Keras and lists the devices, without TensorFlow's start-up lines.
 
     Args:
-        without: names of modules that Keras is not to find.
+        without: names of modules to hide from Keras.
 
     Raises:
         UserError: if Keras is set to use a different backend.

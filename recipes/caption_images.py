@@ -40,9 +40,7 @@ class Config:
     new_tokenizer: bool = False  # train a tokenizer on the new captions
     overwrite: bool = False  # delete the run and restart
     vocab_size: options.VocabSize = 3000
-    max_length: options.PositiveInt = (
-        40  # tokens of a caption; longer: left out
-    )
+    max_length: options.PositiveInt = 40  # longer ones are skipped
     decoder: Literal["lstm", "transformer"] = "lstm"
     units: options.EvenSize = 384  # of the decoder and of the memory
     embedding_dim: options.Size = 256  # of the LSTM
@@ -52,12 +50,12 @@ class Config:
     num_heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.4
     seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
+    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 2500
     evaluate_every: options.PositiveInt = 500  # steps
     patience: options.PositiveInt = 6  # evaluations without a better BLEU
     batch_tokens: options.PositiveInt = 4096  # cells, or tokens of captions
-    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
     warmup_steps: options.PositiveInt = 500
     label_smoothing: options.Rate = 0.1
     dtype: options.DType = "mixed_bfloat16"

@@ -34,19 +34,19 @@ class Config:
     overwrite: bool = False  # delete the run and restart
     model: Literal["single", "joined", "hierarchical"] = "hierarchical"
     max_turns: options.PositiveInt = 5  # that a model reads, but for "single"
-    max_pieces: options.PositiveInt = 60  # of a turn; longer: cut
-    max_length: options.PositiveInt = 320  # pieces of a side; longer: left out
+    max_pieces: options.PositiveInt = 60  # per turn; longer ones are cut
+    max_length: options.PositiveInt = 320  # pieces per side; longer: skipped
     vocab_size: options.VocabSize = 8000
     embedding_dim: options.Size = 256
     units: options.EvenSize = 256
     dropout: options.Rate = 0.3
     seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
+    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 6000
     evaluate_every: options.PositiveInt = 500  # steps
     patience: options.PositiveInt = 4  # evaluations without a lower loss
     batch_tokens: options.PositiveInt = 6000
-    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
     warmup_steps: options.PositiveInt = 400
     label_smoothing: options.Rate = 0.0
     dtype: options.DType = "mixed_bfloat16"
@@ -71,7 +71,7 @@ SMALL_TALK = Config(
 
 
 def encoder_and_attention(config):
-    """What the models differ in, beside the turns that they read."""
+    """What the models differ in, besides the turns that they read."""
     if config.model == "hierarchical":
         return {
             "num_encoder_layers": 0,

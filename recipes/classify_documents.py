@@ -1,4 +1,4 @@
-"""Labels documents, and shows the sentences and words that decided.
+"""Classifies documents, and shows what it attended to.
 
 kseq train classify_documents --train reviews.tsv
 Built-in reports, two CPU cores, seed 1: 66 seconds, accuracy 100 %.
@@ -32,16 +32,16 @@ class Config:
     piece_dropout: options.Rate = 0.0
     sentence_dropout: options.Rate = 0.3
     seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
+    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 2000
     evaluate_every: options.PositiveInt = 250  # steps
     batch_pieces: options.PositiveInt = 16_384
-    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
     warmup_steps: options.PositiveInt = 200
     label_smoothing: options.Rate = 0.1
     ema: options.Rate = 0.995  # of the moving averages of the weights
     dtype: options.DType = "mixed_bfloat16"
-    pretraining_steps: options.NonNegativeInt = 0  # that predict pieces
+    pretraining_steps: options.NonNegativeInt = 0  # of piece prediction
 
 
 REPORTS = Config(

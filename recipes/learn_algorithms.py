@@ -1,4 +1,4 @@
-"""Teaches a memory machine an algorithm by examples.
+"""Trains a neural Turing machine to run an algorithm.
 
 kseq train learn_algorithms --task copy
 One CPU core, seed 1: 2.5 minutes, no wrong bit at length 50, 2.9 % at 120.
@@ -28,7 +28,7 @@ class Config:
     read_heads: options.Size = 1
     write_heads: options.Size = 1
     seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
+    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 5000
     evaluate_every: options.PositiveInt = 500  # steps
     batch_size: options.PositiveInt = 16  # sequences

@@ -1,4 +1,4 @@
-"""Finds the answer of a dialogue among those that it has seen.
+"""Selects the answer to a dialogue from those of the training data.
 
 kseq train retrieve_answers --train dialogues.jsonl
 Built-in small talk, one CPU core, seed 1: 8 minutes, recall@1 96.9 % of 100.
@@ -22,20 +22,20 @@ class Config:
     new_tokenizer: bool = False  # train a tokenizer on the new dialogues
     overwrite: bool = False  # delete the run and restart
     max_turns: options.PositiveInt = 5  # that are read
-    max_pieces: options.PositiveInt = 60  # of a turn; longer: cut
-    max_length: options.PositiveInt = 320  # pieces of a side; longer: left out
+    max_pieces: options.PositiveInt = 60  # per turn; longer ones are cut
+    max_length: options.PositiveInt = 320  # pieces per side; longer: skipped
     vocab_size: options.VocabSize = 8000
     embedding_dim: options.Size = 256
     units: options.Size = 256  # of a state, in each of two directions
     dim: options.Size = 256  # of the vectors that are compared
     dropout: options.Rate = 0.2
     seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
+    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 4000
     evaluate_every: options.PositiveInt = 500  # steps
     patience: options.PositiveInt = 4  # evaluations without a better recall
     batch_tokens: options.PositiveInt = 8000
-    learning_rate: options.PositiveFloat = 0.001  # at its peak
+    learning_rate: options.PositiveFloat = 0.001  # peak learning rate
     warmup_steps: options.PositiveInt = 400
     dtype: options.DType = "mixed_bfloat16"
     ema: options.Rate = 0.998  # momentum of the moving averages of the weights

@@ -1,4 +1,4 @@
-"""Writes down speech: the built-in Morse code, or your recordings.
+"""Transcribes speech: the built-in Morse code, or your recordings.
 
 kseq train transcribe_speech --train train.tsv --audio recordings
 AN4, one CPU core, seed 1: 55 minutes, character errors 5.3 % (held out).
@@ -30,38 +30,38 @@ class Config:
     validation: str | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of file and transcript
     audio: str = ""  # folder of the WAV files; default: that of the table
-    features: str = ""  # .npz file with ready features, in place of WAV files
+    features: str = ""  # .npz file with ready features, instead of WAV files
     run: options.RunPath = "runs/speech"
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     new_tokenizer: bool = False  # train a tokenizer on the new transcripts
     overwrite: bool = False  # delete the run and restart
     pieces: Literal["char", "bpe"] = "char"  # of a transcript
-    vocab_size: options.VocabSize = 1000  # of characters: the most
-    max_length: options.PositiveInt = 400  # pieces; longer: left out
-    max_seconds: options.PositiveFloat = 30.0  # longer: left out
+    vocab_size: options.VocabSize = 1000  # an upper limit for characters
+    max_length: options.PositiveInt = 400  # pieces; longer ones are skipped
+    max_seconds: options.PositiveFloat = 30.0  # longer ones are skipped
     num_mels: options.SmallInt = 40  # features of a frame of 10 ms
     embedding_dim: options.Size = 128
     units: options.EvenSize = 256
     front_end: Literal["none", "convolution"] = "none"
-    pyramid_layers: options.SmallInt = 3  # each after the first halves the time
+    pyramid_layers: options.SmallInt = 3  # later ones halve the time steps
     encoder_layers: options.NonNegativeInt = 0  # above them
     dropout: options.Rate = 0.2
-    stretch: options.Rate = 0.1  # of time, at random
-    masks: options.NonNegativeInt = 1  # of time and of features, at random
+    stretch: options.Rate = 0.1  # of time, by a random factor
+    masks: options.NonNegativeInt = 1  # random ones of time and of features
     ctc: options.Rate = 0.5  # weight of the CTC loss of the encoder
     seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
+    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 3000
     evaluate_every: options.PositiveInt = 250  # steps
     patience: options.PositiveInt = 12  # evaluations without a better CER
     batch_tokens: options.PositiveInt = 4000  # frames
-    learning_rate: options.PositiveFloat = 0.003  # at its peak
+    learning_rate: options.PositiveFloat = 0.003  # peak learning rate
     warmup_steps: options.PositiveInt = 200
     label_smoothing: options.Rate = 0.1
     dtype: options.DType = "float32"
     ema: options.Rate = 0.995  # momentum of the moving averages of the weights
     beam_size: options.SmallInt = 8
-    ctc_weight: options.Share = 0.5  # of CTC in the scores of a search
+    ctc_weight: options.Share = 0.5  # weight of the CTC scores in the search
 
 
 MORSE = Config(

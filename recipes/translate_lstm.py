@@ -39,12 +39,12 @@ class Config:
     units: options.EvenSize = 512
     dropout: options.Rate = 0.4
     seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
+    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 2250
     evaluate_every: options.PositiveInt = 250  # steps
     patience: options.PositiveInt = 8  # evaluations without a better BLEU
     batch_tokens: options.PositiveInt = 4096
-    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
     warmup_steps: options.PositiveInt = 400
     label_smoothing: options.Rate = 0.1
     clip_norm: options.PositiveFloat = 1.0

@@ -41,11 +41,11 @@ class Config:
     heads: options.SmallInt = 4
     dropout: options.Rate = 0.3
     seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
+    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 6500
     evaluate_every: options.PositiveInt = 250  # steps
     batch_tokens: options.PositiveInt = 4096
-    learning_rate: options.PositiveFloat = 0.005  # at its peak
+    learning_rate: options.PositiveFloat = 0.005  # peak learning rate
     warmup_steps: options.PositiveInt = 2000
     label_smoothing: options.Rate = 0.1
     clip_norm: options.PositiveFloat = 1.0

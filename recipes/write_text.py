@@ -1,4 +1,4 @@
-"""Goes on writing: a language model of your text, or of brackets that match.
+"""Trains a language model on your text, or on matching brackets.
 
 kseq train write_text --train shakespeare.txt
 Built-in brackets, two CPU cores, seed 1: 4.5 minutes, 99.0 % of them match.
@@ -31,7 +31,7 @@ class Config:
     run: options.RunPath = "runs/text"
     overwrite: bool = False  # delete the run and restart
     tokens: Literal["char", "bpe", "unigram"] = "char"
-    vocab_size: options.VocabSize = 8000  # of characters, the most
+    vocab_size: options.VocabSize = 8000  # an upper limit for characters
     length: options.PositiveInt = 256  # tokens of a row
     model: Literal["transformer", "lstm"] = "transformer"
     layers: options.SmallInt = 6
@@ -42,11 +42,11 @@ class Config:
     window: options.NonNegativeInt = 0  # positions back; 0: all
     dropout: options.Rate = 0.2
     seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
+    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 5000
     evaluate_every: options.PositiveInt = 250  # steps
     batch_size: options.PositiveInt = 32  # rows
-    learning_rate: options.PositiveFloat = 0.002  # at its peak
+    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
     warmup_steps: options.PositiveInt = 400
     ema: options.Rate = 0.995  # of the moving averages of the weights
     clip_norm: options.PositiveFloat = 1.0

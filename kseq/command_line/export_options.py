@@ -17,6 +17,6 @@ def add_export(command):
         "--to",
         type=reader(RunPath),
         metavar="DIRECTORY",
-        help="gets a new version; default: saved_models/NAME; of ctranslate2, "
-        "a new folder; default: ctranslate2_models/NAME",
+        help="folder that gets a new version; default: saved_models/NAME. For "
+        "ctranslate2: a new folder; default: ctranslate2_models/NAME",
     )

@@ -119,7 +119,7 @@ def _parser(config, without_files, prog, description):
         add_help=False,
         argument_default=argparse.SUPPRESS,
     )
-    group = parser.add_argument_group("options, with their defaults for files")
+    group = parser.add_argument_group("options (defaults with --train)")
     group.add_argument("-h", "--help", action="help", help="show this help")
     hints = typing.get_type_hints(type(config), include_extras=True)
     comments = _comments(type(config))
@@ -135,7 +135,7 @@ def _parser(config, without_files, prog, description):
         )
     if "debug" not in fields:
         group.add_argument(
-            "--debug", action="store_true", help="errors with their traceback"
+            "--debug", action="store_true", help="show the traceback of errors"
         )
     return parser
 
@@ -171,7 +171,7 @@ def _differences(config, without_files):
             lines.append(f"  {option(field.name):<21} {_shown(value)}")
     if not lines:
         return None
-    title = "defaults without --train, for the built-in corpus, that differ:"
+    title = "different defaults without --train (built-in corpus):"
     return "\n".join([title, *lines])
 
 

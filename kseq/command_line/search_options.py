@@ -17,32 +17,32 @@ def add_search(command):
         "--beam-size",
         type=reader(PositiveInt),
         metavar="K",
-        help="of a run; default: its config's, or 4",
+        help="beam size, for a run; default: that of its config, or 4",
     )
     command.add_argument(
         "--patience",
         type=reader(PositiveFloat),
         metavar="P",
-        help="of a run: a beam of K ends after P * K answers; default: when "
-        "no better one can follow, which takes longer",
+        help="for a run: stop after P * K finished answers; default: when "
+        "no better answer is possible, which is slower",
     )
     add_length_penalty(command)
     command.add_argument(
         "--ctc-weight",
         type=reader(Share),
         metavar="W",
-        help="of a run with CTC: its share of the scores, 0 to 1",
+        help="for a run with CTC: weight of its scores, 0 to 1",
     )
     for flag, help in (
-        ("--greedy", "the likeliest token at each step, of a run"),
-        ("--sample", "tokens drawn at random, of a run"),
+        ("--greedy", "for a run: the most likely token at each step"),
+        ("--sample", "for a run: sample tokens at random"),
     ):
         # None, and not False, where it is not given.
         command.add_argument(flag, action="store_const", const=True, help=help)
     for flag, kind, help in (
         ("--temperature", NonNegativeFloat, "logits are divided by it"),
-        ("--top-k", NonNegativeInt, "from the k likeliest tokens; 0: all"),
-        ("--top-p", NonNegativeFloat, "from the likeliest whose sum reaches p"),
+        ("--top-k", NonNegativeInt, "from the k most likely tokens; 0: all"),
+        ("--top-p", NonNegativeFloat, "from the smallest set of probability p"),
         ("--seed", NonNegativeInt, "the same seed draws the same answers"),
     ):
         help = f"with --sample: {help}"
@@ -54,7 +54,7 @@ def add_weights(command):
     command.add_argument(
         "--weights",
         choices=("average", "best", "last"),
-        help="of a run; default: the first of these that it has",
+        help="for a run; default: the first of these that it has",
     )
 
 
@@ -64,5 +64,5 @@ def add_length_penalty(command):
         "--length-penalty",
         type=reader(NonNegativeFloat),
         metavar="X",
-        help="of a run; default: its config's, or 1.0",
+        help="for a run; default: that of its config, or 1.0",
     )

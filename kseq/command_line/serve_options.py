@@ -11,8 +11,8 @@ def add_serve(command):
         nargs="*",
         type=reader(str),
         metavar="PATH",
-        help="of a model: saved_models/NAME with its versions, a folder of "
-        "such folders, or a run",
+        help="a model: saved_models/NAME with its versions, a folder of such "
+        "folders, or a run",
     )
     command.add_argument(
         "--model",
@@ -20,7 +20,7 @@ def add_serve(command):
         default=[],
         type=reader(str),
         metavar="NAME=PATH",
-        help="a model under another name",
+        help="serve a model under a different name",
     )
     command.add_argument(
         "--label",
@@ -28,14 +28,14 @@ def add_serve(command):
         default=[],
         type=reader(str),
         metavar="[NAME:]LABEL=VERSION",
-        help="a name for a version, which stays served",
+        help="label a version; it stays loaded",
     )
     command.add_argument(
         "--host",
         type=reader(str),
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="default: 127.0.0.1, this machine alone",
+        help="default: 127.0.0.1 (this machine only)",
     )
     command.add_argument(
         "--port",
@@ -60,9 +60,9 @@ def add_serve(command):
         "any",
     )
     for flag, kind, default, letter, help in (
-        ("--body-limit", PositiveInt, 64, "MIB", "MiB of a request"),
-        ("--timeout", PositiveFloat, 30.0, "S", "seconds of a request"),
-        ("--queue-size", PositiveInt, 256, "N", "requests that may wait"),
+        ("--body-limit", PositiveInt, 64, "MIB", "maximum request size"),
+        ("--timeout", PositiveFloat, 30.0, "S", "timeout of a request"),
+        ("--queue-size", PositiveInt, 256, "N", "maximum waiting requests"),
     ):
         command.add_argument(
             flag,
@@ -74,10 +74,10 @@ def add_serve(command):
     command.add_argument(
         "--access-log",
         action="store_true",
-        help="a line of JSON for each request, without its text",
+        help="log each request as a line of JSON, without its text",
     )
     command.add_argument(
         "--metrics",
         action="store_true",
-        help="answers Prometheus at /monitoring/prometheus/metrics",
+        help="expose Prometheus metrics at /monitoring/prometheus/metrics",
     )

@@ -1,4 +1,4 @@
-"""What a run or an export can do, read before it is loaded."""
+"""Abilities of a run or an export, read before it is loaded."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from kseq.user_error import UserError
 
 
 class Abilities(NamedTuple):
-    """What a run or an export can do.
+    """Abilities of a run or an export.
 
     Args:
         path: `pathlib.Path` of the run or of the version.

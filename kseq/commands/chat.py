@@ -14,7 +14,7 @@ from kseq.user_error import UserError
 
 _REMEMBERED = 100  # turns; a model reads fewer
 _RESET = "/reset"
-_NOTE = f"{_RESET} forgets what was said; Ctrl-D ends."
+_NOTE = f"{_RESET} clears the conversation; Ctrl-D exits."
 _SAMPLING = {"sample": True, "temperature": 0.7, "top_p": 0.9}
 
 
@@ -23,8 +23,7 @@ def run(options):
     able = abilities(options.path)
     if able.has_labels or able.source not in ("turns", "text"):
         raise UserError(
-            f"chat is for models that answer to what is said; {options.path} "
-            "does not."
+            f"chat needs a dialogue model; {options.path} is not one."
         )
     _choose_sampling(options, able)
     predictor = open_predictor(options)

@@ -21,7 +21,7 @@ def run(options):
     kinds = ("documents", "dialogues", "text", "features", "audio")
     given = [f"--{name}" for name in kinds if getattr(options, name)]
     if len(given) > 1:
-        raise DataError(f"{' and '.join(given)} exclude each other.")
+        raise DataError(f"{' and '.join(given)} are mutually exclusive.")
     if given:
         _check_one_file_each(options, given[0])
     check_columns(options.columns, 1 if options.text else 2)

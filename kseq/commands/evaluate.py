@@ -1,4 +1,4 @@
-"""kseq evaluate: answers to a file, judged by its references or labels."""
+"""kseq evaluate: scores of the answers to a file."""
 
 import functools
 
@@ -38,8 +38,8 @@ def run(options):
     able = abilities(options.path)
     if able.source not in _KINDS:
         raise UserError(
-            f"{able.path} answers to {able.source}, which evaluate does not "
-            "read: its scores are in its README."
+            f"{able.path} takes {able.source}, which evaluate does not read: "
+            "its scores are in its README."
         )
     check_columns(options.columns, 1 if able.source == "prompt" else 2)
     evaluation = _KINDS[able.source](able, options)
@@ -78,7 +78,7 @@ def _of_transcripts(able, options):
     _refuse(options, "speech", "images", "plain")
     if options.reference:
         raise UserError(
-            "This model writes down speech: it needs one table of recordings "
+            "This model transcribes speech: it needs one table of recordings "
             "and transcripts."
         )
     read = functools.partial(
@@ -94,12 +94,11 @@ def _of_transcripts(able, options):
     return of_transcripts(open_predictor(options), transcripts)
 
 
-def _refuse(options, answers_to, *names):
+def _refuse(options, takes, *names):
     for name in names:
         if getattr(options, name):
             raise UserError(
-                f"--{name} is not for this model: {options.path} answers to "
-                f"{answers_to}."
+                f"--{name} is not for this model: {options.path} takes {takes}."
             )
 
 
@@ -119,8 +118,7 @@ def _of_captions(able, options):
         captions = read_image_captions(options.source, options.images, *table)
     else:
         raise UserError(
-            f"{options.path} answers to pictures: give their folder with "
-            "--images."
+            f"{options.path} expects pictures: give their folder with --images."
         )
     return of_captions(open_predictor(options), captions)
 
@@ -129,13 +127,10 @@ def _of_texts(able, options):
     check_features(able, options)
     _refuse(options, "prompts", "images", "audio", "plain")
     if options.reference:
-        raise UserError(
-            "This model goes on writing: it needs one file of text."
-        )
+        raise UserError("This is a language model: it needs one file of text.")
     if not is_run(able.path):
         raise UserError(
-            f"{able.path} is an export: the likelihood of text is that of a "
-            "run."
+            f"{able.path} is an export; only a run can be evaluated on text."
         )
     documents = read_texts(options.source, *(options.columns or ()))
     predictor = open_predictor(options)

@@ -43,7 +43,7 @@ def _folder(able, options):
         return None
     if able.source != "features":
         raise UserError(
-            f"--images is for a model of features; {able.path} answers to "
+            f"--images is for a model that takes features; {able.path} takes "
             f"{able.source}."
         )
     return MediaFolder(options.images, read_picture, "picture")

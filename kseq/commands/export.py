@@ -25,12 +25,12 @@ def _export_ctranslate2(run, options):
     if importlib.util.find_spec("ctranslate2") is None:
         raise UserError(
             "--format ctranslate2 needs ctranslate2: pip install "
-            "'kseq[ctranslate2]'"
+            "'.[ctranslate2]' in a clone of kseq"
         )
     default = Path("ctranslate2_models") / run.exports.name
     directory = Path(options.to) if options.to else default
     if directory.exists():
-        raise UserError(f"{directory} exists; give a new folder by --to.")
+        raise UserError(f"{directory} exists; give a new folder with --to.")
     from kseq.serving.ctranslate2_export import export_ctranslate2
 
     return export_ctranslate2(open_predictor(options).served, directory)

@@ -1,4 +1,4 @@
-"""What a model is given for the lines of an input."""
+"""Inputs of a model for the lines of an input."""
 
 import functools
 import json
@@ -16,7 +16,7 @@ from kseq.user_error import UserError
 
 
 class InputsOfLines:
-    """What a model is given for the lines of an input.
+    """Inputs of a model for the lines of an input.
 
     A model of text is given the lines; one of dialogues the turns in a line,
     which are separated by tabs; one of encoded pictures or of audio the files
@@ -116,12 +116,12 @@ def check_features(able, options):
     """
     if able.source in READY and not options.features:
         raise UserError(
-            f"{able.path} answers to features of {READY[able.source]}: give "
-            "their .npz file with --features, and their names as lines."
+            f"{able.path} takes features of {READY[able.source]}: give their "
+            ".npz file with --features, and their names on standard input."
         )
     if able.source not in READY and options.features:
         raise UserError(
-            f"--features is for a model of features; {able.path} answers to "
+            f"--features is for a model that takes features; {able.path} takes "
             f"{_GIVEN[able.source]}."
         )
 
@@ -142,7 +142,7 @@ def sample_rate(able):
 
 
 def max_turns(able):
-    """The most turns that a model of dialogues reads."""
+    """Maximum number of turns that a model of dialogues reads."""
     config = able.description.get("preprocessor")
     return preprocessor_from_config(config, None).max_turns
 

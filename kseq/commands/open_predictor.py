@@ -43,7 +43,7 @@ def chosen_search(options):
 
     kinds = [name for name in ("greedy", "sample") if name in given]
     if len(kinds) > 1:
-        raise UserError("--greedy and --sample exclude each other.")
+        raise UserError("--greedy and --sample are mutually exclusive.")
     searches = {"greedy": GreedySearch, "sample": Sampling}
     kind = searches[kinds[0]] if kinds else BeamSearch
     fields = {field.name for field in dataclasses.fields(kind)}

@@ -73,7 +73,10 @@ def _checked_n_best(options):
         )
     able = abilities(options.path)
     if able.has_labels and options.prefix:
-        raise UserError("A label takes no prefix.")
+        raise UserError(
+            "--prefix is for models that generate text; this one predicts "
+            "labels."
+        )
     if options.attention:
         able.check_signature("explain", "--attention")
     if options.prefix:

@@ -15,7 +15,8 @@ def run(options):
     able = abilities(options.path)
     if able.has_labels:
         raise UserError(
-            "score is for models that answer with a text; see predict --scores."
+            "score is for models that generate text; for labels use predict "
+            "--scores."
         )
     able.check_signature("score", "score")
     inputs_of = InputsOfLines(able, options)

@@ -40,7 +40,8 @@ def _check_installed(options):
     for library, extra in needed:
         if importlib.util.find_spec(library) is None:
             raise UserError(
-                f"kseq serve needs {library}: pip install 'kseq[{extra}]'"
+                f"kseq serve needs {library}: pip install '.[{extra}]' in a "
+                "clone of kseq"
             )
 
 
@@ -52,7 +53,7 @@ def _models(options):
         if name in models:
             raise UserError(
                 f"Two models have the name {name}: {models[name]} and {path}. "
-                "Give one another name by --model NAME=PATH."
+                "Give one a different name with --model NAME=PATH."
             )
         models[name] = path
     if not models:
@@ -81,8 +82,8 @@ def _found(paths):
         for child in children:
             if not _NAME.fullmatch(child.name):
                 raise UserError(
-                    f"{child.name!r} cannot be the name of a model: give one "
-                    "by --model NAME=PATH."
+                    f"{child.name!r} is not a valid model name: choose one "
+                    "with --model NAME=PATH."
                 )
             yield child.name, child
 

@@ -20,7 +20,7 @@ def as_vectors(sequence, num_features: int) -> np.ndarray:
     Raises:
         DataError: if its vectors do not have `num_features` finite numbers.
     """
-    shape = "lists that are no array of numbers"
+    shape = "lists that are not an array of numbers"
     array = np.zeros(())
     try:
         given = np.asarray(sequence)

@@ -23,8 +23,8 @@ class AudioPreprocessor:
     Every preprocessor has the same attributes and methods.
 
     Args:
-        sample_rate: int, samples a second; a recording with another one is
-            blank.
+        sample_rate: int, samples per second; a recording with a different one
+            is blank.
         num_mels: int, F, bands of the mel scale, from 20 hertz to half the
             sample rate.
         window: float, length of a frame in seconds.
@@ -36,8 +36,7 @@ class AudioPreprocessor:
             averaged.
 
     Returns:
-        `Source`, see `FramePreprocessor`. What is no such file, and silence,
-        is blank.
+        `Source`, see `FramePreprocessor`. Anything else, and silence, is blank.
 
     Raises:
         ValueError: an argument is out of range.
@@ -139,7 +138,7 @@ class AudioPreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         return {"audio": tf.TensorSpec((None,), tf.string, name="audio")}
 
     @property

@@ -44,8 +44,8 @@ def training_batches(
         preprocessor: `TextPreprocessor`, makes `source_ids`, uncut; or
             `StoredFeatures`, whose sources are their numbers.
         target_tokenizer: makes `target_ids` and labels.
-        batch_tokens: the most tokens, or cells of pictures, on either side
-            of a batch, padding included, unless a single pair has more.
+        batch_tokens: maximum number of tokens, or cells of pictures, on either
+            side of a batch, padding included, unless a single pair has more.
         max_length: pairs with more tokens on a side, END included, are left
             out, as are pairs with a blank side.
         seed: of the shuffling, which differs in every epoch.

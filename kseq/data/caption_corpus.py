@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class CaptionCorpus(NamedTuple):
-    """What a recipe trains on, and what it is evaluated on.
+    """The data that a recipe trains on, and is evaluated on.
 
     Args:
         train: Captions.
@@ -50,7 +50,7 @@ class CaptionCorpus(NamedTuple):
         return self.train.features
 
     def describe(self) -> list[str]:
-        """All facts and problems, one a line."""
+        """All facts and problems, one per line."""
         return [escaped_line(line) for line in self.facts + self.problems]
 
 
@@ -249,5 +249,5 @@ def _overlap(trained, judged):
         return []
     return [
         f"{len(both)} of {len(judged.numbers)} validation pictures are also in "
-        "training: scores on them will be too good."
+        "training: scores on them will be too high."
     ]

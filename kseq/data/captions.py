@@ -46,7 +46,7 @@ class Captions(NamedTuple):
         return tf.data.Dataset.from_tensor_slices((numbers, list(self.lines())))
 
     def raw(self, name: str) -> list:
-        """What a served signature takes, "features" or "image"."""
+        """The input of a served signature, "features" or "image"."""
         if name == "features":
             return [self.features[number] for number in self.numbers]
         return [self.picture(name) for name in self.names]

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Corpus(NamedTuple):
-    """What a recipe trains on, and what it is evaluated on.
+    """The data that a recipe trains on, and is evaluated on.
 
     Each is a `tf.data.Dataset` of scalar strings (source, target).
 
@@ -54,7 +54,7 @@ class Corpus(NamedTuple):
             yield from targets
 
     def describe(self) -> list[str]:
-        """All facts and problems, one a line."""
+        """All facts and problems, one per line."""
         return [escaped_line(line) for line in self.facts + self.problems]
 
     def drawn(self, seed: int) -> tf.data.Dataset:
@@ -163,7 +163,7 @@ def _checked_weights(weights, texts) -> tuple[float, ...]:
         0 < weight < math.inf for weight in weights
     ):
         raise DataError(
-            "weights takes a number above 0 for each corpus of train. "
+            "weights needs one number above 0 for each corpus of train. "
             f"Received: {', '.join(map(str, weights))} for "
             f"{', '.join(map(str, texts))}"
         )
@@ -188,7 +188,7 @@ def _with_validation(texts, examined, others) -> Corpus:
     if overlap := np.count_nonzero(np.isin(sources, trained)):
         problems.append(
             f"{overlap} of {len(sources)} validation sources are also in "
-            "training: scores on them will be too good."
+            "training: scores on them will be too high."
         )
     validation = _concatenated([text.pairs() for text in others])
     parts = tuple(text.pairs() for text in texts)
@@ -212,8 +212,8 @@ def _with_held_out(texts, examined) -> Corpus:
     if not len(chosen):
         raise DataError(
             f"{', '.join(map(str, texts))}: no pair can be held out, because "
-            f"there is one source only (number of pairs: {len(sources)}). "
-            "Give files for validation, or pairs with two different sources."
+            f"there is only one source (number of pairs: {len(sources)}). Give "
+            "files for validation, or pairs with two different sources."
         )
     stay = [~np.isin(text.sources, chosen) for text in examined]
     for text, stays in zip(texts, stay, strict=True):

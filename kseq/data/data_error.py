@@ -5,7 +5,7 @@ from kseq.user_error import UserError
 
 
 class DataError(UserError):
-    """What is wrong with the user's data, in one message of one line.
+    """An error in the user's data, in one message of one line.
 
     Example:
     >>> raise DataError("train.en is empty.")

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class DialogueCorpus(NamedTuple):
-    """What a recipe trains on, and what it is evaluated on.
+    """The data that a recipe trains on, and is evaluated on.
 
     Args:
         train: Dialogues.
@@ -36,7 +36,7 @@ class DialogueCorpus(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
-        """All facts and problems, one a line."""
+        """All facts and problems, one per line."""
         return [escaped_line(line) for line in self.facts + self.problems]
 
 
@@ -58,8 +58,8 @@ def read_dialogue_corpus(
         train: path of dialogues, see `read_dialogues`; None for the built-in
             ones, see `small_talk`.
         validation: the same, or None.
-        max_turns: most turns before an answer, the last ones; those of the
-            built-in corpus are whole.
+        max_turns: maximum number of turns before an answer, the last ones;
+            those of the built-in corpus are whole.
         log: whether the facts are logged, what is wrong as a warning.
 
     Returns:
@@ -94,7 +94,7 @@ def read_dialogue_corpus(
         if both:
             problems.append(
                 f"{both} of {len(judged)} validation dialogues are also in "
-                "training: scores on them will be too good."
+                "training: scores on them will be too high."
             )
     else:
         title = "held out of training"

@@ -23,7 +23,7 @@ def dialogues_of_files(
     """The turns of each dialogue.
 
     A .jsonl or .json file has an object with `turns`, a list of strings, in
-    each line. Any other file is a text: a turn a line, a blank line between
+    each line. Any other file is a text: one turn per line, a blank line between
     dialogues. All of them can be .gz.
 
     White space of all kinds inside a turn is one space. Blank turns are left

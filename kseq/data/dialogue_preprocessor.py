@@ -23,8 +23,8 @@ class DialoguePreprocessor:
     Args:
         tokenizer: `Tokenizer`.
         max_turns: int, the last turns that are read.
-        max_pieces: int, most pieces of a turn, END included; the rest of the
-            turn is cut.
+        max_pieces: int, maximum number of pieces of a turn, END included; the
+            rest of the turn is cut.
         nested: bool, whether turns are an axis of their own.
 
     Call arguments:
@@ -90,7 +90,7 @@ class DialoguePreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         return {"turns": tf.TensorSpec((None, None), tf.string, name="turns")}
 
     @property

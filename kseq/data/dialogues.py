@@ -49,7 +49,7 @@ class Dialogues(NamedTuple):
         return tf.data.Dataset.from_tensor_slices((contexts, self.answers))
 
     def sample(self, count: int) -> "Dialogues":
-        """So many answers, or all of fewer, spread over the whole."""
+        """Up to `count` answers, evenly spaced."""
         total = len(self.answers)
         if total <= count:
             return self
@@ -60,7 +60,7 @@ class Dialogues(NamedTuple):
 
 
 class DialogueReport(NamedTuple):
-    """What was counted while dialogues were read."""
+    """Counts of what was read and left out."""
 
     dialogues: int
     blank: int = 0
@@ -69,7 +69,7 @@ class DialogueReport(NamedTuple):
     invalid: int = 0
 
     def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line a fact."""
+        """What is wrong with the file `name`, one line per fact."""
         lines = []
         if left_out := self.short + self.too_long:
             lines.append(
@@ -91,8 +91,8 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
     r"""Reads dialogues from JSON lines or from a text.
 
     Every turn after the first is an answer to those before it. A .jsonl or
-    .json file has an object with `turns`, a list of strings, in each line;
-    any other file is a text, a turn a line with a blank line between
+    .json file has an object with `turns`, a list of strings, in each line; any
+    other file is a text, one turn per line, with a blank line between
     dialogues. All of them can be .gz.
 
     White space inside a turn is one space. Blank turns are left out, as are
@@ -101,7 +101,7 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
 
     Args:
         path: a file, or a pattern that matches several.
-        max_turns: most turns of a context, the last ones.
+        max_turns: maximum number of turns of a context, the last ones.
 
     Returns:
         Dialogues, in the order of the file.

@@ -32,11 +32,11 @@ def document_batches(
             `DocumentPreprocessor.tokenize_all`.
         labels: those of the documents, N.
         classes: all labels; the index of one is its class.
-        batch_pieces: the most pieces of a batch, unless a single document has
-            more. Padding does not count.
+        batch_pieces: maximum number of pieces of a batch, unless a single
+            document has more. Padding does not count.
         seed: of the shuffling, which differs in every epoch.
-        balanced: whether the weights of every label have the same sum, so
-            that rare ones are learned too.
+        balanced: whether to weight labels by inverse frequency: the weights of
+            every label then have the same sum.
 
     Returns:
         Data set of `({"source_ids"}, labels, sample_weight)`, int32

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class DocumentCorpus(NamedTuple):
-    """What a classifier trains on and is evaluated on, all in memory.
+    """The data that a classifier trains on and is evaluated on, in memory.
 
     Args:
         train: Documents.
@@ -40,7 +40,7 @@ class DocumentCorpus(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
-        """All facts and problems, one a line."""
+        """All facts and problems, one per line."""
         return [escaped_line(line) for line in self.facts + self.problems]
 
 
@@ -153,7 +153,7 @@ def _places(documents) -> dict[str, list[int]]:
 def _check_labels(train, documents, labels, columns):
     if len(labels) < 2:
         raise DataError(
-            f"{train}: expected two labels or more; found {labels[0]!r} alone."
+            f"{train}: expected at least two labels; found only {labels[0]!r}."
         )
     count = len(documents.texts)
     if count > _MOST_UNCHECKED and 2 * len(labels) > count:
@@ -184,7 +184,7 @@ def _overlap(held_out, places) -> list[str]:
         return []
     return [
         f"{overlap} of {len(held_out.texts)} validation documents are also in "
-        "training: scores on them will be too good."
+        "training: scores on them will be too high."
     ]
 
 
@@ -194,8 +194,8 @@ def _single_labels(train, documents) -> list[str]:
     if not single:
         return []
     return [
-        f"{train}: labels of one document only: {_some(single)}. If that is "
-        "the name of a column, set columns."
+        f"{train}: labels that occur only once: {_some(single)}. If one is a "
+        "column name, set columns."
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a label of a document may be."""
+"""Rules for the labels of documents."""
 
 import shlex
 import unicodedata

@@ -34,7 +34,7 @@ class DocumentPreprocessor:
         in_lines: bool, whether each line is a ready sentence; then a TAB
             ends one as well.
         max_sentences: int; the rest of a longer document is cut.
-        max_pieces: int, most pieces of a sentence.
+        max_pieces: int, maximum number of pieces of a sentence.
 
     Call arguments:
         text: (B,) string.
@@ -103,7 +103,7 @@ class DocumentPreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         return {"text": tf.TensorSpec((None,), tf.string, name="text")}
 
     @property

@@ -40,8 +40,8 @@ class Documents(NamedTuple):
         texts: one string a document.
         labels: the same number.
         in_lines: whether each line of a text is a ready sentence.
-        evidence: of the built-in corpus alone, for each document the index
-            of the sentence that decides, and the word in it that does.
+        evidence: only of the built-in corpus: for each document the index of
+            the decisive sentence, and its decisive word.
     """
 
     texts: list[str]
@@ -56,7 +56,7 @@ class Documents(NamedTuple):
 
 
 class DocumentReport(NamedTuple):
-    """What was counted while documents were read."""
+    """Counts of what was read and left out."""
 
     documents: int
     blank: int = 0
@@ -64,7 +64,7 @@ class DocumentReport(NamedTuple):
     invalid: int = 0
 
     def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line a fact."""
+        """What is wrong with the file `name`, one line per fact."""
         lines = []
         if left_out := self.blank + self.too_long:
             lines.append(
@@ -92,11 +92,11 @@ def read_documents(
 ) -> Documents:
     r"""Reads labelled documents from JSON lines or from a table.
 
-    A .jsonl or .json file holds one JSON object a line, with a label and
-    either a text or "sentences", a list of strings. A .csv file is a table
-    with the quotes of RFC 4180, any other file one with tabs, in which quotes
-    are text; a first row names the columns, or there are two, label and text.
-    All of them can be .gz.
+    A .jsonl or .json file holds one JSON object per line, with a label and
+    either a text or "sentences", a list of strings. A .csv file is a table with
+    the quotes of RFC 4180, any other file one with tabs, in which quotes are
+    text; a first row names the columns, or there are two, label and text. All
+    of them can be .gz.
 
     All documents are held in memory. Blank ones and those over a million
     bytes are left out, and invalid UTF-8 becomes U+FFFD; both are counted and

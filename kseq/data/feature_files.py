@@ -106,7 +106,7 @@ def read_arrays(path, opened, needed, optional):
         A dict of arrays.
 
     Raises:
-        DataError: it is no such file, or lacks an array.
+        DataError: it is not such a file, or lacks an array.
     """
     try:
         with np.load(opened) as file:
@@ -127,7 +127,7 @@ def read_arrays(path, opened, needed, optional):
         raise DataError(f"{path} does not fit into memory.") from None
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
         raise DataError(
-            f"{path} cannot be read: it is not a whole .npz file of arrays."
+            f"{path} cannot be read: it is truncated, or not an .npz of arrays."
         ) from None
 
 

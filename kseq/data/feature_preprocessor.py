@@ -87,7 +87,7 @@ class FeaturePreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         shape = (None, self.num_cells, self.num_features)
         return {"features": tf.TensorSpec(shape, tf.float32, name="features")}
 

@@ -21,7 +21,7 @@ class FramePreprocessor:
     Args:
         num_features: int, F, of a frame.
         frames_per_second: float, for the names of frames.
-        max_frames: int, most frames of an item; the rest is cut.
+        max_frames: int, maximum number of frames of an item; the rest is cut.
 
     Call arguments:
         frames: (B, S, F) float. A frame with a number that is not finite is
@@ -90,7 +90,7 @@ class FramePreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         shape = (None, None, self.num_features)
         return {"frames": tf.TensorSpec(shape, tf.float32, name="frames")}
 

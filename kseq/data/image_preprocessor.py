@@ -41,9 +41,9 @@ class ImagePreprocessor:
 
     Returns:
         `Source`: `inputs` is `{"source", "source_mask"}`, see
-        `FeaturePreprocessor`. Bytes that do not begin as a JPEG or a PNG file,
-        and a PNG file without its end, are blank. A file that is damaged
-        inside is an error of the whole batch.
+        `FeaturePreprocessor`. Bytes without a JPEG or PNG header, and a PNG
+        file without its end, are blank. A file that is damaged inside makes
+        the whole batch fail.
 
     Raises:
         ValueError: an argument is not positive.
@@ -115,7 +115,7 @@ class ImagePreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         return {"image": tf.TensorSpec((None,), tf.string, name="image")}
 
     @property

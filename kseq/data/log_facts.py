@@ -1,4 +1,4 @@
-"""What a corpus says of itself, logged."""
+"""Logging of the facts and problems of a corpus."""
 
 from kseq.one_line import escaped_line
 

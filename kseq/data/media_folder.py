@@ -80,9 +80,7 @@ def read_picture(path: str | os.PathLike) -> bytes:
     try:
         tf.io.decode_image(image, channels=3, expand_animations=False)
     except tf.errors.InvalidArgumentError:
-        raise DataError(
-            f"{path} is no JPEG or PNG file that can be read."
-        ) from None
+        raise DataError(f"{path} is not a readable JPEG or PNG file.") from None
     return image
 
 
@@ -95,20 +93,18 @@ def read_recording(
 
     Args:
         path: of the file.
-        sample_rate: int, samples a second that it must have; None for any.
+        sample_rate: int, samples per second that it must have; None for any.
 
     Raises:
-        DataError: it cannot be read or decoded, or has another sample rate.
+        DataError: it cannot be read or decoded, or has a different sample rate.
     """
     audio = _read(path)
     rate = int(_rates()(tf.constant([audio]))[0])
     if not rate:
-        raise DataError(
-            f"{path} is no WAV file of 16-bit PCM that can be read."
-        )
+        raise DataError(f"{path} is not a readable 16-bit PCM WAV file.")
     if sample_rate is not None and rate != sample_rate:
         raise DataError(
-            f"{path} has {rate} samples a second; expected {sample_rate}."
+            f"{path} has {rate} samples per second; expected {sample_rate}."
         )
     return audio
 
@@ -134,5 +130,5 @@ def _read(path):
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        reason = getattr(error, "strerror", None) or "it is no path"
+        reason = getattr(error, "strerror", None) or "it is not a path"
         raise DataError(f"Cannot read {path}: {reason}.") from None

@@ -103,7 +103,7 @@ def read_named_texts(
         texts.setdefault(name, []).append(text)
         lines.setdefault(name, line)
     if not texts:
-        raise DataError(f"{pattern} has no {known.text}.")
+        raise DataError(f"{pattern} contains no {known.text}.")
     return texts, lines, counts
 
 

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class TextReport(NamedTuple):
-    """What `ParallelText.check` counted, in pairs."""
+    """Counts by `ParallelText.check`, in pairs."""
 
     pairs: int = 0
     blank: int = 0
@@ -46,7 +46,7 @@ class TextReport(NamedTuple):
         return self.blank + self.too_long
 
     def problems(self, name, of_left_out: bool = True) -> list[str]:
-        """What is wrong with the text `name`, one line a fact.
+        """What is wrong with the text `name`, one line per fact.
 
         Args:
             name: of the text.
@@ -88,7 +88,7 @@ class ExaminedText(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ParallelText:
-    r"""Source and target sentences, one pair a line.
+    r"""Source and target sentences, one pair per line.
 
     Args:
         source: path of the source, plain or .gz; a pattern names several

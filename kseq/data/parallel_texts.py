@@ -22,8 +22,7 @@ def parallel_texts(option, paths, columns) -> tuple[ParallelText, ...]:
     if not paths or not all(map(os.fspath, paths)):
         raise DataError(
             f"{option} expects paths; found "
-            f"{'an empty one' if paths else 'none'}. Is a variable of the "
-            "shell not set?"
+            f"{'an empty one' if paths else 'none'}. Is a shell variable unset?"
         )
     columns = tuple(columns)
     if len(paths) == 1:
@@ -37,9 +36,9 @@ def parallel_texts(option, paths, columns) -> tuple[ParallelText, ...]:
         target = next(rest, None)
         if target is None or kind_of(target):
             raise DataError(
-                f"{option} takes tables (.tsv, .csv, .jsonl), or a source and "
-                f"then its target; found no target of {path}. "
-                f"Received: {', '.join(map(str, paths))}"
+                f"{option} takes tables (.tsv, .csv, .jsonl), or a source "
+                f"followed by its target; {path} has no target. Received: "
+                f"{', '.join(map(str, paths))}"
             )
         texts.append(ParallelText(path, target))
     return tuple(texts)
@@ -61,6 +60,6 @@ def check_columns(columns, texts):
         )
     if all(text.target is not None for text in texts):
         raise DataError(
-            f"columns is for tables; {texts[0]} are two files with a side "
-            "each. Their order says which is the source."
+            f"columns is for tables; {texts[0]} are two files, source and "
+            "target; swap them to change the direction."
         )

@@ -18,7 +18,7 @@ _FEATURES, _NETWORK = "features.npz", "network.npz"
 
 
 class NetworkOptions(NamedTuple):
-    """What computes the features of pictures.
+    """The options of the network that computes features.
 
     Args:
         name: see `PictureNetwork`.

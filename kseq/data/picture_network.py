@@ -66,7 +66,7 @@ class PictureNetwork:
 
     @property
     def variables(self) -> list:
-        """Those of the network."""
+        """The variables of the network."""
         return self._model.variables
 
     def save(self) -> bytes:

@@ -14,15 +14,16 @@ def piece_prediction_batches(
 ) -> tf.data.Dataset:
     """An endless stream of batches for `kseq.models.PiecePrediction`.
 
-    The documents are one running text, read from random positions, 64 pieces
-    in a row. The candidates are 1,024 of its pieces, drawn for each batch, as
-    often as they occur. All ids are in memory; the iterator can be saved in a
-    `tf.train.Checkpoint`.
+    The documents are one running text, read from random positions, 64 pieces in
+    a row. The candidates are 1,024 of its pieces, sampled for each batch in
+    proportion to their frequency. All ids are in memory; the iterator can be
+    saved in a `tf.train.Checkpoint`.
 
     Args:
         ids: (N, L, W) int32, ragged: the pieces of the documents, by
             `DocumentPreprocessor.tokenize_all`.
-        batch_pieces: the most pieces of a batch, which has at least one row.
+        batch_pieces: maximum number of pieces of a batch, which has at least
+            one row.
         seed: of all that is drawn.
 
     Returns:

@@ -16,8 +16,8 @@ class PromptPreprocessor:
 
     Args:
         tokenizer: `Tokenizer`.
-        max_length: int, most tokens of a prompt, START included; of a longer
-            one the end is read.
+        max_length: int, maximum number of tokens of a prompt, START included;
+            of a longer one the end is read.
 
     Call arguments:
         prompt: (B,) string.
@@ -61,7 +61,7 @@ class PromptPreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         return {"prompt": tf.TensorSpec((None,), tf.string, name="prompt")}
 
     @property

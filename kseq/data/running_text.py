@@ -91,8 +91,8 @@ def running_text_batches(
     tokens = len(ids) - 1  # that have one after them
     if tokens < length:
         raise DataError(
-            f"The text has {tokens} tokens to learn from, less than one row. "
-            f"Received: length={length}"
+            f"The text has only {tokens} tokens, fewer than one row. Received: "
+            f"length={length}"
         )
     # One row less, so that an epoch can be cut at any position.
     rows = max(tokens // length - 1, 1)

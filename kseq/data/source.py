@@ -1,4 +1,4 @@
-"""What a preprocessor gives to a model."""
+"""The output of a preprocessor."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class Source(NamedTuple):
         inputs: dict, the model's inputs without `target_ids`.
         lengths: (B,) int32, real tokens of each item, its END included.
         truncated: (B,) bool, whether something of the item was cut.
-        blank: (B,) bool, whether the item has no token but END.
+        blank: (B,) bool, whether the item has only END.
     """
 
     inputs: dict[str, tf.Tensor]

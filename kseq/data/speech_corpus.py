@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class SpeechCorpus(NamedTuple):
-    """What a recipe trains on, and what it is evaluated on.
+    """The data that a recipe trains on, and is evaluated on.
 
     Args:
         train: Transcripts.
@@ -53,7 +53,7 @@ class SpeechCorpus(NamedTuple):
         return self.train.features
 
     def describe(self) -> list[str]:
-        """All facts and problems, one a line."""
+        """All facts and problems, one per line."""
         return [escaped_line(line) for line in self.facts + self.problems]
 
 
@@ -146,7 +146,7 @@ def read_speech_corpus(
     if both:
         problems.append(
             f"{len(both)} of {len(judged.numbers)} validation recordings are "
-            "also in training: scores on them will be too good."
+            "also in training: scores on them will be too high."
         )
     corpus = SpeechCorpus(
         *(trained, judged, judged),

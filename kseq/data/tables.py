@@ -94,7 +94,7 @@ def json_object(line: Line) -> dict:
         record = None
     if not isinstance(record, dict):
         raise broken(
-            line, "a JSON object, one a line", found=beginning(line.text)
+            line, "a JSON object, one per line", found=beginning(line.text)
         )
     return record
 

@@ -1,4 +1,4 @@
-"""What a decoder reads while it learns to write its labels."""
+"""Teacher forcing: the inputs and labels of a decoder."""
 
 import tensorflow as tf
 

@@ -16,15 +16,15 @@ _TRAINED = 0.9  # of the characters, where none are given for validation
 
 
 class TextCorpus(NamedTuple):
-    """What a language model is trained and evaluated on, all in memory.
+    """The data that a language model is trained and evaluated on, in memory.
 
     Args:
         train: list of str, documents.
         validation: list of str.
         test: list of str.
-        facts: lines of text: how much there is.
+        facts: lines of text: the amount of text.
         problems: none.
-        is_valid: of the built-in text alone, a function str -> bool, whether a
+        is_valid: only of the built-in text: a function str -> bool, whether a
             text follows its rule.
     """
 
@@ -41,7 +41,7 @@ class TextCorpus(NamedTuple):
             yield from lines_of(document)
 
     def describe(self) -> list[str]:
-        """All facts, one a line."""
+        """All facts, one per line."""
         return [escaped_line(line) for line in self.facts]
 
 
@@ -64,9 +64,9 @@ def read_text_corpus(
 ) -> TextCorpus:
     r"""Reads a user's text, or makes the built-in brackets.
 
-    A .jsonl or .json file has a document a line, a .csv or .tsv file a
-    document a row, whose first row names the columns. Any other file is one
-    document. All of them can be .gz, and a pattern names several files.
+    A .jsonl or .json file has one document per line, a .csv or .tsv file one
+    per row; its first row names the columns. Any other file is one document.
+    All of them can be .gz, and a pattern names several files.
 
     Without a validation file the last tenth of the characters is held out of
     training. With files, `test` is `validation`.

@@ -27,7 +27,7 @@ def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
     """
     documents = list(filter(str.strip, texts_of(path, column)))
     if not documents:
-        raise DataError(f"{path} has no text.")
+        raise DataError(f"{path} contains no text.")
     return documents
 
 

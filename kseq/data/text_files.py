@@ -62,8 +62,8 @@ def matching_files(pattern: str | os.PathLike) -> list[str]:
     pattern = os.fspath(pattern)
     if not pattern:
         raise DataError(
-            "Expected the path of a file; found an empty one. Is a variable "
-            "of the shell not set?"
+            "Expected the path of a file; found an empty one. Is a shell "
+            "variable unset?"
         )
     try:
         is_there = os.path.exists(pattern)
@@ -78,7 +78,7 @@ def matching_files(pattern: str | os.PathLike) -> list[str]:
 
 
 def _check_file(path):
-    """Refuses what is no file, without opening it: a pipe would wait."""
+    """Refuses what is not a file without opening it: a pipe would wait."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
@@ -122,7 +122,7 @@ def refuse_utf_16(name, text):
     has_mark = text.startswith(_UTF_16_MARKS)
     if has_mark or (len(text) >= 8 and 3 * text.count(0) > len(text)):
         raise DataError(
-            f"{name} is UTF-16 or UTF-32, or no text; expected UTF-8. Convert "
+            f"{name} is UTF-16 or UTF-32, or not text; expected UTF-8. Convert "
             "it: iconv -f UTF-16 -t UTF-8 FILE > NEW-FILE"
         )
 

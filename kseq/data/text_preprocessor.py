@@ -15,9 +15,9 @@ class TextPreprocessor:
 
     Args:
         tokenizer: `Tokenizer`.
-        max_length: int, most tokens of a source in an answering model, END
-            included; the rest of the source is cut. Training leaves out long
-            pairs instead, see `training_batches`.
+        max_length: int, maximum number of tokens of a source in an answering
+            model, END included; the rest of the source is cut. Training leaves
+            out long pairs instead, see `training_batches`.
 
     Call arguments:
         text: (B,) string.
@@ -56,7 +56,7 @@ class TextPreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         return {"text": tf.TensorSpec((None,), tf.string, name="text")}
 
     @property

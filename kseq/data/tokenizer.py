@@ -32,7 +32,7 @@ _DECODED_BREAK = "FDD1\tA\n"
 
 
 class Tokenizer(tf.Module):
-    """SentencePiece, trained by us and run inside the graph.
+    """A SentencePiece tokenizer that runs inside the graph.
 
     Nothing is normalized: spaces of all kinds, composed and decomposed
     letters and emoji come back as they were. Only what belongs to the file
@@ -83,8 +83,8 @@ class Tokenizer(tf.Module):
         Args:
             lines: read once, in constant memory; of more than a million
                 lines, a million drawn at random.
-            vocab_size: number of pieces, with the four control tokens and,
-                for "bpe" and "unigram", the 256 bytes. For "char" the most.
+            vocab_size: number of pieces, with the four control tokens and, for
+                "bpe" and "unigram", the 256 bytes. For "char" an upper limit.
             model_type: "bpe", "unigram", "char" or "word".
             verbatim: whether white space at the ends of a text and line
                 breaks in it are kept, for running text; not for "word". A

@@ -40,7 +40,7 @@ class Transcripts(NamedTuple):
         return tf.data.Dataset.from_tensor_slices((numbers, self.texts))
 
     def raw(self, name: str) -> list:
-        """What a served signature takes, "frames" or "audio"."""
+        """The input of a served signature, "frames" or "audio"."""
         if name == "frames":
             return [self.features[number] for number in self.numbers]
         return [self.audio(name) for name in self.names]

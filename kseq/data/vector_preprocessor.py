@@ -59,7 +59,7 @@ class VectorPreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         shape = (None, None, self.num_features)
         return {"vectors": tf.TensorSpec(shape, tf.float32, name="vectors")}
 

@@ -12,13 +12,13 @@ def wav_samples(audio, sample_rate: int | None = None):
 
     Args:
         audio: (B,) string, the bytes of the files.
-        sample_rate: int, samples a second of the files that are decoded; None
+        sample_rate: int, samples per second of the files that are decoded; None
             for any.
 
     Returns:
-        samples, (B, N) float32, ragged, from -1 to 1, the mean of the
-        channels, no sample where it is no such file; and the sample rates,
-        (B,) int32, 0 where it is no such file.
+        samples, (B, N) float32, ragged, from -1 to 1, the mean of the channels,
+        no sample where it is not such a file; and the sample rates, (B,) int32,
+        0 where it is not such a file.
 
     Example:
     >>> wave = tf.audio.encode_wav([[0.5], [-0.25]], 8000)

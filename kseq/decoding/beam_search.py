@@ -41,11 +41,11 @@ class BeamSearch:
     log-probabilities can only fall, and counts for most when divided by the
     largest penalty, that of the length limit.
 
-    A beam can lose the hypothesis of greedy search. So the search follows it
-    in one more row per item, and its answer competes with the finished ones:
-    the best answer is never worse than that of `GreedySearch` or of the beam
-    alone. With `patience` there is no such row and no such guarantee: an item
-    is also done when patience * K of its hypotheses have finished.
+    A beam can prune the greedy hypothesis. The search therefore tracks it in
+    one extra row per item, and its answer competes with the finished ones: the
+    best answer is never worse than that of `GreedySearch` or of the beam alone.
+    With `patience` there is no such row and no such guarantee: an item is also
+    done when patience * K of its hypotheses have finished.
 
     A beam of one is greedy search, whatever the patience.
 
@@ -64,7 +64,8 @@ class BeamSearch:
     Call arguments:
         model: has `encode` and `decode_step`.
         inputs: what `model.encode` takes, passed on unread.
-        max_lengths: (B,) int32, most tokens of each answer, END included.
+        max_lengths: (B,) int32, maximum number of tokens of each answer, END
+            included.
         n_best: int, answers for each item, at most `beam_size`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
             item's own prefix; see `ForcedPrefix`.
@@ -179,8 +180,8 @@ class BeamSearch:
     def _extend(self, beam, log_probs, tokens):
         """The 2 K best extensions of the beam, and that of greedy search.
 
-        At most K of 2 K end, so K stay alive. For them it is enough to look
-        at the K + 1 likeliest tokens of each row, (B * W, K + 1).
+        At most K of 2 K end, so K stay alive. For them it is enough to look at
+        the K + 1 most likely tokens of each row, (B * W, K + 1).
         """
         size, width = self.beam_size, tokens.shape[-1]
         shape = (*tf.unstack(tf.shape(hypotheses_of_rows(beam))), width)

@@ -1,4 +1,4 @@
-"""The likeliest next tokens."""
+"""The most likely next tokens."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How likely CTC finds the beginnings of answers."""
+"""CTC scores of the beginnings of answers."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ _NONE = -1e30  # logarithm of nothing; finite
 
 
 class CTCMemory(NamedTuple):
-    """What CTC reads of each item, the same at every step.
+    """The inputs of CTC for each item, the same at every step.
 
     Args:
         log_probs: (B, S, V) float32, of the labels of each position of the
@@ -93,7 +93,7 @@ def ctc_prefix_scores(memory, prefixes, token_ids):
     lengths = tf.math.count_nonzero(mask, axis=1, dtype=tf.int32)
     whole = tf.gather(ends, lengths, axis=1, batch_dims=1)
     begins = tf.where(labels == END, whole[:, None], begins)
-    # Rounding must not let a longer beginning be likelier.
+    # Rounding must not let a longer beginning be more likely.
     scores = tf.minimum(begins - prefixes.score[:, None], 0.0)
     return tf.maximum(scores, _NONE), prefixes
 

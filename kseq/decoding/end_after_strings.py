@@ -9,7 +9,7 @@ from kseq.control_tokens import END
 
 
 class EndAfterStrings:
-    """An answer that contains one of these strings has END next.
+    """Ends an answer once it contains one of these strings.
 
     Args:
         strings: sequence of str.

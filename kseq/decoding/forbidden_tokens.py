@@ -10,7 +10,7 @@ from kseq.decoding.search_fields import check_integer
 
 @dataclasses.dataclass(frozen=True)
 class ForbiddenTokens:
-    """Some tokens are never generated.
+    """Tokens that are never generated.
 
     Args:
         ids: sequence of int, the tokens.

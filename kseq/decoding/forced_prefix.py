@@ -13,15 +13,15 @@ from kseq.control_tokens import PAD
 class ForcedPrefix:
     """Each item's answer begins with the item's own prefix.
 
-    While the prefix lasts, every other token is impossible. Its tokens keep
-    the log-probability that the model gives them, so that an answer has the
-    score that the model finds for it. The argument `prefix` of a search is
-    this constraint; there it precedes all others: a token that the prefix
-    forces is possible even if another constraint excludes it.
+    While the prefix lasts, every other token is impossible. Its tokens keep the
+    log-probability that the model gives them, so that an answer has the score
+    that the model finds for it. The argument `prefix` of a search is this
+    constraint; there it takes precedence over all others: a token that the
+    prefix forces is possible even if another constraint excludes it.
 
     Args:
-        prefix: (B, P) int32, PAD after each item's own prefix. A row of PAD
-            alone forces nothing. What exceeds the length limit is cut.
+        prefix: (B, P) int32, PAD after each item's own prefix. A row of only
+            PAD forces nothing. What exceeds the length limit is cut.
 
     Call arguments:
         log_probs: (R, V) float32, the same number of rows for each item,

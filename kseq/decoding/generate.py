@@ -31,10 +31,11 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
             `penalty_offset`.
         model: has `encode` and `decode_step`.
         inputs: what `model.encode` takes.
-        max_lengths: (B,) int32, most tokens of each answer, END included.
+        max_lengths: (B,) int32, maximum number of tokens of each answer, END
+            included.
         choose: callable, log-probabilities (B * N, V) and the position of the
             token, an int32 scalar -> token ids (B * N,) int32. None for the
-            likeliest.
+            most likely.
         prefix: (B, P) int32 or None, see `ForcedPrefix`.
         answers: int, N.
 

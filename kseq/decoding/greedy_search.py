@@ -12,7 +12,7 @@ from kseq.decoding.search_fields import (
 
 @dataclasses.dataclass(frozen=True)
 class GreedySearch:
-    """The likeliest token at every step.
+    """The most likely token at every step.
 
     Args:
         length_penalty: float, 0 to 10, see `penalized_scores`.
@@ -25,7 +25,8 @@ class GreedySearch:
     Call arguments:
         model: has `encode` and `decode_step`.
         inputs: what `model.encode` takes, passed on unread.
-        max_lengths: (B,) int32, most tokens of each answer, END included.
+        max_lengths: (B,) int32, maximum number of tokens of each answer, END
+            included.
         n_best: int, 1.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
             item's own prefix; see `ForcedPrefix`.

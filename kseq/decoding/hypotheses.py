@@ -1,4 +1,4 @@
-"""What every search returns."""
+"""The result of a search."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 class Hypotheses(NamedTuple):
-    """What a search found: N answers for each of B items, the best first.
+    """The result of a search: N answers for each of B items, best first.
 
     Attributes:
         ids: (B, N, T) int32, END included, PAD after it. An answer that

@@ -11,12 +11,12 @@ from kseq.decoding.search_fields import check_integer
 
 @dataclasses.dataclass(frozen=True)
 class LeastLength:
-    """No answer ends before it has a number of tokens.
+    """A minimum length of answers.
 
-    The length limit of an item precedes it.
+    The length limit of an item takes precedence.
 
     Args:
-        length: int, least tokens of an answer, END included, as in
+        length: int, minimum number of tokens of an answer, END included, as in
             `Hypotheses.lengths`.
 
     Call arguments:

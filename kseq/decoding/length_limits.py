@@ -4,7 +4,7 @@ import tensorflow as tf
 
 
 def length_limits(lengths, factor=2.0, offset=10):
-    """Most tokens that each item's answer may have, from its own length.
+    """Maximum answer length of each item, from its own length.
 
     factor * length + offset: an item has the same limit alone and in a batch
     with longer ones.

@@ -10,7 +10,7 @@ from kseq.control_tokens import END, PAD, START
 def next_log_probs(log_probs, ids, constraints=(), prefix=None):
     """Log-probabilities of the next token that a search reads.
 
-    PAD and START are never generated: theirs is -inf. The others keep the
+    PAD and START are never generated: they get -inf. The others keep the
     probability that the model gave them, so that scoring an answer afterwards
     finds the same numbers. Then the constraints apply, in their order, except
     where a forced prefix determines the token. A row that this leaves with no

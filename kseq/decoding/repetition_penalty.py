@@ -9,11 +9,11 @@ from kseq.decoding.search_fields import check_number
 
 @dataclasses.dataclass(frozen=True)
 class RepetitionPenalty:
-    """Tokens that the answer already contains are less likely.
+    """Makes tokens that the answer already contains less likely.
 
     Their log-probabilities are multiplied by the penalty: p becomes
     p ** penalty. The paper divides positive logits by it; log-probabilities
-    are never positive, so the penalty never makes a token likelier here. A
+    are never positive, so the penalty never makes a token more likely here. A
     token that is nearly certain stays so: `NoRepeatedNgrams` breaks every
     loop.
 

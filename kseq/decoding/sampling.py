@@ -29,9 +29,9 @@ class Sampling:
 
     Args:
         temperature: float, 0.001 to 1000; the logits are divided by it.
-        top_k: int, only the k likeliest tokens are drawn; 0 for all.
-        top_p: float, up to 1; only the fewest likeliest tokens are drawn that
-            have this probability together.
+        top_k: int, sample from the k most likely tokens; 0 for all.
+        top_p: float, up to 1; sample from the smallest set of most likely
+            tokens whose total probability reaches this value.
         seed: int, 0 or more.
         num_samples: int, independent answers drawn for each item, returned
             with the best first; they need not differ.
@@ -45,7 +45,8 @@ class Sampling:
     Call arguments:
         model: has `encode` and `decode_step`.
         inputs: what `model.encode` takes, passed on unread.
-        max_lengths: (B,) int32, most tokens of each answer, END included.
+        max_lengths: (B,) int32, maximum number of tokens of each answer, END
+            included.
         n_best: int, the best ones of the samples, at most `num_samples`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
             item's own prefix; see `ForcedPrefix`.

@@ -42,13 +42,13 @@ def start_decoding(search, model, inputs, max_lengths, prefix, width=None):
         inputs: what `model.encode` takes, passed on unread.
         max_lengths: (B,) int32.
         prefix: (B, P) int32 or None, see `ForcedPrefix`.
-        width: int, how many of the likeliest tokens are wanted; None for all.
+        width: int, how many of the most likely tokens are wanted; None for all.
 
     Returns:
-        - a callable (last tokens (R,), all ids so far (R, T), state, memory)
-          -> (log-probabilities (R, V), state), for R / B rows of each item;
-          with a width, those of the likeliest tokens (R, width), and these,
-          in place of all log-probabilities;
+        - a callable (last tokens (R,), all ids so far (R, T), state, memory) ->
+          (log-probabilities (R, V), state), for R / B rows of each item; with a
+          width, those of the most likely tokens (R, width), and these, in place
+          of all log-probabilities;
         - the first state, with one row for each item;
         - the `Memory`.
 

@@ -1,4 +1,4 @@
-"""Answers, judged by references and labels."""
+"""Evaluation of answers against references and labels."""
 
 from kseq.evaluation.accuracy import accuracy
 from kseq.evaluation.bit_errors import BitErrors

@@ -1,4 +1,4 @@
-"""How many labels are right."""
+"""Share of labels that are right."""
 
 from kseq.evaluation.exact_match import exact_match
 from kseq.evaluation.score import Score

@@ -1,4 +1,4 @@
-"""Bits that a model predicts, judged by those that are right."""
+"""Evaluation of predicted bits."""
 
 import json
 
@@ -11,7 +11,7 @@ _IN_A_ROW = 32  # steps of a sequence that are shown as text
 
 
 class BitErrors:
-    """How many bits of a sequence are wrong, and what they cost.
+    """Wrong bits of sequences, and the cost of a sequence in bits.
 
     A bit is wrong where its probability is on the wrong side of 1/2. The cost
     is the cross-entropy in bits. Both are sums over a sequence, and means
@@ -87,9 +87,9 @@ class BitErrors:
                 least.append(-np.sum(np.log2(of_right) * weights))
         error = float(np.sum(wrong) / np.sum(asked))
         values = {
-            "bits_wrong": (np.mean(wrong), "bits wrong a sequence {:.3f}"),
-            "error": (error, "bits wrong {:.3%}"),
-            "cost": (np.mean(cost), "cost a sequence {:.3f} bits"),
+            "bits_wrong": (np.mean(wrong), "wrong bits per sequence {:.3f}"),
+            "error": (error, "wrong bits {:.3%}"),
+            "cost": (np.mean(cost), "cost per sequence {:.3f} bits"),
         }
         suffix = name and f"_{name}"
         signature = f"  sequences:{len(examples)}"
@@ -131,7 +131,7 @@ class BitErrors:
         """The longest sequence of each of the first sets, with its memory.
 
         Args:
-            count: int, most pictures.
+            count: int, maximum number of pictures.
 
         Returns:
             A dict, name -> PNG image, bytes; empty for a model without memory.

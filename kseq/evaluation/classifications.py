@@ -1,4 +1,4 @@
-"""Labels of documents, judged by the true ones."""
+"""Evaluation of the labels of documents."""
 
 import itertools
 
@@ -17,7 +17,7 @@ _LONGEST = 500  # characters of a message; it may hold whole texts
 
 
 class Classifications:
-    """Labels that a predictor gives to documents, judged by the true ones.
+    """Labels that a predictor gives to documents, evaluated.
 
     Args:
         predictor: see `kseq.serving.ClassifierPredictor`.
@@ -48,7 +48,7 @@ class Classifications:
         return len(self.documents.texts)
 
     def scores(self, progress=None):
-        """Classifies all documents and judges their labels.
+        """Classifies all documents and scores their labels.
 
         Args:
             progress: see `kseq.serving.predict_batches`.

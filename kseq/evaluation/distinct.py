@@ -1,4 +1,4 @@
-"""How much generated answers differ from each other."""
+"""Diversity of generated answers."""
 
 from kseq.evaluation.score import Score, check_lengths
 
@@ -11,7 +11,7 @@ def distinct_1(outputs, references):
 
     Args:
         outputs: list of str.
-        references: list of the same length, not looked at.
+        references: list of the same length, ignored.
 
     Returns:
         Score, 0 to 1, printed in percent.

@@ -1,8 +1,8 @@
-"""Attention, judged by the evidence of a built-in corpus."""
+"""Evaluation of attention against the evidence of a built-in corpus."""
 
 
 def evidence_found(predictor, documents):
-    """How often what decides has the highest weights.
+    """Share of documents whose decisive sentence and word weigh most.
 
     A word has the sum of the weights of its pieces; it ends at a space, and
     its full stop counts as part of it.
@@ -24,9 +24,8 @@ def evidence_found(predictor, documents):
         words += _heaviest_word(document, place) == word
     count = len(documents.texts)
     return [
-        "the sentence that decides has the highest weight in "
-        f"{sentences / count:.1%}",
-        f"the word that decides has the highest weight in {words / count:.1%}",
+        f"highest weight on the decisive sentence: {sentences / count:.1%}",
+        f"highest weight on the decisive word: {words / count:.1%}",
     ]
 
 

@@ -1,4 +1,4 @@
-"""How many outputs are the reference."""
+"""Share of outputs that equal their reference."""
 
 from kseq.evaluation.score import Score, check_lengths, listed
 

@@ -1,8 +1,8 @@
-"""Attention, judged by the facts of the built-in dialogues."""
+"""Evaluation of attention against the facts of built-in dialogues."""
 
 
 def facts_found(predictor, dialogues):
-    """How often attention looks at the turn with the fact of an answer.
+    """Share of answers whose attention is on the turn with the fact.
 
     Only right answers are judged, at the first token of the fact: the turn
     with the highest sum of weights has to be the one that states it.

@@ -1,10 +1,10 @@
-"""Attention, judged by where the letters of the built-in recordings are."""
+"""Evaluation of attention against the letters of built-in recordings."""
 
 import itertools
 
 
 def letters_heard(predictor, transcripts):
-    """How often attention moves forward, and looks at the sound of a letter.
+    """Share of steps that move forward, and of letters at their sound.
 
     Only recordings whose transcript is right are judged, since the letters of
     others have no known place. The peak of a letter may be up to half its
@@ -39,6 +39,6 @@ def letters_heard(predictor, transcripts):
             heard += letter != " " and start - slack <= peak <= end + slack
     return [
         f"attention moves forward at {forward / max(steps, 1):.1%} of the "
-        f"steps, and {heard / max(letters, 1):.1%} of the letters look at "
-        "their sound"
+        f"steps; {heard / max(letters, 1):.1%} of the letters attend to their "
+        "own sound"
     ]

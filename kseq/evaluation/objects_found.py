@@ -1,8 +1,8 @@
-"""Attention, judged by where the objects of the built-in scenes are."""
+"""Evaluation of attention against the objects of built-in scenes."""
 
 
 def objects_found(predictor, captions):
-    """How often a word that names an object looks at its cell.
+    """Share of the words that name an object and attend to its cell.
 
     A word has the sum of the weights of its pieces. The name of an object that
     is not in the scene counts as one that looks elsewhere.

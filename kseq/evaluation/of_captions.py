@@ -1,4 +1,4 @@
-"""Captions that a predictor generates, judged by their references."""
+"""Evaluation of generated captions against their references."""
 
 from kseq.evaluation.bleu import bleu
 from kseq.evaluation.chrf import chrf

@@ -1,4 +1,4 @@
-"""Answers in dialogues, judged by those that were given."""
+"""Evaluation of answers in dialogues against those that were given."""
 
 import math
 
@@ -58,4 +58,4 @@ def _perplexities(predictor, dialogues):
     log_probs, tokens = map(sum, zip(*found, strict=True))
     words = sum(len(answer.split()) + 1 for answer in dialogues.answers)
     each = [math.exp(-log_probs / count) for count in (tokens, words)]
-    return [f"perplexity {each[0]:.2f} a token, {each[1]:.2f} a word"]
+    return [f"perplexity {each[0]:.2f} per token, {each[1]:.2f} per word"]

@@ -1,4 +1,4 @@
-"""Transcripts that a predictor generates, judged by the right ones."""
+"""Evaluation of generated transcripts against the right ones."""
 
 from kseq.evaluation.error_rates import cer, wer
 from kseq.evaluation.exact_match import exact_match

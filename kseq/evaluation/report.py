@@ -16,7 +16,7 @@ def report(path, evaluation, run, samples=5):
     The scores are also written to the README of the run and of the export.
 
     Args:
-        path: of the export that `evaluation` judges.
+        path: of the export that is evaluated.
         evaluation: `Translations`, `Classifications` or the like.
         run: `RunDirectory` that was exported.
         samples: int, answers that are printed.
@@ -33,18 +33,18 @@ def report(path, evaluation, run, samples=5):
             card = readme.read_text("utf-8", "replace")
             write_whole(readme, with_test_scores(card, title, lines))
 
-    print("\nIt answers:")
+    print("\nSample answers:")
     for text, _, output in evaluation.rows(samples):
         print(f"  {_in_a_line(text)[:_WIDTH]}  ->  {_in_a_line(output)}")
     print(f"\nAnswers to your own:  kseq predict {_in_a_line(path)} < FILE")
     for hint in evaluation.hints:
         print(hint.format(path=_in_a_line(path)))
     logs = _in_a_line(_log_directory(run))
-    print(f"Look at the training: tensorboard --logdir {logs}")
+    print(f"Training curves:  tensorboard --logdir {logs}")
 
 
 def _log_directory(run):
-    """Of all runs beside this one, for TensorBoard to name and compare."""
+    """The folder of all runs, for TensorBoard to name and compare them."""
     parent = run.path.parent
     return parent if parent.name else run.path
 

@@ -1,4 +1,4 @@
-"""Answers that a predictor finds among others, judged by their ranks."""
+"""Evaluation of retrieved answers by their ranks."""
 
 import itertools
 
@@ -10,7 +10,7 @@ _TOP = (1, 5, 10)
 
 
 class Retrievals:
-    """How often the right answer is among the nearest of some candidates.
+    """Recall: the right answer among the nearest of some candidates.
 
     The candidates of a source are its right answer and others, drawn from the
     different answers of all examples. Of answers that are equally near, the
@@ -22,7 +22,7 @@ class Retrievals:
         examples: has `contexts`, list of what the predictor is given, and
             `answers`, list of str, as `kseq.data.Dialogues` does.
         candidates: int, how many there are, the right answer included; fewer
-            where the examples do not have so many different answers.
+            where the examples have fewer different answers.
         seed: int, decides which candidates are drawn.
 
     Attributes:
@@ -107,8 +107,8 @@ class Retrievals:
         lines = [score.text for score in self.results.values()]
         if self.candidates < self._wanted:
             lines.append(
-                f"fewer than {self._wanted} candidates: the examples do not "
-                "have so many different answers"
+                f"fewer than {self._wanted} candidates: the examples have "
+                "fewer different answers"
             )
         return lines
 

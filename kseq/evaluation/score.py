@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Score(NamedTuple):
-    """What a metric makes of outputs and references.
+    """The value of a metric of outputs and references.
 
     A metric is a function of both, lists of str of the same length; its name
     is the name of the score.

@@ -1,4 +1,4 @@
-"""Running text, judged by its likelihood, and what a model writes."""
+"""Evaluation of running text by its likelihood, and continuations."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ _PROMPT = 40  # characters of a text that a model continues
 
 
 class Texts:
-    """How likely a language model finds text, and how it continues it.
+    """Likelihood of text under a language model, and its continuations.
 
     Every token of the text is predicted once, from the up to `length` tokens
     before it, with END after each document:

@@ -1,4 +1,4 @@
-"""Generated texts, judged by their references."""
+"""Evaluation of generated texts against their references."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from kseq.pictures import attention_picture
 
 
 class Translations:
-    """Texts that a predictor generates, judged by their references.
+    """Texts that a predictor generates, scored against references.
 
     Args:
         predictor: see `kseq.serving.GeneratorPredictor`.
@@ -59,7 +59,7 @@ class Translations:
         return len(self.sources)
 
     def scores(self, progress=None):
-        """Generates all texts and judges them.
+        """Generates all texts and scores them.
 
         Args:
             progress: see `kseq.serving.predict_batches`.

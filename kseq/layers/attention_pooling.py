@@ -1,4 +1,4 @@
-"""A sequence as one vector: what a learned query finds in it."""
+"""Attention pooling of a sequence to one vector."""
 
 import keras
 from keras import ops

@@ -85,8 +85,9 @@ class BahdanauAttention(keras.layers.Layer):
     def build(self, query_shape, memory_shape):
         if self.shared and query_shape[-1] != memory_shape[-1]:
             raise ValueError(
-                "A shared projection needs query and memory of one size. "
-                f"Received: query {query_shape}, memory {memory_shape}"
+                "A shared projection needs query and memory with the same "
+                f"number of features. Received: query {query_shape}, memory "
+                f"{memory_shape}"
             )
         self.query_projection.build(query_shape)
         if not self.shared:

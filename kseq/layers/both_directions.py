@@ -1,4 +1,4 @@
-"""A recurrent layer that reads in both directions."""
+"""A bidirectional recurrent layer."""
 
 import weakref
 

@@ -95,7 +95,7 @@ class HierarchicalBahdanauAttention(BahdanauAttention):
         )
 
     def project_memory(self, memory):
-        """What does not depend on the query: keys of words, of turns, values.
+        """Projections without the query: keys of words, of turns, values.
 
         Since the weights of a turn sum to 1, the projection of r_i is the
         weighted sum of projected words.

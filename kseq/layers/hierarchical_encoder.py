@@ -51,9 +51,9 @@ class HierarchicalEncoder(keras.layers.Layer):
         (TensorShape([2, 21, 16]), TensorShape([2, 3, 7]), TensorShape([2, 8]))
 
     Reference:
-        Serban et al. 2016, arXiv:1507.04808, with the state of its turn beside
-        that of each word, and turns in both directions: a turn is found sooner
-        if it knows what the last one asks.
+        Serban et al. 2016, arXiv:1507.04808, with the state of the turn
+        concatenated to that of each word, and turns in both directions: this
+        helps attention to find a turn that answers the last one.
     """
 
     returns_states = True
@@ -143,7 +143,7 @@ class HierarchicalEncoder(keras.layers.Layer):
 
 
 def _of_both_directions(states):
-    """Those of the first direction, then of the second: [hidden, cell]."""
+    """The states of the first direction, then of the second: [hidden, cell]."""
     half = len(states) // 2
     return [
         ops.concatenate(both, axis=-1)

@@ -1,4 +1,4 @@
-"""Attention to positions, whatever the memory contains."""
+"""Location-based attention, which ignores the content of the memory."""
 
 import keras
 from keras import ops

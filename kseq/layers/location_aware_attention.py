@@ -1,4 +1,4 @@
-"""Additive attention that knows where it looked last."""
+"""Location-aware additive attention."""
 
 import functools
 
@@ -24,8 +24,8 @@ class LocationAwareAttention(BahdanauAttention):
         weights      = softmax of the energies over the real memory
         context      = sum of weights * memory
 
-    So it can move on from where it was, in a memory of which many parts look
-    alike. In `AttentionDecoder` it needs order="bahdanau" or input feeding.
+    It can therefore advance through a memory whose parts are similar. In
+    `AttentionDecoder` it needs order="bahdanau" or input feeding.
 
     Args:
         units: int, width of the hidden layer.

@@ -126,8 +126,8 @@ class LuongAttention(keras.layers.Layer):
         if must_be_equal and query_shape[-1] != memory_shape[-1]:
             raise ValueError(
                 f"score={self.score!r}, symmetric={self.symmetric} needs query "
-                "and memory of one size. "
-                f"Received: query {query_shape}, memory {memory_shape}"
+                "and memory with the same number of features. Received: query "
+                f"{query_shape}, memory {memory_shape}"
             )
         if self.score == "concat":
             self.query_projection = projection(

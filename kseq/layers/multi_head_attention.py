@@ -51,9 +51,9 @@ class MultiHeadAttention(keras.layers.Layer):
         memory_mask: bool, True at keys that may be attended to, (B, S) or
             (B, T, S). In self-attention the keys are the positions of the
             cache, then those of the query. By default the Keras mask of
-            `memory`, or of `query` in self-attention without a cache. One of
-            rank 3 beside a cache is all that masks: the order of the keys
-            then has no meaning.
+            `memory`, or of `query` in self-attention without a cache. With a
+            cache, a mask of rank 3 is the only one that is applied: the order
+            of the keys is then irrelevant.
         causal: bool, whether to mask later positions.
         projected_memory: the output of `project_memory(memory)`, instead of
             `memory`. Then `query` may be (B * K, T, D): K hypotheses of each

@@ -48,7 +48,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         write_heads: int, H'.
         controller: "lstm", or "dense" for a feed-forward network.
         controller_units: int, C, width of the controller.
-        shift_range: int, most slots that a shift moves a weighting by.
+        shift_range: int, maximum shift in slots.
         clip: float, the outputs of the controller and of the heads stay
             between -clip and clip.
         **kwargs: see `keras.layers.Layer`.
@@ -70,10 +70,10 @@ class NeuralTuringMachine(keras.layers.Layer):
         TensorShape([2, 5, 8])
 
     Reference:
-        Graves et al. 2014, arXiv:1410.5401. That the memory begins with a
-        constant, and reading and addressing with learned values, is from
-        Collier and Beel 2018, arXiv:1807.08518; that all heads begin at the
-        same slot is ours: copying is then learned in a fraction of the steps.
+        Graves et al. 2014, arXiv:1410.5401. The constant initial memory and the
+        learned initial reads and weightings are from Collier and Beel 2018,
+        arXiv:1807.08518; starting all heads at the same slot is ours: copying
+        is then learned in a fraction of the steps.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         check_integers(shift_range=shift_range, minimum=0)
         if 2 * shift_range + 1 > slots:
             raise ArgumentError(
-                "A shift must not come round to the same slot. "
+                "A shift must not wrap around to the same slot. "
                 f"Received: shift_range={shift_range}, slots={slots}"
             )
         if controller not in ("lstm", "dense"):
@@ -228,7 +228,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         return outputs, [*states, *controller]
 
     def _control(self, inputs, reads, states):
-        """What the controller makes of an input and of what was read."""
+        """The output of the controller for an input and what was read."""
         dtype = self.dtype_policy.compute_dtype
         known = [ops.cast(values, dtype) for values in (inputs, reads)]
         projected = self.projection(ops.concatenate(known, axis=-1))

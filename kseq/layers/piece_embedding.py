@@ -11,8 +11,8 @@ from kseq.layers.dropout import Dropout
 class PieceEmbedding(keras.layers.Layer):
     """An embedding that drops features, and whole pieces, in training.
 
-    A classifier that sometimes has to read without the most telling piece
-    learns to use the other pieces too.
+    A classifier that has to read without the most informative piece learns to
+    use the other pieces too.
 
     Args:
         vocab_size: int, number of SentencePiece pieces.

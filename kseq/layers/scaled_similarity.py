@@ -14,8 +14,8 @@ class ScaledSimilarity(keras.layers.Layer):
 
         logits = exp(s) * query . memory
 
-    Cosines are between -1 and 1, so that a softmax over them is almost
-    uniform; the scale lets it decide.
+    Cosines are between -1 and 1, so a softmax over them is almost uniform; the
+    scale makes it sharper.
 
     Args:
         **kwargs: see `keras.layers.Layer`.

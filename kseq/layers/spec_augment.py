@@ -1,4 +1,4 @@
-"""Spectrograms with holes, read faster or slower, in training."""
+"""SpecAugment: random masking and time stretching of spectrograms."""
 
 import math
 import numbers
@@ -35,7 +35,7 @@ class SpecAugment(keras.layers.Layer):
     Call arguments:
         source: (B, S, F) float, a vector of features for each frame.
         source_mask: (B, S) bool, True at real frames, which come first.
-        training: bool, whether to change anything.
+        training: bool, whether to augment.
 
     Returns:
         source (B, S', F) and its mask (B, S') bool. S' is S * (1 + stretch),

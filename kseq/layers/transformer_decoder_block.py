@@ -29,7 +29,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         dropout: float, on the output of each f.
         attention_dropout: float, on the attention weights.
         norm: "pre" or "post", the position of the layer normalization.
-        window: int or None, largest distance that self-attention bridges.
+        window: int or None, largest distance that self-attention covers.
         rotary: bool, whether self-attention is rotary.
         **kwargs: see `keras.layers.Layer`.
 

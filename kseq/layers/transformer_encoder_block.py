@@ -27,7 +27,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         dropout: float, on the output of each f.
         attention_dropout: float, on the attention weights.
         norm: "pre" or "post", the position of the layer normalization.
-        window: int or None, largest distance that attention bridges.
+        window: int or None, largest distance that attention covers.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:

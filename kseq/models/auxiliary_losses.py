@@ -1,4 +1,4 @@
-"""What a recurrent translator is trained on beside the cross-entropy."""
+"""Additional losses of recurrent translators: coverage and CTC."""
 
 import math
 import numbers
@@ -87,7 +87,7 @@ def with_auxiliary(model, losses, inputs, labels, weights, memory, memory_mask):
 
 
 def ctc_memory(model, memory):
-    """What a search with `ctc_weight` reads of a memory (B, S, D), a dict.
+    """The CTC inputs of a search with `ctc_weight`, from a memory (B, S, D).
 
     Returns:
         {"ctc_log_probs": (B, S, V) float32}, or {} where there is no CTC.
@@ -139,7 +139,7 @@ def coverage_penalty(weights, target_mask, memory_mask):
 
 
 def ctc_losses(logits, memory_mask, labels, sample_weight=None):
-    """How unlikely the labels are by connectionist temporal classification.
+    """The loss of connectionist temporal classification (CTC).
 
     Each position of the memory is one label or, with the id of PAD, none;
     equal neighbours are one label. The loss is minus the logarithm of the
@@ -156,8 +156,8 @@ def ctc_losses(logits, memory_mask, labels, sample_weight=None):
         have no room in their memory.
 
     Reference:
-        Graves et al. 2006, Connectionist Temporal Classification, section 4;
-        beside attention: Kim et al. 2017, arXiv:1609.06773.
+        Graves et al. 2006, Connectionist Temporal Classification, section 4; in
+        addition to attention: Kim et al. 2017, arXiv:1609.06773.
     """
     real = padding_mask(labels)
     if sample_weight is not None:

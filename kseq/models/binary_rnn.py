@@ -35,7 +35,7 @@ class BinaryRNN(ExactModel):
         Logits (B, T, D) float32. Those of a step depend on no later step.
 
     Raises:
-        ArgumentError: if a size is out of range, or `cell` is no layer.
+        ArgumentError: if a size is out of range, or `cell` is not a layer.
 
     Example:
         >>> cell = keras.layers.LSTMCell(16)
@@ -88,7 +88,7 @@ class BinaryRNN(ExactModel):
         return isinstance(self.cell, NeuralTuringMachine)
 
     def weightings(self, inputs):
-        """Where a Neural Turing machine reads and writes, at each step.
+        """The weightings of a Neural Turing machine at each step.
 
         Args:
             inputs: dict of `source` (B, T, F) float.

@@ -1,4 +1,4 @@
-"""Two encoders whose vectors are near if one text answers the other."""
+"""A dual encoder: the vectors of a text and its answer are similar."""
 
 import keras
 from keras import layers
@@ -20,7 +20,7 @@ if keras.backend.backend() == "tensorflow":  # the only one that trains
 
 @keras.saving.register_keras_serializable(package="kseq")
 class DualEncoder(ExactModel):
-    """Two encoders whose vectors are near if one text answers the other.
+    """A dual encoder: the vectors of a text and its answer are similar.
 
         x = P attention over the pieces of [forward GRU; backward GRU] of source
         y = the same of the target, with weights of its own

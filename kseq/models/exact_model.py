@@ -23,8 +23,8 @@ class ExactModel(keras.Model):
         loss = sum(weight * token_loss) / sum(weight)
 
     So the same global batch gives the same update on one device, on several,
-    and in several micro-batches. Stock Keras averages the means of replicas
-    and clips before it adds, which is neither.
+    and in several micro-batches. Stock Keras averages per-replica means and
+    clips gradients before summing them, which gives neither.
 
     Data are `(inputs, labels, sample_weight)`. The loss is the cross-entropy
     of labels (...) int under logits (..., V), with weights of the shape of
@@ -68,13 +68,13 @@ class ExactModel(keras.Model):
         self.dtype_policy = keras.dtype_policies.get(dtype)
 
     def loss_outputs(self, inputs, training):
-        """What `token_losses` reads, where that is more than the outputs."""
+        """The inputs of `token_losses`, if they are more than the outputs."""
         return self(inputs, training=training)
 
     def token_losses(
         self, inputs, labels, outputs, sample_weight, label_smoothing
     ):
-        """The losses of a batch; to be overridden for a loss of one's own.
+        """The losses of a batch; override it for a custom loss.
 
         Losses are summed over all batches with their weights, and divided by
         the sum of the weights. What is one number for each row, say of CTC,

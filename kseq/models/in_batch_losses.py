@@ -15,7 +15,7 @@ def in_batch_losses(
     sample_weight=None,
     label_smoothing=0.0,
 ):
-    """How unlikely each target is among those of the global batch.
+    """Softmax cross-entropy of each target among those of the global batch.
 
         loss_i = -log softmax_j(similarity(source_i, target_j))_i
 

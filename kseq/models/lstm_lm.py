@@ -1,4 +1,4 @@
-"""The LSTM that goes on writing."""
+"""An LSTM language model."""
 
 import keras
 from keras import layers, ops
@@ -25,7 +25,7 @@ class LSTMLM(ExactModel):
         embedding_dim: int.
         units: int, of each layer.
         dropout: float, on the inputs of each layer and of the logits.
-        max_length: int, the length of training.
+        max_length: int, the sequence length in training.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -109,7 +109,7 @@ class LSTMLM(ExactModel):
 
     @property
     def target_vocab_size(self):
-        """That of the answers: `vocab_size`."""
+        """Vocabulary size of the answers: `vocab_size`."""
         return self.vocab_size
 
     def loss_outputs(self, inputs, training):

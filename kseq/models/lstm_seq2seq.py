@@ -38,7 +38,7 @@ class LSTMSeq2Seq(ExactModel):
             directions of a bidirectional encoder have half of it each.
         num_encoder_layers: int; may be 0 with a `source_layer`.
         num_decoder_layers: int.
-        bidirectional: bool, whether the encoder reads both ways.
+        bidirectional: bool, whether the encoder is bidirectional.
         attention: an attention layer of `kseq.layers`, or None.
         order: "luong" or "bahdanau", see `AttentionDecoder`.
         input_feeding: bool, see `AttentionDecoder`.
@@ -52,10 +52,10 @@ class LSTMSeq2Seq(ExactModel):
             (B, S') and [] or, with the attribute `returns_states`, the last
             states [hidden] or [hidden, cell], (B, U), of each of its layers.
         source_dim: int, F, or None if the source is token ids.
-        coverage: float, weight of the doubly stochastic penalty, by which
-            the weights of each position sum to about 1 over all steps.
-        ctc: float in [0, 1), share of the CTC loss of x, by which x reads
-            the target in its order; the cross-entropy has the rest.
+        coverage: float, weight of the doubly stochastic penalty, which
+            encourages the weights of each position to sum to 1 over all steps.
+        ctc: float in [0, 1), weight of a CTC loss on x, which encourages a
+            monotonic alignment; the cross-entropy has weight 1 - ctc.
         dtype: dtype policy or its name.
         name: str.
         **kwargs: `trainable`.
@@ -209,7 +209,7 @@ class LSTMSeq2Seq(ExactModel):
         return outputs, memory, memory_mask
 
     def _encode(self, inputs):
-        """What the decoder attends to, its mask, and the first states."""
+        """The memory of the decoder, its mask, and the first states."""
         x, mask, last_states = read_inputs(
             inputs, self._embed_source, self.source_layer, self._reads_turns
         )

@@ -24,5 +24,5 @@ def output_embedding(vocab_size, model_dim, tie_weights, dtype, name):
 
 
 def unit_initializer(model_dim):
-    """Of embeddings (V, D) whose rows have a length of about 1."""
+    """Initializer of embeddings (V, D) whose rows have a length of about 1."""
     return keras.initializers.RandomNormal(stddev=model_dim**-0.5)

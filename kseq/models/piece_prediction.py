@@ -19,8 +19,8 @@ class PiecePrediction(ExactModel):
         logits_t = [x_t; candidates] . W_1 forward RNN(x)_{t-1}
         logits_t = [x_t; candidates] . W_2 backward RNN(x)_{t+1}
 
-    with one embedding for inputs and outputs. If candidates are drawn with
-    their frequency in the text, the logit of a piece w tends to
+    with one embedding for inputs and outputs. If candidates are sampled in
+    proportion to their frequency in the text, the logit of a piece w tends to
     log(P(w | context) / P(w)) plus a constant.
 
     Args:

@@ -12,7 +12,7 @@ def position_layer(positions, max_length, dtype, name):
 
     Args:
         positions: "sinusoidal" or "learned".
-        max_length: int, the most learned ones.
+        max_length: int, maximum number of learned ones.
         dtype: dtype policy.
         name: str, of the layer.
 

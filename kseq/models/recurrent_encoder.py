@@ -15,7 +15,7 @@ def recurrent_encoder(count, units, cell, bidirectional, policy):
         count: int, number of layers.
         units: int, width of a layer. Two directions have half of it each.
         cell: str, "lstm", "gru" or "tanh".
-        bidirectional: bool, whether each layer reads both ways.
+        bidirectional: bool, whether each layer is bidirectional.
         policy: dtype policy.
 
     Returns:
@@ -49,7 +49,7 @@ def read_source(encoder, x, mask, dropout, bidirectional):
         x: (B, S, E) float.
         mask: (B, S) bool.
         dropout: layer, applied to the input of each layer.
-        bidirectional: bool, whether each layer reads both ways.
+        bidirectional: bool, whether each layer is bidirectional.
 
     Returns:
         (B, S, U) float, and for each layer a list of its last hidden state
@@ -110,9 +110,9 @@ def decoder_states(last_states, decoder):
         sizes = [state.shape[-1] for state in states]
         if sizes[:count] != [decoder.units] * count:
             raise ArgumentError(
-                "The last states of source_layer must be those of the cells "
-                f"of the decoder: cell={decoder.cell!r}, units="
-                f"{decoder.units}. Received: states of the sizes {sizes}"
+                "The last states of source_layer must match the cells of the "
+                f"decoder: cell={decoder.cell!r}, units={decoder.units}. "
+                f"Received: states of the sizes {sizes}"
             )
     return {
         "hidden": [states[0] for states in starts],

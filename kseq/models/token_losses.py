@@ -1,4 +1,4 @@
-"""What `ExactModel` is trained on."""
+"""The losses that `ExactModel` is trained on."""
 
 from typing import Any, NamedTuple
 
@@ -9,9 +9,9 @@ class TokenLosses(NamedTuple):
     Args:
         loss: (...) float.
         weight: (...) float, 0 where there is no token; None counts all as 1.
-        likelihood: (...) float, negative log-likelihood, of which `perplexity`
-            is reported; or None.
-        right: (...) bool, of which `accuracy` is reported; or None.
+        likelihood: (...) float, negative log-likelihood, for the metric
+            `perplexity`; or None.
+        right: (...) bool, for the metric `accuracy`; or None.
     """
 
     loss: Any

@@ -87,7 +87,7 @@ def _where(model, batches):
                     "The outputs of all layers are finite; the gradient of "
                     f'"{variable.path}" is not.',
                 )
-    return loss, norm**0.5, "The same step, repeated, was finite."
+    return loss, norm**0.5, "Repeating the step gave finite values."
 
 
 def _layer_outputs(model, inputs):

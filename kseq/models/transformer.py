@@ -192,7 +192,7 @@ class Transformer(ExactModel):
         super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     def _read(self, inputs, **arguments):
-        """Logits of whole targets, and what the blocks return besides."""
+        """Logits of whole targets, and the other outputs of the blocks."""
         memory, mask, encoder = self._encode(inputs, **arguments)
         arguments = {"memory": memory, "memory_mask": mask, **arguments}
         each = [arguments] * self.num_decoder_layers
@@ -201,7 +201,7 @@ class Transformer(ExactModel):
         return self._logits(x), encoder, decoder
 
     def _encode(self, inputs, **arguments):
-        """The memory, its mask, and what the blocks return besides."""
+        """The memory, its mask, and the other outputs of the blocks."""
         x, mask, _ = read_inputs(inputs, self._embed_source, self.source_layer)
         each = [{"inputs_mask": mask, **arguments}] * self.num_encoder_layers
         x, others = through_blocks(self.encoder_blocks, x, each)

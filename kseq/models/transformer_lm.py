@@ -1,4 +1,4 @@
-"""The Transformer that goes on writing: a decoder without a memory."""
+"""A decoder-only Transformer language model."""
 
 import keras
 from keras import layers, ops
@@ -30,9 +30,9 @@ class TransformerLM(ExactModel):
         x = x + CausalSelfAttention(norm(x)); x = x + FFN(norm(x))
         logits = norm(x) E^T
 
-    It reads a prompt, which begins with START, and gives the logits of what
-    follows after it. Training reads `target_ids` alone, running text in which
-    each document is between START and END.
+    It reads a prompt, which begins with START, and returns the logits of its
+    continuation. Training reads only `target_ids`, running text in which each
+    document is between START and END.
 
     Args:
         vocab_size: int, V.
@@ -43,8 +43,8 @@ class TransformerLM(ExactModel):
         dropout: float, on embeddings and on what each sublayer adds.
         attention_dropout: float, on the attention weights.
         positions: "rotary", "sinusoidal" or "learned".
-        max_length: int, the length of training: a step of decoding attends to
-            that many positions, and learned positions hold no more.
+        max_length: int, the sequence length in training: decoding attends to at
+            most this many positions, and learned positions hold no more.
         tie_output: bool, the embedding is also the output projection.
         window: int or None. Self-attention sees `window` positions back.
         dtype: dtype policy or its name.
@@ -163,7 +163,7 @@ class TransformerLM(ExactModel):
 
     @property
     def target_vocab_size(self):
-        """That of the answers: `vocab_size`."""
+        """Vocabulary size of the answers: `vocab_size`."""
         return self.vocab_size
 
     def loss_outputs(self, inputs, training):

@@ -39,7 +39,7 @@ _STYLE = """
   font-variant-numeric: tabular-nums }
 """
 _ABOUT = (
-    "the answer that the model gave each, and the source tokens that it\n"
+    "the answer that the model gave to each, and the source tokens that it\n"
     "attended to while it wrote the answer."
 )
 _ABOUT_PICTURES = (

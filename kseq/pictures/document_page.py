@@ -32,8 +32,8 @@ def document_page(documents):
     return explanation_page(
         map(_article, documents, itertools.count(1)),
         unit="document",
-        about="the label that the model gave each, and the attention that it "
-        "paid\nto the sentences and words.",
+        about="the label that the model gave to each, and the attention that "
+        "it paid\nto the sentences and words.",
         legend=_legend(),
     )
 
@@ -63,7 +63,9 @@ def _article(document, number):
 
 def _content(document, name):
     if document.is_empty:
-        return "<p>The document is empty: no word speaks for this label.</p>"
+        return (
+            "<p>The document is empty: the label is not based on any word.</p>"
+        )
     most = max(document.sentence_weights) or 1
     columns = zip(
         document.sentence_weights,

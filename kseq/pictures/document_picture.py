@@ -113,8 +113,8 @@ def document_picture(document, title):
         note = "The document is empty."
     elif len(numbers) < len(weights):
         note += (
-            f" Drawn are the {len(numbers)} strongest of {len(weights)} "
-            "sentences."
+            f" Only the {len(numbers)} sentences with the largest weights are "
+            f"shown, of {len(weights)}."
         )
     y = _draw_plainly(axes, note, y, font=_SMALL, color=MUTED) + _EDGE
     axes.set(xlim=(0, _WIDTH), ylim=(y, 0))

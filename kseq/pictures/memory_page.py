@@ -6,7 +6,7 @@ import itertools
 from kseq.pictures.explanation_page import IMAGES, explanation_page
 from kseq.pictures.memory_picture import MOST_STEPS, memory_picture
 
-_LEGEND = """<p>Each picture has a step a column. Below the inputs and the
+_LEGEND = """<p>Each picture has one column per step. Below the inputs and the
 probabilities of the output bits are the weightings of each head: how much of
 each slot of the memory it writes or reads in that step. A dark cell is a
 weight near 1; slots that a head never uses are left out, and so are steps
@@ -44,7 +44,7 @@ def _article(use, number):
 def _picture(use):
     steps = len(use.inputs)
     if not steps:
-        return "<p>It has no vector.</p>"
+        return "<p>The sequence is empty.</p>"
     image = base64.b64encode(memory_picture(*use[:4])).decode()
     return (
         f'<img src="data:image/png;base64,{image}" alt="inputs, outputs and '

@@ -1,4 +1,4 @@
-"""What a memory machine reads and writes, and where."""
+"""Picture of what a neural Turing machine reads and writes."""
 
 import numpy as np
 

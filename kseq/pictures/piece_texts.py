@@ -13,8 +13,9 @@ _BYTE = re.compile("<0x([0-9A-F]{2})>")
 def readable(weights, source_tokens, target_tokens):
     """Attention with its tokens as text: real spaces, whole characters.
 
-    A character that is spelled in bytes is one token. It gets the sum of what
-    its bytes got, and pays the mean of what they paid.
+    A character that is spelled in bytes is one token: as a source token it has
+    the sum of the weights of its bytes, as a target token the mean of their
+    rows.
 
     Args:
         weights: (T, S) float.

@@ -39,7 +39,9 @@ def average_checkpoints(paths):
         if count == 0:
             sums = [np.zeros(value.shape, "float64") for value in values]
         if [v.shape for v in values] != [total.shape for total in sums]:
-            raise RunError(f"{path} has other weights than {paths[0]}.")
+            raise RunError(
+                f"The weights of {path} and {paths[0]} have different shapes."
+            )
         for total, value in zip(sums, values, strict=True):
             total += value
     return [

@@ -1,13 +1,13 @@
-"""What differs between two descriptions."""
+"""Differences between two descriptions."""
 
 
 def changes(old, new, all_keys):
-    """What differs between two JSON values.
+    """Differences between two JSON values.
 
     Args:
         old: nested dicts and lists.
         new: the same.
-        all_keys: bool, whether a leaf counts that only one side has.
+        all_keys: bool, whether leaves that are on one side only count.
 
     Returns:
         A list of (key, text): "model.units", "model.units: 8 -> 16".

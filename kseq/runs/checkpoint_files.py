@@ -94,7 +94,7 @@ def checkpoint_paths(directory):
 
 
 def step_of(path):
-    """How many steps had been trained when a checkpoint was written."""
+    """Number of trained steps of a checkpoint."""
     return int(path.rsplit("-", 1)[1])
 
 

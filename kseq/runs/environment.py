@@ -1,4 +1,4 @@
-"""Where a run was made."""
+"""The environment of a run: versions, machine, seed."""
 
 import importlib.metadata
 import os

@@ -40,10 +40,9 @@ def check_exports(directory, run_path):
         raise RunError(f"{record} is broken: {error}") from error
     if owner != run_path.resolve():
         raise RunError(
-            f"{directory} has the exports of the run {owner}; this is the run "
-            f"{run_path.resolve()}. Rename this run, or export it with "
-            f"`kseq export --to` to a different folder. Delete {record} to "
-            "let both share the folder."
+            f"{directory} has the exports of a different run, {owner} (this "
+            f"run: {run_path.resolve()}). Rename this run, or use `kseq export "
+            f"--to FOLDER`. To share the folder, delete {record}."
         )
 
 

@@ -1,4 +1,4 @@
-"""Whether a run fits on its disk."""
+"""Check that a run fits on its disk."""
 
 import math
 import os
@@ -30,8 +30,8 @@ def check_free_disk(path, model, keep):
         raise DiskError(
             f"{path} needs about {math.ceil(needed / 1e6):,} MB for {keep} "
             "checkpoints and an export; its disk has "
-            f"{math.floor(free / 1e6):,} MB. Make room, or take a directory on "
-            "another disk."
+            f"{math.floor(free / 1e6):,} MB. Free disk space, or use a "
+            "directory on another disk."
         )
 
 

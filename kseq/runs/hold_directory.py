@@ -39,8 +39,8 @@ def _hold(path, lock_path, leftovers):
         _refuse_foreign_files(path, {lock_path.name, *leftovers})
     if holder := lock(lock_path):
         raise RunError(
-            f"{path} is being trained by {holder}. "
-            "Wait for it, or take another directory."
+            f"{path} is being trained by {holder}. Wait for it, or use a "
+            "different directory."
         )
     recover(path)
 
@@ -49,8 +49,8 @@ def _refuse_foreign_files(path, ours):
     found = {file.name for file in path.iterdir()} - ours
     if found:
         raise RunError(
-            f"{path} is not a run: it holds {min(found)}. "
-            "Take another directory."
+            f"{path} is not a run: it holds {min(found)}. Use a different "
+            "directory."
         )
 
 

@@ -154,11 +154,11 @@ def _model(run, task, progress):
 
 
 def _kind(task):
-    """What a model is, in words, and its signatures."""
+    """A description of the model in words, and its signatures."""
     if "labels" in task:
         return "A model that answers with a label", OF_LABELS
     if "answers" in task:
-        return "A model that answers with a text that it knows", OF_ANSWERS
+        return "A model that selects from known answers", OF_ANSWERS
     if task.get("input") == "vectors":
         return "A model that answers with bits", OF_VECTORS
     return "A model that answers with a text", OF_TEXT
@@ -214,7 +214,7 @@ def _use(run, task):
     mount = f"{name}:/models/{name}"
     return "\n\n".join(
         [
-            "On the command line, a line in and a line out:",
+            "On the command line, one output line per input line:",
             _block([f"kseq predict {shlex.quote(path)} {read}"]),
             "In Python:",
             _block(
@@ -255,8 +255,8 @@ def _limits(task):
     preprocessor = task.get("preprocessor") or {}
     what = "data" if task.get("input") == "vectors" else "text"
     limits = [
-        f"The scores are for {what} like that above; other {what} needs a "
-        "test of its own. The best weights were chosen on the validation data.",
+        f"The scores hold for {what} similar to that above; evaluate it on "
+        "yours. The best weights were chosen on the validation data.",
     ]
     if "max_length" in preprocessor:
         limits.append(
@@ -264,12 +264,12 @@ def _limits(task):
             "cut, and marked `truncated`."
         )
     if "labels" in task:
-        intro = "It gives one of these labels to any text:"
+        intro = "It assigns one of these labels to any text:"
         return "\n\n".join([_list(limits), intro, _block(task["labels"])])
     if "answers" in task:
         limits.append(
-            f"It gives the nearest of {task['answers']:,} answers, whether it "
-            "fits or not."
+            f"It always returns the nearest of {task['answers']:,} answers, "
+            "even if none fits."
         )
         return _list(limits)
     if "max_length" in task:

@@ -26,20 +26,18 @@ from kseq.whole_files import part_of, write_whole
 class RunDirectory:
     """The files of one run, `runs/<name>/`.
 
-    | name | what it holds |
-    |---|---|
-    | `config.json` | every number of the recipe |
-    | `environment.json` | versions, machine, seed |
-    | `model.json` | Keras's config of the model and its optimizer |
-    | `task.json` | what is done with the model: preprocessor, search, labels |
-    | `source.model`, `target.model` | the tokenizers |
-    | `answers.txt` | those that a retriever knows, one a line |
-    | `pretraining/` | checkpoints and metrics of pretraining, if any |
-    | `features.npz`, `network.npz` | of pictures, and what computed them |
-    | `checkpoints/` | `last`, `best` and, on request, `average` |
-    | `metrics.jsonl` | one JSON object a line, written in training |
-    | `tensorboard/`, `samples/` | logs for TensorBoard, and sample answers |
-    | `README.md` | what was trained, with which scores, and how to use it |
+    | name | what it holds | |---|---| | `config.json` | every number of the
+    recipe | | `environment.json` | versions, machine, seed | | `model.json` |
+    Keras's config of the model and its optimizer | | `task.json` | what is done
+    with the model: preprocessor, search, labels | | `source.model`,
+    `target.model` | the tokenizers | | `answers.txt` | answers that a retriever
+    knows, one per line | | `pretraining/` | checkpoints and metrics of
+    pretraining, if any | | `features.npz`, `network.npz` | of pictures, and
+    what computed them | | `checkpoints/` | `last`, `best` and, on request,
+    `average` | | `metrics.jsonl` | one JSON object per line, written in
+    training | | `tensorboard/`, `samples/` | logs for TensorBoard, and sample
+    answers | | `README.md` | what was trained, with which scores, and how to
+    use it |
 
     `start` checks and locks the directory, `save` writes it: a command that
     fails in between leaves it unchanged. Files are written atomically, so a run
@@ -175,7 +173,7 @@ class RunDirectory:
             keep: int, how many checkpoints will be kept.
 
         Raises:
-            RunError: where the run has been started with another model.
+            RunError: where the run has been started with a different model.
             DiskError: where the disk has no room for the run.
         """
         self._save({}, model, keep)
@@ -240,9 +238,9 @@ class RunDirectory:
                 self._refuse_other(path, json.loads(content))
             elif path.read_bytes() != content:
                 raise RunError(
-                    f"{path} is not what this training would use: its data "
-                    "have changed. Take another directory, or overwrite this "
-                    "one."
+                    f"{path} differs from what this training would use: the "
+                    "data have changed. Use a different directory, or "
+                    "overwrite this one."
                 )
 
     def _write(self, files):
@@ -286,9 +284,9 @@ class RunDirectory:
         if refused:
             listing = "\n".join(f"  {line}" for line in refused)
             raise RunError(
-                f"{self.path} holds a run with another {path.stem}:\n"
+                f"{self.path} holds a run with a different {path.stem}:\n"
                 f"{listing}\n"
-                "Take another directory, or overwrite this one."
+                "Use a different directory, or overwrite this one."
             )
         for line in allowed:
             print(f"{self.path} resumes with {line}", file=sys.stderr)

@@ -13,10 +13,10 @@ def lock(path):
     """Locks a file for this process, until it ends.
 
     Args:
-        path: a `pathlib.Path`; the file is made if it is missing.
+        path: a `pathlib.Path`; the file is created if it is missing.
 
     Returns:
-        Who holds it instead, a str, or None if it is this process.
+        The other holder, a str; None if this process has the lock.
     """
     path = path.resolve()
     if path in _HELD:

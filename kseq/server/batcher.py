@@ -17,7 +17,7 @@ _LONG = 4096  # bytes; such requests never occupy the last worker
 
 
 class _Request(NamedTuple):
-    """One that waits.
+    """A waiting request.
 
     Args:
         servable: `Servable`.
@@ -39,7 +39,7 @@ class _Request(NamedTuple):
 
 
 class Batcher:
-    """Threads that answer requests, together where that changes no answer.
+    """A thread pool that batches requests where that changes no answer.
 
     While all threads are busy, requests wait, and those for the same
     signature of the same version, with strings of similar lengths, are then
@@ -97,7 +97,7 @@ class Batcher:
         key = _key(request)
         with self._changed:
             if self._is_closed:
-                raise RequestError("The server stops", "UNAVAILABLE")
+                raise RequestError("The server is shutting down", "UNAVAILABLE")
             if self._waiting >= self.queue_size:
                 raise RequestError(
                     f"The queue is full: {self._waiting} requests wait",

@@ -15,7 +15,7 @@ _DEEPEST = 32  # dimensions of a tensor
 
 
 def to_array(name, value, info):
-    """What a signature takes.
+    """The array for an input of a signature.
 
     Args:
         name: str, of the input.

@@ -1,4 +1,4 @@
-"""What a server has done, for Prometheus."""
+"""Prometheus metrics of a server."""
 
 import prometheus_client
 from prometheus_client import Counter, Gauge, Histogram

@@ -12,7 +12,7 @@ _RETRY = 30.0  # seconds until a broken version is tried again
 
 
 class VersionStatus(NamedTuple):
-    """What is known of a version.
+    """The state of a version.
 
     Args:
         state: str, of TensorFlow Serving: "LOADING", "AVAILABLE" or "END".
@@ -182,7 +182,7 @@ def _versions(folder):
 
 
 def _files(path):
-    """What changes when a version is written."""
+    """A stamp of the files of a version, which changes when it is written."""
     found = []
     for file in sorted(path.rglob("*")):
         try:

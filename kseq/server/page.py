@@ -58,7 +58,7 @@ class Page:
         return [model for model in models if model]
 
     def _model(self, name):
-        """What the page has to know of a model; None if none is served."""
+        """The description of a model for the page; None if none is served."""
         newest = self.store.newest(name)
         if newest is None:
             return None

@@ -131,7 +131,7 @@ def _check_filter(names, outputs):
 
 
 def _array(name, tensor, info, limit):
-    """What a signature takes; of strings, an array of bytes."""
+    """The array for an input of a signature; of strings, one of bytes."""
     dtype = tf.dtypes.as_dtype(info.dtype)
     if tensor.dtype != info.dtype:
         raise RequestError(f"Tensor {name} is not of type {dtype.name}")
@@ -149,7 +149,7 @@ def _array(name, tensor, info, limit):
 
 
 def _least_bytes(tensor, dtype, size):
-    """What it takes in memory, if it is more than in the message."""
+    """Its size in memory, if that is more than in the message."""
     if dtype != tf.string:
         return size * dtype.size
     if size <= len(tensor.string_val):

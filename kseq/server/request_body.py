@@ -41,12 +41,12 @@ async def read_body(scope, receive, limit, timeout):
                     raise _too_large(limit)
     except TimeoutError:
         raise RequestError(
-            "The body of the request did not come in time", status=408
+            "The body of the request was not received in time", status=408
         ) from None
     except zlib.error:
-        raise RequestError("The body is not of gzip") from None
+        raise RequestError("The body is not gzip") from None
     if gzip and not gzip.eof:
-        raise RequestError("The body is cut: its gzip has no end")
+        raise RequestError("The gzip body is truncated")
     return bytes(body)
 
 

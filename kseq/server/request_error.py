@@ -21,7 +21,7 @@ HTTP_STATUS = {
 
 
 class RequestError(Exception):
-    """A request that is not answered as it hoped.
+    """A request that is refused or has failed.
 
     Args:
         message: str, for the client.

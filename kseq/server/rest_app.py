@@ -134,7 +134,7 @@ class RestApp:
         name = re.sub(r":\d*$", "", host)
         if "*" not in self.hosts and name not in self.hosts:
             raise RequestError(
-                "The Host of the request is not one that is served here",
+                "The Host of the request is not allowed; see --allow-host",
                 status=403,
             )
 

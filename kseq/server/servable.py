@@ -63,15 +63,13 @@ class Servable:
         except tf.errors.OpError as error:
             raise _request_error(error) from error
         except UnicodeDecodeError as error:  # in the text of such an error
-            raise RequestError(
-                "The model refuses a text that is not valid UTF-8"
-            ) from error
+            raise RequestError("The text is not valid UTF-8") from error
 
     def adds_rows(self, signature):
-        """Whether its answers to two requests are those to both at once.
+        """Whether requests of a signature can be batched.
 
-        So it is where the batch is the first dimension, and the only one of
-        the outputs that varies: what is padded has another shape in a batch.
+        This needs the batch as the first dimension, and as the only one of the
+        outputs that varies: what is padded has a different shape in a batch.
         """
         definition = self.signatures[signature]
         shapes = [
@@ -89,7 +87,8 @@ class Servable:
     def _warm_up(self):
         """Calls each signature once: the first call optimizes its graph.
 
-        It may refuse what is no picture, and then has been optimized, too.
+        It may reject its input as not a picture, but it has been optimized
+        then, too.
         """
         for name in self._functions:
             inputs = {

@@ -33,7 +33,7 @@ class _Protocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Starts and stops gRPC beside HTTP, in one event loop.
+    """Starts and stops gRPC along with HTTP, in one event loop.
 
     Args:
         config: `uvicorn.Config`.

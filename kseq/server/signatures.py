@@ -1,4 +1,4 @@
-"""What signatures take, however it is written."""
+"""Inputs of signatures, independent of their encoding."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ _DEFAULT = "serving_default"
 
 
 class SignatureRequest(NamedTuple):
-    """What a request asks for.
+    """The model, version and signature of a request.
 
     Args:
         signature: str, its name.

@@ -1,4 +1,4 @@
-"""What a predictor answers to one input."""
+"""The answer of a predictor to one input."""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ class Hypothesis(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a predictor answers to one input.
+    """The answer of a predictor to one input.
 
     Args:
         hypotheses: list of `Hypothesis`, the best first.

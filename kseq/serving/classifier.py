@@ -22,8 +22,8 @@ class Classifier:
         model_card: str, the README of the run that it was loaded from.
         signatures: dict of functions by keyword:
 
-            - `serving_default`, of `text` (B,) string: `label` (B,) string
-              and `probability` (B,) float32, of the likeliest; `labels` and
+            - `serving_default`, of `text` (B,) string: `label` (B,) string and
+              `probability` (B,) float32, of the most likely; `labels` and
               `probabilities` (B, C), all of them in order; `truncated` (B,)
               bool, whether the document was cut.
             - `explain`, of `text`: `sentences` (B, L) and `words` (B, L, W),
@@ -73,7 +73,7 @@ class Classifier:
 
     @property
     def tokenizers(self):
-        """That of the documents, by its name."""
+        """The tokenizer of the documents, by its name."""
         return {"source": self.preprocessor.tokenizer}
 
     def predictor(self, batch_size=None):
@@ -81,7 +81,7 @@ class Classifier:
         return ClassifierPredictor(self.signatures, self, batch_size)
 
     def get_config(self):
-        """What it does with a model, JSON-able."""
+        """Its description for `task.json`, JSON-able."""
         return {
             "preprocessor": object_config(self.preprocessor),
             "labels": list(self.labels),

@@ -59,7 +59,7 @@ class ClassifierPredictor:
         return [ExplainedDocument.of_row(row) for row in rows]
 
     def page(self, documents):
-        """What `explain` returned, as HTML, see `kseq.pictures`."""
+        """HTML of what `explain` returned, see `kseq.pictures`."""
         from kseq.pictures import document_page  # predict needs none
 
         return document_page(documents)
@@ -67,13 +67,14 @@ class ClassifierPredictor:
     def scores(self, inputs, targets):
         """Refused: it is for generators."""
         raise UserError(
-            "score is for models that answer with a text; see predict --scores."
+            "score is for models that generate text; for labels use predict "
+            "--scores."
         )
 
     def answers(
         self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
     ):
-        """All that is known of the likeliest labels.
+        """The most likely labels with all that is known of them.
 
         Args:
             inputs: list of str or bytes.
@@ -86,7 +87,10 @@ class ClassifierPredictor:
             list of `Answer`.
         """
         if prefixes is not None:
-            raise UserError("A label takes no prefix.")
+            raise UserError(
+                "Prefixes are for models that generate text; this one predicts "
+                "labels."
+            )
         check_n_best(n_best)
         rows = self._rows("serving_default", inputs, progress)
         explained = self.explain(inputs) if attention else [None] * len(rows)

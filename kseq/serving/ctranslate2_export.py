@@ -58,7 +58,7 @@ def export_ctranslate2(generator, directory):
     """
     _check(generator)
     if directory.exists():
-        raise UserError(f"{directory} exists; give a new folder by --to.")
+        raise UserError(f"{directory} exists; give a new folder with --to.")
     spec = ctranslate2_spec(
         generator.model,
         max(generator.max_length, generator.preprocessor.max_length),

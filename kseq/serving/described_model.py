@@ -64,12 +64,13 @@ def described_model(description, path, weights):
         if "safe_mode" not in str(error):  # Keras advises to turn it off
             reason += f": {error}".partition("\n")[0]
         raise RunError(
-            f"{path} does not describe a model that this version can make: "
+            f"{path} does not describe a model that this version can build: "
             f"{reason:.200}"
         ) from error
     if not isinstance(model, keras.Model):
         raise RunError(
-            f"{path} describes no model. Received: {type(model).__name__}"
+            f"{path} does not describe a model. Received: "
+            f"{type(model).__name__}"
         )
     return model
 
@@ -118,9 +119,9 @@ def _check(description, path, count):
         if "class_name" in node and not _is_known(node):
             raise RunError(
                 f"{path} names {node.get('module')!s:.80}."
-                f"{node['class_name']!s:.80}, which is not registered and no "
-                "layer of Keras that can be loaded. If it is your own, import "
-                "its module first."
+                f"{node['class_name']!s:.80}, which is not registered and not "
+                "a layer of Keras that can be loaded. If it is your own, "
+                "import its module first."
             )
         for key, value in node.items():
             if "layers" in key and type(value) is int and value > count:

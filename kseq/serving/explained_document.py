@@ -1,10 +1,10 @@
-"""A document, its label, and where a classifier looked."""
+"""A classified document with its attention weights."""
 
 from typing import NamedTuple
 
 
 class ExplainedDocument(NamedTuple):
-    """What a classifier says of one document, without padding.
+    """A classified document with its attention weights, without padding.
 
     In a notebook it shows itself as a page.
 
@@ -14,8 +14,8 @@ class ExplainedDocument(NamedTuple):
         words: L lists. Joined and stripped, the words of a sentence are the
             sentence: one begins with the space before it, and may be a part
             of a written word.
-        word_weights: L lists as long, each of which sums to 1.
-        label: the likeliest one.
+        word_weights: L lists of the same lengths; each sums to 1.
+        label: the most likely one.
         probability: of the label.
         truncated: bool, whether the document was cut.
     """

@@ -36,7 +36,8 @@ class Generator:
         tokenizer: a `kseq.data.Tokenizer` of the answers.
         search: `kseq.decoding.BeamSearch`, `GreedySearch` or `Sampling`;
             a beam of 4 if None.
-        max_length: int, most tokens of an answer, START and END included.
+        max_length: int, maximum number of tokens of an answer, START and END
+            included.
         stop: sequence of str, strings that end an answer where the first of
             them begins.
 
@@ -139,7 +140,7 @@ class Generator:
 
     @property
     def tokenizers(self):
-        """Of the source, if it is text, and of the answers: by their names."""
+        """Tokenizers of the answers and, if it is text, the source, by name."""
         source = getattr(self.preprocessor, "tokenizer", None)
         tokenizers = {"target": self.tokenizer}
         return {"source": source, **tokenizers} if source else tokenizers
@@ -150,7 +151,7 @@ class Generator:
         return GeneratorPredictor(self.signatures, self, batch_size, source)
 
     def get_config(self):
-        """What it does with a model, JSON-able."""
+        """Its description for `task.json`, JSON-able."""
         name = self.preprocessor.input_name
         return {
             **({} if name == "text" else {"input": name}),

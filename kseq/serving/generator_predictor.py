@@ -10,7 +10,7 @@ from kseq.serving.predict_batches import predict_batches
 from kseq.serving.spectrogram import spectrogram
 from kseq.user_error import UserError
 
-# What is drawn of an input that is no text.
+# What is drawn of an input that is not text.
 _PICTURES = {
     "features": lambda features: b"",
     "image": lambda image: image,
@@ -144,7 +144,7 @@ class GeneratorPredictor:
         return self.attention(inputs)
 
     def page(self, attentions):
-        """What `explain` returned, as HTML, see `kseq.pictures`."""
+        """HTML of what `explain` returned, see `kseq.pictures`."""
         from kseq.pictures import attention_page  # predict needs none
 
         return attention_page(attentions, of_pictures=self.source in _PICTURES)
@@ -152,7 +152,7 @@ class GeneratorPredictor:
     def answers(
         self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
     ):
-        """All that is known of the best answers.
+        """The best answers with all that is known of them.
 
         Args:
             inputs: list of str or bytes, or of what `source` says.
@@ -168,7 +168,9 @@ class GeneratorPredictor:
         if attention:
             self._check_attention()
         if attention and prefixes is not None:
-            raise UserError("Attention is not shown for answers with a prefix.")
+            raise UserError(
+                "Attention is not available for answers with a prefix."
+            )
         columns = {self.source: inputs}
         name = "serving_default" if n_best == 1 else "n_best"
         if prefixes is not None:

@@ -1,4 +1,4 @@
-"""What one head of a Transformer attends to."""
+"""Attention of one head of a Transformer."""
 
 import tensorflow as tf
 

@@ -58,8 +58,8 @@ def _served(run, weights, search):
     for name, known in _KNOWN.items():
         if (name in task or name == task.get("input")) and search is not None:
             raise RunError(
-                f"{run.path} answers with {known}; a search is for models that "
-                "write their answers."
+                f"{run.path} returns {known}; a search is only for models that "
+                "generate text."
             )
     reads_text = input_name(config) in ("text", "prompt", "turns")
     tokenizers = [_tokenizer(run, "source")] if reads_text else []

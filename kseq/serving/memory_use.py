@@ -1,4 +1,4 @@
-"""Where a model read and wrote its memory."""
+"""The reads and writes of a memory by a model."""
 
 from typing import NamedTuple
 

@@ -41,8 +41,8 @@ def input_name(config):
         config: dict of `object_config`.
 
     Returns:
-        See `GeneratorPredictor.source`; "text" too for what is no preprocessor,
-        which `preprocessor_from_config` refuses.
+        See `GeneratorPredictor.source`; "text" too for what is not a
+        preprocessor, which `preprocessor_from_config` refuses.
     """
     name = config.get("class") if isinstance(config, dict) else None
     found = getattr(kseq.data, name, None) if isinstance(name, str) else None
@@ -101,7 +101,7 @@ def _object(config, room, attribute, *arguments):
 
 
 def _check_types(parameters, options):
-    """Raises ValueError for what is no int in the place of one."""
+    """Raises ValueError where an int is expected and is not one."""
     for name, value in options.items():
         default = getattr(parameters.get(name), "default", None)
         if type(default) not in (int, bool):

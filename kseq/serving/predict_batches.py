@@ -45,8 +45,8 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
     for key, values in columns.items():
         if isinstance(values, str | bytes) or len(values) != len(first):
             raise ValueError(
-                f"{key} must be a list, as long as that of the inputs. "
-                f"Received: {key}={values!r:.200}"
+                f"{key} must be a list with one item per input. Received: "
+                f"{key}={values!r:.200}"
             )
     lengths = [_length(value) for value in first]
     order = sorted(range(len(first)), key=lambda i: -lengths[i])
@@ -73,7 +73,7 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
 
 
 def _batches(order, lengths, batch_size):
-    """Lists of places; `order` has the longest input first."""
+    """Lists of positions; `order` has the longest input first."""
     batches, start = [], 0
     while start < len(order):
         size = batch_size
@@ -86,7 +86,7 @@ def _batches(order, lengths, batch_size):
 
 
 def _map_at_once(function, values):
-    """`map` in several threads; what has not begun is dropped at an error."""
+    """`map` in several threads; pending calls are cancelled after an error."""
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
         yield from pool.map(function, values)

@@ -35,7 +35,8 @@ class Retriever:
             `kseq.data.TextPreprocessor`.
         tokenizer: a `kseq.data.Tokenizer` of the answers.
         answers: list of str, each once.
-        max_length: int, most tokens of an answer that are read, END included.
+        max_length: int, maximum number of tokens of an answer that are read,
+            END included.
 
     Attributes:
         model_card: str, the README of the run that it was loaded from.
@@ -53,8 +54,8 @@ class Retriever:
             - `encode_answers`: the same of answers, `text` (B,) string.
 
     Raises:
-        ValueError: if `max_length` is less than 2, or an answer is no str, is
-            blank, has more than one line or comes twice.
+        ValueError: if `max_length` is less than 2, or an answer is not a str,
+            is blank, has more than one line or comes twice.
 
     Example:
         >>> answers = ["a rose is a rose", "is a rose"]
@@ -122,19 +123,19 @@ class Retriever:
 
     @property
     def variables(self):
-        """What an export contains beside the weights of the model."""
+        """What an export contains besides the weights of the model."""
         return [self.index]
 
     @property
     def tokenizers(self):
-        """Of the source, if it is text, and of the answers: by their names."""
+        """Tokenizers of the answers and, if it is text, the source, by name."""
         source = getattr(self.preprocessor, "tokenizer", None)
         tokenizers = {"target": self.tokenizer}
         return {"source": source, **tokenizers} if source else tokenizers
 
     @property
     def files(self):
-        """What a run keeps beside its tokenizers: a dict, name -> bytes."""
+        """What a run keeps besides its tokenizers: a dict, name -> bytes."""
         lines = "".join(f"{answer}\n" for answer in self.answers)
         return {"answers.txt": lines.encode("utf-8")}
 
@@ -144,7 +145,7 @@ class Retriever:
         return GeneratorPredictor(self.signatures, self, batch_size, source)
 
     def get_config(self):
-        """What it does with a model, JSON-able."""
+        """Its description for `task.json`, JSON-able."""
         name = self.preprocessor.input_name
         return {
             **({} if name == "text" else {"input": name}),
@@ -215,13 +216,15 @@ def _check_answers(answers):
     for answer in answers:
         if not isinstance(answer, str) or not answer.strip() or "\n" in answer:
             raise ValueError(
-                "An answer must be a line of text. "
-                f"Received: answer={answer!r:.80}"
+                "Each answer must be one line of text. Received: "
+                f"answer={answer!r:.80}"
             )
         if answer in seen:
             raise ValueError(
-                f"Each answer must come once. Received: twice {answer!r:.80}"
+                f"Answers must be unique. Received: {answer!r:.80} twice"
             )
         seen.add(answer)
     if not seen:
-        raise ValueError("There must be an answer. Received: answers=[]")
+        raise ValueError(
+            "There must be at least one answer. Received: answers=[]"
+        )

@@ -19,7 +19,7 @@ from kseq.runs.exports import check_exports, claim_exports
 from kseq.user_error import DiskError, UserError
 from kseq.whole_files import flush
 
-_VERSIONS = ".versions"  # every number that was ever given, one a line
+_VERSIONS = ".versions"  # every number that was ever given, one per line
 _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 
 

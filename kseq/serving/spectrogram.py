@@ -1,4 +1,4 @@
-"""What a model hears, as an image."""
+"""The spectrogram that a model reads, as an image."""
 
 import numpy as np
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""How likely a language model finds running text."""
+"""Likelihood of running text under a language model."""
 
 import tensorflow as tf
 

@@ -61,7 +61,7 @@ class Transducer:
         return TransducerPredictor(self.signatures, self, batch_size)
 
     def get_config(self):
-        """What it does with a model, JSON-able."""
+        """Its description for `task.json`, JSON-able."""
         return {
             "input": self.preprocessor.input_name,
             "preprocessor": object_config(self.preprocessor),

@@ -79,7 +79,7 @@ class TransducerPredictor:
         ]
 
     def page(self, uses):
-        """What `explain` returned, as HTML, see `kseq.pictures`."""
+        """HTML of what `explain` returned, see `kseq.pictures`."""
         from kseq.pictures import memory_page  # predict needs none
 
         return memory_page(uses)

@@ -1,4 +1,4 @@
-"""Where callbacks of `fit` show their own progress."""
+"""Callback output below the progress bar of Keras."""
 
 import contextlib
 import sys
@@ -6,7 +6,7 @@ import sys
 
 @contextlib.contextmanager
 def below_the_bar_of_keras():
-    """Leaves the line of its progress bar alone, which it writes to again."""
+    """Leaves the line of its progress bar free, which it overwrites."""
     if not sys.stdout.isatty():
         yield
         return

@@ -107,7 +107,7 @@ class Checkpoints(keras.callbacks.Callback):
 
         Returns:
             `initial_epoch` for `fit`. 0 in a new run; beyond any epoch in one
-            that has reached its last step or lost its patience.
+            that has reached its last step or run out of patience.
 
         Raises:
             RunError: if all checkpoints are broken, or the newest one does not
@@ -138,7 +138,8 @@ class Checkpoints(keras.callbacks.Callback):
                 self._resumed = path
         else:
             print(
-                "The data restart: batch sizes have changed.", file=sys.stderr
+                "The data restart, because batch sizes have changed.",
+                file=sys.stderr,
             )
 
         best = read_newest(self.run.checkpoints / "best")
@@ -232,7 +233,10 @@ class Checkpoints(keras.callbacks.Callback):
             return
         count = self._step - self._data_start
         if count:
-            print(f"Reading {count} batches again.", file=sys.stderr)
+            print(
+                f"Skipping {count} batches that were already used.",
+                file=sys.stderr,
+            )
         for _ in range(count):
             next(self._iterator)
 

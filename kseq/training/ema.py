@@ -10,7 +10,7 @@ def ema_weights(model):
     The model stays unchanged if the optimizer does not have `use_ema=True`.
 
     Args:
-        model: a compiled `keras.Model`, trained for a step at least.
+        model: a compiled `keras.Model`, trained for at least one step.
 
     Example:
         >>> model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])

@@ -65,7 +65,7 @@ class FineTuning:
             self._other = RunDirectory(run_path(str(start_from)))
             if self._other.path.resolve() == run.path.resolve():
                 raise RunError(
-                    f"{run.path} cannot start from itself; take another "
+                    f"{run.path} cannot start from itself; use a different "
                     "directory."
                 )
 
@@ -107,7 +107,7 @@ class FineTuning:
         path, tensors = newest
         if is_chief():
             print(
-                f"Starts from {self._other.path}: its {weights!r} weights, of "
+                f"Starting from {self._other.path}: {weights!r} weights of "
                 f"step {step_of(path)}.",
                 flush=True,
             )

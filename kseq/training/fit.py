@@ -50,7 +50,7 @@ def fit(
     """
     if model.distribute_strategy is not devices.device_strategy():
         raise ValueError(
-            "The model must be made and compiled within "
+            "The model must be created and compiled within "
             "devices.device_strategy().scope()."
         )
     log = MetricsLog(

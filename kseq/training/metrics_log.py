@@ -1,4 +1,4 @@
-"""Training in numbers: metrics.jsonl, TensorBoard, and lines for a pipe."""
+"""Metrics for metrics.jsonl, TensorBoard and non-interactive output."""
 
 import json
 import math

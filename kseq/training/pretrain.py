@@ -37,8 +37,8 @@ def pretrain(run, model, batches, steps):
     """
     if not hasattr(model, "piece_prediction"):
         raise RunError(
-            "Pretraining is for models that read one piece after the other, "
-            f"hierarchical or flat. Received: {model.name}"
+            "Pretraining needs a recurrent model, hierarchical or flat. "
+            f"Received: {model.name}"
         )
     run.check_saved()
     if checkpoint_paths(run.checkpoints / "last"):

@@ -7,9 +7,9 @@ import tensorflow as tf
 def set_seed(seed, deterministic=False):
     """Seeds all random numbers of this process.
 
-    On one CPU that is enough: the same command gives the same weights, to the
-    bit. Kernels of GPUs may add in any order unless `deterministic` is asked
-    for; it stays in force until the process ends.
+    On one CPU that is enough: the same command gives the same weights, bit for
+    bit. GPU kernels may add in any order unless `deterministic` is asked for;
+    it stays in force until the process ends.
 
     Args:
         seed: int.

@@ -1,4 +1,4 @@
-"""The learning rate of Transformers: up in a line, down as 1 / sqrt(step)."""
+"""Linear warm-up and inverse square root decay of the learning rate."""
 
 import keras
 from keras import ops

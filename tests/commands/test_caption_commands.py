@@ -148,9 +148,9 @@ def test_explain_shows_the_picture(exports, folder, call, monkeypatch):
         ("features", b"9.png", ("--features", "a.npz"), "line 1: expected"),
         ("image", b"0.png\n9.png", (), "line 2: 9.png is not a file"),
         ("image", b".", (), "line 1: . is not a file"),
-        ("image", b"captions.tsv", (), "no JPEG or PNG file"),
+        ("image", b"captions.tsv", (), "not a readable JPEG or PNG file"),
         ("image", b"a\0b", (), "line 1"),
-        ("image", b"0.png", ("--features", "a.npz"), "is for a model of"),
+        ("image", b"0.png", ("--features", "a.npz"), "is for a model that"),
         ("features", b"0.png", ("--features", "captions.tsv"), "captions.tsv"),
     ],
 )
@@ -166,7 +166,7 @@ def test_wrong_input_is_one_message(
 def test_a_folder_is_for_features(exports, folder, refused, monkeypatch):
     monkeypatch.chdir(folder)
     arguments = ("explain", exports["image"], "--images", ".")
-    assert "--images is for a model of features" in refused(*arguments)
+    assert "--images is for a model that takes features" in refused(*arguments)
 
 
 @pytest.mark.parametrize(

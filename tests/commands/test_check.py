@@ -75,7 +75,7 @@ def test_numbers_of_dialogues(capsys):
         "0 with a turn over 64 KiB.",
     ]
     for wrong, message in (
-        ({"documents": True}, "--documents and --dialogues exclude"),
+        ({"documents": True}, "--documents and --dialogues are"),
         ({"columns": ("a", "b")}, "leave out --columns"),
         ({"files": ["d.txt", "d.txt"]}, "--dialogues takes one file"),
     ):
@@ -152,7 +152,7 @@ def test_most_mistakes_do_without_tensorflow():
     ("wrong", "message"),
     [
         (options(["a.csv"] * 2, features="x"), "--features takes one file"),
-        (options(["a.csv"], documents=True, features="x"), "exclude each"),
+        (options(["a.csv"], documents=True, features="x"), "mutually"),
         (options(["none.tsv"]), "There is no file"),
         (options([""]), "found an empty one"),
         (options(["a.csv"], columns=("x", "y")), "a.csv:1: expected the col"),

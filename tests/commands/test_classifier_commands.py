@@ -142,13 +142,17 @@ def test_bad_commands_are_refused(run, refused, call, tmp_path):
     table.write_text("fire\tsmoke\nspam\tbuy\n")
     assert "does not know: spam" in refused("evaluate", run, table)
     assert "one file" in refused("evaluate", run, table, table)
-    assert "answer with a text" in refused("score", run, table, table)
+    assert "generate text" in refused("score", run, table, table)
     prefix = ("--prefix", table)
     output, message = call("predict", run, *prefix, text=b"a\nb\n", code=2)
-    assert (output, message) == ("", "kseq predict: A label takes no prefix.\n")
+    assert (output, message) == (
+        "",
+        "kseq predict: --prefix is for models that generate text; this one "
+        "predicts labels.\n",
+    )
     for option in (["--beam-size", "2"], ["--greedy"], ["--length-penalty=1"]):
         message = refused("predict", run, *option)
-        assert "answers with labels; a search is for" in message
+        assert "returns labels; a search is only for" in message
     table.write_text("one column\n")
     assert "table.tsv:1" in refused("evaluate", run, table)
 

@@ -131,7 +131,9 @@ def test_what_cannot_be_done_is_refused_before_a_model_is_opened(
     for path in (classifier_run, classifier_export):
         assert "does not know: spam" in refused("evaluate", path, labels)
         assert "predict --scores" in refused("score", path, one, one)
-        assert "takes no prefix" in refused("predict", path, "--prefix", one)
+        assert "--prefix is for models" in refused(
+            "predict", path, "--prefix", one
+        )
         assert "4 labels" in refused("predict", path, "--n-best", "5")
         assert "one file" in refused("evaluate", path, one, one)
         assert "is empty" in refused("evaluate", path, none)
@@ -265,7 +267,10 @@ def test_a_folder_of_another_run_is_found_before_loading(
 ):
     other = shutil.copytree(run, tmp_path / run.name)
     message = refused("export", other, "--to", export)
-    assert f"{export} has the exports of the run {run.resolve()}" in message
+    assert (
+        f"{export} has the exports of a different run, {run.resolve()}"
+        in message
+    )
     assert "is a file, and must be a directory" in refused(
         "export", run, "--to", run / "config.json" / "x"
     )

@@ -152,7 +152,7 @@ def test_chat_on_a_terminal(served, monkeypatch, capfd, load):
 
 
 def test_models_that_are_not_talked_to(classifier_run, refused):
-    assert "answer to what is said" in refused("chat", classifier_run)
+    assert "needs a dialogue model" in refused("chat", classifier_run)
 
 
 def test_check_counts_dialogues(served, call):

@@ -106,7 +106,7 @@ def test_what_is_refused(run, export, files, refused):
         (("evaluate", run, f"{text}.missing"), "there is no file"),
         (("evaluate", run, text, "--audio", "."), "--audio is not for"),
         (("score", run, f"{text}.missing"), "there is no file"),
-        (("chat", run), "chat is for models"),
+        (("chat", run), "chat needs a dialogue model"),
     ):
         found = refused(*words)
         assert message in found, words

@@ -115,4 +115,4 @@ def test_bad_commands_are_one_message(paths, call, refused):
         assert "explain needs a signature explain" in refused("explain", path)
     for option in ("--sample", "--greedy", "--beam-size=2"):
         message = refused("predict", run, option)
-        assert "a search is for models that write their answers" in message
+        assert "a search is only for models that generate text" in message

@@ -32,7 +32,7 @@ def test_the_seed_decides_what_is_drawn(run, predict, opened):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--greedy", "--sample"], "exclude each other"),
+        (["--greedy", "--sample"], "mutually exclusive"),
         (["--temperature", "0.8"], "--temperature needs --sample"),
         (["--top-k", "5"], "--top-k needs --sample"),
         (["--top-p", "0.5"], "--top-p needs --sample"),

@@ -140,7 +140,7 @@ def test_what_is_in_flight_is_answered_before_the_end(folder):
 def test_the_extra_is_named(folder, monkeypatch, capsys, library, words, extra):
     monkeypatch.setitem(sys.modules, library, None)
     assert main(["serve", str(folder), *words]) == 2
-    assert f"pip install 'kseq[{extra}]'" in capsys.readouterr().err
+    assert f"pip install '.[{extra}]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Commands on models that write down speech."""
+"""Commands on models that transcribe speech."""
 
 import json
 
@@ -130,8 +130,8 @@ def test_explain_shows_the_spectrogram(paths, call):
         ("frames", b"9.wav", ("--features", "a.npz"), "line 1: expected a"),
         ("frames", b"0.wav", ("--features", "table.tsv"), "table.tsv"),
         ("audio", b"0.wav\n9.wav", (), "line 2: 9.wav is not a file"),
-        ("audio", b"table.tsv", (), "no WAV file of 16-bit PCM"),
-        ("audio", b"other.wav", (), "16000 samples a second; expected 8000"),
+        ("audio", b"table.tsv", (), "not a readable 16-bit PCM WAV file"),
+        ("audio", b"other.wav", (), "16000 samples per second; expected 8000"),
         ("audio", b"0.wav", ("--features", "a.npz"), "paths of recordings"),
     ],
 )
@@ -185,5 +185,5 @@ def test_check_prints_the_numbers(call, refused):
     ready, _ = call("check", "table.tsv", "--features", "a.npz")
     assert ready == audio
     both = ("table.tsv", "--audio", ".", "--features", "a.npz")
-    assert "exclude each other" in refused("check", *both)
+    assert "mutually exclusive" in refused("check", *both)
     assert "not a folder" in refused("check", "table.tsv", "--audio", "none")

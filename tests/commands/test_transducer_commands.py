@@ -86,9 +86,9 @@ def test_an_explanation_is_a_page(run, export, call):
         (b"one two", "expected a JSON array of arrays"),
         (b"\xff", "expected a JSON array of arrays"),
         (b"[" * 60_000, "expected a JSON array of arrays"),
-        (b'{"a": 1}', "no array of numbers"),
-        (b'[["1", "0", "1"]]', "no array of numbers"),
-        (b"[[1, 0, null]]", "no array of numbers"),
+        (b'{"a": 1}', "not an array of numbers"),
+        (b'[["1", "0", "1"]]', "not an array of numbers"),
+        (b"[[1, 0, null]]", "not an array of numbers"),
         (b"[[1, 0]]", "vectors of 3 numbers; found the shape (1, 2)"),
         (b"[1, 0, 1]", "found the shape (3,)"),
         (b"5", "found the shape ()"),
@@ -115,10 +115,10 @@ def test_a_wrong_line_of_an_explanation(export, call):
     ("options", "message"),
     [
         (("--n-best", "2"), "--n-best needs a signature n_best"),
-        (("--greedy",), "answers with bits; a search is for models"),
-        (("--beam-size", "2"), "answers with bits; a search is for models"),
+        (("--greedy",), "returns bits; a search is only for models"),
+        (("--beam-size", "2"), "returns bits; a search is only for models"),
         (("--prefix", "FILE"), "--prefix needs a signature prefix"),
-        (("--features", "FILE"), "answers to sequences of vectors"),
+        (("--features", "FILE"), "takes sequences of vectors"),
     ],
 )
 def test_options_of_other_models(run, refused, tmp_path, options, message):
@@ -133,7 +133,7 @@ def test_commands_of_other_models(run, refused, tmp_path):
     path.write_text("a")
     assert "evaluate does not read" in refused("evaluate", run, path, path)
     assert "score needs a signature" in refused("score", run, path, path)
-    assert "chat is for models" in refused("chat", run)
+    assert "chat needs a dialogue model" in refused("chat", run)
     assert "--images is for" in refused("explain", run, "--images", tmp_path)
 
 

@@ -86,8 +86,8 @@ def test_columns_are_chosen(folder):
     ("text", "message"),
     [
         ("", "is empty"),
-        ("\n\n", "has no caption"),
-        ("1.jpg\t \n", "has no caption"),
+        ("\n\n", "contains no caption"),
+        ("1.jpg\t \n", "contains no caption"),
         ("1.jpg\n", "expected the columns of a picture and its caption"),
         ("1.jpg\tx\tA dog\n", "Choose two of them"),
         ("1.jpg\tA dog\n2.jpg\n", "a.tsv:2: expected 2 columns"),
@@ -114,7 +114,7 @@ def test_broken_tables(folder, text, message):
         ({"features": np.full((12, 4, 3), np.nan)}, "not all finite"),
         ({"scale": np.ones(2)}, "factor for each of the 3"),
         ({"scale": np.full(3, np.inf)}, "finite factor"),
-        ({"names": np.array([None] * 12)}, "not a whole .npz file"),
+        ({"names": np.array([None] * 12)}, "truncated, or not an .npz"),
     ],
 )
 def test_broken_features(folder, changes, message):
@@ -133,7 +133,7 @@ def test_files_that_are_no_features(folder, content):
 def test_a_truncated_file_of_features(folder):
     content = (folder / write_features()).read_bytes()
     (folder / "a.npz").write_bytes(content[: len(content) // 2])
-    with pytest.raises(DataError, match="not a whole"):
+    with pytest.raises(DataError, match="is truncated"):
         read_features("a.npz")
 
 
@@ -180,7 +180,7 @@ def test_what_is_said_of_a_corpus(folder):
         "captions.tsv: 1 captions are left out: they are blank.",
         "captions.tsv: 1 captions are left out: they are too long.",
         "2 of 2 validation pictures are also in training: scores on them will "
-        "be too good.",
+        "be too high.",
     ]
 
 

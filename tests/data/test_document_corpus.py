@@ -83,7 +83,7 @@ def test_labels_are_sorted(write, names, expected):
 def test_one_label_is_an_error(write):
     path = write("a.tsv", table(numbered(pos=3)))
 
-    with pytest.raises(DataError, match=r"a\.tsv: .*two labels.*'pos' alone"):
+    with pytest.raises(DataError, match=r"a\.tsv: .*two labels.*only 'pos'"):
         read_document_corpus(path)
 
 
@@ -140,7 +140,7 @@ def test_validation_text_in_train_is_counted(write, caplog):
 
     assert len(corpus.validation.texts) == 4
     assert caplog.text.count("3 of 4 validation documents") == 1
-    assert "scores on them will be too good" in caplog.text
+    assert "scores on them will be too high" in caplog.text
 
 
 def test_repeated_documents_are_counted(write, caplog):
@@ -157,7 +157,7 @@ def test_a_label_of_one_document_is_named(write, caplog):
     """Such as the name of a column that was not told from a label."""
     pairs = [("stars", "text"), ("5", "1"), ("5", "2"), ("1", "3"), ("1", "4")]
     read_document_corpus(write("a.tsv", table(pairs)))
-    assert caplog.text.count("labels of one document only: 'stars'. If") == 1
+    assert caplog.text.count("labels that occur only once: 'stars'. If") == 1
 
 
 def test_a_tenth_of_each_label_is_held_out(write, seed):
@@ -298,9 +298,9 @@ def test_the_numbers_are_logged_once(write, caplog):
         f"{held_out}: 1 of 2 documents are left out: 1 blank, 0 over 1000000 "
         "bytes.",
         "1 of 1 validation documents are also in training: scores on them "
-        "will be too good.",
-        f"{train}: labels of one document only: 'z'. If that is the name of "
-        "a column, set columns.",
+        "will be too high.",
+        f"{train}: labels that occur only once: 'z'. If one is a column "
+        "name, set columns.",
     ]
     caplog.clear()
     read_document_corpus(train, held_out, log=False)

@@ -66,11 +66,17 @@ def test_ready_features_and_a_folder_to_draw_on(folder):
     ("change", "message"),
     [
         (lambda path: path.unlink(), r"a.tsv:2: .*'1.png'"),
-        (lambda path: path.write_bytes(b""), "1.png is no JPEG or PNG file"),
-        (lambda path: path.write_bytes(b"text"), "1.png is no JPEG or PNG"),
+        (
+            lambda path: path.write_bytes(b""),
+            "1.png is not a readable JPEG or PNG",
+        ),
+        (
+            lambda path: path.write_bytes(b"text"),
+            "1.png is not a readable JPEG",
+        ),
         (
             lambda path: path.write_bytes(path.read_bytes()[:200]),
-            "1.png is no JPEG or PNG file",
+            "1.png is not a readable JPEG or PNG",
         ),
     ],
 )

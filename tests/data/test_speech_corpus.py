@@ -132,12 +132,12 @@ def test_silent_long_and_blank_ones_are_left_out(folder):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "3.wav is no WAV file"),
-        (b"RIFF", "3.wav is no WAV file"),
-        (wav(tone(), width=1), "3.wav is no WAV file of 16-bit PCM"),
+        (b"", "3.wav is not a readable"),
+        (b"RIFF", "3.wav is not a readable"),
+        (wav(tone(), width=1), "3.wav is not a readable 16-bit PCM WAV file"),
         (
             wav(tone(), 16_000),
-            "16000 samples a second; expected 8000",
+            "16000 samples per second; expected 8000",
         ),
         (None, "table.tsv:4: expected the name of a recording"),
     ],

@@ -48,15 +48,15 @@ def test_records_are_documents(write):
     ("name", "content", "message"),
     [
         ("a.txt", b"", "is empty"),
-        ("a.txt", b" \n\t\n", "has no text"),
-        ("a.jsonl", b'{"text": " "}', "has no text"),
+        ("a.txt", b" \n\t\n", "contains no text"),
+        ("a.jsonl", b'{"text": " "}', "contains no text"),
         ("a.jsonl", b'{"a": 1}', "a.jsonl:1: expected a string at 'text'"),
         ("a.jsonl", b'{"text": 5}', "a.jsonl:1: expected a string at 'text'"),
         ("a.jsonl", b'{"text": "a"}\n[]', "a.jsonl:2: expected a JSON object"),
         ("a.csv", b"a,b\n1,2", "a.csv:1: expected a column named 'text'"),
         ("a.tsv", b"a\ttext\n1", "a.tsv:2: expected 2 columns"),
         ("a.csv", b'text\n"a', "a.csv:2: expected quotes"),
-        ("a.csv", b"text\n", "has no text"),
+        ("a.csv", b"text\n", "contains no text"),
     ],
 )
 def test_what_is_no_text(write, name, content, message):

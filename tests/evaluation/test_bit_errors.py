@@ -75,10 +75,10 @@ def test_sets_are_suffixes_and_lines_of_the_report():
     # Three of four bits are 1.
     least = f"best possible:{3 * math.log2(4 / 3) + 2:.3f}"
     assert found.report() == [
-        "bits wrong 50.000%  sequences:1",
-        f"cost a sequence {COST:.3f} bits  sequences:1|{least}",
-        "long 3: bits wrong 50.000%  sequences:2",
-        f"long 3: cost a sequence {COST:.3f} bits  sequences:2|{least}",
+        "wrong bits 50.000%  sequences:1",
+        f"cost per sequence {COST:.3f} bits  sequences:1|{least}",
+        "long 3: wrong bits 50.000%  sequences:2",
+        f"long 3: cost per sequence {COST:.3f} bits  sequences:2|{least}",
     ]
     assert found.results["error_long_3"].value == 0.5
 

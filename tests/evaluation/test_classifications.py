@@ -43,8 +43,8 @@ def test_evidence_is_looked_for(classifier):
     found = Classifications(classifier, documents(labels, EVIDENCE))
     found.scores()
     assert found.report()[-2:] == [
-        "the sentence that decides has the highest weight in 100.0%",
-        "the word that decides has the highest weight in 66.7%",
+        "highest weight on the decisive sentence: 100.0%",
+        "highest weight on the decisive word: 66.7%",
     ]
 
 

@@ -20,12 +20,12 @@ def test_scores_and_some_answers(translator, capsys):
         "saved_models/tiny/1 on 4 examples:",
         "  exact match 0.00 %",
         "",
-        "It answers:",
+        "Sample answers:",
         "  a b c  ->  A B C",
         f"  {('long ' * 20)[:60]}  ->  {('LONG ' * 20).strip()}",
         "",
         "Answers to your own:  kseq predict saved_models/tiny/1 < FILE",
-        "Look at the training: tensorboard --logdir runs",
+        "Training curves:  tensorboard --logdir runs",
     ]
 
 

@@ -237,7 +237,7 @@ def test_arguments_that_do_not_fit(arguments):
 
 
 def test_a_shared_projection_needs_one_size():
-    with pytest.raises(ValueError, match="of one size"):
+    with pytest.raises(ValueError, match="the same number of features"):
         BahdanauAttention(3, shared=True)(
             np.ones((2, 5, 6)), np.ones((2, 7, 8))
         )

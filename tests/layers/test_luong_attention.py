@@ -286,5 +286,5 @@ def test_arguments_that_do_not_fit(arguments, message):
 
 @pytest.mark.parametrize("score", ["dot", "scaled_dot"])
 def test_a_dot_product_needs_one_size(score):
-    with pytest.raises(ValueError, match="of one size"):
+    with pytest.raises(ValueError, match="the same number of features"):
         LuongAttention(score)(np.ones((2, 5, 6)), np.ones((2, 7, 8)))

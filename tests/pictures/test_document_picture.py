@@ -173,7 +173,9 @@ def test_of_a_long_document_the_strongest_sentences_are_drawn(drawn):
         "part400",
     ]
     assert "301" in texts
-    assert " ".join(texts).endswith("the 20 strongest of 500 sentences.")
+    assert " ".join(texts).endswith(
+        "the 20 sentences with the largest weights are shown, of 500."
+    )
 
 
 def test_a_picture_is_never_gigantic():

@@ -20,7 +20,7 @@ def test_outline():
     assert "3 sequences" in page.text("title")
     names = [found["id"] for found in page.all("h2")]
     assert names == ["legend", "sequence-1", "sequence-2", "sequence-3"]
-    assert page.text("article").count("It has no vector.") == 1
+    assert page.text("article").count("The sequence is empty.") == 1
     first, last = page.all("img")
     assert first["alt"].endswith("over 3 steps")
     assert last["alt"].endswith("over 300 steps")

@@ -101,7 +101,7 @@ def test_a_model_of_known_answers(run):
     write(run, task=task)
     card = model_card(run, PROGRESS)
     for text in (
-        "A model that answers with a text that it knows",
+        "A model that selects from known answers",
         "the nearest of 1,234 answers",
         "| `encode` | `turns` → `vector` |",
         "| `encode_answers` | `text` of answers → `vector` |",
@@ -123,7 +123,7 @@ def test_a_model_of_vectors(run):
         "model([vectors])",
         "| `serving_default` | `vectors` → `probabilities` of bits |",
         "| `explain` | `vectors` → `probabilities`, `read_weights`,",
-        "The scores are for data like that above; other data",
+        "The scores hold for data similar to that above; evaluate",
     ):
         assert text in card, text
     assert "tokens" not in card.partition("## Limits")[2]

@@ -470,7 +470,9 @@ def test_exports_of_another_run_are_found_at_the_start(tmp_path, monkeypatch):
     one, other = (RunDirectory(tmp_path / n / "x") for n in ("a", "b"))
     one.exports.mkdir(parents=True)
     claim_exports(one.exports, one.path)
-    with pytest.raises(RunError, match=r"has the exports of the run .*/a/x;"):
+    with pytest.raises(
+        RunError, match=r"has the exports of a different run, .*/a/x \("
+    ):
         other.start(Config())
     assert not other.path.parent.exists()
     one.start(Config())

@@ -146,7 +146,7 @@ def translate(page, text):
 def test_an_answer_appears(open_page):
     page = open_page({"model": "translator"})
     expect(page, ".column .message").to_have_text(
-        "Type a text, and the answer appears here."
+        "Type a text to see the answer."
     )
     translate(page, "one two three")
     expect(page, ".column .message").to_have_text("")
@@ -750,14 +750,14 @@ def test_picture(open_page):
     assert [place for place, dark in enumerate(alphas) if not dark] == [1]
     assert overlay.bounding_box() == page.locator("img").bounding_box()
     expect(page, "[data-part=note]").to_have_text(
-        "Most of all row 1 of 2, column 2 of 3: 100%"
+        "Strongest at row 1 of 2, column 2 of 3: 100%"
     )
     page.click("text=Best answers with their scores")
     expect(page, ".n-best tbody tr").to_have_count(2)
 
     choose(page, "a.gif", b"GIF89a")
     expect(page, ".column .message").to_have_text(
-        "It may be no JPEG or PNG picture."
+        "The file may not be a JPEG or PNG picture."
     )
     assert "text" not in page.url
 

@@ -261,9 +261,9 @@ def test_likeliest_labels(labellers):
 
 def test_what_a_classifier_does_not_do(labellers, classifiers, run_of):
     for labeller in labellers:
-        with pytest.raises(UserError, match="models that answer with a text"):
+        with pytest.raises(UserError, match="models that generate text"):
             labeller.scores(DOCUMENTS, DOCUMENTS)
-        with pytest.raises(UserError, match="takes no prefix"):
+        with pytest.raises(UserError, match="Prefixes are for models"):
             labeller.answers(DOCUMENTS, prefixes=DOCUMENTS)
-    with pytest.raises(UserError, match="answers with labels; a search is"):
+    with pytest.raises(UserError, match="returns labels; a search is"):
         kseq.load(run_of(classifiers["flat"]), search=GreedySearch())

@@ -145,12 +145,12 @@ def test_the_index_is_that_of_the_weights_when_it_is_needed(retriever, run):
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ([], "There must be an answer"),
-        ([""], "must be a line of text"),
-        (["a", " \t"], "must be a line of text"),
-        (["a\nb"], "must be a line of text"),
-        (["a", 5], "must be a line of text. Received: answer=5"),
-        (["a", "b", "a"], "must come once. Received: twice 'a'"),
+        ([], "There must be at least one answer"),
+        ([""], "must be one line of text"),
+        (["a", " \t"], "must be one line of text"),
+        (["a\nb"], "must be one line of text"),
+        (["a", 5], "must be one line of text. Received: answer=5"),
+        (["a", "b", "a"], "must be unique. Received: 'a' twice"),
     ],
 )
 def test_answers_that_are_refused(retriever, answers, message):
@@ -175,7 +175,7 @@ def copy(run, tmp_path):
 
 
 def test_a_run_takes_no_search(copy):
-    with pytest.raises(RunError, match="search is for models that write"):
+    with pytest.raises(RunError, match="search is only for models"):
         load_run(copy, search=GreedySearch())
 
 
@@ -183,7 +183,7 @@ def test_the_same_answers_resume(retriever, generators, copy):
     copy.start(Config())
     copy.save(retriever)
     copy.answers.write_text("other\n")
-    with pytest.raises(RunError, match=r"answers\.txt is not what"):
+    with pytest.raises(RunError, match=r"answers\.txt differs from"):
         copy.save(retriever)
     copy.start(Config(), overwrite=True)
     copy.save(generators["lstm"])
@@ -197,9 +197,9 @@ def test_the_same_answers_resume(retriever, generators, copy):
         (b"", "has 0 lines"),
         (b"a\n" * 24, "has 24 lines, but .* says answers=25"),
         (b"a\n" * 25 + b"b", "has 25 lines"),
-        (b"a\n" * 25, "must come once"),
+        (b"a\n" * 25, "must be unique"),
         (b"\xff\n" * 25, "is broken: 'utf-8'"),
-        (b"\n" * 25, "must be a line of text"),
+        (b"\n" * 25, "must be one line of text"),
     ],
 )
 def test_broken_answers_are_one_message(copy, content, message):

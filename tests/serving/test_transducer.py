@@ -147,8 +147,8 @@ def test_answers_are_json(opened, sequences):
     ("sequence", "message"),
     [
         (np.zeros((2, 4)), r"vectors of 3 numbers; found the shape \(2, 4\)"),
-        ([[1, 2, 3], [4, 5]], "no array of numbers"),
-        ("abc", "no array of numbers"),
+        ([[1, 2, 3], [4, 5]], "not an array of numbers"),
+        ("abc", "not an array of numbers"),
         ([[1, 2, float("nan")]], "expected finite numbers"),
     ],
 )
@@ -180,7 +180,7 @@ def test_without_a_memory_there_is_nothing_to_explain(
 
 
 def test_a_search_is_refused(run):
-    with pytest.raises(UserError, match="answers with bits; a search is for"):
+    with pytest.raises(UserError, match="returns bits; a search is only"):
         kseq.load(run, search=GreedySearch())
 
 

@@ -105,7 +105,7 @@ def test_weights_and_tokenizer_of_a_run_are_kept(
     old_path = tmp_path / "old"
     assert (
         capsys.readouterr().out
-        == f"Starts from {old_path}: its 'last' weights, of step 5.\n"
+        == f"Starting from {old_path}: 'last' weights of step 5.\n"
     )
     for a, b in zip(new.model.weights, old.model.weights, strict=True):
         np.testing.assert_array_equal(a, b)

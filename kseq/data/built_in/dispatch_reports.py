@@ -1,4 +1,4 @@
-"""The built-in corpus of documents: reports in which one word decides."""
+"""The built-in corpus of documents: reports with one decisive word."""
 
 import itertools
 import random

@@ -10,7 +10,7 @@ import numpy as np
 from kseq.data.built_in.split_range import split_range
 
 SIZES = {"train": 12_000, "validation": 300, "test": 1_000}
-SAMPLE_RATE = 4_000  # samples a second
+SAMPLE_RATE = 4_000  # samples per second
 
 _SIGNS = (
     *(".-", "-...", "-.-.", "-..", ".", "..-.", "--.", "....", "..", ".---"),

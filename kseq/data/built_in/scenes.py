@@ -44,7 +44,7 @@ def scenes(split: str, size: int | None = None, seed: int = 0) -> Scenes:
     r"""Scenes of four or five objects, and what can be seen there.
 
     Each object is in a cell of its own of a grid of 4 x 4 cells of 12 pixels;
-    its size and its place in the cell vary. All colours of a scene differ. A
+    its size and position in the cell vary. All colours of a scene differ. A
     description names two objects and how the first is placed in relation to the
     second: by the direction in which they are farther apart. It is right for
     any two objects, except where both directions are equal. No two scenes have

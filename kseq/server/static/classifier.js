@@ -1,4 +1,4 @@
-// A document in, a label out, and the sentences and words that were looked at.
+// A document in, a label out, and the sentences and words it attended to.
 
 import { predict } from "./client.js";
 import { add } from "./column.js";
@@ -14,7 +14,7 @@ export const classifier = {
   isComparable: true,
   takesText: true,
   template: "classifier",
-  empty: "Type a text, and its label appears here.",
+  empty: "Type a text to see its label.",
   input: textInput,
 
   fits({ inputs, outputs }) {

@@ -14,7 +14,7 @@ const DARKEST = 200; // of 255, how dark a cell is that gets no attention
 export const picture = {
   isComparable: true,
   template: "picture",
-  empty: "Choose a picture, and what the model says of it appears here.",
+  empty: "Choose a picture to see its caption.",
   input: (onValue) =>
     fileInput(
       "Choose a JPEG or PNG picture, or drop it here",
@@ -51,7 +51,8 @@ export const picture = {
     column.part("answer").textContent = best.text || "(an empty answer)";
     column.part("spoken").textContent = best.text;
     column.show(best.truncated);
-    if (!best.text) column.say("It may be no JPEG or PNG picture.", "answered");
+    if (!best.text)
+      column.say("The file may not be a JPEG or PNG picture.", "answered");
     if (best.text && column.has("explain")) {
       await add(column.part("note"), signal, () =>
         explain(column, input, signal),
@@ -119,7 +120,7 @@ function strongest(cells, weights) {
   const rows = Math.max(...cells.map(([last]) => last));
   const columns = Math.max(...cells.map(([, last]) => last));
   return (
-    `Most of all row ${row} of ${rows}, column ${column} of ${columns}: ` +
+    `Strongest at row ${row} of ${rows}, column ${column} of ${columns}: ` +
     percent(weights[place])
   );
 }

@@ -16,7 +16,7 @@ export function recordButton(onValue) {
       const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
       recorder = record(stream, onValue);
     } catch {
-      message.textContent = "The browser gives no access to a microphone.";
+      message.textContent = "Microphone access is blocked by the browser.";
       return;
     }
     message.textContent = "Recording…";

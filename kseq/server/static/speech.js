@@ -17,7 +17,7 @@ const USUAL_RATE = 16000; // of the picture, where that of the model is unknown
 export const speech = {
   isComparable: true,
   template: "speech",
-  empty: "Choose a recording, and its text appears here.",
+  empty: "Choose a recording to see its text.",
   input: soundInput,
 
   fits({ inputs, outputs }) {

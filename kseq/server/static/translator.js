@@ -11,7 +11,7 @@ export const translator = {
   isComparable: true,
   takesText: true,
   template: "translator",
-  empty: "Type a text, and the answer appears here.",
+  empty: "Type a text to see the answer.",
   input: textInput,
 
   fits({ inputs, outputs }) {

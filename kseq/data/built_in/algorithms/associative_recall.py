@@ -1,4 +1,4 @@
-"""Finding what followed after an item."""
+"""Associative recall: finding the item that followed another."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from kseq.data.built_in.algorithms.binary_sequences import (
 
 @dataclasses.dataclass(frozen=True)
 class AssociativeRecall:
-    """Items, then one of them again; the item after it is asked for.
+    """Items, then one of them again; the item after it is the target.
 
     A flag is before each item, and another one before and after the query,
     which is any item except the last.

@@ -6,12 +6,12 @@ import tensorflow as tf
 
 
 class BinarySequences(NamedTuple):
-    """Sequences of vectors, and the bits that are asked for.
+    """Sequences of vectors, and the target bits.
 
     Args:
         inputs: (B, T, F) float32.
         targets: (B, T, D) float32, 0 or 1.
-        weights: (B, T) float32, 1 where the targets are asked for, else 0.
+        weights: (B, T) float32, 1 where there are targets, else 0.
     """
 
     inputs: Any
@@ -39,14 +39,14 @@ def random_size(sizes, seed):
 
 
 def asked_at_the_end(inputs, targets):
-    """Sequences whose targets follow after their inputs.
+    """Sequences whose targets follow their inputs.
 
     Args:
         inputs: (B, S, F) float32.
         targets: (B, T, D) float32.
 
     Returns:
-        `BinarySequences` of S + T steps: zeros follow after the inputs.
+        `BinarySequences` of S + T steps: zeros follow the inputs.
     """
     given, asked = tf.shape(inputs)[1], tf.shape(targets)[1]
     weights = tf.concat([tf.zeros(given), tf.ones(asked)], axis=0)

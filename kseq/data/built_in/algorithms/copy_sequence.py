@@ -15,7 +15,7 @@ from kseq.data.built_in.algorithms.binary_sequences import (
 
 @dataclasses.dataclass(frozen=True)
 class CopySequence:
-    """Random binary vectors, then a flag; then the same vectors are asked for.
+    """Random binary vectors, then a flag; the targets are the same vectors.
 
     Args:
         length: two ints, vectors of a sequence.

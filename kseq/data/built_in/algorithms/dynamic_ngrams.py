@@ -13,7 +13,7 @@ from kseq.data.built_in.algorithms.binary_sequences import (
 
 @dataclasses.dataclass(frozen=True)
 class DynamicNgrams:
-    """Bits of a random n-gram model; after each one the next is asked for.
+    """Bits of a random n-gram model; after each one the next is the target.
 
     The probability of a 1 after each context of n - 1 bits is drawn from
     Beta(1/2, 1/2) for each sequence. The first context is of fair bits, and
@@ -69,7 +69,7 @@ class DynamicNgrams:
         )
 
     def _after(self, contexts, bits):
-        """The contexts (B,) of the bits that follow after `bits` (B,)."""
+        """The contexts (B,) of the bits that follow `bits` (B,)."""
         return (2 * contexts + bits) % 2 ** (self.order - 1)
 
     def best(self, sequences):
@@ -77,7 +77,7 @@ class DynamicNgrams:
 
             p(1 | context) = (ones + 1/2) / (ones + zeros + 1)
 
-        where ones and zeros are what followed after the context so far.
+        where ones and zeros are what followed the context so far.
 
         Args:
             sequences: `BinarySequences`.

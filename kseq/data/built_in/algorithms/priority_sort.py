@@ -14,10 +14,10 @@ from kseq.data.built_in.algorithms.binary_sequences import (
 
 @dataclasses.dataclass(frozen=True)
 class PrioritySort:
-    """Vectors with priorities; those of the highest are asked for in order.
+    """Vectors with priorities; those of the highest are the targets, in order.
 
-    The priority, uniform from -1 to 1, has a feature of its own. A flag
-    follows after the last vector.
+    The priority, uniform from -1 to 1, has a feature of its own. A flag follows
+    the last vector.
 
     Args:
         given: int, vectors of a sequence.
