@@ -97,7 +97,6 @@ ARROWS = {
     ),
     "evaluation": (
         (
-            "data",
             "one_line",
             "pictures",
             "progress",
