@@ -74,7 +74,7 @@ NO_ATTENTION = {
     "explain run": "signature explain",
     "explain export": "signature explain",
 }
-NO_FILE_OF_BITS = "answers to vectors, which evaluate does not read"
+NO_FILE_OF_BITS = "takes vectors, which evaluate does not read"
 TASKS = {
     "translate_lstm": Task(),
     "translate_transformer": Task(),
