@@ -3,7 +3,6 @@
 import functools
 
 from kseq.commands.abilities import abilities
-from kseq.commands.check import check_columns
 from kseq.commands.inputs_of_lines import (
     check_features,
     max_turns,
@@ -19,6 +18,7 @@ from kseq.data import (
     read_transcripts,
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
+from kseq.data.first_rows import check_columns
 from kseq.evaluation import (
     Retrievals,
     Texts,
