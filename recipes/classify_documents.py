@@ -156,4 +156,4 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=REPORTS)
+    kseq.run_recipe(main, Config(), without_files=REPORTS, corpus="documents")

@@ -4,7 +4,6 @@ import functools
 import logging
 
 from kseq.commands.abilities import abilities
-from kseq.commands.check import check_columns
 from kseq.commands.inputs_of_lines import (
     check_features,
     max_turns,
@@ -23,6 +22,7 @@ from kseq.data import (
     read_transcripts,
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
+from kseq.data.first_rows import check_columns
 from kseq.data.text_files import LONGEST_LINE
 from kseq.evaluation import (
     Classifications,
