@@ -87,6 +87,7 @@ ARROWS = {
         (
             "google",
             "grpc",
+            "h11",
             "numpy",
             "prometheus_client",
             "starlette",
