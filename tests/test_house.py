@@ -73,6 +73,7 @@ ARROWS = {
             "whole_files",
         ),
         (
+            "apache_beam",
             "ctranslate2",
             "google",
             "keras",
