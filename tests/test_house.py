@@ -74,6 +74,7 @@ ARROWS = {
             "whole_files",
         ),
         (
+            "apache_beam",
             "ctranslate2",
             "google",
             "keras",
