@@ -88,6 +88,7 @@ ARROWS = {
         (
             "google",
             "grpc",
+            "h11",
             "numpy",
             "prometheus_client",
             "starlette",
