@@ -294,3 +294,26 @@ def test_who_leaves_leaves_the_queue(open_server, connect, held):
     assert len(held.begun) == 3
     statuses = [record["status"] for record in records]
     assert sorted(statuses) == [200, 200, 200, 429, 499]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("..", ".", "%2e%2e", "%2E.", "many%2f..", "%2e%2e%2fmany", "many/.."),
+        *("../many", "..%5cmany", "/etc", "%2fetc", "many%00", "%252e%252e"),
+    ],
+)
+def test_names_are_no_paths(open_server, connect, name):
+    """As they are sent: a client of Python would shorten some."""
+    connection = connect(open_server())
+    routes = ("POST", ":predict"), ("GET", ""), ("GET", "/metadata")
+    for method, end in routes:
+        for version in ("", "/versions/2", "/versions/%2e%2e", "/labels/.."):
+            path = f"/v1/models/{name}{version}{end}"
+            connection.sendall(
+                f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+                "Content-Length: 0\r\n\r\n".encode()
+            )
+            status, answer, _ = receive(connection)
+            assert status in {400, 404}, path
+            assert list(answer) == ["error"]
