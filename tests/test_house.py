@@ -341,6 +341,31 @@ def test_nothing_unsafe_is_used():
     ]
 
 
+def names_in(path):
+    """Of what is imported, and of attributes."""
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=module, names=names):
+                yield from (module, *(alias.name for alias in names))
+            case ast.Attribute(attr=name):
+                yield name
+
+
+def test_nothing_is_downloaded_but_by_keras_applications():
+    """Whoever downloads something checks it against a sha256."""
+    downloads = {
+        *("urllib.request", "http.client", "requests", "httpx", "aiohttp"),
+        *("ftplib", "urlopen", "urlretrieve", "get_file", "applications"),
+    }
+    assert [
+        (path.stem, name)
+        for path in MODULES + RECIPES
+        for name in sorted(downloads & {*names_in(path)})
+    ] == [("picture_network", "applications")]
+
+
 def test_no_assert_is_outside_tests():
     assert not [
         f"{name_of(path)}:{node.lineno}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from kseq.server.request_error import RequestError
 from kseq.server.request_parts import RequestParts
-from kseq.server.row_lengths import row_lengths
+from kseq.server.row_lengths import row_lengths, similar_rows
 
 _ROWS = 32  # of a call
 _LENGTH = 32_768  # rows times the longest of them, of a call
@@ -93,7 +93,7 @@ class Batcher:
         deadline = time.monotonic() + timeout
         lengths = row_lengths(inputs)
         can_be_split = servable.adds_rows(signature)
-        parts = _parts(lengths) if can_be_split else []
+        parts = similar_rows(lengths, _ROWS, _LENGTH) if can_be_split else []
 
         def put(rows, future):
             """Puts some rows into the queue; None for all."""
@@ -237,18 +237,6 @@ def _key(request):
         shapes,
         max(request.longest, 16).bit_length(),
     )
-
-
-def _parts(lengths):
-    """Arrays of the numbers of rows, of similar lengths, for each call."""
-    parts, part = [], []
-    for row in np.argsort(lengths, kind="stable"):
-        size = len(part) + 1
-        if part and (size > _ROWS or size * lengths[row] > _LENGTH):
-            parts.append(np.array(part))
-            part = []
-        part.append(row)
-    return [*parts, np.array(part)]
 
 
 def _is_long(request):

@@ -32,3 +32,25 @@ def _lengths(name, array):
     sizes = np.fromiter(map(len, array.ravel()), np.int64, array.size)
     lengths = sizes.reshape(rows, array[:1].size).sum(axis=1)
     return lengths // _FRAME if name == "audio" else lengths
+
+
+def similar_rows(lengths, most, longest):
+    """Splits rows into parts of similar lengths.
+
+    Args:
+        lengths: (B,) int.
+        most: int, rows of a part.
+        longest: int, rows of a part times the length of the longest; one row
+            may be longer.
+
+    Returns:
+        list of arrays of the numbers of rows.
+    """
+    parts, part = [], []
+    for row in np.argsort(lengths, kind="stable"):
+        size = len(part) + 1
+        if part and (size > most or size * lengths[row] > longest):
+            parts.append(np.array(part))
+            part = []
+        part.append(row)
+    return [*parts, np.array(part)]

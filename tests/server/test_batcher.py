@@ -310,5 +310,5 @@ def test_what_waits_is_answered_before_the_end(make):
     servable.release.set()
     batcher.close()
     assert waiting.result(0)["length"].tolist() == [1]
-    with pytest.raises(RequestError, match="stops"):
+    with pytest.raises(RequestError, match="shutting down"):
         ask(batcher, servable, b"a")
