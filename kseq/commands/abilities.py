@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from kseq.commands.open_predictor import chosen_search
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
-from kseq.runs.model_card import OF_ANSWERS, OF_VECTORS
 from kseq.runs.run_directory import read_json
+from kseq.runs.signature_rows import OF_ANSWERS, OF_TAGS, OF_VECTORS
 from kseq.serving.generator_predictor import SOURCES
 from kseq.serving.load_export import read_meta_graph
 from kseq.serving.object_config import input_name, search_from_config
@@ -20,15 +20,17 @@ class Abilities(NamedTuple):
     Args:
         path: `pathlib.Path` of the run or of the version.
         has_labels: bool, whether it answers with a label, not with a text.
+        has_tags: bool, whether it answers with a tag for each word.
         source: str, what it takes, see `GeneratorPredictor`.
-        signatures: set of str, those of an export or a retriever; None for
-            any other run.
+        signatures: set of str, those of an export, or of a run without a
+            search; None for any other run.
         description: dict, `task.json` of a run, `kseq.json` of an export;
             empty where an export has none.
     """
 
     path: Any
     has_labels: bool
+    has_tags: bool
     source: str
     signatures: set[str] | None
     description: dict[str, Any]
@@ -49,8 +51,16 @@ class Abilities(NamedTuple):
     @property
     def labels(self):
         """The labels of a classifier, a list; None where they are not known."""
-        labels = self.description.get("labels")
-        return labels if isinstance(labels, list) else None
+        return self._listed("labels")
+
+    @property
+    def tags(self):
+        """The tags of a tagger, a list; None where they are not known."""
+        return self._listed("tags")
+
+    def _listed(self, name):
+        found = self.description.get(name)
+        return found if isinstance(found, list) else None
 
     @property
     def retrieves(self):
@@ -100,7 +110,10 @@ def abilities(path):
         source = input_name(task.get("preprocessor"))
         names = {*OF_ANSWERS} if "answers" in task else None
         names = {*OF_VECTORS} if source == "vectors" else names
-        return Abilities(path, "labels" in task, source, names, task)
+        names = {*OF_TAGS} if "tags" in task else names
+        return Abilities(
+            path, "labels" in task, "tags" in task, source, names, task
+        )
     signatures = read_meta_graph(path).signature_def
     names = {name for name in signatures if not name.startswith("__")}
     served = signatures["serving_default"]
@@ -109,7 +122,12 @@ def abilities(path):
         "text",
     )
     return Abilities(
-        path, "label" in served.outputs, source, names, _description(path)
+        path,
+        "label" in served.outputs,
+        "tags" in served.outputs,
+        source,
+        names,
+        _description(path),
     )
 
 

@@ -9,6 +9,8 @@ from kseq.data.document_labels import DEFAULT_COLUMNS
 from kseq.data.documents import document_rows
 from kseq.data.named_texts import CAPTIONS, TRANSCRIPTS, named_rows
 from kseq.data.pair_table import PairTable
+from kseq.data.tagged_sentences import DEFAULT_COLUMNS as WORDS_AND_TAGS
+from kseq.data.tagged_sentences import tagged_rows
 from kseq.data.tables import kind_of
 from kseq.data.text_documents import texts_of
 from kseq.data.text_files import matching_files, read_lines
@@ -18,7 +20,7 @@ from kseq.user_error import UserError
 
 def run(options):
     """Prints what a recipe would train on and what it would leave out."""
-    kinds = ("documents", "dialogues", "text", "features", "audio")
+    kinds = ("documents", "tags", "dialogues", "text", "features", "audio")
     given = [f"--{name}" for name in kinds if getattr(options, name)]
     if len(given) > 1:
         raise DataError(f"{' and '.join(given)} are mutually exclusive.")
@@ -28,6 +30,8 @@ def run(options):
     _read_first_rows(options)
     start_keras(without=OPTIONAL)
     read = _read_documents if options.documents else _read_pairs
+    if options.tags:
+        read = _read_tagged
     if options.dialogues:
         read = _read_dialogues
     if options.text:
@@ -82,6 +86,8 @@ def _rows(path, is_table, options):
         return dialogues_of_files(path, Counter())
     if options.text:
         return texts_of(path, *columns[:1])
+    if options.tags:
+        return tagged_rows(path, columns or WORDS_AND_TAGS, Counter())
     if options.documents:
         return document_rows(path, columns or DEFAULT_COLUMNS, Counter())
     if _are_spoken(options):
@@ -158,6 +164,16 @@ def _read_documents(options):
     return read_document_corpus(
         *_train_and_validation(options),
         options.columns or DEFAULT_COLUMNS,
+        log=False,
+    )
+
+
+def _read_tagged(options):
+    from kseq.data import read_tagging_corpus
+
+    return read_tagging_corpus(
+        *_train_and_validation(options),
+        options.columns or WORDS_AND_TAGS,
         log=False,
     )
 

@@ -15,12 +15,15 @@ from kseq.data import (
     read_captions,
     read_dialogues,
     read_image_captions,
+    read_tagged_sentences,
     read_texts,
     read_transcripts,
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
+from kseq.data.tagged_sentences import DEFAULT_COLUMNS as WORDS_AND_TAGS
 from kseq.evaluation import (
     Retrievals,
+    Taggings,
     Texts,
     of_captions,
     of_dialogues,
@@ -28,6 +31,7 @@ from kseq.evaluation import (
 )
 from kseq.evaluation.classifications import check_labels
 from kseq.evaluation.evaluation_of_files import evaluation_of, read_files
+from kseq.evaluation.taggings import check_tags
 from kseq.model_path import is_run
 from kseq.progress import progress
 from kseq.user_error import UserError
@@ -42,7 +46,8 @@ def run(options):
             "its scores are in its README."
         )
     check_columns(options.columns, 1 if able.source == "prompt" else 2)
-    evaluation = _KINDS[able.source](able, options)
+    evaluate = _of_tags if able.has_tags else _KINDS[able.source]
+    evaluation = evaluate(able, options)
     with progress("Evaluating", len(evaluation), "lines") as advance:
         evaluation.scores(advance)
     for line in evaluation.report():
@@ -59,6 +64,21 @@ def _of_files(able, options):
     if able.has_labels and able.labels:
         check_labels(files, able.labels)  # before the model is loaded
     return evaluation_of(open_predictor(options), files)
+
+
+def _of_tags(able, options):
+    check_features(able, options)
+    _refuse(options, "text", "images", "audio", "plain")
+    if options.reference:
+        raise UserError(
+            "This model tags words: it needs one file of sentences and tags."
+        )
+    sentences = read_tagged_sentences(
+        options.source, options.columns or WORDS_AND_TAGS
+    )
+    if able.tags:
+        check_tags(sentences, able.tags)  # before the model is loaded
+    return Taggings(open_predictor(options), sentences)
 
 
 def _of_dialogues(able, options):

@@ -3,13 +3,23 @@
 import functools
 import logging
 
-from kseq.data import DataError, ParallelText, read_documents
+from kseq.data import (
+    DataError,
+    ParallelText,
+    read_documents,
+    read_tagged_sentences,
+)
 from kseq.data.text_files import LONGEST_LINE
 from kseq.evaluation.classifications import Classifications
+from kseq.evaluation.taggings import Taggings
 from kseq.evaluation.translations import Translations
 from kseq.one_line import escaped_line
 from kseq.progress import progress
-from kseq.serving import ClassifierPredictor, GeneratorPredictor
+from kseq.serving import (
+    ClassifierPredictor,
+    GeneratorPredictor,
+    TaggerPredictor,
+)
 from kseq.user_error import UserError
 
 _log = logging.getLogger(__name__)
@@ -24,12 +34,14 @@ def evaluation_of_files(predictor, source, reference=None, columns=None):
 
     Args:
         predictor: what `kseq.load` returns.
-        source: path of the sources, or of labelled documents.
+        source: path of the sources, of labelled documents, or of tagged
+            sentences.
         reference: path of the references, if they have a file of their own.
-        columns: names of the label and of the text in a file of documents.
+        columns: names of the label and of the text in a file of documents, or
+            of words and tags.
 
     Returns:
-        `Translations` or `Classifications`.
+        `Translations`, `Classifications` or `Taggings`.
 
     Raises:
         UserError: if these files are not what the predictor needs.
@@ -52,6 +64,20 @@ def _(
     return evaluation_of(
         predictor, read_files(True, source, reference, columns)
     )
+
+
+@evaluation_of_files.register
+def _(
+    predictor: TaggerPredictor,
+    source,
+    reference=None,
+    columns=("words", "tags"),
+):
+    if reference is not None:
+        raise UserError(
+            "This model tags words: it needs one file of sentences and tags."
+        )
+    return Taggings(predictor, read_tagged_sentences(source, columns))
 
 
 def evaluation_of(predictor, files):

@@ -19,6 +19,8 @@ _MODULES = {
     "Hypothesis": "answer",
     "MemoryUse": "memory_use",
     "Retriever": "retriever",
+    "Tagger": "tagger",
+    "TaggerPredictor": "tagger_predictor",
     "TextLikelihood": "text_likelihood",
     "Transducer": "transducer",
     "TransducerPredictor": "transducer_predictor",
