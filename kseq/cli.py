@@ -181,7 +181,8 @@ def _add_evaluate(commands):
         nargs="+",
         metavar="COLUMN",
         help="in SOURCE: label and text of a classifier, default: label text; "
-        "words and tags; picture and caption; recording and transcript; or running text",
+        "words and tags; picture and caption; recording and transcript; or "
+        "running text",
     )
     command.add_argument(
         "--images",

@@ -260,9 +260,7 @@ def _items(line, key, value) -> list[str]:
 
 def _check_word(line, word):
     if not word or any(byte in _SPACE for byte in word.encode()):
-        raise broken(
-            line, "words without white space", found=beginning(word)
-        )
+        raise broken(line, "words without white space", found=beginning(word))
 
 
 def _column_rows(lines, columns, counts) -> Iterator[_Row]:

@@ -243,11 +243,11 @@ def _tokenizer(run, name):
     return Tokenizer.load(path)
 
 
-def _check_kind(run, model, method):
-    if not hasattr(model, method):
+def _check_kind(run, model, attribute):
+    if not hasattr(model, attribute):
         raise RunError(
             f"{_task_path(run)} does not fit {run.model}: "
-            f"{type(model).__name__} has no method {method}."
+            f"{type(model).__name__} has no {attribute}."
         )
 
 
