@@ -18,6 +18,7 @@ from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
 from kseq.data.built_in import dates, dispatch_reports
+from kseq.data.built_in.journeys import journeys
 from kseq.data.built_in.morse import morse
 from kseq.data.built_in.scenes import scenes
 from kseq.data.built_in.small_talk import small_talk
@@ -38,6 +39,7 @@ SMALL = {
         "model": "flat",
         "pretraining_steps": 2,
     },
+    "tag_words": {"dim": 8, "vocab_size": 400},
     "caption_images": {"embedding_dim": 8, "units": 8},
     "transcribe_speech": {"embedding_dim": 8, "units": 8},
     "chat": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
@@ -57,6 +59,7 @@ FEATURES = ("--features", "features.npz")
 OPTIONS = {"caption_images": FEATURES, "transcribe_speech": FEATURES}
 SCORES = {
     "classify_documents": "accuracy",
+    "tag_words": "accuracy",
     "transcribe_speech": "cer",
     "retrieve_answers": "recall_at_1",
     "learn_algorithms": "cost",
@@ -86,6 +89,10 @@ def config(recipe, tmp_path, monkeypatch):
         documents = dispatch_reports("train", size=200)
         columns = documents.labels, documents.texts
         train, built_in = "table.tsv", recipe.REPORTS
+    elif recipe.__name__ == "tag_words":
+        texts, tags = journeys("train", size=200)
+        columns = texts, list(map(" ".join, tags))
+        train, built_in = "table.tsv", recipe.JOURNEYS
     elif recipe.__name__ == "caption_images":
         found = scenes("train", size=40)
         names = [f"{number}.png" for number in range(40)]
@@ -176,6 +183,7 @@ def share_opened(monkeypatch):
         pytest.param("caption_images", marks=pytest.mark.slow),
         pytest.param("translate_transformer", marks=pytest.mark.slow),
         pytest.param("classify_documents", marks=pytest.mark.slow),
+        pytest.param("tag_words", marks=pytest.mark.slow),
         pytest.param("transcribe_speech", marks=pytest.mark.slow),
         pytest.param("chat", marks=pytest.mark.slow),
         pytest.param("retrieve_answers", marks=pytest.mark.slow),
@@ -204,6 +212,7 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     assert [json.loads(line)["step"] for line in metrics] == [2, 4]
     score = SCORES.get(recipe.__name__, "bleu")
     is_of_bits = recipe.__name__ == "learn_algorithms"
+    is_of_tags = recipe.__name__ == "tag_words"
     names = {f"val_{score}", "val_error" if is_of_bits else "val_loss"}
     assert names <= json.loads(metrics[-1]).keys()
     assert len(list((run / "samples").glob("*.md"))) == 2
@@ -229,6 +238,8 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     answers = kseq.load(run)(inputs)
     if is_of_bits:
         answers = [str((ones > 0.5).astype(int).tolist()) for ones in answers]
+    if is_of_tags:
+        answers = list(map(" ".join, answers))
     assert [type(answer) for answer in answers] == [str, str]
     # An export takes seconds to load: the commands share it.
     share_opened(monkeypatch)
@@ -236,6 +247,10 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
         assert printed("predict", export).split("\n") == [*answers, ""]
         assert "accuracy" in printed("evaluate", export, "table.tsv")
         assert "<!doctype html>" in printed("explain", export)
+    elif is_of_tags:
+        assert printed("predict", export).split("\n") == [*answers, ""]
+        evaluated = printed("evaluate", export, "table.tsv")
+        assert "span F1" in evaluated
     elif is_of_bits:
         found = printed("predict", export, lines=lines)
         assert found.replace(",", ", ").split("\n") == [*answers, ""]
@@ -317,6 +332,7 @@ def test_attention_finds_the_planted_evidence(tmp_path, monkeypatch, capsys):
     [
         ("classify_documents", {"model": "hierarchical"}),
         ("classify_documents", {"model": "transformer"}),
+        ("tag_words", {"model": "transformer"}),
         ("caption_images", {"decoder": "transformer"}),
         ("chat", {"model": "single"}),
         ("chat", {"model": "joined"}),
