@@ -10,8 +10,8 @@ from kseq.data.documents import document_rows
 from kseq.data.named_texts import CAPTIONS, TRANSCRIPTS, named_rows
 from kseq.data.pair_table import PairTable
 from kseq.data.tables import kind_of
-from kseq.data.tagged_sentences import DEFAULT_COLUMNS as WORDS_AND_TAGS
-from kseq.data.tagged_sentences import tagged_rows
+from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
+from kseq.data.tagged_rows import tagged_rows
 from kseq.data.text_documents import texts_of
 from kseq.data.text_files import matching_files, read_lines
 from kseq.start_keras import OPTIONAL, start_keras

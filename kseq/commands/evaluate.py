@@ -20,7 +20,7 @@ from kseq.data import (
     read_transcripts,
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
-from kseq.data.tagged_sentences import DEFAULT_COLUMNS as WORDS_AND_TAGS
+from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
 from kseq.evaluation import (
     Retrievals,
     Taggings,

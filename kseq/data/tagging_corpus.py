@@ -8,8 +8,8 @@ from kseq.data.built_in.journeys import SIZES, journeys
 from kseq.data.data_error import DataError
 from kseq.data.hold_out import hold_out
 from kseq.data.log_facts import log_facts
+from kseq.data.tagged_rows import DEFAULT_COLUMNS
 from kseq.data.tagged_sentences import (
-    DEFAULT_COLUMNS,
     TaggedSentences,
     examine_tagged_sentences,
 )

@@ -133,7 +133,7 @@ def test_checking_wrong_files(refused, file):
         ((path, "--validation", other), "has tags that"),
         ((path, "--documents"), "exclude each other"),
         ((path, other), "takes one file"),
-        ((path, "--columns", "1"), "two columns here; found 1"),
+        ((path, "--columns", "1"), "2 columns here; found 1"),
         ((path, "--columns", "1", "9"), "the columns '1' and '9'"),
         ((path, "--columns", "1", "1"), "two different names or numbers"),
         (("missing",), "There is no file 'missing'"),

@@ -54,14 +54,6 @@ def logits(model, ids):
     return keras.ops.convert_to_numpy(model({"source_ids": ids}))
 
 
-def changed(model, ids, place):
-    """Which words have other logits if one word of all sentences is another."""
-    other = ids.copy()
-    other[:, place, 0] = 4 + (other[:, place, 0] + 1) % 26
-    difference = np.abs(logits(model, other) - logits(model, ids))
-    return (difference > 1e-6).any(axis=-1)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_padding_changes_nothing(seed, make, dtype):
     """Neither more words nor more pieces, nor other sentences."""
@@ -82,13 +74,14 @@ def test_padding_changes_nothing(seed, make, dtype):
 
 
 def test_each_word_changes_the_tags_of_all(seed, make):
-    """On either side of it; those of no other sentence."""
-    model, ids = make(), sentences(words=(5, 5))
+    """On either side of it."""
+    model, ids = make(), sentences(words=(5,))
+    others = np.repeat(ids, 6, axis=0)
     for place in range(5):
-        assert changed(model, ids, place).all()
-    both = ids.copy()
-    both[1] = ids[0]
-    np.testing.assert_allclose(logits(model, both)[0], logits(model, ids)[0])
+        others[place, place, 0] = 4 + (ids[0, place, 0] - 3) % 26
+    found = logits(model, others)
+    difference = np.abs(found[:5] - found[5]).max(axis=-1)
+    assert (difference > 1e-6).all()
 
 
 def test_a_word_is_all_of_its_pieces(seed, make):
@@ -159,7 +152,9 @@ def test_two_devices_equal_one(kind, two_devices):
         assert two[name] == pytest.approx(values, abs=1e-5), name
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    "kind", ["transformer", pytest.param("lstm", marks=pytest.mark.slow)]
+)
 def test_learns_what_the_next_word_decides(seed, kind):
     """The tag of a word is the class of the next one; no word tells its own."""
     model = make_model(kind)
