@@ -34,7 +34,7 @@ class WordPreprocessor:
         ValueError: if a length is not positive.
 
     Example:
-    >>> tokenizer = Tokenizer.train(["a rose is a rose"], 266)
+    >>> tokenizer = Tokenizer.train(["a rose is a rose", "is a rose"], 270)
     >>> preprocessor = WordPreprocessor(tokenizer)
     >>> source = preprocessor(["a rose is", ""])
     >>> source.inputs["source_ids"].shape[:2], source.blank.numpy()

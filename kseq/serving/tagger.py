@@ -32,9 +32,10 @@ class Tagger:
         ValueError: if there is not one tag for each class of the model.
 
     Example:
-        >>> tokenizer = kseq.data.Tokenizer.train(["a rose is a rose"], 266)
+        >>> lines = ["a rose is a rose", "is a rose"]
+        >>> tokenizer = kseq.data.Tokenizer.train(lines, 270)
         >>> model = kseq.models.LSTMTagger(
-        ...     266, 2, embedding_dim=8, units=6, num_layers=1
+        ...     270, 2, embedding_dim=8, units=6, num_layers=1
         ... )
         >>> preprocessor = kseq.data.WordPreprocessor(tokenizer)
         >>> tagger = Tagger(model, preprocessor, ("no", "yes"))
