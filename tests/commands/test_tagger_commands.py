@@ -131,7 +131,7 @@ def test_checking_wrong_files(refused, file):
     path, other = file("a\tX\n\nb\tO\n"), file("c\tZ\n", "val.conll")
     for arguments, message in (
         ((path, "--validation", other), "has tags that"),
-        ((path, "--documents"), "exclude each other"),
+        ((path, "--documents"), "mutually exclusive"),
         ((path, other), "takes one file"),
         ((path, "--columns", "1"), "2 columns here; found 1"),
         ((path, "--columns", "1", "9"), "the columns '1' and '9'"),
@@ -145,10 +145,10 @@ def test_checking_wrong_files(refused, file):
     ("options", "message"),
     [
         (("--n-best", "2"), "--n-best needs a signature n_best"),
-        (("--greedy",), "answers with tags; a search is for models"),
-        (("--beam-size", "2"), "answers with tags; a search is for models"),
+        (("--greedy",), "returns tags; a search is only for models"),
+        (("--beam-size", "2"), "returns tags; a search is only for models"),
         (("--prefix", "FILE"), "--prefix needs a signature prefix"),
-        (("--features", "FILE"), "answers to text"),
+        (("--features", "FILE"), "takes text"),
         (("--json", "--attention"), "--attention needs a signature explain"),
     ],
 )
@@ -162,11 +162,11 @@ def test_commands_of_other_models(run, export, refused, file):
     for model in (run, export):
         assert "needs a signature explain" in refused("explain", model)
         assert "score needs a signature" in refused("score", model, path, path)
-        assert "chat is for models" in refused("chat", model)
+        assert "chat needs a dialogue model" in refused("chat", model)
         assert "one file of sentences" in refused("evaluate", model, path, path)
         for option in ("--images", "--audio"):
             found = refused("evaluate", model, path, option, path.parent)
-            assert "answers to text" in found
+            assert "takes text" in found
 
 
 def test_inspecting(run, export, call):
