@@ -4,6 +4,8 @@ from pathlib import Path
 
 from kseq.user_error import UserError
 
+RUN_FILES = ("config.json", "environment.json")  # a run has both
+
 
 def model_path(path):
     """The path of a run, or of the newest version of an export.
@@ -25,22 +27,18 @@ def model_path(path):
     path = Path(path)
     if is_run(path) or is_version(path):
         return path
-    versions = [
-        file.parent
-        for file in path.glob("*/saved_model.pb")
-        if file.parent.name.isdecimal()
-    ]
+    found = versions(path)
     if (path / ".old-run").is_dir():
         raise UserError(
             f"The start of a new run in {path} was interrupted. Repeat its "
             "command, which restores the old run or finishes the new one."
         )
-    if not versions:
+    if not found:
         missing = "" if path.exists() else ": it does not exist"
         raise UserError(
             f"{path} is neither a run directory nor an export{missing}"
         )
-    return max(versions, key=lambda version: int(version.name))
+    return found[max(found)]
 
 
 def run_path(path):
@@ -52,10 +50,22 @@ def run_path(path):
 
 def is_run(path):
     """Whether a directory holds a run."""
-    names = ("config.json", "environment.json")
-    return all((Path(path) / name).is_file() for name in names)
+    return all((Path(path) / name).is_file() for name in RUN_FILES)
 
 
 def is_version(path):
     """Whether a directory holds one version of an export."""
     return (Path(path) / "saved_model.pb").is_file()
+
+
+def versions(path):
+    """The versions of an export that are there now, dict of number -> path."""
+    try:
+        children = list(Path(path).iterdir())
+    except (OSError, ValueError):  # no folder, no permission, NUL
+        return {}
+    return {
+        int(child.name): child
+        for child in children
+        if child.name.isascii() and child.name.isdecimal() and is_version(child)
+    }

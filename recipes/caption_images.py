@@ -176,4 +176,4 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=SCENES)
+    kseq.run_recipe(main, Config(), without_files=SCENES, corpus="captions")

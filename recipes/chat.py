@@ -163,4 +163,6 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=SMALL_TALK)
+    kseq.run_recipe(
+        main, Config(), without_files=SMALL_TALK, corpus="dialogues"
+    )

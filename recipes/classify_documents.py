@@ -59,23 +59,31 @@ REPORTS = Config(
 )
 
 
-def model_and_sizes(config):
-    recurrent = {
-        "embedding_dim": config.dim,
-        "units": config.units,
-        "attention_units": config.units,
+def model_of(config, vocab_size, num_classes):
+    shared = {
+        "vocab_size": vocab_size,
+        "num_classes": num_classes,
+        "dropout": config.dropout,
+        "piece_dropout": config.piece_dropout,
+        "sentence_dropout": config.sentence_dropout,
+        "dtype": config.dtype,
     }
-    transformer = {
-        "model_dim": config.dim,
-        "num_layers": 2,
-        "num_heads": 4,
-        "ffn_dim": 2 * config.dim,
-    }
-    return {
-        "hierarchical": (models.HierarchicalAttention, recurrent),
-        "flat": (models.FlatAttention, recurrent),
-        "transformer": (models.TransformerClassifier, transformer),
-    }[config.model]
+    if config.model == "transformer":
+        return models.TransformerClassifier(
+            num_layers=2,
+            model_dim=config.dim,
+            ffn_dim=2 * config.dim,
+            num_heads=4,
+            **shared,
+        )
+    is_flat = config.model == "flat"
+    model = models.FlatAttention if is_flat else models.HierarchicalAttention
+    return model(
+        embedding_dim=config.dim,
+        units=config.units,
+        attention_units=config.units,
+        **shared,
+    )
 
 
 def main(config):
@@ -104,17 +112,8 @@ def main(config):
         balanced=config.balanced,
     )
 
-    family, sizes = model_and_sizes(config)
     with devices.device_strategy().scope():
-        model = family(
-            vocab_size=preprocessor.vocab_size,
-            num_classes=len(corpus.labels),
-            dropout=config.dropout,
-            piece_dropout=config.piece_dropout,
-            sentence_dropout=config.sentence_dropout,
-            dtype=config.dtype,
-            **sizes,
-        )
+        model = model_of(config, preprocessor.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)
         schedule = training.WarmupInverseSqrt(
             config.learning_rate, config.warmup_steps
@@ -157,4 +156,4 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=REPORTS)
+    kseq.run_recipe(main, Config(), without_files=REPORTS, corpus="documents")

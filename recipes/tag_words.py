@@ -135,4 +135,4 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=JOURNEYS)
+    kseq.run_recipe(main, Config(), without_files=JOURNEYS, corpus="tags")

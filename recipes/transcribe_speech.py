@@ -183,4 +183,4 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=MORSE)
+    kseq.run_recipe(main, Config(), without_files=MORSE, corpus="transcripts")

@@ -135,4 +135,4 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=DATES)
+    kseq.run_recipe(main, Config(), without_files=DATES, corpus="pairs")

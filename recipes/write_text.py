@@ -162,4 +162,4 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=BRACKETS)
+    kseq.run_recipe(main, Config(), without_files=BRACKETS, corpus="text")

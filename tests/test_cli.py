@@ -77,6 +77,8 @@ def in_shell(command):
         ("kseq --help > /dev/full", 4, 1),
         ("kseq train lstm --help > /dev/full", 4, 1),
         ("KERAS_BACKEND=jax kseq train lstm", 2, 1),
+        ("KERAS_BACKEND=torch kseq train lstm", 2, 1),
+        ("KERAS_BACKEND= kseq train lstm", 2, 1),
     ],
 )
 def test_output_that_cannot_be_written(command, code, lines):
@@ -113,6 +115,9 @@ def test_output_that_cannot_be_written(command, code, lines):
         ("train lstm --learning_rate inf", "expected a positive number"),
         ("train lstm --warmup-steps 0", "expected an integer of at least 1"),
         ("train lstm --evaluate-every -1", "expected an integer of at least 1"),
+        ("train lstm --evaluate-every 0", "expected an integer of at least 1"),
+        ("train lstm --steps -5", "expected an integer of at least 1"),
+        ("train lstm --steps=0", "expected an integer of at least 1"),
         ("train lstm --seed -1", "expected an integer of at least 0"),
         (f"train lstm --steps {10**30}", "at most 2147483647"),
         (f"train lstm --steps {'9' * 5000}", "expected an integer."),
@@ -122,6 +127,8 @@ def test_output_that_cannot_be_written(command, code, lines):
         ("train lstm --run=", "--run: the value is empty"),
         ("train lstm --run ..", "expected the name of a directory"),
         ("train lstm --run /dev/null", "/dev/null is a file"),
+        ("train transformer --averaged 0", "expected an integer from 1"),
+        ("train transformer --averaged=-1", "expected an integer from 1"),
         ("train transformer --heads 3", "expected a multiple of --heads 3"),
         ("train classify --columns a", "--columns: expected 2 arguments"),
         ("train lstm --vocab-size 2000000000", "from 1 to 1000000"),
@@ -140,6 +147,60 @@ def test_a_mistake_is_one_message(words, message, monkeypatch, capfd):
     output, error = capfd.readouterr()
     assert (output, error.count("\n")) == ("", 1), error
     assert message in error
+
+
+WRONG = {
+    "wide.tsv": b"a\tb\tc\nd\te\tf\n",
+    "utf16.tsv": "a\tb\n".encode("utf-16"),
+    "utf16.txt": "a b\n".encode("utf-16"),
+    "named.csv": b"en,de\nGo.,Los.\n",
+    "broken.jsonl": b'{"source": "a", "target":\n',
+    "quoted.csv": b'"a,b\n',
+    "one.tsv": b"a\n",
+}
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("lstm --train none.txt", "There is no file"),
+        ("lstm --train wide.tsv", "wide.tsv:1: "),
+        ("lstm --train named.csv", "named.csv:1: "),
+        ("lstm --train named.csv --columns en fr", "'en' and 'fr'; found"),
+        ("lstm --train named.csv --columns en", "names 2 columns here"),
+        ("transformer --train utf16.txt utf16.txt", "utf16.txt"),
+        ("transformer --train broken.jsonl", "broken.jsonl:1: "),
+        ("lstm --train quoted.csv", "quoted.csv:1: "),
+        ("lstm --train wide.tsv --columns 1 4", "wide.tsv:1: "),
+        (
+            "lstm --train named.csv --columns en de --validation one.tsv",
+            "one.tsv:1: ",
+        ),
+        ("classify --train wide.tsv", "wide.tsv:1: "),
+        ("classify --train utf16.tsv", "utf16.tsv"),
+        ("caption --train one.tsv", "one.tsv:1: "),
+        ("speech --train one.tsv", "one.tsv:1: "),
+        ("chat --train broken.jsonl", "broken.jsonl:1: "),
+        ("retrieve --train utf16.txt", "utf16.txt"),
+        ("write_text --train named.csv", "named.csv:1: "),
+        ("write_text --train named.csv --column x", "named.csv:1: "),
+    ],
+)
+def test_wrong_files_are_one_message(
+    words, message, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    for name, content in WRONG.items():
+        Path(name).write_bytes(content)
+    monkeypatch.setattr(sys, "argv", ["kseq"])
+    with monkeypatch.context() as patch:
+        # Found out before TensorFlow is imported.
+        patch.setitem(kseq.run_recipe.__globals__, "start_keras", pytest.fail)
+        assert cli.main(["train", *words.split()]) == 2
+    output, error = capfd.readouterr()
+    assert (output, error.count("\n")) == ("", 1), error
+    assert message in error
+    assert {path.name for path in tmp_path.iterdir()} == {*WRONG}
 
 
 def test_a_recipe_that_is_not_python(tmp_path, capfd):

@@ -1,6 +1,7 @@
 """The rules of the house that a program can check."""
 
 import ast
+import graphlib
 import sys
 from pathlib import Path
 
@@ -21,7 +22,7 @@ ARROWS = {
     "json_files": (("user_error",), ()),
     "option_types": (("user_error",), ()),
     "model_path": (("user_error",), ()),
-    "start_keras": (("user_error",), ()),
+    "start_keras": (("user_error",), ("keras", "tensorflow")),
     "devices": ((), ("tensorflow",)),
     "ops": (("control_tokens",), ("keras",)),
     "layers": (("control_tokens", "ops", "user_error"), ("keras",)),
@@ -97,7 +98,6 @@ ARROWS = {
     ),
     "evaluation": (
         (
-            "data",
             "one_line",
             "pictures",
             "progress",
@@ -154,7 +154,16 @@ ARROWS = {
         ),
         (),
     ),
-    "cli": (("command_line", "model_path", "option_types", "start_keras"), ()),
+    "cli": (
+        (
+            "command_line",
+            "commands",
+            "model_path",
+            "option_types",
+            "start_keras",
+        ),
+        (),
+    ),
     "recipes": (
         (
             "data",
@@ -179,6 +188,16 @@ TENSORFLOW_IN_MODELS = {
     "step_function",
 }
 
+# Classes of ours that others inherit from, beside the exact step. A score of a
+# user's own is a subclass of the layer whose projections it has, and so are
+# two of ours; `SentenceDropout` has the arguments and the state of `Dropout`.
+HEIRS = {
+    "HierarchicalBahdanauAttention": "BahdanauAttention",
+    "LocationAwareAttention": "BahdanauAttention",
+    "SentenceDropout": "Dropout",
+    "TrainFunction": "StepFunction",
+}
+
 # Files with small public classes that make sense only together.
 TOGETHER = {"positional_encoding.py", "prompts.py", "step_function.py"}
 
@@ -199,19 +218,32 @@ def tree_of(path):
     return ast.parse(path.read_text("utf-8"))
 
 
-def imports_of(path):
-    """(room of kseq or None, library) of all imports."""
+def imported_names(path):
+    """What each import of a module names, with its dots."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            library, _, rest = name.partition(".")
-            room = rest.split(".")[0] or library
-            yield room if library == "kseq" else None, library
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args:
+            function = getattr(node.func, "attr", None)
+            if function == "import_module":
+                yield beginning_of(node.args[0])
+
+
+def beginning_of(node):
+    """Of a string or an f-string, what is written out; else nothing."""
+    if isinstance(node, ast.JoinedStr):
+        node = node.values[0]
+    return node.value if isinstance(node, ast.Constant) else ""
+
+
+def imports_of(path):
+    """(room of kseq or None, library) of all imports."""
+    for name in filter(None, imported_names(path)):
+        library, _, rest = name.partition(".")
+        room = rest.split(".")[0] or library
+        yield room if library == "kseq" else None, library
 
 
 def room_of(path):
@@ -245,6 +277,33 @@ def test_no_arrow_goes_up():
         for other in others
         if order.index(other) >= order.index(room)
     ]
+
+
+def test_no_modules_import_each_other():
+    dotted = {
+        name_of(path)[: -len(".py")]
+        .replace("/", ".")
+        .removesuffix(".__init__"): path
+        for path in MODULES
+    }
+    graph = {}
+    for module, path in dotted.items():
+        names = [module_named(name, dotted) for name in imported_names(path)]
+        graph[module] = {*names} & {*dotted} - {module}
+    list(graphlib.TopologicalSorter(graph).static_order())
+
+
+def module_named(name, dotted):
+    """The module of what is imported, also from a package that is lazy."""
+    package, _, last = name.rpartition(".")
+    if name in dotted or package not in dotted:
+        return name
+    for node in tree_of(dotted[package]).body:
+        name = getattr(getattr(node, "targets", [None])[0], "id", None)
+        if name == "_MODULES":
+            modules = ast.literal_eval(node.value)
+            return f"{package}.{modules[last]}" if last in modules else package
+    return package
 
 
 def test_models_use_tensorflow_in_the_exact_step_alone():
@@ -306,6 +365,23 @@ def test_a_file_is_its_one_class():
         if classes and [name.lower() for name in classes] != [expected]:
             others[path.name] = classes
     assert others.keys() == TOGETHER, others
+
+
+def test_classes_inherit_from_keras_once():
+    classes = {
+        node.name: [getattr(base, "id", None) for base in node.bases]
+        for path in MODULES
+        if room_of(path) in ("layers", "models")
+        for node in tree_of(path).body
+        if isinstance(node, ast.ClassDef)
+    }
+    heirs = {
+        name: base
+        for name, bases in classes.items()
+        for base in bases
+        if base in classes and base not in (name, "ExactModel")
+    }
+    assert heirs == HEIRS
 
 
 def test_there_are_no_drawers():

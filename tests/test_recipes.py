@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import kseq.commands.evaluate
-import kseq.commands.predict
+import kseq.commands.open_predictor
 from kseq import cli, run_recipe
 from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
-from kseq.commands.open_predictor import open_predictor
 from kseq.data.built_in import dates, dispatch_reports
 from kseq.data.built_in.journeys import journeys
 from kseq.data.built_in.morse import morse
 from kseq.data.built_in.scenes import scenes
 from kseq.data.built_in.small_talk import small_talk
 from kseq.data.image_preprocessor import cells_of
+from kseq.one_line import one_line
 from kseq.runs.run_directory import batch_fields
+from kseq.serving import TaggerPredictor, TransducerPredictor
 from kseq.training import MetricsLog
 from tests.recipes import load_recipe
 
@@ -47,27 +47,74 @@ SMALL = {
     "learn_algorithms": {"units": 8, "slots": 8, "slot_dim": 4, "examples": 2},
     "write_text": {"layers": 1, "model_dim": 8, "ffn_dim": 8, "written": 8},
 }
-# What a model is given, and the options of commands that read it.
-LINES = {
-    "caption_images": ("1.png", ""),
-    "transcribe_speech": ("1.wav", ""),
-    "chat": ("Hi!\tHello!", ""),
-    "retrieve_answers": ("Hi!\tHello!", ""),
-    "learn_algorithms": ("[[0, 1, 0, 0, 1, 1, 0, 1, 0]]", ""),
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What the commands are given for a recipe, and what they print.
+
+    Args:
+        lines: two, the inputs of the model, the second one blank.
+        features: path of the .npz file that has what the lines name.
+        files: what `kseq evaluate` reads.
+        val: name of a score of the validation.
+        scores: what `kseq evaluate` prints.
+        refused: dict, a command and what it is given -> its message.
+    """
+
+    lines: tuple[str, str] = ("3 mars 1999", "")
+    features: str | None = None
+    files: tuple[str, ...] = ("left", "right")
+    val: str = "bleu"
+    scores: str = "BLEU "
+    refused: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+TALK = {"lines": ("Hi!\tHello!", ""), "files": ("dialogues.txt",)}
+FEATURES = {"features": "features.npz", "files": ("table.tsv",)}
+NO_ATTENTION = {
+    "explain run": "signature explain",
+    "explain export": "signature explain",
 }
-FEATURES = ("--features", "features.npz")
-OPTIONS = {"caption_images": FEATURES, "transcribe_speech": FEATURES}
-SCORES = {
-    "classify_documents": "accuracy",
-    "tag_words": "accuracy",
-    "transcribe_speech": "cer",
-    "retrieve_answers": "recall_at_1",
-    "learn_algorithms": "cost",
-    "write_text": "perplexity",
+NO_FILE_OF_BITS = "takes vectors, which evaluate does not read"
+TASKS = {
+    "translate_lstm": Task(),
+    "translate_transformer": Task(),
+    "classify_documents": Task(
+        files=("table.tsv",), val="accuracy", scores="accuracy "
+    ),
+    "tag_words": Task(
+        files=("table.tsv",),
+        val="accuracy",
+        scores="span F1 ",
+        refused=NO_ATTENTION,
+    ),
+    "caption_images": Task(lines=("1.png", ""), **FEATURES),
+    "transcribe_speech": Task(
+        lines=("1.wav", ""), val="cer", scores="CER ", **FEATURES
+    ),
+    "chat": Task(**TALK),
+    "retrieve_answers": Task(
+        val="recall_at_1", scores="recall@1 ", refused=NO_ATTENTION, **TALK
+    ),
+    "learn_algorithms": Task(
+        lines=("[[0, 1, 0, 0, 1, 1, 0, 1, 0]]", ""),
+        files=("input",),
+        val="cost",
+        refused={
+            "evaluate run": NO_FILE_OF_BITS,
+            "evaluate export": NO_FILE_OF_BITS,
+        },
+    ),
+    "write_text": Task(
+        files=("left",),
+        val="perplexity",
+        scores="perplexity ",
+        refused={**NO_ATTENTION, "evaluate export": "is an export"},
+    ),
 }
 # Options that are wrong for what is not read from a file.
 WRONG = {"learn_algorithms": ("--slots", "2")}
-TALK = ("chat", "retrieve_answers")
 
 
 @pytest.fixture(params=SMALL)
@@ -118,7 +165,7 @@ def config(recipe, tmp_path, monkeypatch):
         np.savez("features.npz", **arrays)
         train, built_in = "table.tsv", recipe.MORSE
         files = {"features": "features.npz"}
-    elif recipe.__name__ in TALK:
+    elif recipe.__name__ in ("chat", "retrieve_answers"):
         columns = small_talk("train", size=60).answers, ["Yes."] * 60
         train, built_in = "dialogues.txt", recipe.SMALL_TALK
     elif recipe.__name__ == "write_text":
@@ -137,18 +184,28 @@ def config(recipe, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def printed(monkeypatch, capfd):
-    """A function: what a command prints when it reads some lines."""
+def call(monkeypatch, capfd):
+    """A function: what a command prints when it reads some lines.
 
-    def printed(command, *arguments, lines=("3 mars 1999", "")):
+    With a message the command prints nothing but that, and its code is 2.
+    """
+
+    def call(command, *arguments, lines=(), message=None):
         Path("input").write_text("".join(f"{line}\n" for line in lines))
         capfd.readouterr()
         with open("input") as file:
             monkeypatch.setattr(sys, "stdin", file)
-            assert cli.main([command, *map(str, arguments)]) == 0
-        return capfd.readouterr().out
+            code = cli.main([command, *map(str, arguments)])
+        printed, notes = capfd.readouterr()
+        if message is None:
+            assert code == 0, notes
+            return printed
+        assert (code, printed) == (2, "")
+        [line] = notes.splitlines()
+        assert message in line
+        return notes
 
-    return printed
+    return call
 
 
 def stop_after(monkeypatch, steps):
@@ -161,18 +218,6 @@ def stop_after(monkeypatch, steps):
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(MetricsLog, "on_train_batch_end", and_stop)
-
-
-def share_opened(monkeypatch):
-    """The first command opens the model, the next one finds it."""
-    opened = []
-
-    def open_once(options):
-        opened.append(opened[0] if opened else open_predictor(options))
-        return opened[0]
-
-    for module in (kseq.commands.evaluate, kseq.commands.predict):
-        monkeypatch.setattr(module, "open_predictor", open_once)
 
 
 @pytest.mark.parametrize(
@@ -192,8 +237,9 @@ def share_opened(monkeypatch):
     ],
     indirect=True,
 )
-def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
+def test_from_training_to_answers(recipe, config, monkeypatch, capfd, call):
     """Train, stop, resume, export, load, predict, evaluate, explain."""
+    task = TASKS[recipe.__name__]
     classifies = recipe.__name__ == "classify_documents"
     page = sys.modules["__main__"]
     monkeypatch.setattr(page, "__command__", "kseq train NAME", raising=False)
@@ -210,10 +256,8 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     assert pretrained == classifies
     metrics = (run / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in metrics] == [2, 4]
-    score = SCORES.get(recipe.__name__, "bleu")
     is_of_bits = recipe.__name__ == "learn_algorithms"
-    is_of_tags = recipe.__name__ == "tag_words"
-    names = {f"val_{score}", "val_error" if is_of_bits else "val_loss"}
+    names = {f"val_{task.val}", "val_error" if is_of_bits else "val_loss"}
     assert names <= json.loads(metrics[-1]).keys()
     assert len(list((run / "samples").glob("*.md"))) == 2
     assert list((run / "tensorboard").iterdir())
@@ -226,57 +270,56 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, printed):
     assert f"{export} on " in report
     assert "tensorboard --logdir" in report
 
-    lines = LINES.get(recipe.__name__, ("3 mars 1999", ""))
-    options = OPTIONS.get(recipe.__name__, ())
-    inputs = lines
-    if recipe.__name__ in TALK:
-        inputs = [line.split("\t") for line in lines]
-    if options or is_of_bits:
-        features = options[1] if options else None
-        inputs = InputsOfLines(abilities(run), Namespace(features=features))
-        inputs = inputs([line.encode() for line in lines])
-    answers = kseq.load(run)(inputs)
-    if is_of_bits:
-        answers = [str((ones > 0.5).astype(int).tolist()) for ones in answers]
-    if is_of_tags:
-        answers = list(map(" ".join, answers))
-    assert [type(answer) for answer in answers] == [str, str]
-    # An export takes seconds to load: the commands share it.
-    share_opened(monkeypatch)
-    if classifies:
-        assert printed("predict", export).split("\n") == [*answers, ""]
-        assert "accuracy" in printed("evaluate", export, "table.tsv")
-        assert "<!doctype html>" in printed("explain", export)
-    elif is_of_tags:
-        assert printed("predict", export).split("\n") == [*answers, ""]
-        evaluated = printed("evaluate", export, "table.tsv")
-        assert "span F1" in evaluated
-    elif is_of_bits:
-        found = printed("predict", export, lines=lines)
-        assert found.replace(",", ", ").split("\n") == [*answers, ""]
-        assert "<img" in printed("explain", export, lines=lines)
-    elif recipe.__name__ == "write_text":
-        found = printed("predict", export, "--json").splitlines()
-        assert [json.loads(line)["text"] for line in found] == answers
-    elif recipe.__name__ == "retrieve_answers":
-        assert printed("predict", export, lines=lines) == f"{answers[0]}\n\n"
-        assert "recall" in printed("evaluate", export, "dialogues.txt")
-    else:
-        pairs = ("table.tsv",) if options else ("left", "right")
-        pairs = ("dialogues.txt",) if recipe.__name__ == "chat" else pairs
-        evaluated = printed("evaluate", export, *pairs, *options)
-        assert score.upper() in evaluated
-        attention = printed(
-            "predict", export, "--json", "--attention", *options, lines=lines
-        )
-        found = [json.loads(line) for line in attention.splitlines()]
-        assert [answer["text"] for answer in found] == answers
-        assert '"source_tokens"' in attention
+    loaded = {path: kseq.load(path) for path in (run, export)}
+    # Opening a model takes seconds: the commands share what is loaded.
+    monkeypatch.setattr(
+        kseq.commands.open_predictor, "load", lambda path, **_: loaded[path]
+    )
+    texts = [
+        answers_of(predictor, path, task, call)
+        for path, predictor in loaded.items()
+    ]
+    assert texts[0] == texts[1]
 
     size = "slots" if is_of_bits else "vocab_size"
     other = dataclasses.replace(config, **{size: getattr(config, size) + 1})
     with pytest.raises(ValueError, match=size):
         recipe.main(other)
+
+
+def answers_of(predictor, path, task, call):
+    """What it answers in Python, which is what the commands print."""
+    kind = "export" if predictor.model is None else "run"
+    options = ["--features", task.features] if task.features else []
+    inputs_of = InputsOfLines(
+        abilities(path), Namespace(features=task.features)
+    )
+    inputs = inputs_of([line.encode() for line in task.lines])
+    attention = ["--attention"] * (f"explain {kind}" not in task.refused)
+    answers = predictor.answers(inputs, attention=bool(attention))
+    texts = [answer.hypotheses[0].text for answer in answers]
+    assert [type(text) for text in texts] == [str, str]
+    if not isinstance(predictor, TransducerPredictor):  # which gives arrays
+        found = predictor(inputs)
+        if isinstance(predictor, TaggerPredictor):  # which gives lists
+            found = list(map(" ".join, found))
+        assert found == texts
+
+    given = {"lines": task.lines}
+    found = call("predict", path, *options, **given)
+    assert found.splitlines() == [one_line(text, keep="\t") for text in texts]
+    found = call("predict", path, "--json", *attention, *options, **given)
+    records = list(map(json.loads, found.splitlines()))
+    assert records == [answer.record for answer in answers]
+
+    message = task.refused.get(f"evaluate {kind}")
+    found = call("evaluate", path, *task.files, *options, message=message)
+    assert (message or task.scores) in found
+    message = task.refused.get(f"explain {kind}")
+    page = call("explain", path, *options, message=message, **given)
+    assert message or page.startswith("<!doctype html>")
+    assert message or page.count("<article") == 2
+    return texts
 
 
 @pytest.mark.slow

@@ -107,6 +107,38 @@ def test_exit_codes(run, capsys, error, code, message):
     assert capsys.readouterr().err == message
 
 
+@pytest.mark.parametrize("wrap", [lambda act: act, tf.function])
+def test_a_disk_that_tensorflow_finds_full(run, capfd, wrap):
+    """The size of a batch has nothing to do with it."""
+
+    def main(config):
+        tf.io.write_file("/dev/full", "text")
+
+    with pytest.raises(SystemExit, match="4"):
+        run(wrap(main))
+    assert capfd.readouterr().err.splitlines()[-1] == (
+        "recipe: /dev/full; No space left on device"
+    )
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("{{node A}} /a; Disk quota exceeded [Op:A]", "/a; Disk quota exceed"),
+        ("Graph execution error:\n\nAt a.py\nOOM when [Op:A]", "OOM when ("),
+        ("", "Out of memory. (--batch-tokens is 64)"),
+    ],
+)
+def test_what_is_exhausted_is_one_line(run, capsys, text, message):
+    def main(config):
+        raise tf.errors.ResourceExhaustedError(None, None, text)
+
+    with pytest.raises(SystemExit, match="4"):
+        run(main)
+    error = capsys.readouterr().err
+    assert error.startswith(f"recipe: {message}") and error.count("\n") == 1
+
+
 def test_what_standard_output_cannot_show_is_escaped(
     run, monkeypatch, tmp_path
 ):

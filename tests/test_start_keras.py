@@ -1,6 +1,8 @@
 import gc
+import itertools
 import os
 import pty
+import subprocess
 import sys
 import tempfile
 
@@ -31,6 +33,49 @@ def test_elsewhere_there_is_no_notice(capfd):
     with quiet_stderr(notice="Wait ..."):
         os.write(2, START_UP + b"a warning\n")
     assert capfd.readouterr().err == "a warning\n"
+
+
+SHOWN_BY_TENSORFLOW = b"""\
+WARNING: All log messages before absl::InitializeLog() is called are written
+I0000 port.cc:153] oneDNN custom operations are on. You may see slightly
+I0000 util.cc:70] oneDNN supports DT_BFLOAT16 only on platforms with AVX512
+I0000 cpu_feature_guard.cc:227] This TensorFlow binary is optimized to use
+To enable the following instructions: AVX2 FMA, in other operations, rebuild
+I0000 cudart_stub.cc:31] Could not find cuda drivers on your machine, GPU will
+W0000 py_utils.cc:38] TF-TRT Warning: Could not find TensorRT
+E0000 cuda_fft.cc:477] Unable to register cuFFT factory: Attempting to register
+E0000 cuda_blas.cc:1407] Unable to register cuBLAS factory: Attempting to
+W0000 computation_placer.cc:177] computation placer already registered. Please
+E0000 cuda_platform.cc:51] failed call to cuInit: INTERNAL: CUDA error: Failed \
+call to cuInit: UNKNOWN ERROR (303)
+E0000 cuda_platform.cc:51] failed call to cuInit: CUDA_ERROR_NO_DEVICE: no \
+CUDA-capable device is detected
+"""
+WARNINGS = b"""\
+E0000 cuda_platform.cc:51] failed call to cuInit: CUDA_ERROR_OUT_OF_MEMORY: out
+E0000 cuda_dnn.cc:8579] Loaded cuDNN 8.9.0, but the source was compiled with 9.3
+W0000 gpu_device.cc:2341] Cannot dlopen some GPU libraries.
+UserWarning: A file was not closed.
+"""
+
+
+def test_start_up_lines_are_dropped_and_warnings_are_kept(capfd):
+    hidden = SHOWN_BY_TENSORFLOW.splitlines(keepends=True)
+    kept = WARNINGS.splitlines(keepends=True)
+    with quiet_stderr():
+        for lines in itertools.zip_longest(hidden, kept, fillvalue=b""):
+            os.write(2, b"".join(lines))
+    assert capfd.readouterr().err.encode() == WARNINGS
+
+
+def test_a_fresh_process_starts_silently():
+    program = "from kseq.start_keras import start_keras; start_keras()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_without_standard_error_or_a_temporary_directory(monkeypatch, capfd):

@@ -1,12 +1,15 @@
 """The wheel in a fresh environment of each Python, as a user installs it."""
 
+import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -43,14 +46,29 @@ def wheel(tmp_path_factory):
 @pytest.fixture(params=["3.11", "3.12", "3.13"])
 def environment(request, wheel, tmp_path):
     """The commands of an environment that has kseq and what it depends on."""
-    name = f"python{request.param}"
-    if not shutil.which(name):
-        pytest.skip(f"there is no {name}")
-    subprocess.run([name, "-m", "venv", tmp_path / "venv"], check=True)
+    python = interpreter(request.param)
+    subprocess.run([python, "-m", "venv", tmp_path / "venv"], check=True)
     commands = tmp_path / "venv" / "bin"
-    install = [commands / "python", "-m", "pip", "install", wheel]
+    install = [commands / "python", "-m", "pip", "install", f"{wheel}[serve]"]
     subprocess.run(install, check=True, capture_output=True)
     return commands
+
+
+def interpreter(version):
+    """The path of a Python that has `venv`; skips where there is none.
+
+    Version managers put commands on the PATH that only report that their
+    version is not installed or not chosen.
+    """
+    name = f"python{version}"
+    wanted = f"import sys, ensurepip; sys.exit(sys.version[:4] != '{version}')"
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"there is no {name}")
+    tried = subprocess.run([path, "-c", wanted], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"{path} does not run: {tried.stderr.strip()[-200:]}")
+    return path
 
 
 @pytest.fixture
@@ -92,6 +110,7 @@ def test_from_a_table_to_answers(environment, run):
 
     [in_python] = re.findall(r"```python\n(import kseq.*?)```", README, re.S)
     assert "[" in run("python", "-c", in_python)
+    serve_and_stop(environment, run, answer.strip())
     blocks = re.findall(r"```python\n(.*?)```", SERVING, re.S)
     [without_kseq] = [block for block in blocks if "tf.saved_model" in block]
     run(environment / "pip", *("uninstall", "--yes", "kseq"))
@@ -116,3 +135,35 @@ def stop_and_resume(environment, run):
     printed, _ = process.communicate()
     assert process.returncode == 143, printed
     assert "saved_models/dates/1" in run("kseq", *TRAIN)
+
+
+def serve_and_stop(environment, run, answer):
+    """Serves by the line of the README, asks by its curl, stops by SIGTERM."""
+    [line] = re.findall(r"^    (kseq serve saved_models) ", README, re.M)
+    [(body, port, path)] = re.findall(
+        r"curl -d '(.*)' \\\n +http://localhost:(\d+)(/\S+)", README
+    )
+    _, *words = shlex.split(line)
+    process = subprocess.Popen(
+        [environment / "kseq", *words, "--port", "0"],
+        cwd=run.folder,
+        env=ALONE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        printed = ""
+        while not (found := re.search(r"127\.0\.0\.1:(\d+)/", printed)):
+            line = process.stderr.readline()
+            assert line, printed
+            printed += line
+        assert port == "8501", "the default"
+        url = f"http://localhost:{found[1]}{path}"
+        with urllib.request.urlopen(url, body.encode(), timeout=60) as answered:
+            [first, _] = json.load(answered)["predictions"]
+        assert first["text"] == answer
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=60)
+        assert process.returncode == 0, printed + rest
+    finally:
+        process.kill()

@@ -3,12 +3,15 @@
 import contextlib
 import errno
 import os
+import re
 import sys
 
 from kseq.user_error import DiskError, UserError
 
 # Of TensorFlow, which is not imported here: a machine of the cluster is lost.
 _LOST = ("UnavailableError", "AbortedError")
+# The operation, which it puts around its messages.
+_OF_TENSORFLOW = re.compile(r"^\{\{.*?\}\} | \[Op:\w+\]$")
 
 
 def exit_code(read, act, *, name, broken_pipe=0):
@@ -87,14 +90,22 @@ def _explain(error, options):
             "checkpoint."
         )
     if isinstance(error, MemoryError) or kind == "ResourceExhaustedError":
-        [message, *_] = str(error).splitlines() or ["Out of memory."]
-        is_disk = "space left" in message or "quota" in message
-        return 4, message if is_disk else message + _batch_sizes(options)
+        return 4, _exhausted(error, options)
     if isinstance(error, UserError):
         return error.exit_code, str(error)
     if isinstance(error, OSError) and error.errno not in (None, errno.EBADF):
         return 4 if error.errno in DiskError.errnos else 2, _described(error)
     return None, ""
+
+
+def _exhausted(error, options):
+    """What is full, in one line; an error of a graph begins with others."""
+    lines = str(error).splitlines() or ["Out of memory."]
+    for line in lines:
+        if "space left" in line or "quota" in line:  # on the disk
+            return _OF_TENSORFLOW.sub("", line)
+    memory = [line for line in lines if "OOM" in line] or lines
+    return _OF_TENSORFLOW.sub("", memory[0]) + _batch_sizes(options)
 
 
 def _described(error):

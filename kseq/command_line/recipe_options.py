@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import inspect
 import io
+import itertools
 import os
 import re
 import tokenize
@@ -14,6 +15,7 @@ from pathlib import Path
 from kseq import version_0_1
 from kseq.command_line.argument_types import reader
 from kseq.command_line.command_parser import CommandParser
+from kseq.data.first_rows import read_first_rows
 from kseq.data.text_files import matching_files
 from kseq.json_files import read_json
 from kseq.model_path import is_run, run_path
@@ -33,7 +35,7 @@ _OF_ONE_RUN = frozenset(
 )
 
 
-def read_options(config, without_files, words, **description):
+def read_options(config, without_files, words, corpus=None, **description):
     """Reads a recipe's config from the words of a command line.
 
     With `--from RUN` the defaults are those of that run, except for the data
@@ -44,6 +46,7 @@ def read_options(config, without_files, words, **description):
             user, that is, with `--train`.
         without_files: the same, the defaults for the built-in corpus.
         words: list of str.
+        corpus: what the files hold, see `kseq.run_recipe`.
         **description: `prog`, and `description` for the help.
 
     Returns:
@@ -69,19 +72,28 @@ def read_options(config, without_files, words, **description):
         defaults = _inherited(path, defaults)
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
-    for name in ("train", "validation"):
-        _check_files(given.get(name))
+    _check_files(given, options.config, corpus)
     return options
 
 
-def _check_files(paths):
-    """DataError for a file that is missing, before TensorFlow is imported.
+def _check_files(given, config, corpus):
+    """DataError for files that are wrong, before TensorFlow is imported.
 
     A folder may be what a recipe of one's own reads.
     """
-    for path in [paths] if isinstance(paths, str) else paths or ():
+    splits = [_tuple(given.get(name)) for name in ("train", "validation")]
+    if corpus:
+        columns = getattr(config, "columns", getattr(config, "column", ()))
+        read_first_rows(corpus, *splits, _tuple(columns))
+        return
+    for path in itertools.chain(*splits):
         if not os.path.isdir(path):
             matching_files(path)
+
+
+def _tuple(value):
+    """The words of an option that takes one or several, or is not given."""
+    return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def _config_path(given, defaults):

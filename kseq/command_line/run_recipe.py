@@ -12,13 +12,13 @@ from kseq.command_line.recipe_options import read_options
 from kseq.start_keras import start_keras
 
 
-def run_recipe(main, config, without_files):
+def run_recipe(main, config, without_files, corpus=None):
     """Reads the config from the command line and runs the recipe with it.
 
     Every field of the config becomes an option; wrong values, and files of
-    `--train` and `--validation` that are missing, are refused before
-    TensorFlow is imported. An error that the user can fix is one
-    message and an exit code; with `--debug` it keeps its traceback.
+    `--train` and `--validation` that are missing or begin with a wrong row,
+    are refused before TensorFlow is imported. An error that the user can fix
+    is one message and an exit code; with `--debug` it keeps its traceback.
 
     The process ends with exit code 0; 2 where command, files or configuration
     are wrong; 3 where training diverged; 4 where memory or disk are full; 5
@@ -31,6 +31,9 @@ def run_recipe(main, config, without_files):
             user, that is, with `--train`. The types of its fields may be
             those of `kseq.option_types`.
         without_files: the same, its defaults for the built-in corpus.
+        corpus: what the files hold: "pairs", "documents", "tags", "dialogues",
+            "text", "captions" or "transcripts", with the columns of
+            `config.columns`. None: only whether they are there is checked.
 
     Raises:
         SystemExit: unless the exit code is 0.
@@ -45,6 +48,7 @@ def run_recipe(main, config, without_files):
             config,
             without_files,
             sys.argv[1:],
+            corpus,
             prog=name,
             description=page.__doc__,
         )

@@ -1,17 +1,31 @@
 """Abilities of a run or an export, read before it is loaded."""
 
+import sys
 from typing import Any, NamedTuple
 
 from kseq.commands.open_predictor import chosen_search
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from kseq.runs.run_directory import read_json
-from kseq.runs.signature_rows import OF_ANSWERS, OF_TAGS, OF_VECTORS
+from kseq.runs.signature_rows import (
+    OF_ANSWERS,
+    OF_LABELS,
+    OF_TAGS,
+    OF_VECTORS,
+)
 from kseq.serving.generator_predictor import SOURCES
 from kseq.serving.load_export import read_meta_graph
 from kseq.serving.object_config import input_name, search_from_config
 from kseq.serving.retriever import MOST_ANSWERS
 from kseq.user_error import UserError
+
+# What a model that answers with a label says of a signature that it has not.
+_WITHOUT = {
+    "score": "score is for models that generate text; for labels use predict "
+    "--scores.",
+    "prefix": "--prefix is for models that generate text; this one predicts "
+    "labels.",
+}
 
 
 class Abilities(NamedTuple):
@@ -22,8 +36,8 @@ class Abilities(NamedTuple):
         has_labels: bool, whether it answers with a label, not with a text.
         has_tags: bool, whether it answers with a tag for each word.
         source: str, what it takes, see `GeneratorPredictor`.
-        signatures: set of str, those of an export, or of a run without a
-            search; None for any other run.
+        signatures: set of str; None for a run that writes its answers, whose
+            model decides.
         description: dict, `task.json` of a run, `kseq.json` of an export;
             empty where an export has none.
     """
@@ -42,11 +56,14 @@ class Abilities(NamedTuple):
             name: of the signature.
             what: str, the command or the option that needs it.
         """
-        if self.signatures is not None and name not in self.signatures:
-            raise UserError(
-                f"{what} needs a signature {name}; {self.path} has "
-                f"{', '.join(sorted(self.signatures))}."
-            )
+        if self.signatures is None or name in self.signatures:
+            return
+        if self.has_labels and name in _WITHOUT:
+            raise UserError(_WITHOUT[name])
+        raise UserError(
+            f"{what} needs a signature {name}; {self.path} has "
+            f"{', '.join(sorted(self.signatures))}."
+        )
 
     @property
     def labels(self):
@@ -67,12 +84,24 @@ class Abilities(NamedTuple):
         """Whether its answers are texts that it knows."""
         return type(self.description.get("answers")) is int
 
-    def check_n_best(self, options):
-        """UserError if it cannot give that many answers, as far as is known.
+    @property
+    def chats(self):
+        """Whether it answers to what is said."""
+        has_classes = self.has_labels or self.has_tags
+        return self.source in ("turns", "text") and not has_classes
+
+    def n_best(self, options):
+        """How many answers an input has.
 
         Args:
             options: of the command, see `open_predictor`.
+
+        Raises:
+            UserError: if it cannot give that many, as far as is known.
         """
+        if options.n_best == 1:
+            # The scores of a classifier are those of all labels.
+            return sys.maxsize if self.has_labels and options.scores else 1
         if self.has_labels:
             most = self.labels and len(self.labels)
             limit = f"is more than the {most} labels of the model."
@@ -87,6 +116,9 @@ class Abilities(NamedTuple):
             )
         if most is not None and options.n_best > most:
             raise UserError(f"--n-best {options.n_best} {limit}")
+        if not self.has_labels and not options.prefix:
+            self.check_signature("n_best", "--n-best")
+        return options.n_best
 
     def _own_search(self):
         try:
@@ -109,6 +141,7 @@ def abilities(path):
         task = task if isinstance(task, dict) else {}
         source = input_name(task.get("preprocessor"))
         names = {*OF_ANSWERS} if "answers" in task else None
+        names = {*OF_LABELS} if "labels" in task else names
         names = {*OF_VECTORS} if source == "vectors" else names
         names = {*OF_TAGS} if "tags" in task else names
         return Abilities(

@@ -21,8 +21,7 @@ _SAMPLING = {"sample": True, "temperature": 0.7, "top_p": 0.9}
 def run(options):
     """Answers each line of the input, with the turns before it in mind."""
     able = abilities(options.path)
-    has_classes = able.has_labels or able.has_tags
-    if has_classes or able.source not in ("turns", "text"):
+    if not able.chats:
         raise UserError(
             f"chat needs a dialogue model; {options.path} is not one."
         )

@@ -1,9 +1,9 @@
 """kseq evaluate: scores of the answers to a file."""
 
 import functools
+import logging
 
 from kseq.commands.abilities import abilities
-from kseq.commands.check import check_columns
 from kseq.commands.inputs_of_lines import (
     check_features,
     max_turns,
@@ -12,29 +12,38 @@ from kseq.commands.inputs_of_lines import (
 )
 from kseq.commands.open_predictor import open_predictor
 from kseq.data import (
+    DataError,
+    ParallelText,
     read_captions,
     read_dialogues,
+    read_documents,
     read_image_captions,
     read_tagged_sentences,
     read_texts,
     read_transcripts,
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
+from kseq.data.first_rows import check_columns
 from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
+from kseq.data.text_files import LONGEST_LINE
 from kseq.evaluation import (
+    Classifications,
     Retrievals,
     Taggings,
     Texts,
+    Translations,
     of_captions,
     of_dialogues,
     of_transcripts,
 )
 from kseq.evaluation.classifications import check_labels
-from kseq.evaluation.evaluation_of_files import evaluation_of, read_files
 from kseq.evaluation.taggings import check_tags
 from kseq.model_path import is_run
+from kseq.one_line import escaped_line
 from kseq.progress import progress
 from kseq.user_error import UserError
+
+_log = logging.getLogger(__name__)
 
 
 def run(options):
@@ -46,24 +55,54 @@ def run(options):
             "its scores are in its README."
         )
     check_columns(options.columns, 1 if able.source == "prompt" else 2)
-    evaluate = _of_tags if able.has_tags else _KINDS[able.source]
-    evaluation = evaluate(able, options)
+    evaluation_of = _of_documents if able.has_labels else _KINDS[able.source]
+    evaluation_of = _of_tags if able.has_tags else evaluation_of
+    evaluation = evaluation_of(able, options)
     with progress("Evaluating", len(evaluation), "lines") as advance:
         evaluation.scores(advance)
     for line in evaluation.report():
         print(line)
 
 
-def _of_files(able, options):
+def _of_documents(able, options):
     check_features(able, options)
     _refuse(options, "text", "images", "audio", "plain")
+    if options.reference:
+        raise UserError(
+            "This model answers with a label: it needs one file of labels and "
+            "texts."
+        )
     columns = options.columns or DEFAULT_COLUMNS
-    files = read_files(
-        able.has_labels, options.source, options.reference, columns
-    )
-    if able.has_labels and able.labels:
-        check_labels(files, able.labels)  # before the model is loaded
-    return evaluation_of(open_predictor(options), files)
+    documents = read_documents(options.source, columns)
+    if able.labels:
+        check_labels(documents, able.labels)  # before the model is loaded
+    return Classifications(open_predictor(options), documents)
+
+
+def _of_pairs(able, options):
+    check_features(able, options)
+    _refuse(options, "text", "images", "audio", "plain")
+    if options.reference is None:
+        raise UserError(
+            "This model answers with a text: it needs SOURCE and REFERENCE."
+        )
+    text = ParallelText(options.source, options.reference)
+    with progress(f"Reading {escaped_line(text)}"):
+        report = text.count()
+    left_out = f"{report.too_long} of {report.pairs} pairs"
+    if report.too_long == report.pairs:
+        raise DataError(
+            f"{text}: there is no pair to evaluate on; {left_out} have a line "
+            f"over {LONGEST_LINE} bytes."
+        )
+    if report.too_long:
+        _log.warning(
+            escaped_line(
+                f"{text}: {left_out} are left out of the scores: a line is "
+                f"over {LONGEST_LINE} bytes."
+            )
+        )
+    return Translations(open_predictor(options), text.all_pairs())
 
 
 def _of_tags(able, options):
@@ -158,7 +197,7 @@ def _of_texts(able, options):
 
 
 _KINDS = {
-    "text": _of_files,
+    "text": _of_pairs,
     "prompt": _of_texts,
     "turns": _of_dialogues,
     "features": _of_captions,

@@ -24,8 +24,10 @@ _CHUNK = 1024  # lines at least, which are sorted by length
 
 def run(options):
     """Answers until the input ends."""
-    n_best = _checked_n_best(options)
-    inputs_of = InputsOfLines(abilities(options.path), options)
+    able = abilities(options.path)
+    _check(able, options)
+    n_best = able.n_best(options)
+    inputs_of = InputsOfLines(able, options)
     predictor = open_predictor(options)
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
@@ -58,12 +60,8 @@ def _above_the_answers(count):
     return contextlib.nullcontext()
 
 
-def _checked_n_best(options):
-    """Returns the number of answers a line; UserError for what is impossible.
-
-    The scores of a classifier are those of all labels.
-
-    """
+def _check(able, options):
+    """UserError for options that are impossible."""
     if options.attention and not options.json:
         raise UserError("--attention needs --json.")
     if options.attention and options.prefix:
@@ -71,23 +69,10 @@ def _checked_n_best(options):
             "--attention is not shown for answers with a prefix: leave out "
             "--prefix."
         )
-    able = abilities(options.path)
-    if able.has_labels and options.prefix:
-        raise UserError(
-            "--prefix is for models that generate text; this one predicts "
-            "labels."
-        )
     if options.attention:
         able.check_signature("explain", "--attention")
     if options.prefix:
         able.check_signature("prefix", "--prefix")
-    if options.n_best == 1:
-        return sys.maxsize if able.has_labels and options.scores else 1
-
-    able.check_n_best(options)
-    if not able.has_labels and not options.prefix:
-        able.check_signature("n_best", "--n-best")
-    return options.n_best
 
 
 class _Prefixes:

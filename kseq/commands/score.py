@@ -13,11 +13,6 @@ from kseq.user_error import UserError
 def run(options):
     """Prints one score a line: what `predict --scores` would give it."""
     able = abilities(options.path)
-    if able.has_labels:
-        raise UserError(
-            "score is for models that generate text; for labels use predict "
-            "--scores."
-        )
     able.check_signature("score", "score")
     inputs_of = InputsOfLines(able, options)
     sources, targets = _lines(able, options)

@@ -7,7 +7,7 @@ import socket
 import tempfile
 from pathlib import Path
 
-from kseq.model_path import is_run, is_version
+from kseq.model_path import is_run, is_version, versions
 from kseq.start_keras import OPTIONAL, start_keras
 from kseq.user_error import UserError
 
@@ -89,10 +89,7 @@ def _found(paths):
 
 
 def _is_model(path):
-    return is_run(path) or any(
-        child.name.isdecimal() and is_version(child)
-        for child in _children(path)
-    )
+    return is_run(path) or bool(versions(path))
 
 
 def _children(path):

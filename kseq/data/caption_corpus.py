@@ -11,11 +11,11 @@ from kseq.data.corpus import refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.feature_files import read_features
 from kseq.data.feature_preprocessor import FeaturePreprocessor
-from kseq.data.hold_out import hold_out
+from kseq.data.hold_out import hold_out, overlap_of
 from kseq.data.image_preprocessor import ImagePreprocessor
 from kseq.data.log_facts import log_facts
 from kseq.data.media_folder import MediaFolder, read_picture
-from kseq.data.named_texts import read_named_texts
+from kseq.data.named_texts import left_out_texts, read_named_texts
 from kseq.data.picture_features import NetworkOptions, computed_features
 from kseq.data.scene_captions import scene_captions
 from kseq.one_line import escaped_line
@@ -138,7 +138,7 @@ def read_caption_corpus(
         judged, more, wrong = tables[1].of("Validation", stored, folder)
         facts += more
         problems += wrong
-        problems += _overlap(trained, judged)
+        problems += overlap_of(trained, judged, "picture")
     else:
         trained, judged = hold_out(
             *(trained, ("names", "references", "numbers"), train),
@@ -226,12 +226,7 @@ class _Table:
             [numbers[name] for name in self.captions],
             folder,
         )
-        problems = [
-            f"{self.path}: {self._left_out[name]} captions are left out: they "
-            f"are {name.replace('_', ' ')}."
-            for name in ("blank", "too_long")
-            if self._left_out[name]
-        ]
+        problems = left_out_texts(self.path, self._left_out)
         return captions, [_size(title, captions, self.path)], problems
 
 
@@ -241,13 +236,3 @@ def _size(title, captions, path):
         f"{title} pictures: {len(captions.numbers)}, with {count} captions "
         f"({path})"
     )
-
-
-def _overlap(trained, judged):
-    both = {*trained.numbers} & {*judged.numbers}
-    if not both:
-        return []
-    return [
-        f"{len(both)} of {len(judged.numbers)} validation pictures are also in "
-        "training: scores on them will be too high."
-    ]

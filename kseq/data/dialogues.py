@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from kseq.data.data_error import DataError
 from kseq.data.dialogue_files import dialogues_of_files
+from kseq.data.text_files import LONGEST_LINE
 from kseq.one_line import escaped_line
 from kseq.progress import progress
 
@@ -75,7 +76,7 @@ class DialogueReport(NamedTuple):
             lines.append(
                 f"{name}: {left_out} of {left_out + self.dialogues} dialogues "
                 f"are left out: {self.short} with fewer than two turns, "
-                f"{self.too_long} with a turn over 64 KiB."
+                f"{self.too_long} with a turn over {LONGEST_LINE // 1024} KiB."
             )
         if self.blank:
             lines.append(f"{name}: {self.blank} blank turns are left out.")

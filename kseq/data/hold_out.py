@@ -45,3 +45,20 @@ def hold_out(
         )
         for places in (np.flatnonzero(~is_out), np.flatnonzero(is_out))
     )
+
+
+def overlap_of(trained, judged, kind: str) -> list[str]:
+    """A line about examples that are in training and in validation, or none.
+
+    Args:
+        trained: has `numbers` of its examples.
+        judged: the same.
+        kind: of an example.
+    """
+    both = {*trained.numbers} & {*judged.numbers}
+    if not both:
+        return []
+    return [
+        f"{len(both)} of {len(judged.numbers)} validation {kind}s are also in "
+        "training: scores on them will be too high."
+    ]

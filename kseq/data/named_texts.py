@@ -107,6 +107,16 @@ def read_named_texts(
     return texts, lines, counts
 
 
+def left_out_texts(path, counts, known: Columns = CAPTIONS) -> list[str]:
+    """Lines about the rows that `read_named_texts` has left out of a table."""
+    return [
+        f"{path}: {counts[reason]} {known.text}s are left out: they are "
+        f"{reason.replace('_', ' ')}."
+        for reason in ("blank", "too_long")
+        if counts[reason]
+    ]
+
+
 def _text(cell):
     return " ".join(cell.decode("utf-8", "replace").split())
 

@@ -19,6 +19,9 @@ _CHARACTERS = 2**18  # that are tokenized at once, or one document
 def running_ids(documents: list[str], tokenizer: Tokenizer) -> np.ndarray:
     """The tokens of all documents, each between START and END.
 
+    Unlike a target, which gets END from `Tokenizer.tokenize_with_end`, a
+    document has many lines, and END after the last one only.
+
     Args:
         documents: list of str.
         tokenizer: `Tokenizer`, verbatim.
@@ -142,7 +145,12 @@ def running_text_evaluation(
 
 
 def _example(ids):
-    """(B, T + 1) -> inputs, labels, weights: the next token is the label."""
+    """(B, T + 1) -> inputs, labels, weights: the next token is the label.
+
+    Unlike `teacher_forcing`, which puts START before a target, this cuts rows
+    out of a text that has START at its documents already.
+
+    """
     labels = ids[:, 1:]
     # START follows after END for sure, and PAD after the last END.
     asked = (labels != START) & (labels != PAD)

@@ -14,11 +14,15 @@ from kseq.data.corpus import refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.frame_files import read_frames
 from kseq.data.frame_preprocessor import FramePreprocessor
-from kseq.data.hold_out import hold_out
+from kseq.data.hold_out import hold_out, overlap_of
 from kseq.data.log_facts import log_facts
 from kseq.data.media_folder import MediaFolder, read_recording
 from kseq.data.morse_transcripts import morse_transcripts
-from kseq.data.named_texts import TRANSCRIPTS, read_named_texts
+from kseq.data.named_texts import (
+    TRANSCRIPTS,
+    left_out_texts,
+    read_named_texts,
+)
 from kseq.data.recorded_features import recorded_features
 from kseq.data.stored_features import StoredFeatures
 from kseq.data.transcripts import Transcripts
@@ -142,12 +146,7 @@ def read_speech_corpus(
         )
         title = "held out of training"
     problems = [line for table in tables for line in table.problems]
-    both = {*trained.numbers} & {*judged.numbers}
-    if both:
-        problems.append(
-            f"{len(both)} of {len(judged.numbers)} validation recordings are "
-            "also in training: scores on them will be too high."
-        )
+    problems += overlap_of(trained, judged, "recording")
     corpus = SpeechCorpus(
         *(trained, judged, judged),
         preprocessor,
@@ -203,12 +202,7 @@ class _Table:
                     f"{path}: {name!r:.100} has {len(texts)} transcripts; "
                     "expected one."
                 )
-        self.problems = [
-            f"{path}: {left_out[reason]} transcripts are left out: they are "
-            f"{reason.replace('_', ' ')}."
-            for reason in ("blank", "too_long")
-            if left_out[reason]
-        ]
+        self.problems = left_out_texts(path, left_out, TRANSCRIPTS)
 
     def of(self, stored, folder, longest):
         """Its transcripts of recordings that are not silent or too long."""

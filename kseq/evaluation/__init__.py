@@ -8,7 +8,6 @@ from kseq.evaluation.classification_scores import classification_scores
 from kseq.evaluation.classifications import Classifications
 from kseq.evaluation.distinct import distinct_1, distinct_2
 from kseq.evaluation.error_rates import cer, wer
-from kseq.evaluation.evaluation_of_files import evaluation_of_files
 from kseq.evaluation.exact_match import exact_match
 from kseq.evaluation.facts_found import facts_found
 from kseq.evaluation.letters_heard import letters_heard
@@ -40,7 +39,6 @@ __all__ = [
     "classification_scores",
     "distinct_1",
     "distinct_2",
-    "evaluation_of_files",
     "exact_match",
     "facts_found",
     "letters_heard",

@@ -36,7 +36,11 @@ class Prompt:
 
 
 class PromptAndTarget(layers.Layer):
-    """Prompts and targets as one sequence: ids, mask and padding before it."""
+    """Prompts and targets as one sequence: ids, mask and padding before it.
+
+    The last token of the prompt is read in place of START, with which targets
+    begin; nothing is shifted.
+    """
 
     def call(self, source_ids, target_ids):
         prompt = Prompt(source_ids)

@@ -13,6 +13,7 @@ from kseq.layers import (
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
 )
+from kseq.layers.transformer_sublayers import through_blocks
 from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.models.explain_joined import explain_joined
@@ -145,17 +146,35 @@ class TransformerClassifier(ExactModel):
         )
 
     def _classify(self, source_ids):
-        ids = self.join(self.sentence_dropout_layer(source_ids))  # (B, T)
-        mask = padding_mask(ids)
-        x = self.embedding(ids) * self.model_dim**0.5
-        x = self.dropout_layer(self.position_layer(x))
-        for block in self.blocks:
-            x = block(x, inputs_mask=mask)
+        x, mask, _ = self._read(source_ids)
         document, weights = self.pooling(
             self.last_norm(x), mask, return_weights=True
         )
         logits = self.classes(self.dropout_layer(document))
         return self.logits(logits), ops.cast(weights, "float32")
+
+    def _read(self, source_ids, **arguments):
+        """The joined sentences, their mask, and what blocks return besides."""
+        ids = self.join(self.sentence_dropout_layer(source_ids))  # (B, T)
+        mask = padding_mask(ids)
+        x = self.embedding(ids) * self.model_dim**0.5
+        x = self.dropout_layer(self.position_layer(x))
+        each = [{"inputs_mask": mask, **arguments}] * self.num_layers
+        x, others = through_blocks(self.blocks, x, each)
+        return x, mask, others
+
+    def all_attention_weights(self, inputs):
+        """The weights of every block and head, N of them.
+
+        Args:
+            inputs: as in a call.
+
+        Returns:
+            A dict with `encoder`, a list with one (B, N, T, T) float32 for
+            each block, of the T pieces of all sentences, see `join`.
+        """
+        *_, blocks = self._read(inputs["source_ids"], return_weights=True)
+        return {"encoder": [ops.cast(own, "float32") for (own,) in blocks]}
 
     explain = explain_joined
 

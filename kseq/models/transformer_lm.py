@@ -153,13 +153,8 @@ class TransformerLM(ExactModel):
 
         # Graph
         inputs = prompt_inputs()
-        super().__init__(
-            inputs,
-            self._after_prompts(inputs),
-            dtype=policy,
-            name=name,
-            **kwargs,
-        )
+        logits, _ = self._after_prompts(inputs)
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     @property
     def target_vocab_size(self):
@@ -173,14 +168,14 @@ class TransformerLM(ExactModel):
         )
         return self._logits(x)
 
-    def _after_prompts(self, inputs):
-        """(B, T, V), of targets after their prompts."""
+    def _after_prompts(self, inputs, **arguments):
+        """(B, T, V), of targets after their prompts, and what blocks return."""
         target_ids = inputs["target_ids"]
         ids, mask, padding = self.joined(inputs["source_ids"], target_ids)
         x = self._embed(ids, start=-padding)
-        each = [{"self_mask": mask}] * self.num_layers
-        x, _ = through_blocks(self.blocks, x, each)
-        return self._logits(self.tail(x, target_ids))
+        each = [{"self_mask": mask, **arguments}] * self.num_layers
+        x, others = through_blocks(self.blocks, x, each)
+        return self._logits(self.tail(x, target_ids)), others
 
     def _embed(self, ids, start=0, training=None):
         x = self.embedding(ids) * self.model_dim**0.5
@@ -223,6 +218,19 @@ class TransformerLM(ExactModel):
         x, caches = through_blocks(self.blocks, x, each)
         caches = [cache for (cache,) in caches]
         return self._logits(x)[:, 0], {**state, "caches": caches, "mask": mask}
+
+    def all_attention_weights(self, inputs):
+        """The weights of every block and head, N of them.
+
+        Args:
+            inputs: as in a call.
+
+        Returns:
+            A dict with `decoder`, a list with one (B, N, T, T) float32 for
+            each block. Prompt and target are one sequence, see `joined`.
+        """
+        _, blocks = self._after_prompts(inputs, return_weights=True)
+        return {"decoder": [ops.cast(own, "float32") for (own,) in blocks]}
 
     def get_config(self):
         return config_of(self, TransformerLM)

@@ -14,10 +14,10 @@ finishes step 4.
 import os
 import shutil
 
+from kseq.model_path import RUN_FILES
 from kseq.whole_files import flush, write_whole
 
 _NEW, _WHOLE, _OLD = ".new-run", ".whole-run", ".old-run"
-_LAST = "config.json"  # with it, a directory is a run
 
 
 def replace_run(path, files, names):
@@ -74,7 +74,7 @@ def _write(path, files, names):
 
     old.mkdir()
     found = [name for name in names if os.path.lexists(path / name)]
-    for name in sorted(found, key=_is_last, reverse=True):
+    for name in sorted(found, key=_makes_a_run, reverse=True):
         (path / name).rename(old / name)
     flush(path)
     new.rename(path / _WHOLE)
@@ -83,9 +83,9 @@ def _write(path, files, names):
 
 def _move(source, target):
     names = (file.name for file in source.iterdir())
-    for name in sorted(names, key=_is_last):
+    for name in sorted(names, key=_makes_a_run):  # last
         (source / name).rename(target / name)
 
 
-def _is_last(name):
-    return name == _LAST
+def _makes_a_run(name):
+    return name in RUN_FILES

@@ -4,7 +4,7 @@ import threading
 import time
 from typing import NamedTuple
 
-from kseq.model_path import is_version
+from kseq.model_path import versions
 from kseq.server.request_error import RequestError
 from kseq.server.servable import Servable
 
@@ -57,7 +57,7 @@ class ModelStore:
         with self._polling:
             before = self._lines()
             for name, folder in self.folders.items():
-                if found := _versions(folder):
+                if found := versions(folder):
                     self._update(name, found)
             return [line for line in self._lines() if line not in before]
 
@@ -166,19 +166,6 @@ class ModelStore:
         self._broken.pop(path, None)
         status[version] = VersionStatus("AVAILABLE")
         return True
-
-
-def _versions(folder):
-    """dict, number -> path, of what is in a folder now."""
-    try:
-        children = list(folder.iterdir())
-    except OSError:
-        return {}
-    return {
-        int(path.name): path
-        for path in children
-        if path.name.isascii() and path.name.isdecimal() and is_version(path)
-    }
 
 
 def _files(path):

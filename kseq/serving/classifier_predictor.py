@@ -4,6 +4,7 @@ import numpy as np
 
 from kseq.serving.answer import Answer, Hypothesis, check_n_best
 from kseq.serving.explained_document import ExplainedDocument
+from kseq.serving.head_attention import head_attention
 from kseq.serving.predict_batches import predict_batches
 from kseq.user_error import UserError
 
@@ -57,6 +58,12 @@ class ClassifierPredictor:
         """The `ExplainedDocument` of each document."""
         rows = self._rows("explain", inputs)
         return [ExplainedDocument.of_row(row) for row in rows]
+
+    def head_attention(self, inputs, part="encoder", block=-1, head=0):
+        """See `GeneratorPredictor.head_attention`; there is an encoder only."""
+        if self.served is None:
+            raise UserError("An export has no attention heads: load its run.")
+        return head_attention(self.served, inputs, part, block, head)
 
     def page(self, documents):
         """HTML of what `explain` returned, see `kseq.pictures`."""

@@ -222,17 +222,19 @@ class Generator:
         with tf.name_scope(_SCOPE):
             tokens = self.tokenizer.pieces(labels)
         real = labels != PAD
-        # Of those positions that the layer before the encoder has kept.
-        layer = getattr(self.model, "source_layer", None)
-        stride = getattr(layer, "stride", 1)
         return {
-            "source_tokens": self.preprocessor.tokens(source.inputs)[
-                :, ::stride
-            ],
+            "source_tokens": self.source_tokens(source),
             "target_tokens": tf.where(real, tokens, ""),
             "attention": weights * tf.cast(real, tf.float32)[:, :, None],
             "truncated": source.truncated,
         }
+
+    def source_tokens(self, source):
+        """What the model attends to, (B, S) string, "" at padding."""
+        # Of those positions that the layer before the encoder has kept.
+        layer = getattr(self.model, "source_layer", None)
+        stride = getattr(layer, "stride", 1)
+        return self.preprocessor.tokens(source.inputs)[:, ::stride]
 
     def _texts(self, ids):
         with tf.name_scope(_SCOPE):

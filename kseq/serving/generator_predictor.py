@@ -6,6 +6,7 @@ import numpy as np
 
 from kseq.serving.answer import Answer, Hypothesis, check_n_best
 from kseq.serving.attention import Attention
+from kseq.serving.head_attention import head_attention
 from kseq.serving.predict_batches import predict_batches
 from kseq.serving.spectrogram import spectrogram
 from kseq.user_error import UserError
@@ -130,13 +131,32 @@ class GeneratorPredictor:
         """The `Attention` of the best answer to each input."""
         self._check_attention()
         rows = self._rows("explain", {self.source: inputs})
-        found = map(Attention.of_row, rows)
+        return self._with_pictures(list(map(Attention.of_row, rows)), inputs)
+
+    def head_attention(self, inputs, part="encoder", block=-1, head=0):
+        """The `Attention` of one head of a Transformer to each input.
+
+        Args:
+            inputs: list of str, or of what `source` says.
+            part: "encoder", "decoder" or "cross", see
+                `kseq.serving.head_attention`.
+            block: int, index of the block.
+            head: int, index of the head.
+        """
+        if self.served is None:
+            raise UserError("An export has no attention heads: load its run.")
+        [given] = _with_turns({self.source: inputs}).values()
+        found = head_attention(self.served, given, part, block, head)
+        are_sources = part != "decoder"
+        return self._with_pictures(found, inputs) if are_sources else found
+
+    def _with_pictures(self, attentions, inputs):
         if self.source not in _PICTURES:
-            return list(found)
+            return attentions
         draw = _PICTURES[self.source]
         return [
             attention._replace(picture=draw(each))
-            for attention, each in zip(found, inputs, strict=True)
+            for attention, each in zip(attentions, inputs, strict=True)
         ]
 
     def explain(self, inputs):
@@ -196,15 +216,24 @@ class GeneratorPredictor:
             )
 
     def _rows(self, name, columns, progress=None):
-        if isinstance(given := columns.get("turns"), list):
-            turns = [
-                [each] if isinstance(each, str | bytes) else list(each)
-                for each in given
-            ]
-            columns = {**columns, "turns": turns}
         return predict_batches(
-            self.signatures, name, columns, self.batch_size, progress
+            self.signatures,
+            name,
+            _with_turns(columns),
+            self.batch_size,
+            progress,
         )
+
+
+def _with_turns(columns):
+    """Each text of a column "turns" becomes a dialogue of one turn."""
+    if not isinstance(given := columns.get("turns"), list):
+        return columns
+    turns = [
+        [each] if isinstance(each, str | bytes) else list(each)
+        for each in given
+    ]
+    return {**columns, "turns": turns}
 
 
 def _is_another(hypothesis):

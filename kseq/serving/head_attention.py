@@ -5,17 +5,22 @@ import tensorflow as tf
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.serving.attention import Attention
+from kseq.serving.predict_batches import predict_batches
+from kseq.serving.served_function import served_function
 from kseq.user_error import UserError
 
 
-def head_attention(generator, inputs, part="encoder", block=-1, head=0):
+def head_attention(served, inputs, part="encoder", block=-1, head=0):
     """The attention of one head, input by input.
 
     Args:
-        generator: `Generator` with a `kseq.models.Transformer`.
-        inputs: list of str.
+        served: `Generator` with a `kseq.models.Transformer` or a
+            `TransformerLM`, or `Classifier` with a `TransformerClassifier`.
+        inputs: list of what it answers to, such as str.
         part: "encoder" or "decoder", self-attention, or "cross", from the
-            decoder to the encoder. The decoder reads the best answer.
+            decoder to the encoder. The decoder reads the best answer; that of
+            a language model reads the prompt and the answer. A classifier has
+            an encoder only.
         block: int, index of the block.
         head: int, index of the head.
 
@@ -26,42 +31,69 @@ def head_attention(generator, inputs, part="encoder", block=-1, head=0):
     Raises:
         UserError: if the model has no such head.
     """
-    model = generator.model
+    model = served.model
     if not hasattr(model, "all_attention_weights"):
         raise UserError(f"{model.name} has no attention heads.")
-    source = generator.preprocessor(tf.constant(inputs, tf.string))
-    labels = generator.best(source).ids[:, 0]
-    target_ids = teacher_forcing(labels)
-    weights = model.all_attention_weights(
-        {**source.inputs, "target_ids": target_ids}
+    weights_and_tokens = (
+        _of_classifier if hasattr(served, "labels") else _of_generator
     )
-    try:
-        weights = weights[part][block][:, head].numpy()
-    except (KeyError, IndexError, tf.errors.InvalidArgumentError):
+
+    def read(**raw):
+        weights, tokens = weights_and_tokens(served, served.preprocessor(**raw))
         sizes = {name: len(blocks) for name, blocks in weights.items()}
-        raise UserError(
-            f"Expected a part and a block of {sizes}, and a head below "
-            f"{model.num_heads}. Received: part={part!r}, block={block}, "
-            f"head={head}"
-        ) from None
+        size, heads = sizes.get(part, 0), model.num_heads
+        if not (-size <= block < size and -heads <= head < heads):
+            raise UserError(
+                f"Expected a part and a block of {sizes}, and a head below "
+                f"{heads}. Received: part={part!r}, block={block}, head={head}"
+            )
+        queries, keys = tokens[part]
+        of_head = weights[part][block][:, head]
+        return {"queries": queries, "keys": keys, "weights": of_head}
 
-    def target(ids):
-        return tf.where(ids == PAD, "", generator.tokenizer.pieces(ids))
+    # In a graph for all lengths, where the search has been traced before.
+    raw = served.preprocessor.input_signature
+    [source] = raw
+    functions = {"heads": served_function(read, raw)}
+    rows = predict_batches(functions, "heads", {source: inputs}, None)
+    return [_without_padding(**row) for row in rows]
 
-    sources = generator.preprocessor.tokens(source.inputs)
-    queries, keys = {
-        "encoder": lambda: (sources, sources),
-        "decoder": lambda: (target(target_ids), target(target_ids)),
-        "cross": lambda: (target(labels), sources),
-    }[part]()
-    rows = zip(queries.numpy(), keys.numpy(), weights, strict=True)
-    return [
-        Attention.of_row(
-            {
-                "target_tokens": query,
-                "source_tokens": key,
-                "attention": weight,
-            }
-        )
-        for query, key, weight in rows
-    ]
+
+def _of_classifier(classifier, source):
+    """All weights, and the tokens of the queries and keys of each part."""
+    model = classifier.model
+    ids = model.join(source.inputs["source_ids"])
+    tokens = _pieces(classifier.preprocessor.tokenizer, ids)
+    return model.all_attention_weights(source.inputs), {
+        "encoder": (tokens, tokens)
+    }
+
+
+def _of_generator(generator, source):
+    model = generator.model
+    labels = generator.best(source).ids[:, 0]
+    inputs = {**source.inputs, "target_ids": teacher_forcing(labels)}
+    if hasattr(model, "joined"):  # prompt and answer are one sequence
+        ids, *_ = model.joined(inputs["source_ids"], inputs["target_ids"])
+        tokens = {"decoder": (_pieces(generator.tokenizer, ids),) * 2}
+    else:
+        sources = generator.source_tokens(source)
+        read = _pieces(generator.tokenizer, inputs["target_ids"])
+        tokens = {
+            "encoder": (sources, sources),
+            "decoder": (read, read),
+            "cross": (_pieces(generator.tokenizer, labels), sources),
+        }
+    return model.all_attention_weights(inputs), tokens
+
+
+def _pieces(tokenizer, ids):
+    return tf.where(ids == PAD, "", tokenizer.pieces(ids))
+
+
+def _without_padding(queries, keys, weights):
+    sources, targets = (
+        [token.decode("utf-8", "replace") for token in tokens if token]
+        for tokens in (keys, queries)
+    )
+    return Attention(sources, targets, weights[queries != b""][:, keys != b""])

@@ -7,6 +7,7 @@ import pytest
 from tensorflow.core.protobuf import saved_model_pb2
 
 from kseq import cli
+from kseq.data.text_files import LONGEST_LINE
 from kseq.pictures import explanation_page
 from kseq.serving.load_export import read_meta_graph
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
@@ -199,6 +200,22 @@ def test_a_page_that_would_be_too_large_says_so(run, call, monkeypatch, caplog):
     assert "after the first 2 lines" in caplog.text
     page, _ = call("explain", run, text=b"a\nb\n")
     assert "ends here" not in page
+
+
+def test_a_very_long_line_is_left_out_of_the_scores(
+    run, call, refused, caplog, tmp_path
+):
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    long = "x" * (LONGEST_LINE + 1)
+    source.write_bytes(lines_of([LEARNT[0], long, "", "b", long]))
+    reference.write_bytes(lines_of([LEARNT[0], "X", "", long, ""]))
+    printed, _ = call("evaluate", run, source, reference)
+    assert printed.endswith("exact match 100.00 %\n")
+    [message] = caplog.messages
+    assert "3 of 5 pairs are left out of the scores" in message
+    source.write_bytes(lines_of([long]))
+    message = refused("evaluate", run, source, source)
+    assert "no pair to evaluate on; 1 of 1" in message
 
 
 def test_a_reader_who_leaves(run, call, monkeypatch, tmp_path):

@@ -160,4 +160,4 @@ def test_check_counts_dialogues(served, call):
         "check", served[2], "--validation", served[2], "--dialogues"
     )
     assert "dialogues" in printed
-    assert "too good" in printed
+    assert "too high" in printed

@@ -11,6 +11,8 @@ from kseq.layers import (
     LuongAttention,
 )
 from kseq.models import LSTMSeq2Seq, Transformer
+from kseq.ops import dot_energies
+from tests.layers.test_own_score import CosineAttention, NegativeDistance
 
 LIMITS = tf.constant([6, 4, 9])
 
@@ -100,3 +102,31 @@ def test_searches_of_a_model(model, source_ids, traced, scores_of):
             found[name].scores[1:2], alone.scores, atol=1e-4
         )
     assert search(source_ids[:0], LIMITS[:0])["four"].ids.shape == (0, 3, 0)
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        CosineAttention(),
+        pytest.param(NegativeDistance(units=3), marks=pytest.mark.slow),
+    ],
+)
+def test_beam_search_with_a_score_of_ones_own(
+    attention, seed, source_ids, in_graph, scores_of
+):
+    """Hypotheses of one memory, scored as whole sequences are."""
+    model = lstm(attention=attention, input_feeding=True)
+    for weight in model.trainable_variables:
+        weight.assign(weight + tf.random.normal(weight.shape, stddev=0.5))
+    best = in_graph(BeamSearch(4), model, source_ids, LIMITS, n_best=3)
+
+    assert type(model.attention) is type(attention)
+    expected = scores_of(model, best.ids)
+    np.testing.assert_allclose(best.scores, expected, atol=1e-4)
+    assert np.all(best.scores[:, :-1] >= best.scores[:, 1:])
+    # The score decides: with equal energies the same texts have other scores.
+    model.attention.energies = lambda query, keys: (
+        0 * dot_energies(query[..., :3], keys[..., :3])
+    )
+    other = scores_of(model, best.ids)
+    assert np.max(np.abs(other - best.scores)) > 1e-3

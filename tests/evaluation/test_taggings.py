@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.data import TaggedSentences
-from kseq.evaluation import Taggings, evaluation_of_files
+from kseq.evaluation import Taggings
 from kseq.serving import TaggerPredictor
 from kseq.user_error import UserError
 
@@ -89,12 +89,3 @@ def test_a_sentence_that_is_longer_than_what_the_model_reads(tagger):
     long = TaggedSentences(["up up up up"], [["O"] * 4])
     with pytest.raises(UserError, match="reads 3 words of a sentence of 4"):
         Taggings(tagger, long).scores()
-
-
-def test_of_a_file(tagger, tmp_path):
-    path = tmp_path / "test.tsv"
-    path.write_text("up on\tB-x O\n")
-    found = evaluation_of_files(tagger, path)
-    assert found.scores()["accuracy"] == 1
-    with pytest.raises(UserError, match="one file of sentences and tags"):
-        evaluation_of_files(tagger, path, path)

@@ -478,6 +478,15 @@ def test_exports_of_another_run_are_found_at_the_start(tmp_path, monkeypatch):
     one.start(Config())
 
 
+def test_a_file_named_saved_models_is_found_at_the_start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("saved_models").touch()
+    run = RunDirectory("runs/x")
+    with pytest.raises(RunError, match="saved_models is not a directory"):
+        run.start(Config())
+    assert not Path("runs").exists()
+
+
 VALID = b"{}", b'{"units": {"a": [NaN, 1e999, null]}, "other": 1}'
 
 
