@@ -44,6 +44,13 @@ def python(program, *arguments, text=""):
         (["train", "classify_documents", "--units", "0"], 2),
         (["train", "lstm", "--train", "/no-such-file"], 2),
         (["train", "classify", "--train", "/dev/null"], 2),
+        (["serve"], 2),
+        (["serve", "/"], 2),
+        (["serve", "/no-such-file", "--port", "0"], 2),
+        (["serve", "--model", "..=/"], 2),
+        (["serve", "--model", "a=/dev/null"], 2),
+        (["serve", "/", "--grpc-port", "a"], 2),
+        (["serve", "/", "--timeout", "nan"], 2),
     ],
 )
 def test_help_and_errors_do_without_tensorflow(arguments, code):

@@ -74,6 +74,7 @@ ARROWS = {
             "whole_files",
         ),
         (
+            "apache_beam",
             "ctranslate2",
             "google",
             "keras",
@@ -88,6 +89,7 @@ ARROWS = {
         (
             "google",
             "grpc",
+            "h11",
             "numpy",
             "prometheus_client",
             "starlette",

@@ -14,6 +14,12 @@ def add_export(command):
         "to text",
     )
     command.add_argument(
+        "--quantize",
+        choices=("bfloat16", "int8"),
+        help="stores the matrices of a saved_model in fewer bits; default: "
+        "float32",
+    )
+    command.add_argument(
         "--to",
         type=reader(RunPath),
         metavar="DIRECTORY",

@@ -13,12 +13,18 @@ from kseq.user_error import UserError
 def run(options):
     """Writes it, and prints its path."""
     run = RunDirectory(options.path)
+    if options.quantize and options.format != "saved_model":
+        raise UserError(
+            "--quantize is for --format saved_model; CTranslate2 takes its "
+            'compute_type, such as "int8", when it loads a model.'
+        )
     if options.format == "ctranslate2":
         print(_export_ctranslate2(run, options))
         return
     directory = Path(options.to) if options.to else run.exports
     check_exports(directory, run.path)  # before anything is loaded
-    print(export(open_predictor(options).served, directory, run))
+    served = open_predictor(options).served
+    print(export(served, directory, run, quantize=options.quantize))
 
 
 def _export_ctranslate2(run, options):

@@ -11,7 +11,7 @@ from kseq.model_path import is_run, is_version, versions
 from kseq.start_keras import OPTIONAL, start_keras
 from kseq.user_error import UserError
 
-_NAME = re.compile(r"[^/:\s\x00-\x1f]+")
+_NAME = re.compile(r"(?!\.{1,2}$)[^/:\s\x00-\x1f]+")
 
 
 def run(options):
@@ -25,8 +25,8 @@ def run(options):
         start_keras(without=OPTIONAL)
         with tempfile.TemporaryDirectory(prefix="kseq-") as exports:
             folders = {
-                name: _folder(path, Path(exports) / name)
-                for name, path in models.items()
+                name: _folder(path, Path(exports) / f"{number}")
+                for number, (name, path) in enumerate(models.items())
             }
             _serve(folders, labels, listening, options)
 

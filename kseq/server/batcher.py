@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kseq.server.request_error import RequestError
+from kseq.server.request_parts import RequestParts
+from kseq.server.row_lengths import row_lengths
 
 _ROWS = 32  # of a call
-_BYTES = 32_768  # rows times the longest of them, of a call
-_LONG = 4096  # bytes; such requests never occupy the last worker
+_LENGTH = 32_768  # rows times the longest of them, of a call
+_MANY = 4096  # values; to look at each takes a while
+_LONG = 4096  # such requests never occupy the last worker
 
 
 class _Request(NamedTuple):
@@ -24,8 +27,9 @@ class _Request(NamedTuple):
         signature: str.
         inputs: dict, name -> `np.ndarray`.
         rows: int.
-        longest: int, bytes of its longest string.
+        longest: int, the length of its longest row, see `row_lengths`.
         deadline: float, of `time.monotonic`.
+        since: float, of `time.monotonic`, when it began to wait.
         future: `concurrent.futures.Future` of its outputs.
     """
 
@@ -35,6 +39,7 @@ class _Request(NamedTuple):
     rows: int
     longest: int
     deadline: float
+    since: float
     future: Any
 
 
@@ -42,9 +47,10 @@ class Batcher:
     """A thread pool that batches requests where that changes no answer.
 
     While all threads are busy, requests wait, and those for the same
-    signature of the same version, with strings of similar lengths, are then
-    answered together. Nothing waits for a thread that is idle. One thread is
-    kept for short requests.
+    signature of the same version, with rows of similar lengths, are then
+    answered together. Nothing waits for a thread that is idle. A large
+    request is answered in parts, between which the others have their turn.
+    One thread is kept for short requests.
 
     Args:
         queue_size: int, how many requests may wait.
@@ -84,17 +90,31 @@ class Batcher:
         Raises:
             RequestError: if the queue is full.
         """
+        deadline = time.monotonic() + timeout
+        lengths = row_lengths(inputs)
+        can_be_split = servable.adds_rows(signature)
+        parts = _parts(lengths) if can_be_split else []
+
+        def put(rows, future):
+            """Puts some rows into the queue; None for all."""
+            chosen, sizes = inputs, lengths
+            if rows is not None:
+                chosen = {name: value[rows] for name, value in inputs.items()}
+                sizes = lengths[rows]
+            self._put(
+                _Request(
+                    servable,
+                    signature,
+                    chosen,
+                    len(sizes) or 1,
+                    int(sizes.max(initial=0)),
+                    deadline,
+                    time.monotonic(),
+                    future,
+                )
+            )
+
         future = concurrent.futures.Future()
-        request = _Request(
-            servable,
-            signature,
-            inputs,
-            max((len(v) for v in inputs.values() if v.ndim), default=1),
-            max(map(_longest, inputs.values()), default=0),
-            time.monotonic() + timeout,
-            future,
-        )
-        key = _key(request)
         with self._changed:
             if self._is_closed:
                 raise RequestError("The server is shutting down", "UNAVAILABLE")
@@ -103,11 +123,10 @@ class Batcher:
                     f"The queue is full: {self._waiting} requests wait",
                     "RESOURCE_EXHAUSTED",
                 )
-            queue = self._queues.setdefault(key, collections.deque())
-            queue.append(request)
-            self._waiting += 1
-            self._changed.notify()
-        future.add_done_callback(lambda _: self._forget(key, request))
+            if len(parts) > 1:
+                RequestParts(future, parts, put).begin()
+            else:
+                put(None, future)
         return future
 
     async def answer(self, servable, signature, inputs, timeout):
@@ -118,7 +137,11 @@ class Batcher:
         Returns:
             dict, name -> `np.ndarray`.
         """
-        future = self.submit(servable, signature, inputs, timeout)
+        request = (servable, signature, inputs, timeout)
+        if max((value.size for value in inputs.values()), default=0) > _MANY:
+            future = await asyncio.to_thread(self.submit, *request)
+        else:
+            future = self.submit(*request)
         try:
             async with asyncio.timeout(timeout):
                 return await asyncio.wrap_future(future)
@@ -137,6 +160,15 @@ class Batcher:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+
+    def _put(self, request):
+        key = _key(request)
+        with self._changed:
+            queue = self._queues.setdefault(key, collections.deque())
+            queue.append(request)
+            self._waiting += 1
+            self._changed.notify()
+        request.future.add_done_callback(lambda _: self._forget(key, request))
 
     def _forget(self, key, request):
         """A request that was cancelled makes room for another one."""
@@ -177,13 +209,13 @@ class Batcher:
         ]
         if not ready:
             return []
-        key = min(ready, key=lambda key: self._queues[key][0].deadline)
+        key = min(ready, key=lambda key: self._queues[key][0].since)
         queue, taken, rows = self._queues[key], [], 0
         longest = queue[0].longest
         while queue:
             rows += queue[0].rows
             longest = max(longest, queue[0].longest)
-            if taken and (rows > _ROWS or rows * longest > _BYTES):
+            if taken and (rows > _ROWS or rows * longest > _LENGTH):
                 break
             taken.append(queue.popleft())
         if not queue:
@@ -207,14 +239,21 @@ def _key(request):
     )
 
 
-def _longest(array):
-    if array.dtype != object:
-        return 0
-    return max(map(len, array.ravel()), default=0)
+def _parts(lengths):
+    """Arrays of the numbers of rows, of similar lengths, for each call."""
+    parts, part = [], []
+    for row in np.argsort(lengths, kind="stable"):
+        size = len(part) + 1
+        if part and (size > _ROWS or size * lengths[row] > _LENGTH):
+            parts.append(np.array(part))
+            part = []
+        part.append(row)
+    return [*parts, np.array(part)]
 
 
 def _is_long(request):
-    return request.longest > _LONG
+    """Whether it is long, or large and yet answered by one call."""
+    return request.longest >= _LONG or request.rows > _ROWS
 
 
 def _answer(requests):

@@ -23,15 +23,23 @@ from tensorflow_serving.apis import (
 )
 
 from kseq.server import proto_requests
+from kseq.server.body_memory import BodyMemory
 from kseq.server.request_error import RequestError
 
 _DEFINITIONS = "signature_def"
+_CALLS = 512  # at once; more of them are refused
 _INT32 = 2**31 - 1  # what an option of gRPC can be
 _LOGGER = logging.getLogger(__name__)
 
 
 def grpc_server(
-    store, batcher, *, body_limit=64 * 2**20, timeout=30.0, log=None
+    store,
+    batcher,
+    *,
+    body_limit=64 * 2**20,
+    timeout=30.0,
+    memory=None,
+    log=None,
 ):
     """The server of both services, without a port.
 
@@ -41,6 +49,7 @@ def grpc_server(
         body_limit: int, bytes of a message.
         timeout: float, seconds until a request is given up, if the client
             sets no earlier deadline.
+        memory: `BodyMemory`; four times `body_limit` by default.
         log: callable of a dict for each request, which has no text of it.
 
     Returns:
@@ -53,9 +62,11 @@ def grpc_server(
             ("grpc.max_receive_message_length", min(body_limit, _INT32)),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),  # a port in use is an error
-        ]
+        ],
+        maximum_concurrent_rpcs=_CALLS,
     )
-    services = _Services(store, batcher, body_limit, timeout, log)
+    memory = memory or BodyMemory(4 * body_limit)
+    services = _Services(store, batcher, body_limit, timeout, memory, log)
     prediction_service.add_PredictionServiceServicer_to_server(services, server)
     model_service.add_ModelServiceServicer_to_server(services, server)
     return server
@@ -98,11 +109,12 @@ class _Services(
     prediction_service.PredictionServiceServicer,
     model_service.ModelServiceServicer,
 ):
-    def __init__(self, store, batcher, body_limit, timeout, log):
+    def __init__(self, store, batcher, body_limit, timeout, memory, log):
         self.store = store
         self.batcher = batcher
         self.body_limit = body_limit
         self.timeout = timeout
+        self.memory = memory
         self.log = log or (lambda record: None)
 
     def known_model(self, request):
@@ -176,6 +188,13 @@ class _Services(
 
     async def _answer(self, request, context, read, write):
         servable = self.store.find(*_model(request))
+        with self.memory.hold() as hold:
+            hold(request.ByteSize())
+            return await self._answer_held(
+                servable, request, context, read, write
+            )
+
+    async def _answer_held(self, servable, request, context, read, write):
         # In a thread: a large one must not hold the others.
         found = await asyncio.to_thread(
             read, request, servable.signatures, self.body_limit

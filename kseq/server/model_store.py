@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kseq.model_path import versions
 from kseq.server.request_error import RequestError
 from kseq.server.servable import Servable
+from kseq.user_error import UserError
 
 _RETRY = 30.0  # seconds until a broken version is tried again
 
@@ -32,7 +33,7 @@ class ModelStore:
     `saved_model.pb`. The newest that can be loaded is served, and those that
     have a label. A new one is loaded and warmed up before the old one is
     dropped. A broken one is tried again when its files change, or every 30
-    seconds.
+    seconds. One with a link to a file outside of the folder counts as broken.
 
     Args:
         folders: dict, name of the model -> `pathlib.Path`.
@@ -157,6 +158,7 @@ class ModelStore:
             return False
         status[version] = VersionStatus("LOADING")
         try:
+            _check_inside(self.folders[name], path)
             self._served[name][version] = Servable(name, path)
         except Exception as error:  # of many kinds, whatever is broken
             reason = f"{error}".partition("\n")[0] or type(error).__name__
@@ -166,6 +168,14 @@ class ModelStore:
         self._broken.pop(path, None)
         status[version] = VersionStatus("AVAILABLE")
         return True
+
+
+def _check_inside(folder, path):
+    """UserError if a version has files that are not in its folder."""
+    base = folder.resolve()
+    for file in (path, *path.rglob("*")):
+        if not file.resolve().is_relative_to(base):
+            raise UserError(f"{file} is a link to what is not in {folder}")
 
 
 def _files(path):

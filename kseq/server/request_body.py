@@ -8,7 +8,7 @@ from starlette.requests import ClientDisconnect
 from kseq.server.request_error import RequestError
 
 
-async def read_body(scope, receive, limit, timeout):
+async def read_body(scope, receive, limit, timeout, hold):
     """Reads a body, which may be compressed by gzip.
 
     Args:
@@ -16,12 +16,15 @@ async def read_body(scope, receive, limit, timeout):
         receive: callable of ASGI.
         limit: int, bytes before and after decompression.
         timeout: float, seconds.
+        hold: callable of the number of bytes of each part, before it is
+            kept.
 
     Returns:
         bytes.
 
     Raises:
-        RequestError: if it is too large, comes too slowly or is broken.
+        RequestError: if it is too large, comes too slowly or is broken, or
+            what `hold` raises.
         ClientDisconnect: if the client leaves.
     """
     headers = dict(scope["headers"])
@@ -36,7 +39,9 @@ async def read_body(scope, receive, limit, timeout):
             async for part in _parts(receive):
                 received += len(part)
                 room = limit + 1 - len(body)
-                body += gzip.decompress(part, room) if gzip else part
+                part = gzip.decompress(part, room) if gzip else part
+                hold(len(part))
+                body += part
                 if max(received, len(body)) > limit:
                     raise _too_large(limit)
     except TimeoutError:

@@ -13,6 +13,7 @@ from google.protobuf import json_format
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from kseq.server.body_memory import BodyMemory
 from kseq.server.json_requests import (
     classifications,
     json_bytes,
@@ -46,6 +47,7 @@ class RestApp:
         body_limit: int, bytes of a body, also after decompression.
         timeout: float, seconds until a request is given up, and until its
             body must have come.
+        memory: `BodyMemory`; four times `body_limit` by default.
         log: callable of a dict for each request, which has no text of it.
         metrics: callable that returns Prometheus' text, bytes; None for none.
     """
@@ -58,6 +60,7 @@ class RestApp:
         hosts,
         body_limit=64 * 2**20,
         timeout=30.0,
+        memory=None,
         log=None,
         metrics=None,
     ):
@@ -66,6 +69,7 @@ class RestApp:
         self.hosts = {host.lower() for host in hosts}
         self.body_limit = body_limit
         self.timeout = timeout
+        self.memory = memory or BodyMemory(4 * body_limit)
         self.log = log
         self.metrics = metrics
         self.page = Page(store)
@@ -140,7 +144,13 @@ class RestApp:
 
     async def _answer(self, found, scope, receive):
         servable = self.store.find(*_model(found))
-        body = await read_body(scope, receive, self.body_limit, self.timeout)
+        with self.memory.hold() as hold:
+            body = await read_body(
+                scope, receive, self.body_limit, self.timeout, hold
+            )
+            return await self._answer_body(found, servable, body, receive)
+
+    async def _answer_body(self, found, servable, body, receive):
         verb = found["verb"].lower()
         if verb not in _VERBS:
             raise RequestError("Expected a signature of regression")
@@ -253,7 +263,11 @@ def _json(value, status=200):
 
 
 def _error(message, status):
-    return _json({"error": message.encode("utf-8", "replace").decode()}, status)
+    text = message.encode("utf-8", "replace").decode()
+    response = _json({"error": text}, status)
+    if status == 408:  # the rest of its body is no request
+        response.headers["connection"] = "close"
+    return response
 
 
 _VERBS = {

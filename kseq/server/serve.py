@@ -9,27 +9,16 @@ import sys
 import threading
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kseq.server.batcher import Batcher
+from kseq.server.body_memory import BodyMemory
+from kseq.server.http_protocol import HttpProtocol
 from kseq.server.rest_app import RestApp
 from kseq.user_error import UserError
 
 _POLL = 1.0  # seconds
-_HEADERS = 20.0  # seconds until the headers of a request must have come
+_BODIES = 4  # of full size, that are held at once
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
-
-
-class _Protocol(H11Protocol):
-    """Closes connections whose first request does not come in time."""
-
-    def connection_made(self, transport):
-        super().connection_made(transport)
-        self.loop.call_later(_HEADERS, self._close_if_silent)
-
-    def _close_if_silent(self):
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
 
 
 class _Server(uvicorn.Server):
@@ -38,7 +27,8 @@ class _Server(uvicorn.Server):
     Args:
         config: `uvicorn.Config`.
         make_grpc: callable that returns a `grpc.aio.Server`, or None.
-        grace: float, seconds that it may take to stop.
+        grace: float, seconds that it may take to stop; then connections are
+            ended, also of clients that do not read their answers.
     """
 
     def __init__(self, config, make_grpc, grace):
@@ -54,10 +44,15 @@ class _Server(uvicorn.Server):
             await self.grpc.start()
 
     async def shutdown(self, sockets=None):
+        asyncio.get_running_loop().call_later(self.grace, self._abort)
         ends = [super().shutdown(sockets)]
         if self.grpc:
             ends.append(self.grpc.stop(self.grace))
         await asyncio.gather(*ends)
+
+    def _abort(self):
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
 
 
 def serve(store, listening, options):
@@ -79,6 +74,7 @@ def serve(store, listening, options):
     limits = {
         "body_limit": options.body_limit * 2**20,
         "timeout": options.timeout,
+        "memory": BodyMemory(_BODIES * options.body_limit * 2**20),
         "log": _log(metrics, options.access_log),
     }
     app = RestApp(
@@ -108,7 +104,7 @@ def serve(store, listening, options):
 def _config(app):
     return uvicorn.Config(
         app,
-        http=_Protocol,
+        http=HttpProtocol,
         ws="none",
         lifespan="off",
         access_log=False,

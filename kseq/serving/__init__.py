@@ -18,6 +18,7 @@ _MODULES = {
     "GeneratorPredictor": "generator_predictor",
     "Hypothesis": "answer",
     "MemoryUse": "memory_use",
+    "PredictLines": "predict_lines",
     "Retriever": "retriever",
     "Tagger": "tagger",
     "TaggerPredictor": "tagger_predictor",

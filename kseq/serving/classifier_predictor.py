@@ -21,6 +21,7 @@ class ClassifierPredictor:
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
+        source: "text", what the signatures call an input.
 
     Raises:
         UserError: for a method whose signature the export does not have.
@@ -30,6 +31,8 @@ class ClassifierPredictor:
         >>> classifier(["The baker saw smoke."])  # doctest: +SKIP
         ['fire']
     """
+
+    source = "text"
 
     def __init__(self, signatures, served=None, batch_size=None):
         self.signatures = signatures

@@ -12,6 +12,7 @@ from kseq.one_line import escaped_line
 from kseq.progress import progress
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.generator_predictor import SOURCES, GeneratorPredictor
+from kseq.serving.stored_weight import free_with
 from kseq.serving.tagger_predictor import TaggerPredictor
 from kseq.serving.transducer_predictor import TransducerPredictor
 from kseq.user_error import UserError
@@ -76,7 +77,7 @@ def load_signatures(path):
     """
     try:
         with progress(f"Loading {escaped_line(path)}"):
-            return dict(tf.saved_model.load(str(path)).signatures)
+            model = tf.saved_model.load(str(path))
     except (MemoryError, tf.errors.ResourceExhaustedError):
         raise
     except Exception as error:  # of many kinds, whatever is broken
@@ -84,6 +85,10 @@ def load_signatures(path):
         raise UserError(
             f"{path} is broken: it cannot be loaded. {reason:.200}"
         ) from error
+    signatures = dict(model.signatures)
+    if stored := getattr(model, "stored_weights", ()):
+        free_with(signatures.values(), stored)
+    return signatures
 
 
 def read_safe_graph(path):

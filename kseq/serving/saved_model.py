@@ -16,14 +16,21 @@ from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 import kseq
 from kseq.progress import progress
 from kseq.runs.exports import check_exports, claim_exports
+from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
 from kseq.user_error import DiskError, UserError
 from kseq.whole_files import flush
 
 _VERSIONS = ".versions"  # every number that was ever given, one per line
+_QUANTIZED = """
+## Weights
+
+The matrices of this export are stored in {dtype}. The scores above are those of
+the weights in float32.
+"""
 _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 
 
-def export(served, directory, run=None):
+def export(served, directory, run=None, quantize=None):
     """Writes what is served as the next version in a directory.
 
     The version appears atomically: it is written under a hidden name, flushed
@@ -41,6 +48,9 @@ def export(served, directory, run=None):
         directory: str or path, `saved_models/<name>`.
         run: `kseq.runs.RunDirectory` of what is served: the directory is then
             refused if it has exports of another run. None: not checked.
+        quantize: "int8" or "bfloat16", in which the matrices of the model are
+            stored, a quarter or half of their size; None for float32. They
+            become float32 when they are loaded.
 
     Returns:
         `pathlib.Path` of the new version, `saved_models/<name>/<version>`.
@@ -49,10 +59,16 @@ def export(served, directory, run=None):
         UserError: if the directory is that of another run, or cannot be
             written.
         DiskError: if the disk is full.
+        ValueError: if `quantize` is anything else.
     """
+    if quantize not in (None, *DTYPES):
+        raise ValueError(
+            f"quantize must be one of {', '.join(DTYPES)} or None. "
+            f"Received: {quantize=}"
+        )
     directory = Path(directory)
     try:
-        return _export(served, directory, run)
+        return _export(served, directory, run, quantize)
     except tf.errors.OpError as error:
         reason = f"{error.message}".partition("\n")[0]
         raise _disk_error(directory, reason) from error
@@ -71,7 +87,7 @@ def _disk_error(directory, reason):
     )
 
 
-def _export(served, directory, run):
+def _export(served, directory, run, quantize):
     if run is not None:
         check_exports(directory, run.path)
     directory.mkdir(parents=True, exist_ok=True)
@@ -79,8 +95,8 @@ def _export(served, directory, run):
     hidden = directory / f".{version}.partial"
     try:
         with progress(f"Exporting to {directory}"):
-            _save(served, hidden)
-        _describe(served, hidden)
+            _save(served, hidden, quantize)
+        _describe(served, hidden, quantize)
         _flush_all(hidden)
         os.rename(hidden, directory / version)
     finally:
@@ -128,11 +144,18 @@ def _delete_left_overs(directory):
             lock.unlink(missing_ok=True)  # its process may have done so
 
 
-def _save(served, path):
+def _save(served, path, quantize):
     # The variables alone, and not the model: TensorFlow Serving does not find
     # variables that were saved as parts of Keras objects.
     module = tf.Module()
     variables = [*served.model.variables]
+    if quantize:
+        module.stored_weights = [
+            StoredWeight(variable, quantize, f"stored_{i}")
+            for i, variable in enumerate(filter(can_store, variables))
+        ]
+        module.parts = [weight.parts for weight in module.stored_weights]
+        variables = [v for v in variables if not can_store(v)]
     for part in (served.preprocessor, served):
         variables += getattr(part, "variables", [])
     module.weights = [v.value for v in variables]
@@ -143,7 +166,7 @@ def _save(served, path):
         names.save()
 
 
-def _describe(served, path):
+def _describe(served, path, quantize):
     description = {
         "versions": {
             library.__name__: library.__version__ for library in _LIBRARIES
@@ -154,13 +177,15 @@ def _describe(served, path):
             for name, tokenizer in served.tokenizers.items()
         },
         "parameters": served.model.count_params(),
+        **({"quantized": quantize} if quantize else {}),
     }
     (path / "assets.extra").mkdir()
     text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
     (path / "assets.extra" / "kseq.json").write_text(text, "utf-8")
     if served.model_card:
         readme = path / "assets.extra" / "README.md"
-        readme.write_text(served.model_card, "utf-8")
+        weights = _QUANTIZED.format(dtype=quantize) if quantize else ""
+        readme.write_text(served.model_card + weights, "utf-8")
 
 
 def _flush_all(path):

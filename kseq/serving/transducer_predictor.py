@@ -23,6 +23,7 @@ class TransducerPredictor:
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
+        source: "vectors", what the signatures call an input.
 
     Raises:
         UserError: for sequences of anything but vectors of the right size.
@@ -33,6 +34,8 @@ class TransducerPredictor:
         >>> probabilities.shape  # doctest: +SKIP
         (41, 8)
     """
+
+    source = "vectors"
 
     def __init__(self, signatures, served=None, batch_size=None):
         self.signatures = signatures
@@ -110,7 +113,7 @@ class TransducerPredictor:
     def _rows(self, name, inputs, progress=None):
         size = self.num_features
         arrays = [as_vectors(vectors, size) for vectors in inputs]
-        columns = {"vectors": arrays}
+        columns = {self.source: arrays}
         rows = predict_batches(
             self.signatures, name, columns, self.batch_size, progress
         )

@@ -6,14 +6,19 @@ RUN is exported as a SavedModel and in CTranslate2's format. Each contender
 answers the lines of SOURCE in a process of its own, in turn, on the same
 threads, text to text:
 
-- the served signature, and CTranslate2 in float32 and int8: lines sorted by
-  length, in batches of 32;
+- the served signature, of weights stored in float32, bfloat16 and int8, and
+  CTranslate2 in float32 and int8: lines sorted by length, in batches of 32;
 - `kseq.load(PATH)(lines)`, what `kseq predict` does with a file, without its
-  start, and CTranslate2 with batches of 4,096 tokens of its own making.
+  start, and CTranslate2 with batches of 4,096 tokens of its own making;
+- the command `kseq predict` with its start;
+- the served signature of `--against EXPORT/VERSION`, such as that of an earlier
+  version of kseq.
 
-Prints sentences and tokens a second (medians), their ratio to CTranslate2 in
-float32, BLEU, the share of answers equal to those of the served signature,
-the latency of single lines and the peak of memory.
+CTranslate2 does not run an LSTM: choose the contenders by `--only`.
+
+Prints sentences and tokens of the target tokenizer a second (medians), their
+ratio to the first contender, BLEU, the share of answers equal to those of the
+served signature, the latency of single lines and the peak of memory.
 """
 
 import argparse
@@ -28,18 +33,21 @@ import time
 from pathlib import Path
 
 _BATCH, _SINGLE = 32, 50
+_KSEQ = [sys.executable, "-m", "kseq.cli"]
 
 
 class Signature:
     """`serving_default` in batches of 32 lines."""
 
-    def __init__(self, folders, beam_size):
+    folder = "saved_model"
+
+    def __init__(self, folders, options):
         import tensorflow as tf
         import tensorflow_text  # noqa: F401, the operations of tokenizers
 
-        tf.config.threading.set_intra_op_parallelism_threads(2)
+        tf.config.threading.set_intra_op_parallelism_threads(options.threads)
         self.constant = tf.constant
-        self.model = tf.saved_model.load(str(folders["saved_model"]))
+        self.model = tf.saved_model.load(str(folders[self.folder]))
         self.signature = self.model.signatures["serving_default"]
 
     def __call__(self, lines):
@@ -50,12 +58,29 @@ class Signature:
         return [text.decode() for text in texts]
 
 
+class BFloat16(Signature):
+    folder = "bfloat16"
+
+
+class Int8(Signature):
+    folder = "int8"
+
+
+class Against(Signature):
+    folder = "against"
+
+
 class File:
     """What `kseq predict` does with a file."""
 
-    def __init__(self, folders, beam_size):
+    folder = "saved_model"
+
+    def __init__(self, folders, options):
+        import tensorflow as tf
+
         import kseq
 
+        tf.config.threading.set_intra_op_parallelism_threads(options.threads)
         self.predictor = kseq.load(folders["saved_model"])
 
     def __call__(self, lines):
@@ -64,19 +89,39 @@ class File:
     batch = __call__
 
 
+class Command:
+    """`kseq predict`, from its start to its end."""
+
+    folder = "saved_model"
+    batch = None
+
+    def __init__(self, folders, options):
+        self.command = [*_KSEQ, "predict", str(folders["saved_model"])]
+
+    def __call__(self, lines):
+        text = "".join(f"{line}\n" for line in lines).encode()
+        done = subprocess.run(
+            self.command, input=text, stdout=subprocess.PIPE, check=True
+        )
+        return done.stdout.decode().split("\n")[:-1]
+
+
 class CTranslate2:
     """In batches of 32 lines, or of its own making."""
 
+    folder = "ctranslate2"
     compute_type, own_batches = "float32", False
 
-    def __init__(self, folders, beam_size):
+    def __init__(self, folders, options):
         import ctranslate2
         import sentencepiece
 
         folder = str(folders["ctranslate2"])
-        self.beam_size = beam_size
+        self.beam_size = 1 if options.greedy else options.beam_size
         self.model = ctranslate2.Translator(
-            folder, compute_type=self.compute_type, intra_threads=2
+            folder,
+            compute_type=self.compute_type,
+            intra_threads=options.threads,
         )
         self.source, self.target = (
             sentencepiece.SentencePieceProcessor(f"{folder}/{side}.model")
@@ -111,6 +156,9 @@ CONTENDERS = {
     "CTranslate2, int8": CTranslate2Int8,
     "CTranslate2, a file": CTranslate2File,
     "kseq, a file": File,
+    "stored in bfloat16": BFloat16,
+    "stored in int8": Int8,
+    "kseq predict": Command,
 }
 
 
@@ -121,16 +169,25 @@ def main():
     parser.add_argument("reference", type=Path)
     parser.add_argument("--beam-size", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="+", default=list(CONTENDERS))
+    parser.add_argument("--greedy", action="store_true")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--against", type=Path, metavar="EXPORT/VERSION")
+    parser.add_argument(
+        "--only", nargs="+", choices=CONTENDERS, default=list(CONTENDERS)
+    )
     options = parser.parse_args()
+    contenders = {name: CONTENDERS[name] for name in options.only}
+    if options.against:
+        contenders[str(options.against)] = Against
     lines = options.source.read_text("utf-8").splitlines()
     references = options.reference.read_text("utf-8").splitlines()
 
     with tempfile.TemporaryDirectory() as folder:
-        folders = exported(options, Path(folder))
+        kinds = {contender.folder for contender in contenders.values()}
+        folders = exported(options, Path(folder), kinds)
         workers = {
-            name: Worker(CONTENDERS[name], folders, options.beam_size)
-            for name in options.only
+            name: Worker(contender, folders, options)
+            for name, contender in contenders.items()
         }
         for worker in workers.values():
             worker("all", lines)  # warm
@@ -145,17 +202,36 @@ def main():
         peaks = {
             name: worker("end", None)[0] for name, worker in workers.items()
         }
-    show(found, singles, peaks, references)
+    show(found, singles, peaks, references, token_counter(options.run))
 
 
-def exported(options, folder):
-    kseq = [sys.executable, "-m", "kseq.cli", "export", str(options.run)]
-    kseq += ["--beam-size", str(options.beam_size)]
-    folders = {"saved_model": folder / "s", "ctranslate2": folder / "c"}
-    for kind, path in folders.items():
-        subprocess.run([*kseq, "--format", kind, "--to", str(path)], check=True)
-    folders["saved_model"] /= "1"
+def exported(options, folder, kinds):
+    """The exports that are needed, by their kinds."""
+    command = [*_KSEQ, "export", str(options.run)]
+    if options.greedy:
+        command += ["--greedy"]
+    else:
+        command += ["--beam-size", str(options.beam_size)]
+    folders = {"against": options.against}
+    for kind in kinds - {"against"}:
+        to = folder / kind
+        is_ours = kind != "ctranslate2"
+        folders[kind] = to / "1" if is_ours else to
+        option = ["--quantize", kind] if is_ours else ["--format", kind]
+        option = [] if kind == "saved_model" else option
+        subprocess.run([*command, *option, "--to", str(to)], check=True)
     return folders
+
+
+def token_counter(run):
+    """A function, texts -> tokens of the target tokenizer, without END."""
+    import sentencepiece
+
+    from kseq.runs import RunDirectory
+
+    model = RunDirectory(run).tokenizer("target").read_bytes()
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return lambda texts: sum(map(len, processor.encode(texts)))
 
 
 def in_batches(lines, answer):
@@ -186,15 +262,19 @@ class Worker:
         return self.pipe.recv()
 
 
-def _work(pipe, contender, folders, beam_size):
+def _work(pipe, contender, folders, options):
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    answer = contender(folders, beam_size)
+    answer = contender(folders, options)
     while True:
         kind, lines = pipe.recv()
         if kind == "end":
-            usage = resource.getrusage(resource.RUSAGE_SELF)
-            pipe.send((usage.ru_maxrss / 1024, None))
+            who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            most = max(resource.getrusage(each).ru_maxrss for each in who)
+            pipe.send((most / 1024, None))
             return
+        if kind == "single" and answer.batch is None:
+            pipe.send((float("nan"), None))
+            continue
         if kind == "single":
             times = []
             for line in lines:
@@ -208,7 +288,7 @@ def _work(pipe, contender, folders, beam_size):
         pipe.send((time.perf_counter() - start, answers))
 
 
-def show(found, singles, peaks, references):
+def show(found, singles, peaks, references, count_tokens):
     import sacrebleu
 
     seconds = {
@@ -218,19 +298,19 @@ def show(found, singles, peaks, references):
     answers = {name: rounds[0][1] for name, rounds in found.items()}
     first, other = next(iter(found)), "served signature"
     print(
-        f"{'':22} {'lines/s':>8} {'words/s':>8} {'ratio':>6} {'BLEU':>6} "
+        f"{'':22} {'lines/s':>8} {'tokens/s':>8} {'ratio':>6} {'BLEU':>6} "
         f"{'equal':>6} {'one line':>9} {'memory':>9}"
     )
     for name, texts in answers.items():
         bleu = sacrebleu.corpus_bleu(texts, [references]).score
-        words = sum(len(text.split()) for text in texts)
+        tokens = count_tokens(texts)
         equal = sum(
             a == b
             for a, b in zip(texts, answers.get(other, texts), strict=True)
         )
         print(
             f"{name:22} {len(texts) / seconds[name]:8.1f} "
-            f"{words / seconds[name]:8.0f} "
+            f"{tokens / seconds[name]:8.0f} "
             f"{seconds[first] / seconds[name]:6.2f} {bleu:6.2f} "
             f"{equal / len(texts):6.1%} {1000 * singles[name]:6.1f} ms "
             f"{peaks[name]:5.0f} MiB"

@@ -129,6 +129,24 @@ def test_what_is_in_flight_is_answered_before_the_end(folder):
     assert "800000" not in out + err
 
 
+@pytest.mark.slow
+def test_the_end_does_not_wait_for_who_does_not_read(folder):
+    with serving(str(folder), "--timeout", "15") as (process, port):
+        body = json.dumps({"instances": ["100000"] * 10**6}).encode()
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", port))
+            connection.sendall(
+                b"POST /v1/models/slow:predict HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Length: %d\r\n\r\n" % len(body) + body
+            )
+            assert connection.recv(12) == b"HTTP/1.1 200"
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in err
+
+
 @pytest.mark.parametrize(
     ("library", "words", "extra"),
     [
@@ -153,6 +171,10 @@ def test_the_extra_is_named(folder, monkeypatch, capsys, library, words, extra):
         (["{folder}", "--model", "slow={folder}"], "Two models have the name"),
         (["--model", "slow"], "Expected --model NAME=PATH"),
         (["--model", "a/b={folder}"], "Expected --model NAME=PATH"),
+        (["--model", "..={folder}"], "Expected --model NAME=PATH"),
+        (["--model", ".={folder}"], "Expected --model NAME=PATH"),
+        (["--model", "../a={folder}"], "Expected --model NAME=PATH"),
+        (["--model", "a\0={folder}"], "Expected --model NAME=PATH"),
         (["--model", "a=missing"], "missing is neither"),
         (["{folder}", "--label", "stable"], r"Expected --label \[NAME:\]LABEL"),
         (["{folder}", "--label", "stable=6"], "has no version 6"),

@@ -3,6 +3,7 @@
 import functools
 import os
 import shutil
+import threading
 import warnings
 
 import pytest
@@ -283,6 +284,22 @@ def store(models):
     store.poll()
     yield store
     store.close()
+
+
+@pytest.fixture
+def held(store, monkeypatch):
+    """Event until which no model answers; `begun` counts the calls."""
+    servable, release = store.find("many"), threading.Event()
+    run, release.begun = servable.run, []
+
+    def hold(signature, inputs):
+        release.begun.append(inputs)
+        assert release.wait(20)
+        return run(signature, inputs)
+
+    monkeypatch.setattr(servable, "run", hold)
+    yield release
+    release.set()
 
 
 @pytest.fixture(scope="session")

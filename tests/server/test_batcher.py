@@ -1,3 +1,4 @@
+import random
 import threading
 import time
 
@@ -6,6 +7,7 @@ import pytest
 
 from kseq.server.batcher import Batcher
 from kseq.server.request_error import RequestError
+from kseq.server.row_lengths import row_lengths
 
 
 class Lengths:
@@ -27,7 +29,7 @@ class Lengths:
         return self.are_added
 
     def run(self, signature, inputs):
-        texts = inputs["text"].tolist()
+        (texts,) = (values.tolist() for values in inputs.values())
         self.calls.append(texts)
         if set(texts) & set(self.held):
             assert self.release.wait(20)
@@ -49,8 +51,8 @@ def make():
         batcher.close()
 
 
-def ask(batcher, servable, *texts, timeout=20.0):
-    inputs = {"text": np.array(texts, object)}
+def ask(batcher, servable, *texts, timeout=20.0, name="text"):
+    inputs = {name: np.array(texts, object)}
     return batcher.submit(servable, "serving_default", inputs, timeout)
 
 
@@ -103,10 +105,150 @@ def test_a_batch_is_bounded(make):
     servable.release.set()
     assert all(f.result(20)["length"].tolist() == [1] for f in waiting)
     assert large.result(20)["length"].tolist() == [1] * 70
-    assert sorted(len(call) for call in servable.calls if call[0] == b"a") in (
-        [16, 32, 32],
-        [8, 8, 32, 32],
-    )
+    sizes = {
+        text: sorted(len(call) for call in servable.calls if call[0] == text)
+        for text in (b"a", b"b")
+    }
+    assert sizes[b"a"] in ([16, 32, 32], [8, 8, 32, 32])
+    assert sizes[b"b"] == [6, 32, 32]
+
+
+def test_a_large_request_is_split_by_length_and_joined(make, seed):
+    draws = random.Random(seed)
+    servable = Lengths()
+    texts = [b"a" * draws.choice([0, 1, 50, 999, 5000]) for _ in range(500)]
+    future = ask(make(), servable, *texts)
+    assert future.result(20)["length"].tolist() == list(map(len, texts))
+    for call in servable.calls:
+        assert len(call) <= 32
+        assert len(call) == 1 or len(call) * max(map(len, call)) <= 32_768
+        assert list(map(len, call)) == sorted(map(len, call))
+
+
+def test_a_large_request_leaves_others_their_turn(make):
+    servable = Lengths(held=[b"held"])
+    batcher = make()
+    large = ask(batcher, servable, *[b"held"] * 10_000)
+    wait_for(lambda: servable.calls)
+    for text in (b"a", b"bb"):
+        assert ask(batcher, servable, text).result(20)["length"] == [len(text)]
+    assert servable.calls.count([b"held"] * 32) == 1
+    assert batcher.waiting == 0
+    servable.release.set()
+    assert large.result(20)["length"].tolist() == [4] * 10_000
+
+
+def test_large_requests_take_turns(make):
+    servable = Lengths(held=[b"one", b"a text of which the length is another"])
+    batcher = make()
+    occupied(batcher, servable)
+    large = [ask(batcher, servable, *[text] * 320) for text in (b"a", b"bb")]
+    small = ask(batcher, servable, b"a text of another length, and so alone")
+    servable.release.set()
+    for future in (*large, small):
+        future.result(20)
+    place = servable.calls.index([b"a text of another length, and so alone"])
+    assert place <= 6  # of 22 calls of the large ones
+
+
+@pytest.mark.parametrize("begun", [0, 1])
+def test_a_large_request_that_is_cancelled(make, begun):
+    servable = Lengths(held=[b"held", b"a text of which the length is another"])
+    batcher = make()
+    if not begun:
+        occupied(batcher, servable)
+    large = ask(batcher, servable, *[b"held"] * 64)
+    wait_for(lambda: len(servable.calls) == 2 - begun)
+    assert batcher.waiting == 1 - begun
+    assert large.cancel()
+    assert batcher.waiting == 0
+    servable.release.set()
+    assert ask(batcher, servable, b"a").result(20)["length"] == [1]
+    assert len(servable.calls) == 3 - begun
+
+
+def test_one_wrong_row_of_a_large_request(make):
+    servable = Lengths(wrong=[b"bad"])
+    batcher = make()
+    with pytest.raises(RequestError, match="wrong"):
+        ask(batcher, servable, *[b"a"] * 64, b"bad", b"longer").result(20)
+    assert ask(batcher, servable, b"a").result(20)["length"] == [1]
+
+
+def test_a_large_request_whose_time_is_over(make):
+    servable = Lengths(held=[b"held"])
+    large = ask(make(), servable, *[b"held"] * 64, timeout=0.05)
+    wait_for(lambda: servable.calls)
+    time.sleep(0.1)
+    servable.release.set()
+    with pytest.raises(RequestError) as error:
+        large.result(20)
+    assert error.value.code == "DEADLINE_EXCEEDED"
+    assert len(servable.calls) == 1
+
+
+def test_a_large_request_whose_outputs_are_no_rows(make):
+    servable = Lengths()
+    servable.run = lambda signature, inputs: {"size": np.zeros(3)}
+    large = ask(make(), servable, *[b"a"] * 64)
+    assert large.result(20)["size"].shape == (3,)
+
+
+def test_a_large_request_that_cannot_be_split_leaves_a_thread(make):
+    servable = Lengths(held=[b"held"], adds_rows=False)
+    batcher = make()
+    large = [ask(batcher, servable, *[b"held"] * 40) for _ in range(2)]
+    assert ask(batcher, servable, b"short").result(20)["length"] == [5]
+    servable.release.set()
+    for future in large:
+        assert future.result(20)["length"].tolist() == [4] * 40
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "calls"),
+    [
+        ("image", 10**6, [32, 8]),
+        ("audio", 320_000, [32, 8]),  # 10 s
+        ("audio", 3_200_000, [3] * 13 + [1]),
+        ("text", 1000, [32, 8]),
+        ("text", 10_000, [3] * 13 + [1]),
+    ],
+)
+def test_pictures_and_sounds_have_many_bytes(make, name, size, calls):
+    values = [b"a" * size for _ in range(40)]
+    servable = Lengths(held=[b"one", b"a text of which the length is another"])
+    batcher = make()
+    occupied(batcher, servable)
+    waiting = [ask(batcher, servable, value, name=name) for value in values]
+    servable.release.set()
+    for future in waiting:
+        assert future.result(20)["length"] == [size]
+    found = [len(call) for call in servable.calls[2:]]
+    assert sorted(found) == sorted(calls)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "lengths"),
+    [
+        ({"text": [b"", b"abc"]}, [0, 3]),
+        ({"text": ["é".encode(), b"a"], "target": [b"a", b"abc"]}, [2, 3]),
+        ({"turns": [[b"a", b"bc"], [b"", b""]]}, [3, 0]),
+        ({"image": [b"", b"a" * 1000]}, [1, 1]),
+        ({"audio": [b"", b"a" * 32_000]}, [0, 100]),
+        ({"frames": np.zeros((2, 50, 7), np.float32)}, [50, 50]),
+        ({"x": np.zeros(3, np.float32)}, [1, 1, 1]),
+        ({"text": []}, []),
+        ({"x": np.float32(1)}, []),
+        ({"text": [b"a"], "other": [b"a", b"b"]}, []),
+    ],
+)
+def test_row_lengths(inputs, lengths):
+    arrays = {
+        name: np.array(value, object) if isinstance(value, list) else value
+        for name, value in inputs.items()
+    }
+    arrays = {name: np.asarray(value) for name, value in arrays.items()}
+    assert row_lengths(arrays).tolist() == lengths
 
 
 def test_one_that_is_wrong_fails_alone(make):

@@ -17,6 +17,7 @@ from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
+from kseq.server.body_memory import BodyMemory
 from tests.server.grpc_client import METHODS, spec
 from tests.server.tensor_protos import text
 
@@ -81,22 +82,6 @@ def test_no_request_fails_while_versions_change(
     assert set(found) == set(range(1, last + 1))
 
 
-@pytest.fixture
-def held(store, monkeypatch):
-    """Event until which no model answers; `begun` counts the calls."""
-    servable, release = store.find("many"), threading.Event()
-    run, release.begun = servable.run, []
-
-    def hold(signature, inputs):
-        release.begun.append(inputs)
-        assert release.wait(20)
-        return run(signature, inputs)
-
-    monkeypatch.setattr(servable, "run", hold)
-    yield release
-    release.set()
-
-
 def occupy(client, held):
     """Answers of requests that occupy the two threads of a batcher."""
     answers = []
@@ -116,6 +101,19 @@ def test_full_queue(store, open_grpc, held):
         held.set()
         assert [score_of(answer.result()) for answer in answers] == [5] * 4
         assert score_of(client.send(predict())) == 5
+
+
+def test_messages_that_are_too_large_together(store, open_grpc, held):
+    memory = BodyMemory(10_000)
+    with open_grpc(store, memory=memory) as client:
+        large = predict(b"a" * 6000)
+        first = client.begin(large)
+        wait_for(lambda: held.begun)
+        client.check_error(large, "RESOURCE_EXHAUSTED", "no room for")
+        held.set()
+        assert score_of(first.result()) == 6000
+        wait_for(lambda: memory.held == 0)
+        assert score_of(client.send(large)) == 6000
 
 
 def test_who_leaves_leaves_the_queue(store, open_grpc, held):

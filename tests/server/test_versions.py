@@ -316,6 +316,33 @@ def test_label_keeps_a_version(
     assert states(client) == {1: AVAILABLE, 2: END, 3: AVAILABLE}
 
 
+@pytest.mark.parametrize("name", ["2", "2/variables", "2/saved_model.pb"])
+def test_a_link_out_of_the_folder(store, client, base, numbered, install, name):
+    outside = base.parent / "outside"
+    install(numbered(2), base / "2")
+    os.rename(base / name, outside)
+    (base / name).symlink_to(outside)
+    for _ in range(2):
+        store.poll()
+        assert served(client) == 1
+        assert is_broken(states(client)[2])
+    (row,) = client.get("/v1/models/m/versions/2").json()[
+        "model_version_status"
+    ]
+    message = row["status"]["error_message"]
+    assert f"{base / name} is a link to what is not in {base}" in message
+
+
+def test_links_within_the_folder_and_to_it(
+    base, numbered, install, open_store, open_client
+):
+    install(numbered(2), base / "first")
+    (base / "2").symlink_to("first")
+    link = base.parent / "link"
+    link.symlink_to(base)
+    assert served(open_client(open_store({"m": link}))) == 2
+
+
 def test_unsafe_graph(store, client, base, install, unsafe):
     install(unsafe, base / "2")
     for _ in range(2):

@@ -81,6 +81,34 @@ def test_the_readme_answers(seed, tmp_path, monkeypatch, capsys):
     assert "beam_size=3" in code
 
 
+def test_the_tokenizers_of_the_folder_read_unicode_like_kseq(seed, tmp_path):
+    generator = generator_of()
+    folder = export_ctranslate2(generator, tmp_path / "model")
+    texts = [
+        *("a \u2581rose", "\ufdd0 \uffff", "\ufdd1", "line\u2028x\u0085y"),
+        *(
+            "e\u0301 😀",
+            "a\u00a0b\u3000c",
+            "nul\0x",
+            "שלום",
+            "a\nb",
+            "</s> <s>",
+        ),
+        *(f" {text}\r " for text in ("a  b", "\u3000a")),
+    ]
+    tokenizer = generator.tokenizers["target"]
+    ids = tokenizer.tokenize(texts)
+    answers = tokenizer.detokenize(ids.to_tensor()).numpy()
+    loaded = sentencepiece.SentencePieceProcessor(str(folder / "target.model"))
+    # What the README says that kseq does before.
+    read = [text.replace("\r", "").strip("\t\n\v\f ") for text in texts]
+    pieces = loaded.encode(read, out_type=str)
+    assert [list(map(loaded.piece_to_id, each)) for each in pieces] == (
+        ids.to_list()
+    )
+    assert loaded.decode(pieces) == [answer.decode() for answer in answers]
+
+
 def lstm():
     tokenizer = kseq.data.Tokenizer.train(LINES, 280)
     model = models.LSTMSeq2Seq(

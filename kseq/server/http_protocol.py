@@ -1,0 +1,65 @@
+"""The connections of the HTTP server."""
+
+import h11
+from starlette.responses import Response
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+_PATIENCE = 20.0  # seconds
+_LEAST = 64 * 1024  # bytes of an answer that a client reads in this time
+_CONNECTIONS = 512  # the usual limit of open files is 1024
+
+
+class HttpProtocol(H11Protocol):
+    """Ends connections whose clients only hold them.
+
+    Uvicorn ends a connection that is idle between two requests. This one
+    looks at each connection every 20 seconds, and ends it if the client has
+    not finished the headers of a request since the last look, goes on sending
+    a body that was answered, or has not read 64 KiB of its answer. More than
+    512 connections get status 503, more than 1024 are closed at once.
+    """
+
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        self._seen = (None, True, 0)
+        self._look = self.loop.call_later(_PATIENCE, self._end_if_held)
+        if len(self.connections) > _CONNECTIONS:
+            self.app = _refuse
+        if len(self.connections) > 2 * _CONNECTIONS:
+            transport.abort()
+
+    def connection_lost(self, exc):
+        self._look.cancel()
+        super().connection_lost(exc)
+
+    def _end_if_held(self):
+        cycle, is_owed, unread = self._seen
+        self._seen = (
+            self.cycle,
+            self._client_owes_bytes(),
+            self.transport.get_write_buffer_size(),
+        )
+        _, still_owed, still_unread = self._seen
+        is_stuck = still_unread and unread and unread - still_unread < _LEAST
+        if cycle is self.cycle and (is_stuck or (is_owed and still_owed)):
+            self.transport.abort()
+        else:
+            self._look = self.loop.call_later(_PATIENCE, self._end_if_held)
+
+    def _client_owes_bytes(self):
+        """Whether nothing can happen until the client has sent more."""
+        if self.conn.their_state is h11.IDLE:
+            return self.cycle is None or bool(self.conn.trailing_data[0])
+        # While a body is awaited there is a limit, that of `read_body`.
+        is_body = self.conn.their_state is h11.SEND_BODY
+        return is_body and self.cycle.response_complete
+
+
+async def _refuse(scope, receive, send):
+    response = Response(
+        b'{"error": "Too many connections"}',
+        503,
+        {"connection": "close"},
+        media_type="application/json",
+    )
+    await response(scope, receive, send)

@@ -1,0 +1,122 @@
+"""Answers in a pipeline of Apache Beam."""
+
+import os
+
+import apache_beam as beam
+import tensorflow as tf
+from apache_beam.metrics import Metrics
+from apache_beam.ml.inference.base import ModelHandler, RunInference
+
+from kseq.model_path import model_path
+from kseq.serving.load import load
+from kseq.user_error import UserError
+
+_BATCH = 1024  # elements; `predict_batches` sorts them by length
+_TEXTS = ("text", "prompt")
+_OF_THE_INPUT = (
+    TypeError,
+    ValueError,
+    UserError,
+    tf.errors.InvalidArgumentError,
+)
+
+
+class PredictLines(beam.PTransform):
+    """Answers to the elements of a PCollection, with Beam's `RunInference`.
+
+    An element is an input, such as a line of text, or a dict that has the
+    input under the name that the signatures of the export give it, such as
+    `text`. All other entries of the dict, such as an index, are kept.
+
+    It gives two PCollections. `answers` has a dict for each element: what
+    `kseq predict --json` prints, and the entries that were kept. `broken` has
+    a dict for each element that the model refuses: `input`, the element, and
+    `error`, a str. The other elements are answered.
+
+    Up to 1,024 elements of a bundle are sorted by length and answered in
+    batches of similar lengths. The model is loaded once in each process.
+
+    Args:
+        path: str or path of an export, see `kseq.load`. All workers read the
+            version that is the newest when the pipeline is made.
+
+    Raises:
+        UserError: if there is no such export.
+
+    Example:
+        >>> answers, broken = (
+        ...     lines | PredictLines("saved_models/dates")
+        ... )  # doctest: +SKIP
+    """
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = os.path.abspath(model_path(path))
+
+    def expand(self, pcoll):
+        results = pcoll | RunInference(_Handler(self.path))
+        return results | beam.FlatMap(_record).with_outputs(
+            "broken", main="answers"
+        )
+
+
+class _Handler(ModelHandler):
+    """Gives pairs of an element and its record, or its error, a str."""
+
+    def __init__(self, path):
+        super().__init__(min_batch_size=_BATCH, max_batch_size=_BATCH)
+        self.path = path
+        self._truncated = Metrics.counter("kseq", "truncated")
+
+    def load_model(self):
+        return load(self.path)
+
+    def run_inference(self, batch, model, inference_args=None):
+        try:
+            answers = model.answers([_input(model, each) for each in batch])
+        except _OF_THE_INPUT as error:
+            if len(batch) == 1:
+                return [(batch[0], f"{type(error).__name__}: {error}")]
+            # The others of its batch are answered without it.
+            half = len(batch) // 2
+            return [
+                *self.run_inference(batch[:half], model),
+                *self.run_inference(batch[half:], model),
+            ]
+        self._truncated.inc(sum(answer.truncated for answer in answers))
+        return [
+            (each, {**_kept(model, each), **answer.record})
+            for each, answer in zip(batch, answers, strict=True)
+        ]
+
+
+def _record(result):
+    element, found = result
+    if isinstance(found, str):
+        broken = {"input": element, "error": found}
+        return [beam.pvalue.TaggedOutput("broken", broken)]
+    return [found]
+
+
+def _input(model, element):
+    given = element
+    if isinstance(element, dict):
+        given = _entry(model, element)
+    if model.source in _TEXTS and not isinstance(given, str | bytes):
+        raise TypeError(f"expected a text; found {given!r:.100}.")
+    return given
+
+
+def _entry(model, element):
+    if model.source not in element:
+        raise ValueError(
+            f"expected an entry {model.source!r}; found "
+            f"{', '.join(map(str, element)) or 'none'}."
+        )
+    return element[model.source]
+
+
+def _kept(model, element):
+    if not isinstance(element, dict):
+        return {}
+    return {key: element[key] for key in element if key != model.source}

@@ -1,0 +1,319 @@
+"""Clients that are slow, do not read, are too many, or leave."""
+
+import contextlib
+import gzip
+import http.client
+import json
+import socket
+import threading
+import time
+
+import pytest
+
+from kseq.server import Batcher, RestApp, http_protocol, serve
+from kseq.server.body_memory import BodyMemory
+
+HELLO = b'{"instances": ["hello"]}'
+ANSWER = {"predictions": [{"text": "HELLO", "score": 5.0}]}
+HEAD = (
+    b"POST /v1/models/many:predict HTTP/1.1\r\n"
+    b"Host: localhost\r\nContent-Length: %d\r\n\r\n"
+)
+PATIENCE = 0.2  # seconds; 20 where nobody is in a hurry
+
+
+def wait_for(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+class Server:
+    """An HTTP server in a thread.
+
+    Args:
+        store: `ModelStore`.
+        queue_size: int.
+        grace: float, seconds that it may take to stop.
+        options: of `RestApp`.
+    """
+
+    def __init__(self, store, queue_size=256, grace=20.0, **options):
+        self.batcher = Batcher(queue_size)
+        app = RestApp(store, self.batcher, hosts=("localhost",), **options)
+        self._server = serve._Server(serve._config(app), None, grace)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.address = self._listening.getsockname()
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._listening],)
+        )
+        self._thread.start()
+        wait_for(lambda: self._server.started)
+
+    @property
+    def connections(self):
+        return len(self._server.server_state.connections)
+
+    def begin_to_stop(self):
+        """What SIGTERM does."""
+        self._server.should_exit = True
+
+    def is_stopped(self):
+        return not self._thread.is_alive()
+
+    def stop(self):
+        self.begin_to_stop()
+        self._thread.join(40)
+        self._listening.close()
+        self.batcher.close()
+        assert self.is_stopped()
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_PATIENCE", PATIENCE)
+
+
+@pytest.fixture
+def open_server(store):
+    with contextlib.ExitStack() as stack:
+
+        def make(**options):
+            server = Server(store, **options)
+            stack.callback(server.stop)
+            return server
+
+        yield make
+
+
+@pytest.fixture
+def connect():
+    """Function that connects to a server, and sends something."""
+    with contextlib.ExitStack() as stack:
+
+        def make(server, data=b"", receive_buffer=None):
+            made = stack.enter_context(socket.socket())
+            if receive_buffer:
+                made.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer
+                )
+            made.settimeout(20)
+            made.connect(server.address)
+            made.sendall(data)
+            return made
+
+        yield make
+
+
+def receive(connection):
+    """(status, object, whether the server closes) of one answer."""
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    return answer.status, json.loads(answer.read()), answer.will_close
+
+
+def request(body=HELLO, headers=b""):
+    return HEAD[:-2] % len(body) + headers + b"\r\n" + body
+
+
+def is_ended(connection):
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_headers_that_do_not_come(patience, open_server, connect):
+    server = open_server()
+    for data in (b"", HEAD[:20], HEAD[:-2] % 9):
+        assert is_ended(connect(server, data))
+
+
+def test_headers_of_a_second_request_that_do_not_come(
+    patience, open_server, connect
+):
+    connection = connect(open_server(), request())
+    assert receive(connection) == (200, ANSWER, False)
+    connection.sendall(HEAD[:20])
+    assert is_ended(connection)
+
+
+def test_half_a_request_sent_before_the_answer(patience, open_server, connect):
+    connection = connect(open_server(), request() + HEAD[:20])
+    assert receive(connection) == (200, ANSWER, False)
+    assert is_ended(connection)
+
+
+def test_who_pauses_between_requests_stays(patience, open_server, connect):
+    connection = connect(open_server())
+    for _ in range(2):
+        connection.sendall(HEAD[:20])
+        time.sleep(PATIENCE / 4)
+        connection.sendall((HEAD % len(HELLO))[20:] + HELLO)
+        assert receive(connection) == (200, ANSWER, False)
+        time.sleep(5 * PATIENCE)
+
+
+def test_a_body_that_does_not_come(open_server, connect):
+    server = open_server(timeout=0.2)
+    connection = connect(server, HEAD % 1000 + HELLO)
+    status, answer, closes = receive(connection)
+    assert (status, closes) == (408, True)
+    assert "did not come in time" in answer["error"]
+    assert is_ended(connection)
+    assert receive(connect(server, request())) == (200, ANSWER, False)
+
+
+def test_a_body_that_goes_on_after_its_answer(patience, open_server, connect):
+    data = (HEAD % 10**6).replace(b"many", b"none") + b"{"
+    connection = connect(open_server(), data)
+    assert receive(connection)[0] == 404
+    with pytest.raises(ConnectionError):
+        for _ in range(1000):
+            connection.sendall(b" ")
+            time.sleep(PATIENCE / 10)
+
+
+def large_request():
+    """A request whose answer no buffer of the kernel takes."""
+    instances = [{"b64": "A" * 4 * 2**20}] * 4
+    body = {"signature_name": "to_bytes", "instances": instances}
+    return request(json.dumps(body).encode())
+
+
+def test_an_answer_that_is_not_read(patience, open_server, connect):
+    server = open_server()
+    connect(server, large_request(), receive_buffer=4096)
+    wait_for(lambda: server.connections == 1)
+    wait_for(lambda: server.connections == 0)
+
+
+def test_an_answer_that_is_read_slowly(monkeypatch, open_server, connect):
+    monkeypatch.setattr(http_protocol, "_PATIENCE", 0.5)
+    server = open_server()
+    connection = connect(server, large_request())
+    size, end = 0, time.monotonic() + 2
+    while size < 16 * 2**20:
+        size += len(connection.recv(2**18))
+        if time.monotonic() < end:
+            time.sleep(0.01)
+    assert server.connections == 1
+
+
+def test_the_end_does_not_wait_for_an_answer_that_is_not_read(
+    open_server, connect, held
+):
+    server = open_server(grace=0.3)
+    connection = connect(server, large_request(), receive_buffer=4096)
+    wait_for(lambda: held.begun)
+    held.set()
+    assert connection.recv(1) == b"H"  # it is being sent
+    server.begin_to_stop()
+    wait_for(server.is_stopped)
+
+
+def test_the_end_does_not_wait_for_half_a_request(open_server, connect):
+    server = open_server(grace=0.3)
+    connect(server, HEAD % 1000 + HELLO)
+    connect(server, HEAD[:20])
+    wait_for(lambda: server.connections == 2)
+    server.begin_to_stop()
+    wait_for(server.is_stopped)
+
+
+def test_too_many_connections(monkeypatch, open_server, connect):
+    monkeypatch.setattr(http_protocol, "_CONNECTIONS", 2)
+    server = open_server()
+    first, second = (connect(server, request()) for _ in range(2))
+    for connection in (first, second):
+        assert receive(connection) == (200, ANSWER, False)
+    third = connect(server, request())
+    error = {"error": "Too many connections"}
+    assert receive(third) == (503, error, True)
+    silent = [connect(server) for _ in range(2)]
+    wait_for(lambda: server.connections == 4)
+    assert is_ended(connect(server))
+    for connection in (first, second):
+        connection.sendall(request())
+        assert receive(connection) == (200, ANSWER, False)
+    for connection in (first, *silent):
+        connection.close()
+    wait_for(lambda: server.connections == 1)
+    assert receive(connect(server, request())) == (200, ANSWER, False)
+
+
+@pytest.mark.parametrize("is_gzip", [False, True], ids=["plain", "gzip"])
+def test_bodies_that_are_too_large_together(
+    open_server, connect, held, is_gzip
+):
+    memory = BodyMemory(10_000)
+    server = open_server(memory=memory)
+    body, headers = HELLO.ljust(6000), b""
+    if is_gzip:
+        body, headers = gzip.compress(body), b"Content-Encoding: gzip\r\n"
+    first = connect(server, request(body, headers))
+    wait_for(lambda: held.begun)
+    status, answer, _ = receive(connect(server, request(body, headers)))
+    assert status == 429
+    assert "no room for" in answer["error"]
+    small = connect(server, request())
+    held.set()
+    assert receive(first) == receive(small) == (200, ANSWER, False)
+    wait_for(lambda: memory.held == 0)
+    second = connect(server, request(body, headers))
+    assert receive(second) == (200, ANSWER, False)
+
+
+def test_half_a_body_of_one_who_leaves_is_forgotten(open_server, connect):
+    memory = BodyMemory(10_000)
+    server = open_server(memory=memory)
+    connection = connect(server, HEAD % 9000 + HELLO)
+    wait_for(lambda: memory.held == len(HELLO))
+    connection.close()
+    wait_for(lambda: memory.held == 0)
+
+
+def test_who_leaves_leaves_the_queue(open_server, connect, held):
+    records = []
+    server = open_server(queue_size=1, log=records.append)
+    busy = []
+    for count in (1, 2):
+        busy.append(connect(server, request()))
+        wait_for(lambda n=count: len(held.begun) == n)
+    waiting = connect(server, request())
+    wait_for(lambda: server.batcher.waiting == 1)
+    assert receive(connect(server, request()))[0] == 429
+    waiting.close()
+    wait_for(lambda: server.batcher.waiting == 0)
+    last = connect(server, request())
+    wait_for(lambda: server.batcher.waiting == 1)
+    held.set()
+    for connection in (*busy, last):
+        assert receive(connection) == (200, ANSWER, False)
+    assert len(held.begun) == 3
+    statuses = [record["status"] for record in records]
+    assert sorted(statuses) == [200, 200, 200, 429, 499]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("..", ".", "%2e%2e", "%2E.", "many%2f..", "%2e%2e%2fmany", "many/.."),
+        *("../many", "..%5cmany", "/etc", "%2fetc", "many%00", "%252e%252e"),
+    ],
+)
+def test_names_are_no_paths(open_server, connect, name):
+    """As they are sent: a client of Python would shorten some."""
+    connection = connect(open_server())
+    routes = ("POST", ":predict"), ("GET", ""), ("GET", "/metadata")
+    for method, end in routes:
+        for version in ("", "/versions/2", "/versions/%2e%2e", "/labels/.."):
+            path = f"/v1/models/{name}{version}{end}"
+            connection.sendall(
+                f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+                "Content-Length: 0\r\n\r\n".encode()
+            )
+            status, answer, _ = receive(connection)
+            assert status in {400, 404}, path
+            assert list(answer) == ["error"]
