@@ -105,10 +105,12 @@ def _add_check(commands):
         nargs="+",
         default=(),
         metavar="COLUMN",
-        help="columns of source and target, of label and text, or of text",
+        help="columns of source and target, of label and text, of words and "
+        "tags, or of text",
     )
     for flag, what in (
         ("--documents", "labelled documents"),
+        ("--tags", "sentences with a tag for each word"),
         ("--dialogues", "dialogues"),
         ("--text", "running text of a language model"),
     ):
@@ -179,7 +181,8 @@ def _add_evaluate(commands):
         nargs="+",
         metavar="COLUMN",
         help="in SOURCE: label and text of a classifier, default: label text; "
-        "picture and caption; recording and transcript; or running text",
+        "words and tags; picture and caption; recording and transcript; or "
+        "running text",
     )
     command.add_argument(
         "--images",

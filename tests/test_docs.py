@@ -19,6 +19,7 @@ from anyio.from_thread import start_blocking_portal
 
 from kseq import cli, data, decoding, layers, models, runs, server, serving
 from kseq.data.built_in import dates, dispatch_reports
+from kseq.data.built_in.journeys import journeys
 from kseq.option_types import option
 from kseq.runs.checkpoint_files import write_checkpoint
 from tests.recipes import RECIPES, load_recipe
@@ -87,6 +88,14 @@ def folder(tmp_path_factory):
         sorted(set(reports.labels)),
     )
     serving.export(classifier, folder / "saved_models/reports")
+
+    texts = journeys("train", size=200).texts
+    tagger = serving.Tagger(
+        models.LSTMTagger(400, 2, embedding_dim=4, units=4, num_layers=1),
+        data.WordPreprocessor(data.Tokenizer.train(texts, 400)),
+        ("B-to", "O"),
+    )
+    serving.export(tagger, folder / "saved_models/journeys")
     return folder
 
 

@@ -16,13 +16,14 @@ from kseq import cli, run_recipe
 from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.data.built_in import dates, dispatch_reports
+from kseq.data.built_in.journeys import journeys
 from kseq.data.built_in.morse import morse
 from kseq.data.built_in.scenes import scenes
 from kseq.data.built_in.small_talk import small_talk
 from kseq.data.image_preprocessor import cells_of
 from kseq.one_line import one_line
 from kseq.runs.run_directory import batch_fields
-from kseq.serving import TransducerPredictor
+from kseq.serving import TaggerPredictor, TransducerPredictor
 from kseq.training import MetricsLog
 from tests.recipes import load_recipe
 
@@ -38,6 +39,7 @@ SMALL = {
         "model": "flat",
         "pretraining_steps": 2,
     },
+    "tag_words": {"dim": 8, "vocab_size": 400},
     "caption_images": {"embedding_dim": 8, "units": 8},
     "transcribe_speech": {"embedding_dim": 8, "units": 8},
     "chat": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
@@ -80,6 +82,12 @@ TASKS = {
     "translate_transformer": Task(),
     "classify_documents": Task(
         files=("table.tsv",), val="accuracy", scores="accuracy "
+    ),
+    "tag_words": Task(
+        files=("table.tsv",),
+        val="accuracy",
+        scores="span F1 ",
+        refused=NO_ATTENTION,
     ),
     "caption_images": Task(lines=("1.png", ""), **FEATURES),
     "transcribe_speech": Task(
@@ -128,6 +136,10 @@ def config(recipe, tmp_path, monkeypatch):
         documents = dispatch_reports("train", size=200)
         columns = documents.labels, documents.texts
         train, built_in = "table.tsv", recipe.REPORTS
+    elif recipe.__name__ == "tag_words":
+        texts, tags = journeys("train", size=200)
+        columns = texts, list(map(" ".join, tags))
+        train, built_in = "table.tsv", recipe.JOURNEYS
     elif recipe.__name__ == "caption_images":
         found = scenes("train", size=40)
         names = [f"{number}.png" for number in range(40)]
@@ -216,6 +228,7 @@ def stop_after(monkeypatch, steps):
         pytest.param("caption_images", marks=pytest.mark.slow),
         pytest.param("translate_transformer", marks=pytest.mark.slow),
         pytest.param("classify_documents", marks=pytest.mark.slow),
+        pytest.param("tag_words", marks=pytest.mark.slow),
         pytest.param("transcribe_speech", marks=pytest.mark.slow),
         pytest.param("chat", marks=pytest.mark.slow),
         pytest.param("retrieve_answers", marks=pytest.mark.slow),
@@ -287,7 +300,10 @@ def answers_of(predictor, path, task, call):
     texts = [answer.hypotheses[0].text for answer in answers]
     assert [type(text) for text in texts] == [str, str]
     if not isinstance(predictor, TransducerPredictor):  # which gives arrays
-        assert predictor(inputs) == texts
+        found = predictor(inputs)
+        if isinstance(predictor, TaggerPredictor):  # which gives lists
+            found = list(map(" ".join, found))
+        assert found == texts
 
     given = {"lines": task.lines}
     found = call("predict", path, *options, **given)
@@ -359,6 +375,7 @@ def test_attention_finds_the_planted_evidence(tmp_path, monkeypatch, capsys):
     [
         ("classify_documents", {"model": "hierarchical"}),
         ("classify_documents", {"model": "transformer"}),
+        ("tag_words", {"model": "transformer"}),
         ("caption_images", {"decoder": "transformer"}),
         ("chat", {"model": "single"}),
         ("chat", {"model": "joined"}),

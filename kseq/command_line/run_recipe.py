@@ -31,7 +31,7 @@ def run_recipe(main, config, without_files, corpus=None):
             user, that is, with `--train`. The types of its fields may be
             those of `kseq.option_types`.
         without_files: the same, its defaults for the built-in corpus.
-        corpus: what the files hold: "pairs", "documents", "dialogues",
+        corpus: what the files hold: "pairs", "documents", "tags", "dialogues",
             "text", "captions" or "transcripts", with the columns of
             `config.columns`. None: only whether they are there is checked.
 

@@ -6,8 +6,13 @@ from typing import Any, NamedTuple
 from kseq.commands.open_predictor import chosen_search
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
-from kseq.runs.model_card import OF_ANSWERS, OF_LABELS, OF_VECTORS
 from kseq.runs.run_directory import read_json
+from kseq.runs.signature_rows import (
+    OF_ANSWERS,
+    OF_LABELS,
+    OF_TAGS,
+    OF_VECTORS,
+)
 from kseq.serving.generator_predictor import SOURCES
 from kseq.serving.load_export import read_meta_graph
 from kseq.serving.object_config import input_name, search_from_config
@@ -29,6 +34,7 @@ class Abilities(NamedTuple):
     Args:
         path: `pathlib.Path` of the run or of the version.
         has_labels: bool, whether it answers with a label, not with a text.
+        has_tags: bool, whether it answers with a tag for each word.
         source: str, what it takes, see `GeneratorPredictor`.
         signatures: set of str; None for a run that writes its answers, whose
             model decides.
@@ -38,6 +44,7 @@ class Abilities(NamedTuple):
 
     path: Any
     has_labels: bool
+    has_tags: bool
     source: str
     signatures: set[str] | None
     description: dict[str, Any]
@@ -61,8 +68,16 @@ class Abilities(NamedTuple):
     @property
     def labels(self):
         """The labels of a classifier, a list; None where they are not known."""
-        labels = self.description.get("labels")
-        return labels if isinstance(labels, list) else None
+        return self._listed("labels")
+
+    @property
+    def tags(self):
+        """The tags of a tagger, a list; None where they are not known."""
+        return self._listed("tags")
+
+    def _listed(self, name):
+        found = self.description.get(name)
+        return found if isinstance(found, list) else None
 
     @property
     def retrieves(self):
@@ -72,7 +87,8 @@ class Abilities(NamedTuple):
     @property
     def chats(self):
         """Whether it answers to what is said."""
-        return self.source in ("turns", "text") and not self.has_labels
+        has_classes = self.has_labels or self.has_tags
+        return self.source in ("turns", "text") and not has_classes
 
     def n_best(self, options):
         """How many answers an input has.
@@ -127,7 +143,10 @@ def abilities(path):
         names = {*OF_ANSWERS} if "answers" in task else None
         names = {*OF_LABELS} if "labels" in task else names
         names = {*OF_VECTORS} if source == "vectors" else names
-        return Abilities(path, "labels" in task, source, names, task)
+        names = {*OF_TAGS} if "tags" in task else names
+        return Abilities(
+            path, "labels" in task, "tags" in task, source, names, task
+        )
     signatures = read_meta_graph(path).signature_def
     names = {name for name in signatures if not name.startswith("__")}
     served = signatures["serving_default"]
@@ -136,7 +155,12 @@ def abilities(path):
         "text",
     )
     return Abilities(
-        path, "label" in served.outputs, source, names, _description(path)
+        path,
+        "label" in served.outputs,
+        "tags" in served.outputs,
+        source,
+        names,
+        _description(path),
     )
 
 

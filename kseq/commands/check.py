@@ -5,12 +5,13 @@ import zipfile
 from kseq.data import DataError
 from kseq.data.document_labels import DEFAULT_COLUMNS
 from kseq.data.first_rows import read_first_rows
+from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
 from kseq.start_keras import OPTIONAL, start_keras
 
 
 def run(options):
     """Prints what a recipe would train on and what it would leave out."""
-    kinds = ("documents", "dialogues", "text", "features", "audio")
+    kinds = ("documents", "tags", "dialogues", "text", "features", "audio")
     given = [f"--{name}" for name in kinds if getattr(options, name)]
     if len(given) > 1:
         raise DataError(f"{' and '.join(given)} are mutually exclusive.")
@@ -30,7 +31,7 @@ def run(options):
 
 def _content(options):
     """What the files hold."""
-    for name in ("documents", "dialogues", "text"):
+    for name in ("documents", "tags", "dialogues", "text"):
         if getattr(options, name):
             return name
     if _are_spoken(options):
@@ -115,6 +116,16 @@ def _read_documents(options):
     )
 
 
+def _read_tagged(options):
+    from kseq.data import read_tagging_corpus
+
+    return read_tagging_corpus(
+        *_train_and_validation(options),
+        options.columns or WORDS_AND_TAGS,
+        log=False,
+    )
+
+
 def _train_and_validation(options):
     return options.files[0], (options.validation or [None])[0]
 
@@ -124,6 +135,7 @@ _READERS = {
     "dialogues": _read_dialogues,
     "documents": _read_documents,
     "pairs": _read_pairs,
+    "tags": _read_tagged,
     "text": _read_text,
     "transcripts": _read_transcripts,
 }

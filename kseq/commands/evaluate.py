@@ -18,15 +18,18 @@ from kseq.data import (
     read_dialogues,
     read_documents,
     read_image_captions,
+    read_tagged_sentences,
     read_texts,
     read_transcripts,
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
 from kseq.data.first_rows import check_columns
+from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
 from kseq.data.text_files import LONGEST_LINE
 from kseq.evaluation import (
     Classifications,
     Retrievals,
+    Taggings,
     Texts,
     Translations,
     of_captions,
@@ -34,6 +37,7 @@ from kseq.evaluation import (
     of_transcripts,
 )
 from kseq.evaluation.classifications import check_labels
+from kseq.evaluation.taggings import check_tags
 from kseq.model_path import is_run
 from kseq.one_line import escaped_line
 from kseq.progress import progress
@@ -52,6 +56,7 @@ def run(options):
         )
     check_columns(options.columns, 1 if able.source == "prompt" else 2)
     evaluation_of = _of_documents if able.has_labels else _KINDS[able.source]
+    evaluation_of = _of_tags if able.has_tags else evaluation_of
     evaluation = evaluation_of(able, options)
     with progress("Evaluating", len(evaluation), "lines") as advance:
         evaluation.scores(advance)
@@ -98,6 +103,21 @@ def _of_pairs(able, options):
             )
         )
     return Translations(open_predictor(options), text.all_pairs())
+
+
+def _of_tags(able, options):
+    check_features(able, options)
+    _refuse(options, "text", "images", "audio", "plain")
+    if options.reference:
+        raise UserError(
+            "This model tags words: it needs one file of sentences and tags."
+        )
+    sentences = read_tagged_sentences(
+        options.source, options.columns or WORDS_AND_TAGS
+    )
+    if able.tags:
+        check_tags(sentences, able.tags)  # before the model is loaded
+    return Taggings(open_predictor(options), sentences)
 
 
 def _of_dialogues(able, options):

@@ -1,6 +1,7 @@
 """Labelled documents to batches of ids."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -53,13 +54,32 @@ def document_batches(
     """
     numbers = tf.constant([classes.index(label) for label in labels])
     weights = tf.constant(_weights(labels, balanced), tf.float32)
-    keys, rows = _buckets(ids, batch_pieces)
 
     def batch(chosen):
         source_ids = tf.gather(ids, chosen).to_tensor(PAD)
         inputs = {"source_ids": source_ids}
         return inputs, tf.gather(numbers, chosen), tf.gather(weights, chosen)
 
+    return bucketed_batches(ids, batch, batch_pieces=batch_pieces, seed=seed)
+
+
+def bucketed_batches(
+    ids: tf.RaggedTensor,
+    batch: Callable,
+    *,
+    batch_pieces: int,
+    seed: int,
+) -> tf.data.Dataset:
+    """An endless stream of shuffled batches of similar lengths.
+
+    Args:
+        ids: (N, L, W) int32, ragged; rows without ids are left out.
+        batch: function of the numbers of the rows of a batch, (B,) int64,
+            that returns it.
+        batch_pieces: see `document_batches`.
+        seed: of the shuffling.
+    """
+    keys, rows = _buckets(ids, batch_pieces)
     has_pieces = tf.where(ids.row_lengths() > 0)[:, 0]
     batches = (
         tf.data.Dataset.from_tensor_slices(has_pieces)

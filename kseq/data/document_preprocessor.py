@@ -5,12 +5,8 @@ import tensorflow_text
 
 from kseq.data.documents import LINE_END, Documents
 from kseq.data.source import Source, source_of
+from kseq.data.tokenize_all import tokenize_all
 from kseq.data.tokenizer import Tokenizer
-from kseq.progress import progress
-
-# What ends a line, in a web page too.
-
-_BLOCK = 256  # documents of a data set that are tokenized together
 
 # Where the breaker wrongly finds an end: after initials and the commonest
 # titles, and before a letter or digit that follows without a space.
@@ -128,13 +124,7 @@ class DocumentPreprocessor:
 
         Texts and ids are in memory.
         """
-        blocks = tf.data.Dataset.from_tensor_slices(texts).batch(_BLOCK)
-        ids = []
-        with progress("Tokenizing", len(texts), "documents") as advance:
-            for block in blocks.map(self.tokenize, tf.data.AUTOTUNE):
-                ids.append(block)
-                advance(int(block.nrows()))
-        return tf.concat(ids, axis=0)
+        return tokenize_all(self.tokenize, texts, "documents")
 
     def tokens(self, inputs) -> tuple[tf.Tensor, tf.Tensor]:
         """What `source_ids` (B, L, W) spell.

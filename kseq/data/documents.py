@@ -11,15 +11,13 @@ from typing import NamedTuple
 from kseq.data.data_error import DataError
 from kseq.data.document_labels import DEFAULT_COLUMNS, check_label
 from kseq.data.tables import (
-    are_numbers,
     beginning,
     broken,
-    check_width,
-    find_columns,
+    json_lines,
     json_object,
     kind_of,
-    names_of,
     rows_of_cells,
+    two_columns,
     without_surrogates,
 )
 from kseq.data.text_files import Line, matching_files, read_lines
@@ -203,55 +201,14 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
 
 
 def _table_rows(rows, columns, counts) -> Iterator[_Row]:
-    names = None
-    for line, cells in rows:
-        if not cells:
-            counts["blank"] += 1
-            continue
-        first = names is None
-        if first:
-            names, positions, is_header = _layout(line, cells, columns)
-        width = f"{len(names)} columns"
-        check_width(line, cells, len(names), f"{width}, {', '.join(names)}")
-        if first and is_header:
-            continue
-        decoded = [_decoded(cells[place]) for place in positions]
-        counts["invalid"] += not all(valid for _, valid in decoded)
-        (label, _), (text, _) = decoded
+    cells = two_columns(rows, columns, DEFAULT_COLUMNS, counts)
+    for line, label, text in cells:
         yield _Row(line, label.strip(), text, in_lines=False)
 
 
-def _layout(line, cells, columns):
-    """Names of all columns, positions of the two, whether names are there."""
-    names = names_of(cells)
-    if are_numbers(columns):
-        numbers = [str(number) for number in range(1, len(cells) + 1)]
-        return numbers, find_columns(line, cells, columns), False
-    if (
-        len(cells) == 2
-        and columns == DEFAULT_COLUMNS
-        and set(columns) - set(names)
-    ):
-        return list(columns), (0, 1), False
-    return names, find_columns(line, cells, columns), True
-
-
-def _decoded(cell) -> tuple[str, bool]:
-    """A cell as a string, and whether it is valid UTF-8."""
-    try:
-        return cell.decode(), True
-    except UnicodeDecodeError:
-        return cell.decode(errors="replace"), False
-
-
 def _json_rows(lines, columns, counts) -> Iterator[_Row]:
-    for line in lines:
-        content, valid = _decoded(line.text)
-        counts["invalid"] += not valid
-        if content.strip():
-            yield _json_row(line, *columns)
-        else:
-            counts["blank"] += 1
+    for line in json_lines(lines, counts):
+        yield _json_row(line, *columns)
 
 
 def _json_row(line, label, text) -> _Row:

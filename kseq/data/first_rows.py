@@ -9,6 +9,8 @@ from kseq.data.documents import document_rows
 from kseq.data.named_texts import CAPTIONS, TRANSCRIPTS, named_rows
 from kseq.data.pair_table import PairTable
 from kseq.data.tables import kind_of
+from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
+from kseq.data.tagged_rows import tagged_rows
 from kseq.data.text_documents import texts_of
 from kseq.data.text_files import matching_files, read_lines
 
@@ -19,6 +21,9 @@ _ROWS = {
         path, columns or DEFAULT_COLUMNS, Counter()
     ),
     "pairs": lambda path, columns: PairTable(path, columns).rows(),
+    "tags": lambda path, columns: tagged_rows(
+        path, columns or WORDS_AND_TAGS, Counter()
+    ),
     "text": lambda path, columns: texts_of(path, *columns),
     "transcripts": lambda path, columns: named_rows(path, columns, TRANSCRIPTS),
 }
@@ -28,8 +33,8 @@ def read_first_rows(content, train, validation=(), columns=()):
     r"""Reads the first row of each file, which may be all that is wrong.
 
     Args:
-        content: what the files hold: "pairs", "documents", "dialogues",
-            "text", "captions" or "transcripts".
+        content: what the files hold: "pairs", "documents", "tags",
+            "dialogues", "text", "captions" or "transcripts".
         train: paths; a pattern names several files.
         validation: the same; may be empty.
         columns: of tables, names or numbers; may be empty.

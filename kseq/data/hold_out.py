@@ -1,4 +1,4 @@
-"""Examples that are held out of training by their names."""
+"""Examples that are held out of training by their names or texts."""
 
 import numpy as np
 
@@ -6,20 +6,30 @@ from kseq.data.data_error import DataError
 from kseq.data.source_hashes import choose_held_out, source_hashes
 
 
-def hold_out(examples, fields: tuple[str, ...], path, kind: str, two: str):
+def hold_out(
+    examples,
+    fields: tuple[str, ...],
+    path,
+    kind: str,
+    two: str,
+    key: str = "names",
+):
     """The examples that stay in training, and those that are held out.
 
     Args:
-        examples: a named tuple of lists, with `names` that all differ.
+        examples: a named tuple of lists.
         fields: those of its lists that have an item for each name.
         path: of their table, for the message.
         kind: what a name is the name of, for the message.
         two: what would be enough, for the message.
+        key: the list of names; examples of the same name stay together.
 
     Raises:
         DataError: there is only one.
     """
-    hashes = source_hashes(name.encode() for name in examples.names)
+    hashes = source_hashes(
+        name.encode(errors="replace") for name in getattr(examples, key)
+    )
     is_out = np.isin(hashes, choose_held_out(hashes))
     if not is_out.any():
         raise DataError(

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from kseq.data.data_error import DataError
@@ -79,6 +80,70 @@ def _csv_rows(lines) -> Iterator[tuple[Line, list[bytes]]]:
             first,
             [cell.encode(errors="surrogateescape") for cell in cells],
         )
+
+
+def two_columns(
+    rows: Iterable[tuple[Line, list[bytes]]],
+    columns: tuple[str, str],
+    default: tuple[str, str],
+    counts: Counter,
+) -> Iterator[tuple[Line, str, str]]:
+    """Two cells of each row as strings, and where the row starts.
+
+    Args:
+        rows: those of `rows_of_cells`.
+        columns: names in the first row, or numbers from "1".
+        default: what the columns of a table of two are called if its first
+            row does not name them.
+        counts: counts rows that are `blank` or `invalid`, not UTF-8.
+
+    Raises:
+        DataError: a row does not have the columns.
+    """
+    names = None
+    for line, cells in rows:
+        if not cells:
+            counts["blank"] += 1
+            continue
+        first = names is None
+        if first:
+            names, positions, is_header = _layout(line, cells, columns, default)
+        width = f"{len(names)} columns"
+        check_width(line, cells, len(names), f"{width}, {', '.join(names)}")
+        if first and is_header:
+            continue
+        yield line, *decoded([cells[place] for place in positions], counts)
+
+
+def _layout(line, cells, columns, default):
+    """Names of all columns, positions of the two, whether names are there."""
+    names = names_of(cells)
+    if are_numbers(columns):
+        numbers = [str(number) for number in range(1, len(cells) + 1)]
+        return numbers, find_columns(line, cells, columns), False
+    if len(cells) == 2 and columns == default and set(columns) - set(names):
+        return list(columns), (0, 1), False
+    return names, find_columns(line, cells, columns), True
+
+
+def decoded(cells: list[bytes], counts: Counter) -> list[str]:
+    """Cells as strings; a row that is not UTF-8 is counted as `invalid`."""
+    texts = [cell.decode(errors="replace") for cell in cells]
+    # A cell may contain U+FFFD itself.
+    counts["invalid"] += any(
+        text.encode() != cell for text, cell in zip(texts, cells, strict=True)
+    )
+    return texts
+
+
+def json_lines(lines: Iterable[Line], counts: Counter) -> Iterator[Line]:
+    """The lines that are not blank; counts `blank` and `invalid` ones."""
+    for line in lines:
+        [content] = decoded([line.text], counts)
+        if content.strip():
+            yield line
+        else:
+            counts["blank"] += 1
 
 
 def json_object(line: Line) -> dict:

@@ -19,6 +19,8 @@ from kseq.evaluation.of_transcripts import of_transcripts
 from kseq.evaluation.report import report
 from kseq.evaluation.retrievals import Retrievals
 from kseq.evaluation.score import Score
+from kseq.evaluation.span_f1 import span_f1
+from kseq.evaluation.taggings import Taggings
 from kseq.evaluation.texts import Texts
 from kseq.evaluation.translations import Translations
 
@@ -27,6 +29,7 @@ __all__ = [
     "Classifications",
     "Retrievals",
     "Score",
+    "Taggings",
     "Texts",
     "Translations",
     "accuracy",
@@ -45,5 +48,6 @@ __all__ = [
     "of_dialogues",
     "of_transcripts",
     "report",
+    "span_f1",
     "wer",
 ]

@@ -35,6 +35,8 @@ def never_empty(mask):
     Returns:
         (B, T) bool, also True at the first position of rows without any.
     """
-    first = ops.equal(ops.arange(ops.shape(mask)[1]), 0)
+    # Of unknown length in a functional model.
+    places = ops.cumsum(ops.ones_like(mask, dtype="int32"), axis=1)
+    first = ops.equal(places, 1)
     is_empty = ops.logical_not(ops.any(mask, axis=1, keepdims=True))
     return ops.logical_or(mask, ops.logical_and(first, is_empty))

@@ -7,11 +7,13 @@ from kseq.models.flat_attention import FlatAttention
 from kseq.models.hierarchical_attention import HierarchicalAttention
 from kseq.models.lstm_lm import LSTMLM
 from kseq.models.lstm_seq2seq import LSTMSeq2Seq
+from kseq.models.lstm_tagger import LSTMTagger
 from kseq.models.piece_prediction import PiecePrediction
 from kseq.models.token_losses import TokenLosses
 from kseq.models.transformer import Transformer
 from kseq.models.transformer_classifier import TransformerClassifier
 from kseq.models.transformer_lm import TransformerLM
+from kseq.models.transformer_tagger import TransformerTagger
 
 __all__ = [
     "LSTMLM",
@@ -21,9 +23,11 @@ __all__ = [
     "FlatAttention",
     "HierarchicalAttention",
     "LSTMSeq2Seq",
+    "LSTMTagger",
     "PiecePrediction",
     "TokenLosses",
     "Transformer",
     "TransformerClassifier",
     "TransformerLM",
+    "TransformerTagger",
 ]

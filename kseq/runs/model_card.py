@@ -9,40 +9,15 @@ from typing import NamedTuple
 
 import kseq
 from kseq.runs.run_directory import read_json
+from kseq.runs.signature_rows import (
+    OF_ANSWERS,
+    OF_LABELS,
+    OF_TAGS,
+    OF_TEXT,
+    OF_VECTORS,
+)
 
 _TEST = "Test scores"
-
-# Signatures of what answers with a text, its own or one that it knows, and of
-# what answers with a label; {} is what it takes.
-OF_TEXT = {
-    "serving_default": "`{}` → `text`, `score`, `truncated`",
-    "n_best": "`{}` → `texts`, `scores`, `truncated`, the best first",
-    "prefix": "`{}`, `prefix` → the same, of answers that begin so",
-    "score": "`{}`, `target` → `score`, `log_prob`, `tokens` of an answer",
-    "explain": "`{}` → `source_tokens`, `target_tokens`, `attention`",
-}
-OF_ANSWERS = {
-    "serving_default": OF_TEXT["serving_default"],
-    "n_best": OF_TEXT["n_best"],
-    "score": "`{}`, `target` → `score` of any answer",
-    "encode": "`{}` → `vector`",
-    "encode_answers": "`text` of answers → `vector`",
-}
-OF_VECTORS = {
-    "serving_default": "`{}` → `probabilities` of bits",
-    "explain": "`{}` → `probabilities`, `read_weights`, `write_weights`",
-}
-OF_LABELS = {
-    "serving_default": (
-        "`{}` → `label`, `probability`, `labels`, `probabilities`, `truncated`"
-    ),
-    "explain": (
-        "`{}` → `sentences`, `words`, `sentence_weights`, `word_weights`, "
-        "`label`, `probability`"
-    ),
-    "classify": "`inputs`, serialized `tf.train.Example` → `classes`, `scores`",
-}
-
 
 # What a model takes: on the command line, in Python and in JSON.
 _INPUTS = {
@@ -157,6 +132,8 @@ def _kind(task):
     """A description of the model in words, and its signatures."""
     if "labels" in task:
         return "A model that answers with a label", OF_LABELS
+    if "tags" in task:
+        return "A model that tags each word", OF_TAGS
     if "answers" in task:
         return "A model that selects from known answers", OF_ANSWERS
     if task.get("input") == "vectors":
@@ -258,14 +235,20 @@ def _limits(task):
         f"The scores hold for {what} similar to that above; evaluate it on "
         "yours. The best weights were chosen on the validation data.",
     ]
+    if "max_words" in preprocessor:
+        limits.append(
+            f"A sentence of more than {preprocessor['max_words']} words is "
+            "cut, and marked `truncated`."
+        )
     if "max_length" in preprocessor:
         limits.append(
             f"An input of more than {preprocessor['max_length']} tokens is "
             "cut, and marked `truncated`."
         )
-    if "labels" in task:
-        intro = "It assigns one of these labels to any text:"
-        return "\n\n".join([_list(limits), intro, _block(task["labels"])])
+    for name, what in (("labels", "text"), ("tags", "word")):
+        if name in task:
+            intro = f"It assigns one of these {name} to any {what}:"
+            return "\n\n".join([_list(limits), intro, _block(task[name])])
     if "answers" in task:
         limits.append(
             f"It always returns the nearest of {task['answers']:,} answers, "

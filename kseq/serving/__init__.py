@@ -20,6 +20,8 @@ _MODULES = {
     "MemoryUse": "memory_use",
     "PredictLines": "predict_lines",
     "Retriever": "retriever",
+    "Tagger": "tagger",
+    "TaggerPredictor": "tagger_predictor",
     "TextLikelihood": "text_likelihood",
     "Transducer": "transducer",
     "TransducerPredictor": "transducer_predictor",

@@ -20,8 +20,9 @@ def load(path, *, weights=None, search=None):
 
     Returns:
         A `GeneratorPredictor` or a `ClassifierPredictor`: a callable, lists
-        of str to lists of str; or a `TransducerPredictor`, lists of arrays to
-        lists of arrays. For a run it has the Keras `model`.
+        of str to lists of str; a `TaggerPredictor`, to lists of lists of str;
+        or a `TransducerPredictor`, lists of arrays to lists of arrays. For a
+        run it has the Keras `model`.
 
     Raises:
         UserError: if there is no such run or export, or `weights` or `search`

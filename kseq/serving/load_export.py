@@ -13,6 +13,7 @@ from kseq.progress import progress
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.generator_predictor import SOURCES, GeneratorPredictor
 from kseq.serving.stored_weight import free_with
+from kseq.serving.tagger_predictor import TaggerPredictor
 from kseq.serving.transducer_predictor import TransducerPredictor
 from kseq.user_error import UserError
 
@@ -22,6 +23,7 @@ _UNSAFE = re.compile(
 )
 _DEFAULT = "serving_default"
 _TEXT = {"text", "score", "truncated"}
+_TAGS = {"words", "tags", "probabilities", "truncated"}
 _LABEL = {"label", "probability", "labels", "probabilities", "truncated"}
 
 
@@ -36,7 +38,7 @@ def load_export(path):
             `saved_models/<name>` for its newest version.
 
     Returns:
-        A `GeneratorPredictor`, `ClassifierPredictor` or
+        A `GeneratorPredictor`, `ClassifierPredictor`, `TaggerPredictor` or
         `TransducerPredictor`.
 
     Raises:
@@ -49,14 +51,16 @@ def load_export(path):
     inputs, outputs = list(default.inputs), set(default.outputs)
     if inputs == ["text"] and outputs >= _LABEL:
         return ClassifierPredictor(load_signatures(path))
+    if inputs == ["text"] and outputs >= _TAGS:
+        return TaggerPredictor(load_signatures(path))
     if len(inputs) == 1 and inputs[0] in SOURCES and outputs >= _TEXT:
         return GeneratorPredictor(load_signatures(path), source=inputs[0])
     if inputs == ["vectors"] and "probabilities" in outputs:
         return TransducerPredictor(load_signatures(path))
     raise UserError(
         f"An export must have a signature {_DEFAULT} from one of "
-        f"{', '.join(SOURCES)} to `text`, from `text` to `label`, or from "
-        f"`vectors` to `probabilities`, as `kseq.serving` writes it. "
+        f"{', '.join(SOURCES)} to `text`, from `text` to `label` or to `tags`, "
+        f"or from `vectors` to `probabilities`, as `kseq.serving` writes it. "
         f"Received: {path}, which has "
         f"{sorted(default.inputs)} to {sorted(default.outputs)}"
     )

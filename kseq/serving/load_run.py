@@ -21,13 +21,21 @@ from kseq.serving.object_config import (
     search_from_config,
 )
 from kseq.serving.retriever import Retriever
+from kseq.serving.tagger import Tagger
 from kseq.serving.transducer import Transducer
 
 # What is in the task of a model that needs no search: its answers, in words.
 _KNOWN = {
     "labels": "labels",
+    "tags": "tags",
     "answers": "texts that it knows",
     "vectors": "bits",
+}
+# What answers with classes, by their name in the task: what serves them, and
+# what their model has.
+_OF_CLASSES = {
+    "labels": (Classifier, "explain"),
+    "tags": (Tagger, "num_tags"),
 }
 
 
@@ -40,7 +48,7 @@ def load_run(run, *, weights=None, search=None):
         search: how answers are found; that of the run if None.
 
     Returns:
-        A `Generator`, a `Classifier`, a `Retriever` or a `Transducer`.
+        A `Generator`, `Classifier`, `Tagger`, `Retriever` or `Transducer`.
 
     Raises:
         RunError: where there is no such run, or no such weights in it.
@@ -72,14 +80,14 @@ def _served(run, weights, search):
         return _made(_task_path(run), Transducer, model, preprocessor)
     if getattr(preprocessor, "network", None) is not None:
         preprocessor.network.load(run.path / "network.npz")
-    if "labels" in task:
+    for name, (served, needed) in _OF_CLASSES.items():
+        if name not in task:
+            continue
         model = load_model(run, weights=weights)
-        _check_kind(run, model, "explain")
+        _check_kind(run, model, needed)
         for tokenizer in tokenizers:
             _check_vocabulary(run, model, "source", tokenizer, "vocab_size")
-        return _made(
-            _task_path(run), Classifier, model, preprocessor, task["labels"]
-        )
+        return _made(_task_path(run), served, model, preprocessor, task[name])
     target = _tokenizer(run, "target")
     if "answers" in task:
         return _retriever(run, task, weights, preprocessor, target)
@@ -200,16 +208,18 @@ def _task(run):
     task = run.read_task()
     if input_name(task.get("preprocessor")) == "vectors":
         return task
-    if "labels" in task:
-        labels = task["labels"]
-        if isinstance(labels, list) and all(isinstance(x, str) for x in labels):
+    if known := [name for name in _OF_CLASSES if name in task]:
+        classes = task[known[0]]
+        if isinstance(classes, list) and all(
+            isinstance(name, str) for name in classes
+        ):
             return task
     else:
         longest = task.get("max_length")
         if type(longest) is int and 1 < longest <= tf.int32.max:
             return task
     raise RunError(
-        f"{_task_path(run)} is broken: it has no labels or max_length."
+        f"{_task_path(run)} is broken: it has no labels, tags or max_length."
     )
 
 
@@ -233,11 +243,11 @@ def _tokenizer(run, name):
     return Tokenizer.load(path)
 
 
-def _check_kind(run, model, method):
-    if not hasattr(model, method):
+def _check_kind(run, model, attribute):
+    if not hasattr(model, attribute):
         raise RunError(
             f"{_task_path(run)} does not fit {run.model}: "
-            f"{type(model).__name__} has no method {method}."
+            f"{type(model).__name__} has no {attribute}."
         )
 
 

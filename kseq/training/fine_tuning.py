@@ -24,8 +24,8 @@ _ROWS = (
     ("/projection/bias", 0, "target"),
     ("/ctc_logits/kernel", 1, "target"),
     ("/ctc_logits/bias", 0, "target"),
-    ("/classes/kernel", 1, "labels"),
-    ("/classes/bias", 0, "labels"),
+    ("/classes/kernel", 1, "classes"),
+    ("/classes/bias", 0, "classes"),
 )
 
 
@@ -35,8 +35,9 @@ class FineTuning:
     The best weights of the other run are copied. Its tokenizer is kept,
     or a new one is trained; then the embeddings and output weights of shared
     pieces are copied. In the same way a classifier with other labels keeps the
-    output weights of shared labels. New pieces and labels keep their initial
-    values. Optimizer, schedule and moving averages restart.
+    output weights of shared labels, and a tagger those of shared tags. New
+    pieces, labels and tags keep their initial values. Optimizer, schedule and
+    moving averages restart.
 
     Args:
         run: `RunDirectory` of the new run. Once it has a checkpoint of its
@@ -136,9 +137,10 @@ class FineTuning:
             )
             for name, tokenizer in served.tokenizers.items()
         }
-        if hasattr(served, "labels"):
-            old = self._other.read_task().get("labels", [])
-            lists["labels"] = list(old), list(served.labels)
+        for name in ("labels", "tags"):
+            if hasattr(served, name):
+                old = self._other.read_task().get(name, [])
+                lists["classes"] = list(old), list(getattr(served, name))
         return lists
 
     def _fitted(self, variable, value, items):

@@ -133,6 +133,21 @@ def test_a_model_of_vectors(run):
     assert "explain" not in model_card(run, PROGRESS)
 
 
+def test_a_model_of_tags(run):
+    preprocessor = {"class": "WordPreprocessor", "max_words": 500}
+    write(run, task={"tags": ["B-to", "O"], "preprocessor": preprocessor})
+    card = model_card(run, PROGRESS)
+    for text in (
+        "A model that tags each word",
+        "| `serving_default` | `text` → `words`, `tags`, `probabilities`,",
+        "| `distribution` | `text` → `words`, `tagset`, ",
+        "A sentence of more than 500 words is cut",
+        "one of these tags to any word:\n\n    B-to\n    O\n",
+    ):
+        assert text in card, text
+    assert "explain" not in card
+
+
 def test_a_run_without_any_file(tmp_path):
     card = model_card(RunDirectory(tmp_path), PROGRESS)
     assert "unknown, 1,234,567 parameters" in card

@@ -237,10 +237,10 @@ def test_a_model_or_a_tokenizer_of_another_run(copy, generators, run_of):
     task = other.task.read_text()
     other.task.write_text(copy.task.read_text())
     shutil.copy(copy.answers, other.answers)
-    with pytest.raises(RunError, match="has no method encode_target"):
+    with pytest.raises(RunError, match="has no encode_target"):
         kseq.load(other.path)
     copy.task.write_text(task)
-    with pytest.raises(RunError, match="has no method decode_step"):
+    with pytest.raises(RunError, match="has no decode_step"):
         kseq.load(copy.path)
     copy.task.write_text(other.task.read_text())
     shutil.copy(copy.tokenizer("source"), copy.tokenizer("target"))

@@ -213,7 +213,7 @@ def test_a_task_of_another_model(run, generators, run_of, tmp_path):
     last = copy.checkpoints / "last"
     shutil.rmtree(last)
     shutil.copytree(run_of(generators["lstm"]) / "checkpoints" / "last", last)
-    with pytest.raises(UserError, match="LSTMSeq2Seq has no method weightings"):
+    with pytest.raises(UserError, match="LSTMSeq2Seq has no weightings"):
         kseq.load(copy.path)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from kseq.data.built_in import dates, dispatch_reports
+from kseq.data.built_in.journeys import journeys
 from kseq.runs.checkpoint_files import read_newest
 
 pytestmark = pytest.mark.slow
@@ -36,6 +37,10 @@ SMALL = {
             "--pretraining-steps=500",
         ],
     ),
+    "tag_words": (
+        journeys,
+        ["--vocab-size=400", "--dim=16", "--batch-pieces=512"],
+    ),
 }
 
 
@@ -47,6 +52,8 @@ class Recipe:
         columns = corpus("train", size=400)
         if corpus is dispatch_reports:
             columns = columns.labels, columns.texts
+        elif corpus is journeys:
+            columns = columns.texts, map(" ".join, columns.tags)
         lines = map("\t".join, zip(*columns, strict=True))
         self.folder = folder
         self.steps = steps

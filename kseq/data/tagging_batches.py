@@ -1,0 +1,62 @@
+"""Sentences with a tag for each word to batches of ids."""
+
+import tensorflow as tf
+
+from kseq.control_tokens import PAD
+from kseq.data.document_batches import bucketed_batches
+
+
+def tagging_batches(
+    ids: tf.RaggedTensor,
+    tags: list[list[str]],
+    tagset: tuple[str, ...],
+    *,
+    batch_pieces: int,
+    seed: int,
+) -> tf.data.Dataset:
+    """An endless stream of shuffled batches for `model.fit`.
+
+    A batch holds sentences with similar numbers of pieces and of words. All
+    ids are in memory; the iterator can be saved in a `tf.train.Checkpoint`.
+
+    Args:
+        ids: (N, W, P) int32, ragged: the pieces of the words, by
+            `WordPreprocessor.tokenize_all`.
+        tags: of each sentence, one for each word.
+        tagset: all tags; the index of one is its class.
+        batch_pieces: the most pieces of a batch, unless a single sentence has
+            more. Padding does not count.
+        seed: of the shuffling, which differs in every epoch.
+
+    Returns:
+        Data set of `({"source_ids"}, labels, sample_weight)`, int32
+        (B, W, P) and (B, W), and float32 (B, W), 0 at padding.
+
+    Raises:
+        ValueError: if a sentence does not have one tag for each word.
+
+    Example:
+    >>> ids = tf.ragged.constant([[[4, 5, 6], [5]], [[5, 7]]])
+    >>> batches = tagging_batches(
+    ...     ids, [["yes", "no"], ["no"]], ("no", "yes"), batch_pieces=64, seed=1
+    ... )
+    >>> inputs, labels, weights = next(iter(batches))
+    >>> inputs["source_ids"].shape, labels.shape
+    (TensorShape([2, 2, 3]), TensorShape([2, 2]))
+    """
+    lengths = list(map(len, tags))
+    if lengths != ids.row_lengths().numpy().tolist():
+        raise ValueError("Expected one tag for each word of each sentence.")
+    places = {tag: place for place, tag in enumerate(tagset)}
+    numbers = tf.RaggedTensor.from_row_lengths(
+        tf.constant([places[tag] for row in tags for tag in row], tf.int32),
+        tf.constant(lengths, tf.int64),
+    )
+
+    def batch(chosen):
+        source_ids = tf.gather(ids, chosen).to_tensor(PAD)
+        labels = tf.gather(numbers, chosen)
+        weights = tf.sequence_mask(labels.row_lengths(), dtype=tf.float32)
+        return {"source_ids": source_ids}, labels.to_tensor(0), weights
+
+    return bucketed_batches(ids, batch, batch_pieces=batch_pieces, seed=seed)

@@ -1,0 +1,137 @@
+"""Tags of words, judged by the true ones."""
+
+import itertools
+
+import numpy as np
+
+from kseq.evaluation.accuracy import accuracy
+from kseq.evaluation.classification_scores import classification_scores
+from kseq.evaluation.exact_match import exact_match
+from kseq.evaluation.macro_f1 import macro_f1
+from kseq.evaluation.score import scores_of
+from kseq.evaluation.span_f1 import are_bio, span_f1
+from kseq.one_line import one_line
+from kseq.pictures import confusion_picture
+from kseq.user_error import UserError
+
+_LONGEST = 500  # characters of a message
+
+
+class Taggings:
+    """Tags that a predictor gives to words, judged by the true ones.
+
+    Scores are `loss`, the mean negative log-probability of the true tag of a
+    word; `accuracy` and `macro_f1` of words; `exact_match`, the fraction of
+    the sentences whose tags are all right; and, where tags are in the BIO
+    scheme, `span_f1`.
+
+    Args:
+        predictor: see `kseq.serving.TaggerPredictor`.
+        sentences: has `texts` and `tags`, as `kseq.data.TaggedSentences` does.
+
+    Attributes:
+        results: dict, name of the metric -> `Score`, after `scores`.
+
+    Raises:
+        UserError: if the predictor does not know a tag.
+    """
+
+    columns = ("text", "tags", "predicted")
+    hints = ()
+
+    def __init__(self, predictor, sentences):
+        self.predictor = predictor
+        self.sentences = sentences
+        self.results = {}
+        self._tags = predictor.tags
+        self._outputs = []  # a list of tags for each sentence
+        check_tags(sentences, self._tags)
+
+    def __len__(self):
+        return len(self.sentences.texts)
+
+    def scores(self, progress=None):
+        """Tags all sentences and judges their tags.
+
+        Args:
+            progress: see `kseq.serving.predict_batches`.
+
+        Returns:
+            A dict, name -> float.
+        """
+        found = self.predictor.probabilities(self.sentences.texts, progress)
+        for text, tags, row in zip(*self.sentences, found, strict=True):
+            if len(row) != len(tags):
+                raise UserError(
+                    f"The model reads {len(row)} words of a sentence of "
+                    f"{len(tags)}: {one_line(text)[:_LONGEST]}"
+                )
+        words = np.concatenate(found)
+        true = _flat(self.sentences.tags)
+        places = {tag: place for place, tag in enumerate(self._tags)}
+        likelihoods = words[np.arange(len(true)), [places[tag] for tag in true]]
+        loss = float(np.mean(-np.log(np.maximum(likelihoods, 1e-30))))
+
+        self._outputs = [
+            [self._tags[place] for place in row.argmax(axis=-1)]
+            for row in found
+        ]
+        self.results = scores_of((accuracy, macro_f1), *self._words())
+        of_sentences = [exact_match]
+        if are_bio(self._tags):
+            of_sentences.append(span_f1)
+        self.results |= scores_of(of_sentences, *self._lines())
+        values = {name: score.value for name, score in self.results.items()}
+        return {"loss": loss, **values}
+
+    def report(self):
+        """The scores as lines of text, after `scores`."""
+        lines = [score.text for score in self.results.values()]
+        for tag, row in self._table()["per_class"].items():
+            numbers = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
+            lines.append(f"{tag}: {numbers}")
+        return lines
+
+    def rows(self, count):
+        """The first texts, their tags and the predicted ones, after `scores`.
+
+        Tags are separated by spaces.
+        """
+        outputs, tags = self._lines()
+        rows = zip(self.sentences.texts, tags, outputs, strict=True)
+        return list(itertools.islice(rows, count))
+
+    def pictures(self, count):
+        """The confusion matrix, after `scores`.
+
+        Returns:
+            A dict, name -> PNG.
+        """
+        table = self._table()["confusion"]
+        return {"confusion": confusion_picture(table, self._tags)}
+
+    def _words(self):
+        """Predicted and true tags of all words."""
+        return _flat(self._outputs), _flat(self.sentences.tags)
+
+    def _lines(self):
+        """Predicted and true tags of each sentence, in one string."""
+        both = self._outputs, self.sentences.tags
+        return tuple(list(map(" ".join, rows)) for rows in both)
+
+    def _table(self):
+        predicted, true = self._words()
+        return classification_scores(true, predicted, self._tags)
+
+
+def check_tags(sentences, tags):
+    """UserError if sentences have a tag that is not one of `tags`."""
+    if unknown := set(_flat(sentences.tags)) - set(tags):
+        raise UserError(
+            "The sentences have tags that the model does not know: "
+            f"{one_line(', '.join(sorted(unknown)))[:_LONGEST]}"
+        )
+
+
+def _flat(rows):
+    return list(itertools.chain.from_iterable(rows))

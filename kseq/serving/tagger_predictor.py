@@ -1,0 +1,129 @@
+"""Tags from Python lists: a tagger without tensors."""
+
+import numpy as np
+
+from kseq.serving.answer import Answer, Hypothesis, check_n_best, rounded
+from kseq.serving.predict_batches import predict_batches
+from kseq.user_error import UserError
+
+
+class TaggerPredictor:
+    """Tags the words of a list of sentences.
+
+    `kseq.load` gives one for a run or an export that answers with tags.
+
+    Args:
+        signatures: dict of functions, see `kseq.serving.Tagger`.
+        served: the `Tagger`, where there is one: not for an export.
+        batch_size: int or None, sentences read at once, see
+            `predict_batches`.
+
+    Attributes:
+        model: the `keras.Model` of a run; None for an export.
+
+    Raises:
+        UserError: for a method whose signature the export does not have.
+
+    Example:
+        >>> tagger = kseq.load("saved_models/journeys")  # doctest: +SKIP
+        >>> tagger(["from Oslo to New York"])  # doctest: +SKIP
+        [['O', 'B-from', 'O', 'B-to', 'I-to']]
+    """
+
+    def __init__(self, signatures, served=None, batch_size=None):
+        self.signatures = signatures
+        self.served = served
+        self.batch_size = batch_size
+        self.model = served and served.model
+
+    def __call__(self, inputs, progress=None):
+        """The tags of each sentence.
+
+        Args:
+            inputs: list of str or bytes, words separated by white space.
+            progress: see `predict_batches`.
+
+        Returns:
+            A list of lists of str, a tag for each word.
+        """
+        rows = self._rows("serving_default", inputs, progress)
+        return [_strings(row["tags"]) for row in rows]
+
+    @property
+    def tags(self):
+        """The tagset, a list of str in the order of the model's classes."""
+        if self.served:
+            return list(self.served.tags)
+        [row] = self._rows("distribution", [""])
+        return _strings(row["tagset"])
+
+    def probabilities(self, inputs, progress=None):
+        """All tags' probabilities for each word.
+
+        Args:
+            inputs: as in a call.
+            progress: as in a call.
+
+        Returns:
+            A list of (W, C) float32 arrays, their columns as in `tags`.
+        """
+        rows = self._rows("distribution", inputs, progress)
+        return [
+            row["probabilities"][: len(_strings(row["words"]))] for row in rows
+        ]
+
+    def explain(self, inputs):
+        """Refused: there is nothing to show."""
+        raise UserError(
+            "A tagger has no attention to show; predict --json gives the "
+            "probability of each tag."
+        )
+
+    def answers(
+        self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
+    ):
+        """The tags of each sentence as a line of text.
+
+        Args:
+            inputs: as in a call.
+            n_best: must be 1.
+            prefixes: must be None.
+            attention: must be False.
+            progress: as in a call.
+
+        Returns:
+            list of `Answer`. Its text is the tags, separated by spaces; its
+            score is the sum of their log-probabilities.
+        """
+        check_n_best(n_best)
+        if n_best > 1 or prefixes is not None:
+            raise UserError("A tagger has one answer, without a prefix.")
+        if attention:
+            self.explain(inputs)
+        rows = self._rows("serving_default", inputs, progress)
+        return list(map(_answer, rows))
+
+    def _rows(self, name, inputs, progress=None):
+        return predict_batches(
+            self.signatures, name, {"text": inputs}, self.batch_size, progress
+        )
+
+
+def _strings(values):
+    """Without padding; no word and no tag is empty."""
+    return [value.decode() for value in values if value]
+
+
+def _answer(row):
+    tags = _strings(row["tags"])
+    probabilities = row["probabilities"][: len(tags)]
+    score = float(np.sum(np.log(probabilities.astype(float))))
+    record = {
+        "words": _strings(row["words"]),
+        "tags": tags,
+        "probabilities": rounded(probabilities),
+        "score": round(score, 6),
+    }
+    return Answer(
+        [Hypothesis(" ".join(tags), score)], bool(row["truncated"]), record
+    )

@@ -1,0 +1,138 @@
+"""Tags each word of a sentence: sequence labelling.
+
+kseq train tag_words --train train.conll
+Built-in journeys, one CPU core, seed 1: 82 seconds, accuracy 100 %.
+"""
+
+import dataclasses
+from typing import Literal
+
+import kseq
+from kseq import data, devices, evaluation, models, runs, serving, training
+from kseq import option_types as options
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Trains a tagger on sentences with a tag for each word; exports it."""
+
+    train: str | None = None  # sentences and tags; None: journeys
+    validation: str | None = None  # None: held out of training
+    columns: tuple[str, str] = ("words", "tags")  # their names or numbers
+    run: options.RunPath = "runs/tagger"
+    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    new_tokenizer: bool = False  # train a tokenizer on the new sentences
+    overwrite: bool = False  # delete the run and restart
+    model: Literal["lstm", "transformer"] = "lstm"
+    vocab_size: options.VocabSize = 8000
+    dim: options.Size = 128  # of embeddings and states
+    layers: options.Size = 2
+    dropout: options.Rate = 0.3
+    piece_dropout: options.Rate = 0.1
+    seed: options.NonNegativeInt = 1
+    deterministic: bool = False  # the same bits on GPUs too
+    steps: options.PositiveInt = 2000
+    evaluate_every: options.PositiveInt = 250  # steps
+    batch_pieces: options.PositiveInt = 2048
+    learning_rate: options.PositiveFloat = 0.003  # at its peak
+    warmup_steps: options.PositiveInt = 200
+    label_smoothing: options.Rate = 0.0
+    ema: options.Rate = 0.995  # of the moving averages of the weights
+    dtype: options.DType = "mixed_bfloat16"
+
+
+JOURNEYS = Config(
+    run="runs/journeys",
+    vocab_size=400,
+    dim=64,
+    layers=1,
+    dropout=0.1,
+    piece_dropout=0.0,
+    steps=600,
+    evaluate_every=200,
+    learning_rate=0.005,
+)
+
+
+def model_and_sizes(config):
+    recurrent = {
+        "embedding_dim": config.dim,
+        "units": 2 * config.dim,
+        "num_layers": config.layers,
+    }
+    transformer = {
+        "model_dim": config.dim,
+        "num_layers": config.layers,
+        "num_heads": 4,
+        "ffn_dim": 4 * config.dim,
+    }
+    return {
+        "lstm": (models.LSTMTagger, recurrent),
+        "transformer": (models.TransformerTagger, transformer),
+    }[config.model]
+
+
+def main(config):
+    import keras  # not above: --help does not wait for it
+
+    run = runs.RunDirectory(config.run)
+    run.start(config, ("steps", "batch_pieces"), config.overwrite)
+    training.set_seed(config.seed, config.deterministic)
+
+    start = training.FineTuning(run, config.from_, config.new_tokenizer)
+    corpus = data.read_tagging_corpus(
+        config.train, config.validation, config.columns
+    )
+    tokenizer = start.tokenizer(corpus.train.lines(), config.vocab_size)
+    preprocessor = data.WordPreprocessor(tokenizer)
+    batches = data.tagging_batches(
+        preprocessor.tokenize_all(corpus.train.texts),
+        corpus.train.tags,
+        corpus.tags,
+        batch_pieces=config.batch_pieces,
+        seed=config.seed,
+    )
+
+    family, sizes = model_and_sizes(config)
+    with devices.device_strategy().scope():
+        model = family(
+            vocab_size=preprocessor.vocab_size,
+            num_tags=len(corpus.tags),
+            dropout=config.dropout,
+            piece_dropout=config.piece_dropout,
+            dtype=config.dtype,
+            **sizes,
+        )
+        schedule = training.WarmupInverseSqrt(
+            config.learning_rate, config.warmup_steps
+        )
+        model.compile(
+            keras.optimizers.Adam(
+                schedule, use_ema=True, ema_momentum=config.ema
+            ),
+            label_smoothing=config.label_smoothing,
+            clip_norm=1.0,
+        )
+    tagger = serving.Tagger(model, preprocessor, corpus.tags)
+    start.initialize(tagger)
+    run.save(tagger)
+
+    held_out = evaluation.Taggings(tagger.predictor(), corpus.validation)
+    training.fit(
+        model,
+        batches,
+        training.Checkpoints(run, monitor="val_accuracy"),
+        steps=config.steps,
+        steps_per_epoch=config.evaluate_every,
+        callbacks=[training.Validation(run, held_out)],
+        facts=corpus.describe(),
+    )
+
+    best = serving.load_run(run, weights="best")
+    path = serving.export(best, run.exports, run)
+    exported = serving.load(path)
+    evaluation.report(path, evaluation.Taggings(exported, corpus.test), run)
+
+
+if __name__ == "__main__":
+    kseq.run_recipe(main, Config(), without_files=JOURNEYS, corpus="tags")
