@@ -8,22 +8,17 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import kseq.commands.open_predictor
 from kseq import cli, run_recipe
 from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
-from kseq.data.built_in import dates, dispatch_reports
-from kseq.data.built_in.morse import morse
-from kseq.data.built_in.scenes import scenes
-from kseq.data.built_in.small_talk import small_talk
-from kseq.data.image_preprocessor import cells_of
 from kseq.one_line import one_line
 from kseq.runs.run_directory import batch_fields
 from kseq.serving import TransducerPredictor
 from kseq.training import MetricsLog
+from tests.recipe_files import write_files
 from tests.recipes import load_recipe
 
 # Sizes of a training of seconds.
@@ -44,6 +39,16 @@ SMALL = {
     "retrieve_answers": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
     "learn_algorithms": {"units": 8, "slots": 8, "slot_dim": 4, "examples": 2},
     "write_text": {"layers": 1, "model_dim": 8, "ffn_dim": 8, "written": 8},
+}
+BUILT_IN = {
+    "translate_lstm": "DATES",
+    "translate_transformer": "DATES",
+    "classify_documents": "REPORTS",
+    "caption_images": "SCENES",
+    "transcribe_speech": "MORSE",
+    "chat": "SMALL_TALK",
+    "retrieve_answers": "SMALL_TALK",
+    "write_text": "BRACKETS",
 }
 
 
@@ -123,52 +128,9 @@ def config(recipe, tmp_path, monkeypatch):
     small |= SMALL[recipe.__name__]
     if recipe.__name__ == "learn_algorithms":  # its data are drawn
         return dataclasses.replace(recipe.Config(), **small)
-    files = {}
-    if recipe.__name__ == "classify_documents":
-        documents = dispatch_reports("train", size=200)
-        columns = documents.labels, documents.texts
-        train, built_in = "table.tsv", recipe.REPORTS
-    elif recipe.__name__ == "caption_images":
-        found = scenes("train", size=40)
-        names = [f"{number}.png" for number in range(40)]
-        columns = zip(
-            *(
-                (name, text)
-                for name, texts in zip(names, found.references, strict=True)
-                for text in texts
-            ),
-            strict=True,
-        )
-        columns = list(columns)
-        cells = cells_of(found.pictures, side=12)
-        np.savez("features.npz", features=cells, names=names)
-        train, built_in = "table.tsv", recipe.SCENES
-        files = {"features": "features.npz"}
-    elif recipe.__name__ == "transcribe_speech":
-        lengths = np.full(40, 20)
-        names = [f"{number}.wav" for number in range(40)]
-        columns = names, morse("train", size=40).texts
-        frames = np.random.default_rng(1).normal(size=(800, 8))
-        arrays = {"features": frames, "lengths": lengths, "names": names}
-        np.savez("features.npz", **arrays)
-        train, built_in = "table.tsv", recipe.MORSE
-        files = {"features": "features.npz"}
-    elif recipe.__name__ in ("chat", "retrieve_answers"):
-        columns = small_talk("train", size=60).answers, ["Yes."] * 60
-        train, built_in = "dialogues.txt", recipe.SMALL_TALK
-    elif recipe.__name__ == "write_text":
-        columns = dates("train", size=200)
-        train, built_in = "left", recipe.BRACKETS
-    else:
-        columns = dates("train", size=200)
-        train, built_in = ("table.tsv",), recipe.DATES
-    for name, rows in (("left", columns[0]), ("right", columns[1])):
-        Path(name).write_text("\n".join(rows), "utf-8")
-    rows = map("\t".join, zip(*columns, strict=True))
-    Path("table.tsv").write_text("\n".join(rows), "utf-8")
-    turns = "\n\n".join(map("\n".join, zip(*columns, strict=True)))
-    Path("dialogues.txt").write_text(turns, "utf-8")
-    return dataclasses.replace(built_in, train=train, **files, **small)
+    files = write_files(recipe.__name__, Path())
+    built_in = getattr(recipe, BUILT_IN[recipe.__name__])
+    return dataclasses.replace(built_in, **files, **small)
 
 
 @pytest.fixture
