@@ -1,5 +1,6 @@
 """What every model of a source and a target promises."""
 
+import functools
 import signal
 
 import keras
@@ -10,6 +11,7 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD
 from kseq.decoding.start_decoding import map_rows
 from kseq.layers import PyramidalEncoder
+from kseq.user_error import ArgumentError
 from tests.half_precision import HALF_POLICIES
 from tests.models.few_steps import few_steps
 from tests.models.one_by_one import one_by_one
@@ -166,6 +168,46 @@ def test_a_source_of_padding_alone_is_finite(seed, name):
 @every_system
 def test_a_source_of_padding_alone_is_finite_in_half(seed, name, policy):
     assert_finite_without_a_source(name, policy)
+
+
+# Ids without a row.
+
+
+@every_system
+def test_ids_beyond_the_vocabulary_are_refused(seed, name):
+    """Before the first step, also of a later data set."""
+    model, (inputs, labels, weights) = model_of(name), batch(name)
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    given = inputs | {"labels": labels}
+    limits = {"source_ids": 12, "target_ids": VOCAB, "labels": VOCAB}
+    for key, limit in limits.items():
+        for wrong in (limit, -1) if key in given else ():
+            changed = {k: np.copy(x) for k, x in given.items()}
+            changed[key].flat[1] = wrong
+            message = f"{key} must be from 0 to {limit - 1}: .* knows {limit} "
+            data = changed, changed.pop("labels"), weights
+            for step in (model.train_on_batch, model.test_on_batch):
+                with pytest.raises(ArgumentError, match=message):
+                    step(*data)
+    assert model.optimizer.iterations == 0
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled", "XLA"])
+def test_ids_are_checked_however_a_step_runs(seed, mode, monkeypatch):
+    """A step of XLA would read the last row."""
+    if mode == "XLA":
+        by_xla = functools.partial(tf.function, jit_compile=True)
+        monkeypatch.setattr(tf, "function", by_xla)
+    model = SYSTEMS["lstm"][0]()
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=mode == "eager")
+    good, (inputs, *rest) = batch("lstm"), batch("lstm")
+    inputs["source_ids"][0, 0] = 12
+    before = model.get_weights()
+    for data in ([(inputs, *rest)], [(inputs, *rest), good]):
+        with pytest.raises(ArgumentError, match="Received: source_ids with 12"):
+            model.fit(one_by_one(data), verbose=0, shuffle=False)
+    for one, other in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 # Learning.
