@@ -6,7 +6,13 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
-from kseq.decoding import BeamSearch, length_limits, sequence_scores
+from kseq.decoding import (
+    BeamSearch,
+    Sampling,
+    length_limits,
+    sequence_scores,
+)
+from kseq.decoding.draws import Draws
 from kseq.decoding.end_after_strings import EndAfterStrings, cut_pattern
 from kseq.decoding.penalized_scores import penalized_scores
 from kseq.serving.generator_predictor import GeneratorPredictor
@@ -16,6 +22,8 @@ from kseq.serving.served_function import served_function
 # A loaded graph gives operations of the same name the same resource: the
 # tokenizers of source and target need different names.
 _SCOPE = "target_tokenizer"
+# Inputs to which more than one answer is right.
+_VARIED = ("turns", "prompt")
 
 
 class Generator:
@@ -62,6 +70,13 @@ class Generator:
             - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T),
               strings, "" at padding, and `attention` (B, T, S) float32;
               `truncated`.
+            - `sample`, of `turns` and of a `prompt`: an answer drawn at
+              random, with `temperature` (B,) float32, `top_p` (B,) float32
+              and `seed` (B,) int64; the same seed draws the same answer, see
+              `kseq.decoding.Sampling`, and what is out of range becomes the
+              nearest value that is not. The outputs of `serving_default` and,
+              where there is one, those of `explain` for this answer. Exports
+              of version 0.1 have none.
 
     Raises:
         ValueError: if `max_length` is less than 2, or a string of `stop` is
@@ -113,6 +128,7 @@ class Generator:
         # Traced once for all signatures: tracing a search takes seconds.
         self.best = tf.function(self._search_best, autograph=False)
         self._all = tf.function(self._search_all, autograph=False)
+        self._drawn = tf.function(self._search_drawn, autograph=False)
 
         raw = preprocessor.input_signature
         target = {"target": tf.TensorSpec((None,), tf.string, "target")}
@@ -126,6 +142,18 @@ class Generator:
         # A recurrent model may have been built without attention.
         if getattr(model, "attention", True) is not None:
             self.signatures["explain"] = served_function(self._explain, raw)
+        if preprocessor.input_name in _VARIED:
+            draws = {
+                name: tf.TensorSpec((None,), dtype, name)
+                for name, dtype in (
+                    ("temperature", tf.float32),
+                    ("top_p", tf.float32),
+                    ("seed", tf.int64),
+                )
+            }
+            self.signatures["sample"] = served_function(
+                self._sample, {**raw, **draws}
+            )
 
     def with_search(self, search):
         """The same generator with a different search."""
@@ -215,7 +243,22 @@ class Generator:
 
     def _explain(self, **raw):
         source = self.preprocessor(**raw)
-        labels = self.best(source).ids[:, 0]
+        return self._explanation(source, self.best(source))
+
+    def _sample(self, temperature, top_p, seed, **raw):
+        source = self.preprocessor(**raw)
+        draws = Draws.within_range(temperature, top_p, seed)
+        drawn = self._drawn(source, draws)
+        has_attention = "explain" in self.signatures
+        return {
+            "text": self._texts(drawn.ids[:, 0]),
+            "score": drawn.scores[:, 0],
+            **(self._explanation(source, drawn) if has_attention else {}),
+            "truncated": source.truncated,
+        }
+
+    def _explanation(self, source, answers):
+        labels = answers.ids[:, 0]
         weights = self.model.attention_weights(
             {**source.inputs, "target_ids": teacher_forcing(labels)}
         )
@@ -251,17 +294,27 @@ class Generator:
             source, n_best=self.search.most_answers, prefix=prefix_ids
         )
 
-    def _answers(self, source, *, n_best, prefix=None):
+    def _search_drawn(self, source, draws):
+        names = ("length_penalty", "penalty_offset", "ctc_weight")
+        sampling = Sampling(
+            top_k=getattr(self.search, "top_k", 0),
+            constraints=self._search.constraints,
+            **{name: getattr(self.search, name) for name in names},
+        )
+        return self._answers(source, n_best=1, search=sampling, draws=draws)
+
+    def _answers(self, source, *, n_best, prefix=None, search=None, **draws):
         limits = length_limits(source.lengths)
         if prefix is not None:
             limits += tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
         limits = tf.minimum(limits, self.max_length - 1)
-        best = self._search(
+        best = (search or self._search)(
             self.model,
             source.inputs,
             tf.where(source.blank, 0, limits),
             n_best=n_best,
             prefix=prefix,
+            **draws,
         )
         scores = tf.where(source.blank[:, None], 0.0, best.scores)
         return best._replace(scores=scores)
