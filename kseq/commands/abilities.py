@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from kseq.commands.open_predictor import chosen_search
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
-from kseq.runs.model_card import OF_ANSWERS, OF_LABELS, OF_VECTORS
 from kseq.runs.run_directory import read_json
+from kseq.runs.signature_texts import OF_ANSWERS, OF_LABELS, OF_VECTORS
 from kseq.serving.generator_predictor import SOURCES
 from kseq.serving.load_export import read_meta_graph
 from kseq.serving.object_config import input_name, search_from_config

@@ -1,7 +1,6 @@
 """Ids that a model has no row for."""
 
 import keras
-import numpy as np
 
 from kseq.user_error import ArgumentError
 
@@ -54,7 +53,7 @@ def check_ids(model, batch):
             keras.backend.standardize_dtype(ids.dtype)
         ):
             continue
-        ids = np.asarray(ids)
+        ids = keras.ops.convert_to_numpy(ids)
         wrong = ids[(ids < 0) | (ids >= limit)]
         if wrong.size:
             of_classes = name == "labels" and hasattr(model, "num_classes")

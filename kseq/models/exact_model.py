@@ -39,10 +39,8 @@ class ExactModel(keras.Model):
 
     If the loss or gradient of a step is not finite, the update is skipped and
     `fit` raises `DivergedError`, which names the layer where it began. With
-    mixed_float16, the optimizer handles gradients that overflow. A step that
-    runs out of memory raises `OutOfMemoryError`. A first batch with an id
-    beyond `source_vocab_size`, `vocab_size`, `target_vocab_size` or
-    `num_classes`, where the model has them, is refused before the step.
+    mixed_float16, the optimizer handles overflow. A step that runs out of
+    memory raises `OutOfMemoryError`, a first id out of range `ArgumentError`.
 
     Training needs the TensorFlow backend.
 

@@ -9,40 +9,16 @@ from typing import NamedTuple
 
 import kseq
 from kseq.runs.run_directory import read_json
+from kseq.runs.signature_texts import (
+    OF_ANSWERS,
+    OF_DRAWN,
+    OF_LABELS,
+    OF_TEXT,
+    OF_VECTORS,
+    VARIED,
+)
 
 _TEST = "Test scores"
-
-# Signatures of what answers with a text, its own or one that it knows, and of
-# what answers with a label; {} is what it takes.
-OF_TEXT = {
-    "serving_default": "`{}` → `text`, `score`, `truncated`",
-    "n_best": "`{}` → `texts`, `scores`, `truncated`, the best first",
-    "prefix": "`{}`, `prefix` → the same, of answers that begin so",
-    "score": "`{}`, `target` → `score`, `log_prob`, `tokens` of an answer",
-    "explain": "`{}` → `source_tokens`, `target_tokens`, `attention`",
-}
-OF_ANSWERS = {
-    "serving_default": OF_TEXT["serving_default"],
-    "n_best": OF_TEXT["n_best"],
-    "score": "`{}`, `target` → `score` of any answer",
-    "encode": "`{}` → `vector`",
-    "encode_answers": "`text` of answers → `vector`",
-}
-OF_VECTORS = {
-    "serving_default": "`{}` → `probabilities` of bits",
-    "explain": "`{}` → `probabilities`, `read_weights`, `write_weights`",
-}
-OF_LABELS = {
-    "serving_default": (
-        "`{}` → `label`, `probability`, `labels`, `probabilities`, `truncated`"
-    ),
-    "explain": (
-        "`{}` → `sentences`, `words`, `sentence_weights`, `word_weights`, "
-        "`label`, `probability`"
-    ),
-    "classify": "`inputs`, serialized `tf.train.Example` → `classes`, `scores`",
-}
-
 
 # What a model takes: on the command line, in Python and in JSON.
 _INPUTS = {
@@ -161,7 +137,11 @@ def _kind(task):
         return "A model that selects from known answers", OF_ANSWERS
     if task.get("input") == "vectors":
         return "A model that answers with bits", OF_VECTORS
-    return "A model that answers with a text", OF_TEXT
+    is_varied = task.get("input") in VARIED
+    return (
+        "A model that answers with a text",
+        OF_DRAWN if is_varied else OF_TEXT,
+    )
 
 
 def _data(config, progress):

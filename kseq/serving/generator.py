@@ -6,15 +6,11 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
-from kseq.decoding import (
-    BeamSearch,
-    Sampling,
-    length_limits,
-    sequence_scores,
-)
-from kseq.decoding.draws import Draws
+from kseq.decoding import BeamSearch, length_limits, sequence_scores
+from kseq.decoding.draws import Draws, sampling_like
 from kseq.decoding.end_after_strings import EndAfterStrings, cut_pattern
 from kseq.decoding.penalized_scores import penalized_scores
+from kseq.runs.signature_texts import VARIED
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config
 from kseq.serving.served_function import served_function
@@ -22,8 +18,6 @@ from kseq.serving.served_function import served_function
 # A loaded graph gives operations of the same name the same resource: the
 # tokenizers of source and target need different names.
 _SCOPE = "target_tokenizer"
-# Inputs to which more than one answer is right.
-_VARIED = ("turns", "prompt")
 
 
 class Generator:
@@ -70,13 +64,11 @@ class Generator:
             - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T),
               strings, "" at padding, and `attention` (B, T, S) float32;
               `truncated`.
-            - `sample`, of `turns` and of a `prompt`: an answer drawn at
-              random, with `temperature` (B,) float32, `top_p` (B,) float32
-              and `seed` (B,) int64; the same seed draws the same answer, see
-              `kseq.decoding.Sampling`, and what is out of range becomes the
-              nearest value that is not. The outputs of `serving_default` and,
-              where there is one, those of `explain` for this answer. Exports
-              of version 0.1 have none.
+            - `sample`, for `turns` and a `prompt`: the outputs of
+              `serving_default` and, if there is one, of `explain`, for an
+              answer drawn with `temperature` (B,) float32, `top_p` (B,)
+              float32 and `seed` (B,) int64, see `kseq.decoding.Sampling`;
+              values out of range are clipped.
 
     Raises:
         ValueError: if `max_length` is less than 2, or a string of `stop` is
@@ -142,17 +134,9 @@ class Generator:
         # A recurrent model may have been built without attention.
         if getattr(model, "attention", True) is not None:
             self.signatures["explain"] = served_function(self._explain, raw)
-        if preprocessor.input_name in _VARIED:
-            draws = {
-                name: tf.TensorSpec((None,), dtype, name)
-                for name, dtype in (
-                    ("temperature", tf.float32),
-                    ("top_p", tf.float32),
-                    ("seed", tf.int64),
-                )
-            }
+        if preprocessor.input_name in VARIED:
             self.signatures["sample"] = served_function(
-                self._sample, {**raw, **draws}
+                self._sample, {**raw, **Draws.input_signature()}
             )
 
     def with_search(self, search):
@@ -295,12 +279,7 @@ class Generator:
         )
 
     def _search_drawn(self, source, draws):
-        names = ("length_penalty", "penalty_offset", "ctc_weight")
-        sampling = Sampling(
-            top_k=getattr(self.search, "top_k", 0),
-            constraints=self._search.constraints,
-            **{name: getattr(self.search, name) for name in names},
-        )
+        sampling = sampling_like(self._search)
         return self._answers(source, n_best=1, search=sampling, draws=draws)
 
     def _answers(self, source, *, n_best, prefix=None, search=None, **draws):
