@@ -203,7 +203,7 @@ class GeneratorPredictor:
             name = "sample"
             if n_best > 1 or prefixes is not None:
                 raise UserError(
-                    "An export samples one answer for each input, without a prefix."
+                    "An export samples one answer an input, without a prefix."
                 )
             for key, kind in _DRAWN.items():
                 value = kind(getattr(self.sampling, key))
