@@ -35,7 +35,11 @@ def add_search(command):
     )
     for flag, help in (
         ("--greedy", "for a run: the most likely token at each step"),
-        ("--sample", "for a run: sample tokens at random"),
+        (
+            "--sample",
+            "sample tokens at random; for a run, or an export of a model of "
+            "dialogues or of text",
+        ),
     ):
         # None, and not False, where it is not given.
         command.add_argument(flag, action="store_const", const=True, help=help)

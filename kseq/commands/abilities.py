@@ -7,7 +7,7 @@ from kseq.commands.open_predictor import chosen_search
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from kseq.runs.run_directory import read_json
-from kseq.runs.signature_rows import (
+from kseq.runs.signature_texts import (
     OF_ANSWERS,
     OF_LABELS,
     OF_TAGS,

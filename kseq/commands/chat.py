@@ -43,11 +43,12 @@ def run(options):
 
 
 def _choose_sampling(options, able):
-    """Samples, unless the search is chosen or lives in an export."""
+    """Samples, unless the search is chosen or an export cannot."""
     names = (*_SAMPLING, "greedy", "beam_size", "patience", "length_penalty")
     is_chosen = any(getattr(options, name) is not None for name in names)
     answers_from_a_list = "search" not in able.description
-    if not is_run(options.path) or is_chosen or answers_from_a_list:
+    can = is_run(options.path) or "sample" in able.signatures
+    if not can or is_chosen or answers_from_a_list:
         return
     for name, value in _SAMPLING.items():
         setattr(options, name, value)

@@ -4,6 +4,7 @@ import dataclasses
 
 from kseq.model_path import is_run
 from kseq.serving import load
+from kseq.serving.load_export import read_meta_graph
 from kseq.user_error import UserError
 
 
@@ -16,13 +17,28 @@ def open_predictor(options):
     Returns:
         What `kseq.load` returns.
     """
+    search = chosen_search(options)
+    draws = draws_of_export(options)
     predictor = load(
         options.path,
         weights=getattr(options, "weights", None),
-        search=chosen_search(options),
+        search=None if draws else search,
     )
+    if draws:
+        predictor.sampling = search
     predictor.batch_size = getattr(options, "batch_size", None)
     return predictor
+
+
+def draws_of_export(options):
+    """Whether the options ask an export to draw its answers, and it can."""
+    given = [getattr(options, name, None) for name in _FIXED]
+    return (
+        not is_run(options.path)
+        and bool(getattr(options, "sample", None))
+        and all(value is None for value in given)
+        and "sample" in read_meta_graph(options.path).signature_def
+    )
 
 
 def chosen_search(options):
@@ -67,4 +83,6 @@ def chosen_search(options):
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 _OF_BEAM = ("beam_size", "patience")
 _OF_ALL = ("length_penalty", "ctc_weight")
+# What an export that draws its answers cannot change.
+_FIXED = ("top_k", *_OF_ALL)
 _FIELDS = ("greedy", "sample", *_OF_SAMPLING, *_OF_BEAM, *_OF_ALL)

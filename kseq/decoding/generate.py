@@ -23,7 +23,16 @@ class _Generation(NamedTuple):
     state: dict
 
 
-def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
+def generate(
+    search,
+    model,
+    inputs,
+    max_lengths,
+    choose,
+    prefix,
+    answers=1,
+    draws=None,
+):
     """N answers for each item, token after token, none revised.
 
     Args:
@@ -33,11 +42,12 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
         inputs: what `model.encode` takes.
         max_lengths: (B,) int32, maximum number of tokens of each answer, END
             included.
-        choose: callable, log-probabilities (B * N, V) and the position of the
-            token, an int32 scalar -> token ids (B * N,) int32. None for the
-            most likely.
+        choose: callable, log-probabilities (B * N, V), the position of the
+            token, an int32 scalar, and `draws` of the items -> token ids
+            (B * N,) int32. None for the most likely.
         prefix: (B, P) int32 or None, see `ForcedPrefix`.
         answers: int, N.
+        draws: `Draws` of the items, or None.
 
     Returns:
         Hypotheses in the order of their rows.
@@ -48,12 +58,13 @@ def generate(search, model, inputs, max_lengths, choose, prefix, answers=1):
     step, state, memory = start_decoding(
         search, model, inputs, max_lengths, prefix, width
     )
+    memory = memory._replace(draws=draws)
 
     def advance(last, memory):
         found, state = step(last.tokens, last.ids, last.state, memory)
         length = tf.shape(last.ids)[1]
         if choose:
-            tokens = choose(found, length)
+            tokens = choose(found, length, memory.draws)
             gained = tf.gather(found, tokens, batch_dims=1)
         else:
             gained, tokens = (tensor[:, 0] for tensor in found)

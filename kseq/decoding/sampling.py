@@ -50,6 +50,8 @@ class Sampling:
         n_best: int, the best ones of the samples, at most `num_samples`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
             item's own prefix; see `ForcedPrefix`.
+        draws: `kseq.decoding.draws.Draws` or None, the temperature, top p and
+            seed of each item, in place of those of the search.
 
     Returns:
         Hypotheses, N = n_best.
@@ -96,7 +98,9 @@ class Sampling:
         """The largest `n_best`."""
         return self.num_samples
 
-    def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
+    def __call__(
+        self, model, inputs, max_lengths, *, n_best=1, prefix=None, draws=None
+    ):
         check_integer("n_best", n_best, 1, self.most_answers)
         drawn = generate(
             self,
@@ -106,6 +110,7 @@ class Sampling:
             self._draw,
             prefix,
             answers=self.num_samples,
+            draws=draws,
         )
         if self.num_samples == 1:
             return drawn
@@ -114,24 +119,36 @@ class Sampling:
             *(tf.gather(tensor, order, batch_dims=1) for tensor in drawn)
         )
 
-    def _draw(self, log_probs, position):
-        """Adds the same noise to all items: the largest sum is the draw."""
-        log_probs = log_probs / self.temperature
+    def _draw(self, log_probs, position, draws):
+        """Adds noise by the seed of an item: the largest sum is the draw."""
+        samples = self.num_samples
+        temperature, top_p = self.temperature, self.top_p
+        if draws is not None:
+            temperature, top_p = (
+                tf.repeat(values, samples)[:, None] for values in draws[:2]
+            )
+        log_probs = log_probs / temperature
         if self.top_k:
             log_probs = _likeliest_tokens(log_probs, self.top_k)
-        if self.top_p < 1:
-            log_probs = _nucleus(log_probs, self.top_p)
+        if draws is not None or top_p < 1:
+            log_probs = _nucleus(log_probs, top_p)
         rows, size = tf.unstack(tf.shape(log_probs))
-        uniform = tf.random.stateless_uniform(
-            (self.num_samples, size),
-            seed=[
-                tf.constant(self.seed, tf.int64),
-                tf.cast(position, tf.int64),
-            ],
-            minval=1e-30,
-        )
-        noise = -tf.math.log(-tf.math.log(uniform))  # of Gumbel's distribution
-        noise = tf.tile(noise, (rows // self.num_samples, 1))
+
+        def uniform(seed):
+            return tf.random.stateless_uniform(
+                (samples, size),
+                seed=[tf.cast(seed, tf.int64), tf.cast(position, tf.int64)],
+                minval=1e-30,
+            )
+
+        if draws is None:
+            drawn = tf.tile(uniform(self.seed), (rows // samples, 1))
+        else:
+            drawn = tf.map_fn(
+                uniform, draws.seed, fn_output_signature=tf.float32
+            )
+            drawn = tf.reshape(drawn, (rows, size))
+        noise = -tf.math.log(-tf.math.log(drawn))  # of Gumbel's distribution
         return tf.argmax(log_probs + noise, axis=-1, output_type=tf.int32)
 
     def get_config(self):
@@ -147,6 +164,8 @@ def _likeliest_tokens(log_probs, top_k):
 def _nucleus(log_probs, top_p):
     falling = tf.sort(log_probs, direction="DESCENDING")
     before = tf.cumsum(tf.nn.softmax(falling), axis=-1, exclusive=True)
-    inside = tf.where(before < top_p, falling, math.inf)
+    # A sum of all may be rounded to 1 before the last.
+    inside = (before < top_p) | (top_p >= 1)
+    inside = tf.where(inside, falling, math.inf)
     least = tf.reduce_min(inside, axis=-1, keepdims=True)
     return tf.where(log_probs < least, -math.inf, log_probs)

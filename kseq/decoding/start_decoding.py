@@ -24,12 +24,14 @@ class Memory(NamedTuple):
         ctc: `CTCMemory`, or None.
         prefix: (B, P) int32, see `ForcedPrefix`, or None.
         max_lengths: (B,) int32.
+        draws: `Draws`, or None.
     """
 
     model: Any
     ctc: Any
     prefix: Any
     max_lengths: tf.Tensor
+    draws: Any = None
 
 
 def start_decoding(search, model, inputs, max_lengths, prefix, width=None):

@@ -56,7 +56,7 @@ class RecurrentPooling(keras.layers.Layer):
         self.units = units
         self.attention_units = attention_units
         self.recurrent = both_directions(
-            recurrent_layer("gru", units, self.dtype_policy),
+            recurrent_layer("gru", units, self.dtype_policy, name="gru"),
             dtype=self.dtype_policy,
             name="recurrent",
         )

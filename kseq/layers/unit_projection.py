@@ -48,8 +48,9 @@ class UnitProjection(keras.layers.Layer):
     def call(self, inputs):
         x = ops.cast(self.projection(inputs), "float32")
         squared = ops.sum(ops.square(x), axis=-1, keepdims=True)
-        # Not zero, where the gradient of the root is infinite.
-        unit = x * ops.rsqrt(ops.maximum(squared, 1e-24))
+        # Near zero a slope of 1: that of the root overflows half precision.
+        squared = ops.where(squared > 1e-24, squared, 1.0)
+        unit = x * ops.rsqrt(squared)
         return ops.cast(unit, self.compute_dtype)
 
     def compute_output_shape(self, inputs_shape):

@@ -39,8 +39,8 @@ class ExactModel(keras.Model):
 
     If the loss or gradient of a step is not finite, the update is skipped and
     `fit` raises `DivergedError`, which names the layer where it began. With
-    mixed_float16, the optimizer handles gradients that overflow. A step that
-    runs out of memory raises `OutOfMemoryError`.
+    mixed_float16, the optimizer handles overflow. A step that runs out of
+    memory raises `OutOfMemoryError`, a first id out of range `ArgumentError`.
 
     Training needs the TensorFlow backend.
 
@@ -207,6 +207,7 @@ class ExactModel(keras.Model):
     def make_test_function(self, force=False):
         if self.test_function is None or force:
             self.test_function = StepFunction(self, self.test_step)
+        self.test_function.start()
 
     def train_step(self, data):
         sums, norm = exact_step.update(self, data)

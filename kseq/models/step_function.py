@@ -4,6 +4,7 @@ import functools
 
 import tensorflow as tf
 
+from kseq.models.check_ids import check_ids
 from kseq.models.training_errors import diverged, out_of_memory
 
 _DIVERGED = "not finite"
@@ -15,7 +16,8 @@ class StepFunction:
     It differs from the function that Keras makes of a step: the batch is
     taken from the iterator outside of the compiled part, several machines
     are supported, and each signature of the data is compiled once, whatever
-    the lengths of its batches.
+    the lengths of its batches. The ids of the first batch after `start` are
+    checked.
 
     Args:
         model: `ExactModel`.
@@ -26,17 +28,39 @@ class StepFunction:
 
     Returns:
         A dict of logs.
+
+    Raises:
+        ArgumentError: if the first batch has an id beyond the vocabulary.
     """
 
     def __init__(self, model, step):
         self.model = model
         self._step = step
         self._compiled = []
+        self._is_checked = False
+
+    def start(self):
+        """Begins a call of `fit` or `evaluate`."""
+        self._is_checked = False
 
     def __call__(self, iterator):
         # An iterator over Python values has no signature.
         spec = getattr(iterator, "element_spec", None)
-        return self._run(self._function_of(spec), next(iterator))
+        data = next(iterator)
+        if not self._is_checked:
+            for part in self._parts(data):
+                check_ids(self.model, part)
+            self._is_checked = True
+        return self._run(self._function_of(spec), data)
+
+    def _parts(self, data):
+        """A batch as it is on each of the devices of this machine."""
+        strategy = self.model.distribute_strategy
+        parts = map(strategy.experimental_local_results, tf.nest.flatten(data))
+        return [
+            tf.nest.pack_sequence_as(data, part)
+            for part in zip(*parts, strict=True)
+        ]
 
     def _run(self, function, data):
         return function(data)
@@ -87,6 +111,7 @@ class TrainFunction(StepFunction):
 
     def start(self):
         """Reads the number of steps done before this call of `fit`."""
+        super().start()
         self.steps = int(self.model.optimizer.iterations.numpy())
 
     def _run(self, function, data):
@@ -103,12 +128,7 @@ class TrainFunction(StepFunction):
 
     def _explained(self, data, error):
         """The error to raise for a failed step."""
-        strategy = self.model.distribute_strategy
-        parts = map(strategy.experimental_local_results, tf.nest.flatten(data))
-        batches = [
-            tf.nest.pack_sequence_as(data, part)
-            for part in zip(*parts, strict=True)
-        ]
+        batches = self._parts(data)
         if isinstance(error, tf.errors.ResourceExhaustedError):
             return out_of_memory(self.steps, batches)
         if _DIVERGED in error.message:

@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 import kseq
 from kseq.runs.run_directory import read_json
-from kseq.runs.signature_rows import (
+from kseq.runs.signature_texts import (
     OF_ANSWERS,
+    OF_DRAWN,
     OF_LABELS,
     OF_TAGS,
     OF_TEXT,
     OF_VECTORS,
+    VARIED,
 )
 
 _TEST = "Test scores"
@@ -138,7 +140,11 @@ def _kind(task):
         return "A model that selects from known answers", OF_ANSWERS
     if task.get("input") == "vectors":
         return "A model that answers with bits", OF_VECTORS
-    return "A model that answers with a text", OF_TEXT
+    is_varied = task.get("input") in VARIED
+    return (
+        "A model that answers with a text",
+        OF_DRAWN if is_varied else OF_TEXT,
+    )
 
 
 def _data(config, progress):

@@ -7,8 +7,10 @@ import tensorflow as tf
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.decoding import BeamSearch, length_limits, sequence_scores
+from kseq.decoding.draws import Draws, sampling_like
 from kseq.decoding.end_after_strings import EndAfterStrings, cut_pattern
 from kseq.decoding.penalized_scores import penalized_scores
+from kseq.runs.signature_texts import VARIED
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config
 from kseq.serving.served_function import served_function
@@ -62,6 +64,11 @@ class Generator:
             - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T),
               strings, "" at padding, and `attention` (B, T, S) float32;
               `truncated`.
+            - `sample`, for `turns` and a `prompt`: the outputs of
+              `serving_default` and, if there is one, of `explain`, for an
+              answer drawn with `temperature` (B,) float32, `top_p` (B,)
+              float32 and `seed` (B,) int64, see `kseq.decoding.Sampling`;
+              values out of range are clipped.
 
     Raises:
         ValueError: if `max_length` is less than 2, or a string of `stop` is
@@ -113,6 +120,7 @@ class Generator:
         # Traced once for all signatures: tracing a search takes seconds.
         self.best = tf.function(self._search_best, autograph=False)
         self._all = tf.function(self._search_all, autograph=False)
+        self._drawn = tf.function(self._search_drawn, autograph=False)
 
         raw = preprocessor.input_signature
         target = {"target": tf.TensorSpec((None,), tf.string, "target")}
@@ -126,6 +134,10 @@ class Generator:
         # A recurrent model may have been built without attention.
         if getattr(model, "attention", True) is not None:
             self.signatures["explain"] = served_function(self._explain, raw)
+        if preprocessor.input_name in VARIED:
+            self.signatures["sample"] = served_function(
+                self._sample, {**raw, **Draws.input_signature()}
+            )
 
     def with_search(self, search):
         """The same generator with a different search."""
@@ -215,7 +227,22 @@ class Generator:
 
     def _explain(self, **raw):
         source = self.preprocessor(**raw)
-        labels = self.best(source).ids[:, 0]
+        return self._explanation(source, self.best(source))
+
+    def _sample(self, temperature, top_p, seed, **raw):
+        source = self.preprocessor(**raw)
+        draws = Draws.within_range(temperature, top_p, seed)
+        drawn = self._drawn(source, draws)
+        has_attention = "explain" in self.signatures
+        return {
+            "text": self._texts(drawn.ids[:, 0]),
+            "score": drawn.scores[:, 0],
+            **(self._explanation(source, drawn) if has_attention else {}),
+            "truncated": source.truncated,
+        }
+
+    def _explanation(self, source, answers):
+        labels = answers.ids[:, 0]
         weights = self.model.attention_weights(
             {**source.inputs, "target_ids": teacher_forcing(labels)}
         )
@@ -251,17 +278,22 @@ class Generator:
             source, n_best=self.search.most_answers, prefix=prefix_ids
         )
 
-    def _answers(self, source, *, n_best, prefix=None):
+    def _search_drawn(self, source, draws):
+        sampling = sampling_like(self._search)
+        return self._answers(source, n_best=1, search=sampling, draws=draws)
+
+    def _answers(self, source, *, n_best, prefix=None, search=None, **draws):
         limits = length_limits(source.lengths)
         if prefix is not None:
             limits += tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
         limits = tf.minimum(limits, self.max_length - 1)
-        best = self._search(
+        best = (search or self._search)(
             self.model,
             source.inputs,
             tf.where(source.blank, 0, limits),
             n_best=n_best,
             prefix=prefix,
+            **draws,
         )
         scores = tf.where(source.blank[:, None], 0.0, best.scores)
         return best._replace(scores=scores)

@@ -18,6 +18,7 @@ _PICTURES = {
     "frames": spectrogram,
     "audio": spectrogram,
 }
+_DRAWN = {"temperature": float, "top_p": float, "seed": int}
 SOURCES = ("text", "prompt", "turns", *_PICTURES)
 
 
@@ -40,6 +41,10 @@ class GeneratorPredictor:
             (S, F) of speech; or "audio", the bytes of a WAV file.
 
     Attributes:
+        sampling: `kseq.decoding.Sampling` by which answers are drawn, for an
+            export with a signature `sample`; None for the answers of the
+            search that it was exported with. Its temperature, top p and seed
+            count.
         model: the `keras.Model` of a run; None for an export.
 
     Raises:
@@ -56,6 +61,7 @@ class GeneratorPredictor:
         self.source = source
         self.served = served
         self.batch_size = batch_size
+        self.sampling = None
         self.model = served and served.model
 
     def __call__(self, inputs, prefixes=None):
@@ -193,6 +199,15 @@ class GeneratorPredictor:
             )
         columns = {self.source: inputs}
         name = "serving_default" if n_best == 1 else "n_best"
+        if self.sampling is not None:
+            name = "sample"
+            if n_best > 1 or prefixes is not None:
+                raise UserError(
+                    "An export samples one answer an input, without a prefix."
+                )
+            for key, kind in _DRAWN.items():
+                value = kind(getattr(self.sampling, key))
+                columns[key] = [value] * len(inputs)
         if prefixes is not None:
             columns["prefix"], name = prefixes, "prefix"
         rows = self._rows(name, columns, progress)
@@ -201,7 +216,11 @@ class GeneratorPredictor:
                 f"n_best={n_best} is more than the {len(rows[0]['texts'])} "
                 "answers that this model gives."
             )
-        attentions = self.attention(inputs) if attention else [None] * len(rows)
+        attentions = [None] * len(rows)
+        if attention and name == "sample":
+            attentions = map(Attention.of_row, rows)
+        elif attention:
+            attentions = self.attention(inputs)
         return [
             _answer(row, n_best, explanation)
             for row, explanation in zip(rows, attentions, strict=True)

@@ -20,9 +20,9 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
         signatures: dict of functions of (B, ...) tensors by keyword, which
             give dicts of tensors (B, ...).
         name: of the signature.
-        columns: dict, name -> list of bytes, str, lists of str or float
-            arrays, all of the same length; inputs are sorted by the length in
-            the first column.
+        columns: dict, name -> list of bytes, str, lists of str, float arrays
+            or numbers, all of the same length; inputs are sorted by the length
+            in the first column, which has no numbers.
         batch_size: int; None for 32 to 128, fewer if they are long.
         progress: callable of the number of inputs done since its last call,
             see `kseq.progress`; or None.
@@ -107,6 +107,9 @@ def _tensor(values):
         return tf.constant(padded, tf.string)
     if isinstance(values[0], str | bytes):
         return tf.constant(values, tf.string)
+    if isinstance(values[0], int | float):
+        kind = tf.int64 if isinstance(values[0], int) else tf.float32
+        return tf.constant(values, kind)
     if len({len(value) for value in values}) == 1:
         return tf.constant(np.stack(values), tf.float32)
     # What is not finite is padding.

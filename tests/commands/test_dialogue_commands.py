@@ -120,9 +120,14 @@ def test_score_is_that_of_the_model(served, call, tmp_path, load):
     assert [*map(float, found.split())] == pytest.approx(expected, abs=1e-4)
 
 
+LIKELIEST = ("--sample", "--top-p", "0.000001")
+DRAWN = ("--sample", "--temperature", "2", "--top-p", "0.9", "--seed")
+
+
 def test_chat_remembers_until_it_is_told_to_forget(served, call, load):
     _, export, _ = served
-    said, notes = call("chat", export, text=b"Hi!\n\nGood.\n /reset \nHi!\n")
+    text = b"Hi!\n\nGood.\n /reset \nHi!\n"
+    said, notes = call("chat", export, *LIKELIEST, text=text)
     first, second, third = said.split("\n")[:-1]
     assert notes == ""
     assert third == first
@@ -131,11 +136,32 @@ def test_chat_remembers_until_it_is_told_to_forget(served, call, load):
 
 
 def test_chat_samples(served, call):
-    run, _, _ = served
+    """Without a seed an export draws a new one."""
+    run, export, _ = served
     said = {
         call("chat", run, "--seed", seed, text=b"Hi!\n")[0] for seed in (1, 2)
     }
     assert len(said) > 1
+    hot = ("--sample", "--temperature", "9")
+    said = {
+        call("chat", export, *hot, "--seed", n, text=b"Hi!\n")[0]
+        for n in (1, 2)
+    }
+    assert len(said) == 2
+
+
+def test_an_export_draws_the_answers_of_its_run(served, predict, refused):
+    run, export, _ = served
+    found, _ = predict(run, LINES, *DRAWN, 5)
+    assert predict(export, LINES, *DRAWN, 5)[0] == found
+    assert predict(export, LINES, *DRAWN, 6)[0] != found
+    (record, *_), _ = predict(export, LINES, *DRAWN, 5, "--json", "--attention")
+    drawn = json.loads(record)
+    assert drawn["text"] == found[0]
+    pieces = drawn["attention"]["target_tokens"]
+    assert "".join(pieces[:3]).replace("▁", " ").strip() in found[0]
+    for more in (("--n-best", "2"), ("--top-k", "5"), ("--greedy",)):
+        refused("predict", export, *DRAWN, 5, *more)
 
 
 def test_chat_on_a_terminal(served, monkeypatch, capfd, load):
@@ -144,7 +170,7 @@ def test_chat_on_a_terminal(served, monkeypatch, capfd, load):
     with open(child) as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)
         os.write(parent, b"Hi!\n\x04")
-        assert cli.main(["chat", str(export)]) == 0
+        assert cli.main(["chat", str(export), *LIKELIEST]) == 0
     os.close(parent)
     output, notes = capfd.readouterr()
     assert load(export)([["Hi!"]])[0] in output

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD, START
 from kseq.decoding import GreedySearch, Sampling
+from kseq.decoding.draws import Draws
 from kseq.decoding.next_log_probs import next_log_probs
 
 
@@ -46,6 +47,46 @@ def test_item_alone_and_in_a_batch(make_model, source_ids, traced, seed):
         np.testing.assert_allclose(
             together.scores[i : i + 1], alone.scores, atol=1e-4
         )
+
+
+def test_items_that_are_drawn_each_in_its_way(
+    make_model, source_ids, in_graph, seed
+):
+    """An item is what a search of its own draws, also if others leave."""
+    model, limits = make_model(), [6, 4, 9]
+    ways = [(0.7, 0.9, seed), (2.0, 1.0, seed + 1), (1.5, 0.5, seed)]
+    draws = Draws.within_range(
+        tf.constant([way[0] for way in ways]),
+        tf.constant([way[1] for way in ways]),
+        tf.constant([way[2] for way in ways], tf.int64),
+    )
+    together = in_graph(
+        Sampling(num_samples=2),
+        model,
+        source_ids,
+        limits,
+        n_best=2,
+        draws=draws,
+    )
+    for item, (temperature, top_p, its_seed) in enumerate(ways):
+        search = Sampling(
+            temperature, top_p=top_p, seed=its_seed, num_samples=2
+        )
+        own = in_graph(search, model, source_ids, limits, n_best=2)
+        width = min(own.ids.shape[2], together.ids.shape[2])
+        np.testing.assert_array_equal(
+            own.ids[item, :, :width], together.ids[item, :, :width]
+        )
+        np.testing.assert_allclose(
+            own.scores[item], together.scores[item], atol=1e-4
+        )
+
+
+def test_draws_out_of_range_become_the_nearest():
+    wrong = tf.constant([math.nan, -1.0, math.inf])
+    draws = Draws.within_range(wrong, wrong, tf.zeros(3, tf.int64))
+    np.testing.assert_allclose(draws.temperature, [1, 0.001, 1000])
+    np.testing.assert_allclose(draws.top_p, [1, 1e-6, 1])
 
 
 @pytest.mark.parametrize("kwargs", [{"top_k": 1}, {"top_p": 1e-6}])

@@ -1,7 +1,8 @@
 """The models from sequences to sequences, each with sources that it reads.
 
 A test of what all of them promise runs over `CASES`, `TYPICAL_CASES` or
-`SYSTEMS`; what a model alone can do is tested beside it.
+`SYSTEMS`; what a model alone can do is tested beside it. A test that decodes
+nothing also runs over `RETRIEVAL`, whose targets are answers to be found.
 """
 
 import functools
@@ -22,7 +23,7 @@ from kseq.layers import (
     PyramidalEncoder,
     SpecAugment,
 )
-from kseq.models import LSTMSeq2Seq, Transformer
+from kseq.models import DualEncoder, LSTMSeq2Seq, Transformer
 from tests.models.new_weights import new_weights
 
 VOCAB = 14  # of targets
@@ -104,6 +105,11 @@ def chat(attention="turns", wiring="bahdanau", **settings):
     return lstm(attention, wiring, **settings)
 
 
+def retrieval(**settings):
+    settings = {"embedding_dim": 6, "units": 4, "dim": 5} | settings
+    return DualEncoder(12, VOCAB, **settings)
+
+
 # Sources: arrays by the names of inputs, and the same with more padding.
 
 
@@ -163,6 +169,7 @@ SYSTEMS = {
     "speech": (speech, frames),
     "chat": (chat, turns),
 }
+RETRIEVAL = {"retrieval": (retrieval, text)}
 # What differs in its computations.
 _VARIANTS = SYSTEMS | {
     "bahdanau, bahdanau": (
@@ -298,15 +305,16 @@ def _others_slow(names, often):
 
 EVERY_CASE = _others_slow(CASES, _OFTEN_IN_STEPS)
 TYPICAL_CASES = _others_slow(_VARIANTS, _OFTEN)
+CASES |= RETRIEVAL
 
 
 @functools.cache
-def _built(name):
+def _built(name, dtype):
     """A model, and what its variables were at first."""
-    model = CASES[name][0]()
+    model = CASES[name][0](dtype=dtype)
     return model, [variable.numpy() for variable in model.variables]
 
 
-def model_of(name):
+def model_of(name, dtype="float32"):
     """The model of a case, which tests share, with new weights."""
-    return new_weights(*_built(name))
+    return new_weights(*_built(name, dtype))

@@ -1,4 +1,7 @@
-"""Two encoders that learn which of a batch's targets answers a source."""
+"""Two encoders that learn which of a batch's targets answers a source.
+
+What they share with models that decode is tested with those.
+"""
 
 import functools
 
@@ -10,14 +13,11 @@ from keras import ops
 
 from kseq.models import DualEncoder
 from kseq.models.in_batch_losses import in_batch_losses
-from tests.half_precision import HALF_POLICIES
 from tests.layers.numpy_recurrence import recurrent_pooling
-from tests.models.few_steps import few_steps
 from tests.models.new_weights import new_weights
 
 SIZES = {"embedding_dim": 6, "units": 4, "dim": 5}
 VOCABULARIES = {"one vocabulary": (30, None), "two": (30, 20)}
-TOLERANCE = {"float32": 1e-5, "mixed_bfloat16": 0.05, "mixed_float16": 5e-3}
 
 
 def make_model(kind="two", **more):
@@ -99,37 +99,11 @@ def test_one_vocabulary_has_one_embedding():
     assert two - one == 20 * 6
 
 
-@pytest.mark.parametrize("dtype", ["float32", *HALF_POLICIES])
-def test_padding_changes_nothing(seed, dtype):
-    model = new_weights(*built(dtype=dtype))
-    inputs, _, _ = batch_of(4)
-    padded = {k: np.pad(v, ((0, 0), (0, 7))) for k, v in inputs.items()}
-    found = model.encode_source(padded)
-    assert found.dtype == tf.float32
-    tolerance = {"atol": TOLERANCE[dtype]}
-    np.testing.assert_allclose(found, model.encode_source(inputs), **tolerance)
-    np.testing.assert_allclose(
-        model.encode_target(padded["target_ids"]),
-        model.encode_target(inputs["target_ids"]),
-        **tolerance,
-    )
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-
-
 def test_no_piece_is_no_vector(seed):
     model = new_weights(*built())
     ids = np.array([[0, 0, 0], [4, 0, 0]])
     vectors = ops.convert_to_numpy(model.encode_source({"source_ids": ids}))
     assert vectors.any(axis=1).tolist() == [False, True]
-
-
-def test_round_trip_through_a_file(seed, tmp_path):
-    model = new_weights(*built("one vocabulary", dropout=0.1))
-    inputs, _, _ = batch_of(4)
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(model(inputs), again(inputs))
-    assert again.get_config() == model.get_config()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
@@ -229,40 +203,9 @@ def test_the_gradient_reaches_the_answers_of_other_devices(seed, two_devices):
             np.testing.assert_allclose(tf.concat(split, 0), one, atol=1e-5)
 
 
-@pytest.mark.slow  # tracing takes long
-def test_two_devices_equal_one(two_devices):
-    """Also if a device gets fewer rows, or none."""
-    np.random.seed(5)
-    batches = [batch_of(size) for size in (4, 3, 1, 7)]
-    history, weights = few_steps(make_model, batches)
-    with two_devices.scope():
-        two, two_weights = few_steps(make_model, batches)
-
-    for one, other in zip(weights, two_weights, strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
-    for name, values in history.items():
-        assert two[name] == pytest.approx(values, abs=1e-4), name
-
-
 def test_micro_batches_are_refused():
     with pytest.raises(ValueError, match="Received: accumulation_steps=2"):
         built()[0].compile("sgd", accumulation_steps=2)
-
-
-@pytest.mark.parametrize("dtype", HALF_POLICIES)
-def test_training_in_half_precision(seed, dtype):
-    """The scale of float16 is lowered until the gradients fit."""
-    model = new_weights(*built(dtype=dtype))
-    model.compile(keras.optimizers.Adam(0.01), clip_norm=1.0, run_eagerly=True)
-    batch = batch_of(5)
-    for _ in range(8):
-        logs = model.train_on_batch(*batch, return_dict=True)
-        assert np.isfinite(logs["loss"])
-        assert all(np.isfinite(w).all() for w in model.get_weights())
-        if np.isfinite(logs["gradient_norm"]):
-            break
-        model.reset_metrics()
-    assert np.isfinite(logs["gradient_norm"])
 
 
 def test_learns_which_target_has_the_pieces_of_the_source(seed):

@@ -1,20 +1,24 @@
-"""What every model from a sequence to a sequence promises."""
+"""What every model of a source and a target promises."""
 
+import functools
 import signal
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kseq.control_tokens import END, PAD
 from kseq.decoding.start_decoding import map_rows
 from kseq.layers import PyramidalEncoder
+from kseq.user_error import ArgumentError
 from tests.half_precision import HALF_POLICIES
 from tests.models.few_steps import few_steps
 from tests.models.one_by_one import one_by_one
 from tests.models.seq2seq_systems import (
     CASES,
     EVERY_CASE,
+    RETRIEVAL,
     SYSTEMS,
     TYPICAL_CASES,
     VOCAB,
@@ -28,11 +32,20 @@ from tests.training.tiny_training import STEPS, train
 
 every_case = pytest.mark.parametrize("name", EVERY_CASE)
 typical_cases = pytest.mark.parametrize("name", TYPICAL_CASES)
-every_system = pytest.mark.parametrize("name", SYSTEMS)
+typical_models = pytest.mark.parametrize("name", [*TYPICAL_CASES, *RETRIEVAL])
+every_system = pytest.mark.parametrize("name", [*SYSTEMS, *RETRIEVAL])
 
 
 def logits(model, inputs):
     return keras.ops.convert_to_numpy(model(inputs))
+
+
+def real_logits(model, inputs, labels):
+    """Those of real tokens, or of whole answers."""
+    found = logits(model, inputs)
+    if found.ndim == 2:
+        return found
+    return found[:, : labels.shape[1]][labels != PAD]
 
 
 def batch(name, size=3):
@@ -70,7 +83,7 @@ def test_hypotheses_of_an_item_are_reordered_as_searches_do(seed, name):
         before = count
 
 
-@typical_cases
+@typical_models
 def test_a_file_has_the_same_model(seed, name, tmp_path):
     model, (inputs, *_) = model_of(name), batch(name)
     model.save(tmp_path / "model.keras")
@@ -86,7 +99,7 @@ def test_a_file_has_the_same_model(seed, name, tmp_path):
 @every_system
 def test_half_precision(seed, name, policy):
     model, (inputs, *_) = model_of(name), batch(name)
-    half = SYSTEMS[name][0](dtype=policy)
+    half = model_of(name, policy)
     half.set_weights(model.get_weights())
     found = logits(half, inputs)
     assert found.dtype == "float32"
@@ -97,15 +110,14 @@ def test_half_precision(seed, name, policy):
 # Influence.
 
 
-@typical_cases
+@typical_models
 def test_padding_changes_nothing(seed, name):
     model, (inputs, labels, weights) = model_of(name), batch(name)
     padded = with_padding(inputs)
     more = with_padding({"labels": labels, "weights": weights})
-    real = labels != PAD
     np.testing.assert_allclose(
-        logits(model, padded)[:, :5][real],
-        logits(model, inputs)[real],
+        real_logits(model, padded, labels),
+        real_logits(model, inputs, labels),
         atol=1e-5,
     )
     # Tracing would take longer than the step.
@@ -133,22 +145,75 @@ def test_the_future_is_not_read(seed, name):
         assert (after[row] != before[row]).any()
 
 
-@typical_cases
-def test_a_source_of_padding_alone_is_finite(seed, name):
-    model, (inputs, labels, weights) = model_of(name), batch(name)
+def assert_finite_without_a_source(name, dtype):
+    model, (inputs, labels, weights) = model_of(name, dtype), batch(name)
     for key in ("source_ids", "source_mask"):
         if key in inputs:
             inputs[key][0] = 0
     assert np.isfinite(logits(model, inputs)).all()
     model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
-    logs = model.train_on_batch(inputs, labels, weights, return_dict=True)
-    assert np.isfinite(list(logs.values())).all()
+    inputs = {key: tf.constant(x) for key, x in inputs.items()}
+    loss, gradients = model.loss_and_gradients((inputs, labels, weights))
+    assert np.isfinite(loss)
+    for gradient in gradients:
+        assert np.isfinite(gradient).all()
+
+
+@typical_models
+def test_a_source_of_padding_alone_is_finite(seed, name):
+    assert_finite_without_a_source(name, "float32")
+
+
+@pytest.mark.parametrize("policy", HALF_POLICIES)
+@every_system
+def test_a_source_of_padding_alone_is_finite_in_half(seed, name, policy):
+    assert_finite_without_a_source(name, policy)
+
+
+# Ids without a row.
+
+
+@every_system
+def test_ids_beyond_the_vocabulary_are_refused(seed, name):
+    """Before the first step, also of a later data set."""
+    model, (inputs, labels, weights) = model_of(name), batch(name)
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    given = inputs | {"labels": labels}
+    limits = {"source_ids": 12, "target_ids": VOCAB, "labels": VOCAB}
+    for key, limit in limits.items():
+        for wrong in (limit, -1) if key in given else ():
+            changed = {k: np.copy(x) for k, x in given.items()}
+            changed[key].flat[1] = wrong
+            message = f"{key} must be from 0 to {limit - 1}: .* knows {limit} "
+            data = changed, changed.pop("labels"), weights
+            for step in (model.train_on_batch, model.test_on_batch):
+                with pytest.raises(ArgumentError, match=message):
+                    step(*data)
+    assert model.optimizer.iterations == 0
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled", "XLA"])
+def test_ids_are_checked_however_a_step_runs(seed, mode, monkeypatch):
+    """A step of XLA would read the last row."""
+    if mode == "XLA":
+        by_xla = functools.partial(tf.function, jit_compile=True)
+        monkeypatch.setattr(tf, "function", by_xla)
+    model = SYSTEMS["lstm"][0]()
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=mode == "eager")
+    good, (inputs, *rest) = batch("lstm"), batch("lstm")
+    inputs["source_ids"][0, 0] = 12
+    before = model.get_weights()
+    for data in ([(inputs, *rest)], [(inputs, *rest), good]):
+        with pytest.raises(ArgumentError, match="Received: source_ids with 12"):
+            model.fit(one_by_one(data), verbose=0, shuffle=False)
+    for one, other in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 # Learning.
 
 
-@typical_cases
+@typical_models
 def test_gradients_reach_every_weight(seed, name):
     model = model_of(name)
     before = [weight.numpy() for weight in model.trainable_weights]
@@ -163,7 +228,7 @@ def test_gradients_reach_every_weight(seed, name):
     "name",
     [
         pytest.param(name, marks=() if name == "speech" else pytest.mark.slow)
-        for name in SYSTEMS
+        for name in SYSTEMS | RETRIEVAL
     ],
 )
 def test_a_stopped_training_resumes_to_the_bit(name, tmp_path):
@@ -173,7 +238,7 @@ def test_a_stopped_training_resumes_to_the_bit(name, tmp_path):
 
     def trained(path, callbacks=()):
         keras.utils.set_random_seed(3)
-        model = SYSTEMS[name][0](dropout=0.5)
+        model = CASES[name][0](dropout=0.5)
         # Tracing would take longer than the steps.
         model.compile(keras.optimizers.Adam(0.01), run_eagerly=True)
         data = one_by_one(batches).repeat()
@@ -194,14 +259,16 @@ def speech_without_augmentation():
 @pytest.mark.slow  # to trace the step for two devices and two micro-batches
 @every_system
 def test_two_devices_equal_one(name, two_devices):
-    make, source = SYSTEMS[name]
+    make, source = CASES[name]
     if name == "speech":  # each device augments in its own way
         make = speech_without_augmentation
     np.random.seed(5)
     batches = [batch_of(source, size) for size in (4, 3, 5, 1, 2)]
-    history, weights = few_steps(make, batches, accumulation_steps=2)
+    # Micro-batches have other answers to choose from.
+    settings = {"accumulation_steps": 1 if name in RETRIEVAL else 2}
+    history, weights = few_steps(make, batches, **settings)
     with two_devices.scope():
-        two, two_weights = few_steps(make, batches, accumulation_steps=2)
+        two, two_weights = few_steps(make, batches, **settings)
     for one, other in zip(weights, two_weights, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
     for key, values in history.items():

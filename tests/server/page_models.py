@@ -252,7 +252,31 @@ def _chat():
             truncated=tf.constant(False),
         )
 
-    return {"serving_default": serving_default, "explain": explain}
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((None, None), tf.string, "turns"),
+            tf.TensorSpec((None,), tf.float32, "temperature"),
+            tf.TensorSpec((None,), tf.float32, "top_p"),
+            tf.TensorSpec((None,), tf.int64, "seed"),
+        ]
+    )
+    def sample(turns, temperature, top_p, seed):
+        numbers = tf.strings.join(
+            [
+                tf.strings.as_string(x, precision=2)
+                for x in (temperature, top_p)
+            ],
+            separator=" ",
+        )
+        text = tf.strings.join(["Drawn: ", last(turns), " ", numbers])
+        score = tf.cast(seed, tf.float32)
+        return explain(turns) | {"text": text, "score": score}
+
+    return {
+        "serving_default": serving_default,
+        "explain": explain,
+        "sample": sample,
+    }
 
 
 def _writer():

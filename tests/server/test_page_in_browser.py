@@ -839,6 +839,7 @@ def test_recorded_speech(open_page):
 
 def test_dialogue(open_page):
     page = open_page({"model": "chat"})
+    page.uncheck("#sample")
     page.fill("#turn", "Hi")
     page.keyboard.press("Enter")
     said = page.locator(".turns .said")
@@ -859,6 +860,73 @@ def test_dialogue(open_page):
     assert page.input_value("#turn") == "lost"
     page.click("text=New conversation")
     api.expect(said).to_have_count(0)
+
+
+def test_a_dialogue_is_drawn_at_random(open_page):
+    page = open_page({"model": "chat"})
+    seeds = []
+    for turn, temperature, top_p, numbers in (
+        ("Hi", "0.7", "0.9", "0.70 0.90"),
+        ("Hi", "1.5", "0.5", "1.50 0.50"),
+        ("Hi", "", "", "0.70 0.90"),
+    ):
+        page.fill("#temperature", temperature)
+        page.fill("#top-p", top_p)
+        page.fill("#turn", turn)
+        with page.expect_request("**:predict") as asked:
+            page.click("text=Send")
+        [sent_turns] = asked.value.post_data_json["instances"]
+        seeds.append(sent_turns["seed"])
+        expect(page, ".turns .said >> nth=-1").to_have_text(
+            f"Drawn: Hi {numbers}"
+        )
+    assert len({*seeds}) == 3
+    page.click("text=Attention of the last answer")
+    expect(page, ".heat-map th[scope=row]").to_have_text(["You", "end"])
+
+
+def test_reset_starts_a_new_conversation(open_page):
+    page = open_page({"model": "chat"})
+    page.fill("#turn", "Hi")
+    page.click("text=Send")
+    expect(page, ".turns .said").to_have_count(2)
+    page.fill("#turn", "/reset")
+    page.keyboard.press("Enter")
+    expect(page, ".turns .said").to_have_count(0)
+    assert page.input_value("#turn") == ""
+    expect(page, "[data-part=attention]").to_be_hidden()
+
+
+def test_a_dialogue_is_bounded(open_page):
+    """The turns that are sent are those of `kseq chat`."""
+    page = open_page({"model": "chat"})
+    sent_turns = []
+
+    def answer(route):
+        [given] = route.request.post_data_json["instances"]
+        sent_turns.append(given["turns"])
+        said = {"text": "Yes.", "score": 0, "truncated": False}
+        route.fulfill(json={"predictions": [said]})
+
+    page.route("**:predict", answer)
+    page.uncheck("#sample")
+    page.route(
+        "**:predict",
+        lambda route: (
+            route.fulfill(status=500, json={"error": "none"})
+            if "explain" in route.request.post_data
+            else route.fallback()
+        ),
+    )
+    for number in range(52):
+        page.fill("#turn", str(number))
+        page.keyboard.press("Enter")
+        expect(page, ".turns .said >> nth=-1").to_have_text("Yes.")
+        expect(page, ".turns .you .said >> nth=-1").to_have_text(str(number))
+        expect(page, ".dialogue .message").to_contain_text("none")
+    assert len(sent_turns[-1]) == 100
+    assert sent_turns[-1][-1] == "51"
+    expect(page, ".turns .said").to_have_count(100)
 
 
 def test_language_model(open_page):

@@ -21,7 +21,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import kseq
 from kseq.model_path import model_path
-from kseq.runs import DiskError, RunDirectory, RunError, model_card
+from kseq.runs import DiskError, RunDirectory, RunError, signature_texts
 from kseq.runs.exports import check_exports
 from kseq.serving import export, load_export
 from kseq.user_error import UserError
@@ -150,11 +150,11 @@ def test_carries_the_readme_of_its_run(generator, tmp_path, quick_save):
 
 
 def test_the_readme_names_the_signatures(generators, classifiers, retriever):
-    assert retriever.signatures.keys() == model_card.OF_ANSWERS.keys()
+    assert retriever.signatures.keys() == signature_texts.OF_ANSWERS.keys()
     for served in generators.values():
-        assert served.signatures.keys() == model_card.OF_TEXT.keys()
+        assert served.signatures.keys() == signature_texts.OF_TEXT.keys()
     for served in classifiers.values():
-        assert served.signatures.keys() == model_card.OF_LABELS.keys()
+        assert served.signatures.keys() == signature_texts.OF_LABELS.keys()
 
 
 def test_exports_at_once(generator, tmp_path, quick_save):

@@ -16,31 +16,42 @@ from pathlib import Path
 
 import pytest
 
-from kseq.data.built_in import dates, dispatch_reports
-from kseq.data.built_in.journeys import journeys
 from kseq.runs.checkpoint_files import read_newest
+from tests.recipe_files import write_files
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 SIGNALS = {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}
+RECURRENT = [
+    *("--embedding-dim=16", "--units=16", "--dtype=float32", "--patience=99")
+]
 SMALL = {
-    "translate_lstm": (dates, ["--embedding-dim=16", "--units=32"]),
-    "translate_transformer": (
-        dates,
-        ["--layers=1", "--model-dim=32", "--ffn-dim=32"],
-    ),
-    "classify_documents": (
-        dispatch_reports,
-        [
-            *("--dim=16", "--units=8", "--batch-pieces=512"),
-            "--pretraining-steps=500",
-        ],
-    ),
-    "tag_words": (
-        journeys,
-        ["--vocab-size=400", "--dim=16", "--batch-pieces=512"],
-    ),
+    "translate_lstm": [
+        *("--embedding-dim=16", "--units=32", "--vocab-size=600")
+    ],
+    "translate_transformer": [
+        *("--layers=1", "--model-dim=32", "--ffn-dim=32", "--vocab-size=600")
+    ],
+    "classify_documents": [
+        *("--dim=16", "--units=8", "--batch-pieces=512", "--vocab-size=600"),
+        "--pretraining-steps=500",
+    ],
+    "tag_words": ["--vocab-size=400", "--dim=16", "--batch-pieces=512"],
+    "caption_images": RECURRENT,
+    "transcribe_speech": RECURRENT,
+    "chat": [*RECURRENT, "--vocab-size=400", "--batch-tokens=1024"],
+    "retrieve_answers": [
+        *RECURRENT,
+        *("--dim=16", "--vocab-size=400", "--batch-tokens=1024"),
+    ],
+    "write_text": [
+        *("--layers=1", "--model-dim=16", "--ffn-dim=16", "--heads=2"),
+        *("--length=32", "--batch-size=8", "--written=8"),
+    ],
+    "learn_algorithms": [
+        *("--units=8", "--slots=8", "--slot-dim=4", "--examples=8")
+    ],
 }
 
 
@@ -48,20 +59,16 @@ class Recipe:
     """A recipe in a folder of its own."""
 
     def __init__(self, folder, name, steps, *more):
-        corpus, options = SMALL[name]
-        columns = corpus("train", size=400)
-        if corpus is dispatch_reports:
-            columns = columns.labels, columns.texts
-        elif corpus is journeys:
-            columns = columns.texts, map(" ".join, columns.tags)
-        lines = map("\t".join, zip(*columns, strict=True))
         self.folder = folder
         self.steps = steps
-        (folder / "table.tsv").write_text("\n".join(lines), "utf-8")
+        options = [*SMALL[name], *more]
+        if name != "learn_algorithms":  # its data are drawn
+            for field, path in write_files(name, folder, size=400).items():
+                path = path[0] if isinstance(path, tuple) else path
+                options += [f"--{field}", path]
         self.command = [
-            *(sys.executable, str(ROOT / "recipes" / f"{name}.py")),
-            *("--train", "table.tsv", "--vocab-size=600", *options),
-            *(f"--steps={steps}", f"--evaluate-every={steps // 6}", *more),
+            *(sys.executable, str(ROOT / "recipes" / f"{name}.py"), *options),
+            *(f"--steps={steps}", f"--evaluate-every={steps // 6}"),
         ]
 
     def start(self, run):
@@ -126,7 +133,8 @@ class Recipe:
         assert {key[0] for key in tensors} == {"last", "best"}
         lines = (path / "metrics.jsonl").read_text("utf-8").splitlines()
         records = map(json.loads, lines)
-        return tensors, [r for r in records if "val_loss" in r]
+        scored = {"val_loss", "val_cost"}
+        return tensors, [r for r in records if scored & r.keys()]
 
 
 def newest(directory):

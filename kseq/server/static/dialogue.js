@@ -2,9 +2,12 @@
 
 import { predict } from "./client.js";
 import { element, foreign, fromTemplate, part, percent } from "./elements.js";
-import { sum } from "./pieces.js";
+import { heatMap } from "./heat_map.js";
+import { sum, wordsOf, wordWeights } from "./pieces.js";
 
 const END = "</s>";
+const RESET = "/reset"; // as in `kseq chat`
+const REMEMBERED = 100; // turns; a model reads fewer
 
 export const dialogue = {
   isComparable: false,
@@ -30,6 +33,7 @@ class Conversation {
     this.area = this.root.querySelector("textarea");
     this.list = part(this.root, "turns");
     this.abort = new AbortController();
+    part(this.root, "sampling").hidden = !this.has("sample");
     part(this.root, "send").addEventListener("click", () => this.send());
     part(this.root, "restart").addEventListener("click", () => this.restart());
     this.area.addEventListener("keydown", (event) => {
@@ -40,10 +44,15 @@ class Conversation {
     this.restart();
   }
 
+  has(signature) {
+    return this.target.model.signatures.includes(signature);
+  }
+
   restart() {
     this.abort.abort();
     this.turns = [];
     this.list.replaceChildren();
+    part(this.root, "attention").hidden = true;
     this.say("Say something, and the model answers.");
     this.isBusy = false;
   }
@@ -55,30 +64,33 @@ class Conversation {
 
   async send() {
     const text = this.area.value.trim();
-    if (!text || this.isBusy) return;
+    if (text === RESET) {
+      this.area.value = "";
+      this.restart();
+    }
+    if (!text || text === RESET || this.isBusy) return;
     this.abort = new AbortController();
     const { signal } = this.abort;
     this.isBusy = true;
-    const turns = [...this.turns, text];
+    const turns = [...this.turns, text].slice(-REMEMBERED);
     this.say("Waiting for the answer…", "waiting");
     try {
-      const input = { turns };
-      const best = await predict(
-        this.target,
-        "serving_default",
-        input,
-        signal,
-      );
+      const [signature, draws] = this.drawn();
+      const input = { turns, ...draws };
+      const best = await predict(this.target, signature, input, signal);
       this.area.value = "";
       this.show("You", text);
       this.turns = [...turns, best.text];
       this.say(
         best.truncated ? "A turn was too long; its end was not read." : "",
       );
-      const read = turns.length;
       this.show("Model", best.text || "(an empty answer)");
-      if (this.target.model.signatures.includes("explain")) {
-        await this.explain(input, read, signal);
+      if (best.attention) {
+        this.explain(best);
+      } else if (this.has("explain")) {
+        const given = { turns };
+        const found = await predict(this.target, "explain", given, signal);
+        this.explain(found);
       }
     } catch (error) {
       if (!signal.aborted) this.say(error.message, "failed");
@@ -87,7 +99,31 @@ class Conversation {
     }
   }
 
+  /** The signature that answers, and its inputs beside the turns. */
+  drawn() {
+    const at = (id) => this.root.querySelector(`#${id}`);
+    if (!this.has("sample") || !at("sample").checked) {
+      return ["serving_default", {}];
+    }
+    const number = (id) => {
+      const { valueAsNumber, defaultValue } = at(id);
+      return Number.isFinite(valueAsNumber)
+        ? valueAsNumber
+        : Number(defaultValue);
+    };
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const draws = {
+      temperature: number("temperature"),
+      top_p: number("top-p"),
+      seed,
+    };
+    return ["sample", draws];
+  }
+
   show(who, text) {
+    if (this.list.children.length === REMEMBERED) {
+      this.list.firstElementChild.remove();
+    }
     this.list.append(
       element(
         "li",
@@ -99,10 +135,20 @@ class Conversation {
     );
   }
 
-  /** Says at each turn how much of the attention it got, if it was read. */
-  async explain(input, count, signal) {
-    const found = await predict(this.target, "explain", input, signal);
+  /**
+   * Says at each turn how much of the attention it got, if it was read, and
+   * shows that of each word of the answer.
+   */
+  explain(found) {
+    const answers = wordsOf(found.target_tokens);
+    const sources = wordsOf(found.source_tokens);
+    const ofWords = wordWeights(found.attention, answers, sources);
+    part(this.root, "heat-map").replaceChildren(
+      heatMap(answers, sources, ofWords, () => {}),
+    );
+    part(this.root, "attention").hidden = false;
     const weights = turnWeights(found);
+    const count = this.list.children.length - 1;
     const first = count - weights.length;
     [...this.list.children].forEach((turn, place) => {
       const weight = weights[place - first];

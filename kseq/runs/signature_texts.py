@@ -1,4 +1,7 @@
-"""The signatures of each kind of model, as its card lists them."""
+"""Signatures in words, and which models have them."""
+
+# Inputs to which there is more than one right answer.
+VARIED = ("turns", "prompt")
 
 # Signatures of what answers with a text, its own or one that it knows, with
 # bits, with a label or with tags; {} is what it takes.
@@ -8,6 +11,12 @@ OF_TEXT = {
     "prefix": "`{}`, `prefix` → the same, of answers that begin so",
     "score": "`{}`, `target` → `score`, `log_prob`, `tokens` of an answer",
     "explain": "`{}` → `source_tokens`, `target_tokens`, `attention`",
+}
+OF_DRAWN = OF_TEXT | {
+    "sample": (
+        "`{}`, `temperature`, `top_p`, `seed` → the outputs of "
+        "`serving_default` and `explain`, of an answer drawn at random"
+    )
 }
 OF_ANSWERS = {
     "serving_default": OF_TEXT["serving_default"],
