@@ -8,6 +8,7 @@ for TensorFlow.
 import argparse
 import importlib
 import sys
+from typing import get_args
 
 import kseq
 from kseq.command_line.argument_types import checked, existing_file, reader
@@ -21,7 +22,7 @@ from kseq.command_line.search_options import (
 )
 from kseq.command_line.serve_options import add_serve
 from kseq.model_path import model_path, run_path
-from kseq.option_types import PositiveInt
+from kseq.option_types import Metric, PositiveInt
 from kseq.start_keras import OPTIONAL, start_keras
 
 # Files are checked first; a recipe imports it itself.
@@ -181,8 +182,15 @@ def _add_evaluate(commands):
         nargs="+",
         metavar="COLUMN",
         help="in SOURCE: label and text of a classifier, default: label text; "
-        "words and tags; picture and caption; recording and transcript; or "
-        "running text",
+        "words and tags; picture and caption; recording and transcript; "
+        "source and reference; or running text",
+    )
+    command.add_argument(
+        "--metrics",
+        choices=get_args(Metric),
+        nargs="+",
+        help="of generated texts, default: bleu chrf exact_match; of speech: "
+        "cer wer exact_match",
     )
     command.add_argument(
         "--images",

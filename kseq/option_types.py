@@ -101,6 +101,13 @@ Rate = Annotated[float, Limits(0.0, _BELOW_ONE, "a number from 0 to below 1")]
 Share = Annotated[float, Limits(0.0, 1.0, "a number from 0 to 1")]
 # Also of an export.
 RunPath = Annotated[str, _NewDirectory()]
+# One type for a vocabulary of both sides, or those of source and target.
+Pieces = Literal["bpe", "unigram", "char", "word"]
+# The first one chooses the best weights.
+Metric = Literal[
+    *("bleu", "chrf", "exact_match", "cer", "wer"),
+    *("rouge_1", "rouge_2", "rouge_l", "distinct_1", "distinct_2"),
+]
 DType = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 
 

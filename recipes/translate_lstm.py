@@ -33,6 +33,7 @@ class Config:
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     new_tokenizer: bool = False  # train a tokenizer on the new text
     overwrite: bool = False  # delete the run and restart
+    pieces: tuple[options.Pieces, ...] = ("bpe",)  # two: of each side its own
     vocab_size: options.VocabSize = 8000  # of source and target together
     max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
     embedding_dim: options.Size = 256
@@ -42,7 +43,7 @@ class Config:
     deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 2250
     evaluate_every: options.PositiveInt = 250  # steps
-    patience: options.PositiveInt = 8  # evaluations without a better BLEU
+    patience: options.PositiveInt = 8  # evaluations without a better score
     batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.002  # peak learning rate
     warmup_steps: options.PositiveInt = 400
@@ -51,6 +52,7 @@ class Config:
     dtype: options.DType = "mixed_bfloat16"
     ema: options.Rate = 0.998  # momentum of the moving averages of the weights
     beam_size: options.SmallInt = 5
+    metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
 
 
 DATES = Config(
@@ -79,9 +81,8 @@ def main(config):
     corpus = data.read_corpus(
         config.train, config.validation, config.columns, config.weights
     )
-    tokenizer = start.tokenizer(corpus.lines(), config.vocab_size)
-    preprocessor = data.TextPreprocessor(tokenizer)
-    both = (preprocessor, tokenizer)  # source and target share a vocabulary
+    source, target = start.tokenizers(corpus, config.vocab_size, config.pieces)
+    both = (data.TextPreprocessor(source), target)
     batches = data.training_batches(
         corpus.drawn(config.seed),
         *both,
@@ -92,7 +93,7 @@ def main(config):
 
     with devices.device_strategy().scope():
         model = models.LSTMSeq2Seq(
-            *(tokenizer.vocab_size, tokenizer.vocab_size),
+            *(source.vocab_size, target.vocab_size),
             embedding_dim=config.embedding_dim,
             units=config.units,
             attention=layers.LuongAttention("general", name="attention"),
@@ -116,12 +117,19 @@ def main(config):
     run.save(generator)
 
     greedy = generator.with_search(decoding.GreedySearch())
-    held_out = evaluation.Translations(greedy.predictor(128), corpus.validation)
+    metrics = evaluation.metrics_named(config.metrics)
+    held_out = evaluation.Translations(
+        greedy.predictor(128), corpus.examples("validation"), metrics
+    )
     losses = data.evaluation_batches(corpus.validation, *both)
     training.fit(
         model,
         batches,
-        training.Checkpoints(run, patience=config.patience),
+        training.Checkpoints(
+            run,
+            patience=config.patience,
+            **evaluation.monitored(config.metrics),
+        ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out, losses)],
@@ -131,7 +139,8 @@ def main(config):
     best = serving.load_run(run, weights="best")
     path = serving.export(best, run.exports, run)
     exported = serving.load(path)
-    evaluation.report(path, evaluation.Translations(exported, corpus.test), run)
+    tested = evaluation.Translations(exported, corpus.examples("test"), metrics)
+    evaluation.report(path, tested, run)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ class Config:
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     new_tokenizer: bool = False  # train a tokenizer on the new text
     overwrite: bool = False  # delete the run and restart
+    pieces: tuple[options.Pieces, ...] = ("bpe",)  # two: of each side its own
     vocab_size: options.VocabSize = 8000  # of source and target together
     max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
     layers: options.SmallInt = 4  # of the encoder, and of the decoder
@@ -52,6 +53,7 @@ class Config:
     dtype: options.DType = "mixed_bfloat16"
     averaged: options.SmallInt = 8  # last checkpoints in the final weights
     beam_size: options.SmallInt = 5
+    metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
 
 
 DATES = Config(
@@ -74,9 +76,8 @@ def main(config):
     corpus = data.read_corpus(
         config.train, config.validation, config.columns, config.weights
     )
-    tokenizer = start.tokenizer(corpus.lines(), config.vocab_size)
-    preprocessor = data.TextPreprocessor(tokenizer)
-    both = (preprocessor, tokenizer)  # source and target share a vocabulary
+    source, target = start.tokenizers(corpus, config.vocab_size, config.pieces)
+    both = (data.TextPreprocessor(source), target)
     batches = data.training_batches(
         corpus.drawn(config.seed),
         *both,
@@ -87,14 +88,14 @@ def main(config):
 
     with devices.device_strategy().scope():
         model = models.Transformer(
-            *(tokenizer.vocab_size, tokenizer.vocab_size),
+            *(source.vocab_size, target.vocab_size),
             num_encoder_layers=config.layers,
             num_decoder_layers=config.layers,
             model_dim=config.model_dim,
             ffn_dim=config.ffn_dim,
             num_heads=config.heads,
             dropout=config.dropout,
-            share_embeddings=True,
+            share_embeddings=source is target,  # one vocabulary
             dtype=config.dtype,
         )
         schedule = training.WarmupInverseSqrt(
@@ -111,12 +112,17 @@ def main(config):
     run.save(generator, keep=config.averaged)
 
     greedy = generator.with_search(decoding.GreedySearch())
-    held_out = evaluation.Translations(greedy.predictor(128), corpus.validation)
+    metrics = evaluation.metrics_named(config.metrics)
+    held_out = evaluation.Translations(
+        greedy.predictor(128), corpus.examples("validation"), metrics
+    )
     losses = data.evaluation_batches(corpus.validation, *both)
     training.fit(
         model,
         batches,
-        training.Checkpoints(run, keep=config.averaged),
+        training.Checkpoints(
+            run, keep=config.averaged, **evaluation.monitored(config.metrics)
+        ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out, losses)],
@@ -127,7 +133,8 @@ def main(config):
     best = serving.load_run(run, weights="average")
     path = serving.export(best, run.exports, run)
     exported = serving.load(path)
-    evaluation.report(path, evaluation.Translations(exported, corpus.test), run)
+    tested = evaluation.Translations(exported, corpus.examples("test"), metrics)
+    evaluation.report(path, tested, run)
 
 
 if __name__ == "__main__":

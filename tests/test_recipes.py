@@ -24,7 +24,14 @@ from tests.recipes import load_recipe
 
 # Sizes of a training of seconds.
 SMALL = {
-    "translate_lstm": {"embedding_dim": 8, "units": 16, "max_length": 32},
+    "translate_lstm": {
+        "embedding_dim": 8,
+        "units": 16,
+        "max_length": 32,
+        "pieces": ("bpe", "char"),
+        "vocab_size": 400,
+        "metrics": ("cer", "exact_match"),
+    },
     "translate_transformer": {"layers": 1, "model_dim": 16, "ffn_dim": 16},
     # The others take long to be traced; their proof is a slow test.
     "classify_documents": {
@@ -84,7 +91,11 @@ NO_ATTENTION = {
 }
 NO_FILE_OF_BITS = "takes vectors, which evaluate does not read"
 TASKS = {
-    "translate_lstm": Task(),
+    "translate_lstm": Task(
+        files=("table.tsv", "--metrics", "cer", "bleu"),
+        val="cer",
+        scores="CER ",
+    ),
     "translate_transformer": Task(),
     "classify_documents": Task(
         files=("table.tsv",), val="accuracy", scores="accuracy "

@@ -24,6 +24,9 @@ from kseq.data import (
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
 from kseq.data.first_rows import check_columns
+from kseq.data.parallel_texts import check_columns as check_columns_of_tables
+from kseq.data.references import with_references
+from kseq.data.tables import kind_of
 from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
 from kseq.data.text_files import LONGEST_LINE
 from kseq.evaluation import (
@@ -32,6 +35,7 @@ from kseq.evaluation import (
     Taggings,
     Texts,
     Translations,
+    metrics_named,
     of_captions,
     of_dialogues,
     of_transcripts,
@@ -66,7 +70,7 @@ def run(options):
 
 def _of_documents(able, options):
     check_features(able, options)
-    _refuse(options, "text", "images", "audio", "plain")
+    _refuse(options, "text", "images", "audio", "plain", "metrics")
     if options.reference:
         raise UserError(
             "This model answers with a label: it needs one file of labels and "
@@ -82,13 +86,11 @@ def _of_documents(able, options):
 def _of_pairs(able, options):
     check_features(able, options)
     _refuse(options, "text", "images", "audio", "plain")
-    if options.reference is None:
-        raise UserError(
-            "This model answers with a text: it needs SOURCE and REFERENCE."
-        )
-    text = ParallelText(options.source, options.reference)
+    columns = tuple(options.columns or ())
+    text = ParallelText(options.source, options.reference, columns)
+    check_columns_of_tables(columns, [text])
     with progress(f"Reading {escaped_line(text)}"):
-        report = text.count()
+        report = _count(text)
     left_out = f"{report.too_long} of {report.pairs} pairs"
     if report.too_long == report.pairs:
         raise DataError(
@@ -102,12 +104,27 @@ def _of_pairs(able, options):
                 f"over {LONGEST_LINE} bytes."
             )
         )
-    return Translations(open_predictor(options), text.all_pairs())
+    pairs = text.all_pairs()
+    if text.target is None:
+        pairs = with_references(pairs)
+    return Translations(open_predictor(options), pairs, **_metrics(options))
+
+
+def _count(text):
+    try:
+        return text.count()
+    except DataError as error:
+        if text.target is not None or kind_of(text.source):
+            raise
+        raise UserError(
+            f"{error}. This model answers with a text: it needs SOURCE and "
+            "REFERENCE, or a table of both."
+        ) from None
 
 
 def _of_tags(able, options):
     check_features(able, options)
-    _refuse(options, "text", "images", "audio", "plain")
+    _refuse(options, "text", "images", "audio", "plain", "metrics")
     if options.reference:
         raise UserError(
             "This model tags words: it needs one file of sentences and tags."
@@ -128,8 +145,10 @@ def _of_dialogues(able, options):
             "This model answers in dialogues: it needs one file of them."
         )
     dialogues = read_dialogues(options.source, max_turns(able))
-    evaluate = Retrievals if able.retrieves else of_dialogues
-    return evaluate(open_predictor(options), dialogues)
+    if able.retrieves:
+        _refuse(options, "dialogues", "metrics")
+        return Retrievals(open_predictor(options), dialogues)
+    return of_dialogues(open_predictor(options), dialogues, **_metrics(options))
 
 
 def _of_transcripts(able, options):
@@ -150,7 +169,15 @@ def _of_transcripts(able, options):
     else:
         _refuse(options, "features", "audio")
         transcripts = read(stored=stored_features(able, options))
-    return of_transcripts(open_predictor(options), transcripts)
+    predictor = open_predictor(options)
+    return of_transcripts(predictor, transcripts, **_metrics(options))
+
+
+def _metrics(options):
+    """The argument `metrics`, if the option is given."""
+    if not options.metrics:
+        return {}
+    return {"metrics": metrics_named(options.metrics)}
 
 
 def _refuse(options, takes, *names):
@@ -179,12 +206,12 @@ def _of_captions(able, options):
         raise UserError(
             f"{options.path} expects pictures: give their folder with --images."
         )
-    return of_captions(open_predictor(options), captions)
+    return of_captions(open_predictor(options), captions, **_metrics(options))
 
 
 def _of_texts(able, options):
     check_features(able, options)
-    _refuse(options, "prompts", "images", "audio", "plain")
+    _refuse(options, "prompts", "images", "audio", "plain", "metrics")
     if options.reference:
         raise UserError("This is a language model: it needs one file of text.")
     if not is_run(able.path):

@@ -14,6 +14,7 @@ from kseq.data.built_in.dates import SIZES, dates
 from kseq.data.data_error import DataError
 from kseq.data.log_facts import log_facts
 from kseq.data.parallel_texts import check_columns, parallel_texts
+from kseq.data.references import with_references
 from kseq.data.source_hashes import are_among, choose_held_out
 from kseq.one_line import escaped_line
 from kseq.progress import progress
@@ -36,6 +37,9 @@ class Corpus(NamedTuple):
         weights: of the parts, 1 in all, if they are drawn by weight.
         facts: lines of text: the numbers of pairs.
         problems: lines of text: what is wrong with some of them.
+        of_tables: whether validation and test come from tables alone, whose
+            rows with the same source are one example with several references;
+            lines of two files are an example each.
     """
 
     train: tf.data.Dataset
@@ -45,13 +49,24 @@ class Corpus(NamedTuple):
     weights: tuple[float, ...] = ()
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    of_tables: bool = False
 
-    def lines(self):
-        """Sources and targets of the training pairs, bytes."""
+    def lines(self, sides: Sequence[str] = ("source", "target")):
+        """Sources and targets of the training pairs, or one side; bytes."""
         # One by one, pairs leave a data set a hundred times more slowly.
-        for sources, targets in self.train.batch(1024).as_numpy_iterator():
-            yield from sources
-            yield from targets
+        for block in self.train.batch(1024).as_numpy_iterator():
+            for side, texts in zip(("source", "target"), block, strict=True):
+                if side in sides:
+                    yield from texts
+
+    def examples(self, split: str = "validation"):
+        """A split as `kseq.evaluation.Translations` judges it.
+
+        Args:
+            split: "validation" or "test".
+        """
+        pairs = getattr(self, split)
+        return with_references(pairs) if self.of_tables else pairs
 
     def describe(self) -> list[str]:
         """All facts and problems, one per line."""
@@ -200,9 +215,11 @@ def _with_validation(texts, examined, others) -> Corpus:
         facts=(
             *_sizes("Training", texts, [len(text.pairs) for text in examined]),
             *_sizes("Validation", others, [len(text.pairs) for text in judged]),
+            *_examples(len(np.unique(sources)), len(sources), others),
             *_repeats(examined),
         ),
         problems=tuple(problems),
+        of_tables=_are_tables(others),
     )
 
 
@@ -237,9 +254,11 @@ def _with_held_out(texts, examined) -> Corpus:
         facts=(
             *_sizes("Training", texts, map(np.count_nonzero, stay)),
             f"Validation pairs: {held_out} (held out of training by source)",
+            *_examples(len(np.unique(chosen)), held_out, texts),
             *_repeats(examined),
         ),
         problems=tuple(_problems(texts, examined)),
+        of_tables=_are_tables(texts),
     )
 
 
@@ -252,6 +271,18 @@ def _sizes(split, texts, counts) -> list[str]:
         f"{split} pairs: {count} ({text})"
         for text, count in zip(texts, counts, strict=True)
     ]
+
+
+def _are_tables(texts) -> bool:
+    return all(text.target is None for text in texts)
+
+
+def _examples(count, pairs, texts) -> list[str]:
+    """A line about examples with several references, if there are any."""
+    if count == pairs or not _are_tables(texts):
+        return []
+    references = "with all targets of a source as references"
+    return [f"Validation examples: {count}, {references}"]
 
 
 def _repeats(examined) -> list[str]:

@@ -1,6 +1,7 @@
 """Pairs of texts in a table."""
 
 import dataclasses
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -60,12 +61,13 @@ class PairTable:
         kind = kind_of(path) or "tsv"
         lines = read_lines(path)
         if kind == "json":
-            return map(self._of_json, lines)
+            return itertools.chain.from_iterable(map(self._of_json, lines))
         return self._of_cells(rows_of_cells(lines, kind), kind)
 
     def _of_json(self, line):
+        """The pairs of an object: one, or one for each of its targets."""
         if not line.text.strip():
-            return _pair(line, b"", b"")
+            return [_pair(line, b"", b"")]
         record = json_object(line)
         columns = self.columns or _DEFAULT
         if not record.keys() >= set(columns):
@@ -76,16 +78,9 @@ class PairTable:
                 f"the keys {columns[0]!r} and {columns[1]!r}",
                 found=f"{keys or 'no keys'}{hint}",
             )
-        texts = []
-        for key in columns:
-            if not isinstance(record[key], str):
-                raise broken(
-                    line,
-                    f"a string at {key!r}",
-                    found=beginning(record[key]),
-                )
-            texts.append(without_surrogates(record[key]).encode())
-        return _pair(line, *texts)
+        sources, targets = (_texts(line, record, key) for key in columns)
+        source = b" ".join(sources)
+        return [_pair(line, source, target) for target in targets or [b""]]
 
     def _of_cells(self, rows, kind):
         layout, blank = None, []
@@ -131,6 +126,19 @@ class PairTable:
         if width > 2 or is_header(cells):
             raise ask_for_columns(line, cells, "two columns without names")
         return Layout(width, (0, 1))
+
+
+def _texts(line, record, key) -> list[bytes]:
+    """The string at a key, or the strings of a list."""
+    found = record[key]
+    texts = found if isinstance(found, list) else [found]
+    if not all(isinstance(text, str) for text in texts):
+        raise broken(
+            line,
+            f"a string at {key!r}, or a list of strings",
+            found=beginning(found),
+        )
+    return [without_surrogates(text).encode() for text in texts]
 
 
 def _pair(line, source, target) -> tuple[Line, Line]:

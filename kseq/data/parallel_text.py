@@ -95,7 +95,8 @@ class ParallelText:
             files, read in the order of their names.
         target: path of the target, aligned with the source by line. Without
             it, `source` is a table: .csv, .jsonl or .json, and with any other
-            name a TSV, each also .gz.
+            name a TSV, each also .gz. In JSON a list of strings is one
+            source, or several targets, each of which makes a pair.
         columns: the source and the target of a table, by the names in its
             first row or its keys, or as numbers from "1". Without them a
             table has a row of names with `source` and `target`, or no names

@@ -84,7 +84,8 @@ class Tokenizer(tf.Module):
             lines: read once, in constant memory; of more than a million
                 lines, a million drawn at random.
             vocab_size: number of pieces, with the four control tokens and, for
-                "bpe" and "unigram", the 256 bytes. For "char" an upper limit.
+                "bpe" and "unigram", the 256 bytes. For "char" and "word" an
+                upper limit.
             model_type: "bpe", "unigram", "char" or "word".
             verbatim: whether white space at the ends of a text and line
                 breaks in it are kept, for running text; not for "word". A
@@ -193,7 +194,7 @@ def _train(lines, vocab_size, model_type, verbatim) -> bytes:
                 model_writer=model,
                 model_type=model_type,
                 vocab_size=vocab_size,
-                hard_vocab_limit=model_type != "char",
+                hard_vocab_limit=has_bytes,
                 character_coverage=0.9995 if has_bytes else 1.0,
                 byte_fallback=has_bytes,
                 # Numbers that were never seen are made of digits that were.

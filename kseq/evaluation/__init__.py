@@ -12,12 +12,14 @@ from kseq.evaluation.exact_match import exact_match
 from kseq.evaluation.facts_found import facts_found
 from kseq.evaluation.letters_heard import letters_heard
 from kseq.evaluation.macro_f1 import macro_f1
+from kseq.evaluation.metrics import metrics_named, monitored
 from kseq.evaluation.objects_found import objects_found
 from kseq.evaluation.of_captions import of_captions
 from kseq.evaluation.of_dialogues import of_dialogues
 from kseq.evaluation.of_transcripts import of_transcripts
 from kseq.evaluation.report import report
 from kseq.evaluation.retrievals import Retrievals
+from kseq.evaluation.rouge import rouge_1, rouge_2, rouge_l
 from kseq.evaluation.score import Score
 from kseq.evaluation.span_f1 import span_f1
 from kseq.evaluation.taggings import Taggings
@@ -43,11 +45,16 @@ __all__ = [
     "facts_found",
     "letters_heard",
     "macro_f1",
+    "metrics_named",
+    "monitored",
     "objects_found",
     "of_captions",
     "of_dialogues",
     "of_transcripts",
     "report",
+    "rouge_1",
+    "rouge_2",
+    "rouge_l",
     "span_f1",
     "wer",
 ]

@@ -14,8 +14,9 @@ class Translations:
 
     Args:
         predictor: see `kseq.serving.GeneratorPredictor`.
-        pairs: finite `tf.data.Dataset` of strings (source, reference), or a
-            list of (source, references), each source with a list of them.
+        pairs: finite `tf.data.Dataset` of strings (source, reference), an
+            example each, or a list of (source, references), each source with a
+            list of them, see `kseq.data.Corpus.examples`.
         metrics: functions of outputs and references, see `Score`.
         inputs: list of what the predictor is given for each source, such as
             features of the picture that a source names; by default the

@@ -60,6 +60,7 @@ class FineTuning:
         self.run = run
         self.start_from = start_from
         self.new_tokenizer = new_tokenizer
+        self._keeps_tokenizers = bool(start_from) and not new_tokenizer
         self._has_started = bool(checkpoint_paths(run.checkpoints / "last"))
         self._other = None
         if start_from and not self._has_started:
@@ -82,9 +83,42 @@ class FineTuning:
         Returns:
             A `Tokenizer`.
         """
-        if not self.start_from or self.new_tokenizer:
+        if not self._keeps_tokenizers:
             return Tokenizer.train(lines, vocab_size, model_type)
         return Tokenizer.load((self._other or self.run).tokenizer(name))
+
+    def tokenizers(self, corpus, vocab_size, pieces=("bpe",)):
+        """The tokenizers of source and target, which may be one.
+
+        Args:
+            corpus: `kseq.data.Corpus`, whose training text is read.
+            vocab_size: int, of each tokenizer that is trained.
+            pieces: one `model_type`, see `Tokenizer.train`, for a vocabulary
+                of source and target together; or two, each with its own.
+
+        Returns:
+            Two `Tokenizer`s, or the same one twice.
+
+        Raises:
+            UserError: if there are not one or two types of pieces.
+        """
+        if len(pieces) not in (1, 2):
+            raise RunError(
+                "--pieces takes one type for source and target together, or "
+                f"two. Received: {' '.join(pieces) or 'none'}"
+            )
+        sides = ("source", "target")
+        if self._keeps_tokenizers or len(pieces) == 2:
+            both = [
+                self.tokenizer(corpus.lines([side]), vocab_size, side, kind)
+                for side, kind in zip(sides, pieces * 2, strict=False)
+            ]
+        else:
+            both = [
+                self.tokenizer(corpus.lines(), vocab_size, "source", *pieces)
+            ]
+        one, other = both[0], both[-1]
+        return (one, one) if one.model == other.model else (one, other)
 
     def initialize(self, served):
         """Copies the weights into a model that has not been trained.

@@ -45,6 +45,29 @@ def test_evaluation_prints_scores_with_signatures(run, tmp_path, capfd):
     assert exact.endswith("%")
 
 
+def test_evaluation_of_a_table_by_chosen_metrics(
+    run, classifier_run, tmp_path, call, refused
+):
+    table = tmp_path / "table.tsv"
+    table.write_bytes(b"".join(b"%b\t%b\n" % ((line,) * 2) for line in [b"a"]))
+    metrics = ("--metrics", "wer", "rouge_l")
+    output, _ = call("evaluate", run, table, *metrics)
+    wer, rouge = output.splitlines()
+    assert wer.startswith("WER ") and rouge.startswith("ROUGE-L ")
+    answer, _ = call("predict", run, text=b"a\n")
+    rows = f"de\tid\ten\na\t1\tX\na \t2\t{answer.strip()}\n"
+    table.write_text(rows, "utf-8")
+    choice = ("--columns", "de", "en", "--metrics", "exact_match")
+    output, _ = call("evaluate", run, table, *choice)
+    assert output == "exact match 100.00 %\n"
+    message = refused("evaluate", run, table, "--metrics", "nothing")
+    assert "invalid choice: 'nothing'" in message
+    message = refused("evaluate", run, table, table, "--columns", "1", "2")
+    assert "columns is for tables" in message
+    message = refused("evaluate", classifier_run, table, *metrics)
+    assert "--metrics is not for this model" in message
+
+
 def test_averaging_makes_weights_that_are_used(run, predict, tmp_path, capfd):
     copy = shutil.copytree(run, tmp_path / "copy")
     assert cli.main(["average", str(copy), "--last", "2"]) == 0

@@ -107,6 +107,7 @@ def test_the_numbers_are_logged_once(write, caplog):
     assert corpus.describe() == [
         f"Training pairs: 4 ({train})",
         f"Validation pairs: 4 ({held_out})",
+        "Validation examples: 3, with all targets of a source as references",
         "Duplicate pairs: 1 of 4",
         f"{train}: 1 of 5 pairs are left out: 1 with a blank side, 0 with a "
         "line over 65536 bytes.",
@@ -118,6 +119,38 @@ def test_the_numbers_are_logged_once(write, caplog):
     caplog.clear()
     read_corpus([train], log=False)
     assert caplog.text == ""
+
+
+def test_targets_of_a_source_are_its_references(write):
+    train = write("a.tsv", table(numbered(40, 20)))
+    corpus = read_corpus([train])
+
+    examples = corpus.examples("validation")
+    assert [source for source, _ in examples] == [
+        source.decode() for source, _ in strings(corpus.validation)[:2]
+    ]
+    for source, references in examples:
+        number = int(source[1:])
+        assert references == [f"t{number}", f"t{number + 20}"]
+    assert corpus.examples("test") == examples
+    assert corpus.describe()[2].startswith("Validation examples: 2, with all ")
+
+
+def test_lines_of_two_files_are_an_example_each(write):
+    train = write("a.tsv", b"a\tb\n")
+    files = [write("v.de", b"x\nx\n"), write("v.en", b"y\nz\n")]
+    for held_out in (files, [*files, train]):
+        corpus = read_corpus([train], held_out)
+        assert corpus.examples("validation") is corpus.validation
+        assert "references" not in " ".join(corpus.describe())
+
+
+def test_lines_of_one_side(write):
+    train = write("a.tsv", b"a\tb\nc\td\n")
+    corpus = read_corpus([train], [train])
+    assert list(corpus.lines()) == [b"a", b"c", b"b", b"d"]
+    assert list(corpus.lines(["source"])) == [b"a", b"c"]
+    assert list(corpus.lines(["target"])) == [b"b", b"d"]
 
 
 def test_problems_are_warnings(write, caplog):

@@ -66,6 +66,19 @@ def test_csv_has_quotes(write):
     assert report == TextReport(5, blank=2, invalid=1, joined=1)
 
 
+def test_lists_of_json_are_sentences_and_references(write):
+    content = as_json(
+        {"source": ["a b.", "c.\n", "\ud800"], "target": ["x", "y\ty"]},
+        {"source": [], "target": "blank"},
+        {"source": "blank", "target": []},
+        {"source": "d", "target": ["", "z"]},
+    )
+    path = write("a.jsonl", content)
+    source = "a b. c.  \ufffd".encode()
+    assert pairs_of(path) == [(source, b"x"), (source, b"y y"), (b"d", b"z")]
+    assert ParallelText(path).check() == TextReport(6, blank=3, joined=2)
+
+
 def test_json_lines_have_keys(write):
     content = as_json(
         {"source": "\ufeffa\nb", "target": "c\t\u2028"},
@@ -114,8 +127,8 @@ def test_json_lines_have_keys(write):
         ("a.jsonl", b'{"en": "", "de": ""}', ("en", "fr"), "'en' and 'fr'"),
         *(
             ("a.jsonl", as_json({"source": "a", "target": value}), (),
-             "1: expected a string at 'target'; found ")
-            for value in (1, None, ["a"], {"en": "a"}, True)
+             "1: expected a string at 'target', or a list of strings; found ")
+            for value in (1, None, ["a", 1], [["a"]], {"en": "a"}, True)
         ),
     ],
 )  # fmt: skip

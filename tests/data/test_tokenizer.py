@@ -51,7 +51,7 @@ def test_any_text_comes_back_as_it_was(model_type):
 
 
 @pytest.mark.parametrize(
-    ("model_type", "vocab_size"), [("char", 99), ("word", 28)]
+    ("model_type", "vocab_size"), [("char", 99), ("word", 28), ("word", 9999)]
 )
 def test_seen_text_comes_back_without_bytes(model_type, vocab_size):
     tokenizer = Tokenizer.train(LINES, vocab_size, model_type)
@@ -61,6 +61,13 @@ def test_seen_text_comes_back_without_bytes(model_type, vocab_size):
     returned = [text.decode() for text in tokenizer.detokenize(ids).numpy()]
     assert returned == LINES
     assert UNK in tokenize(tokenizer, "駅")[0]
+
+
+def test_words_beyond_the_most_frequent_are_unknown():
+    lines = ["AH0 L AH0 L", "AH0 AW1"]
+    tokenizer = Tokenizer.train(lines, 6, "word")
+    assert tokenizer.vocab_size == 6  # two words, and the control tokens
+    assert tokenize(tokenizer, "AH0 L AW1")[0] == [4, 5, UNK]
 
 
 VERBATIM = [

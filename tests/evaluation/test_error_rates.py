@@ -24,6 +24,17 @@ def test_references_without_a_character(output, value):
     assert cer([output], [""]).value == wer([output], [""]).value == value
 
 
+def test_the_nearest_of_several_references_counts():
+    """Two errors or one, in two or four words; one that is right."""
+    references = [["x y", "a b c x"], ["d", "e"]]
+    outputs = ["a b c d", "e"]
+    assert wer(outputs, references).value == 1 / 5
+    assert cer(outputs, references).value == 1 / 8
+    assert wer(["a"], [["", "a b"]]).value == 1  # both have one error
+    single = [["a b c x"], ["d"]]
+    assert wer(outputs, single) == wer(outputs, ["a b c x", "d"])
+
+
 def test_some_of_the_references_are_empty():
     assert cer(["", "x"], ["ab", ""]).value == 1.5
 

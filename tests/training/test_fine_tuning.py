@@ -124,6 +124,37 @@ def test_seeds_of_dropout_are_those_of_the_new_run(tmp_path, tokenizer):
     np.testing.assert_array_equal(seeds, after)
 
 
+class Corpus:
+    def lines(self, sides=("source", "target")):
+        return {"source": OLD, "target": NEW}.get("".join(sides), OLD + NEW)
+
+
+def test_one_vocabulary_or_two(tmp_path, tokenizer):
+    start = FineTuning(RunDirectory(tmp_path / "new"))
+    source, target = start.tokenizers(Corpus(), 290)
+    assert source is target
+    assert source.model == Tokenizer.train(OLD + NEW, 290).model
+    source, target = start.tokenizers(Corpus(), 99, ("char", "word"))
+    assert source.model == Tokenizer.train(OLD, 99, "char").model
+    assert target.model == Tokenizer.train(NEW, 99, "word").model
+    for pieces in ((), ("char",) * 3):
+        with pytest.raises(UserError, match="--pieces takes one type"):
+            start.tokenizers(Corpus(), 99, pieces)
+
+
+@pytest.mark.parametrize("other", [None, NEW])
+def test_one_vocabulary_or_two_as_in_the_other_run(tmp_path, tokenizer, other):
+    words = other and Tokenizer.train(other, 99, "word")
+    target = words or tokenizer
+    served = generator(tokenizer, lstm(tokenizer))
+    served = Generator(served.model, served.preprocessor, target)
+    saved(tmp_path / "old", served)
+    start = FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old")
+    both = start.tokenizers(Corpus(), 290, ("bpe",))
+    assert [each.model for each in both] == [tokenizer.model, target.model]
+    assert (both[0] is both[1]) == (other is None)
+
+
 @pytest.mark.parametrize("make", [lstm, transformer])
 @pytest.mark.parametrize("vocab_size", [290, 296])
 def test_a_new_tokenizer_keeps_the_pieces_that_both_have(
