@@ -29,7 +29,7 @@ SMALL = {
         "units": 16,
         "max_length": 32,
         "pieces": ("bpe", "char"),
-        "vocab_size": 400,
+        "vocab_size": 600,
         "metrics": ("cer", "exact_match"),
     },
     "translate_transformer": {"layers": 1, "model_dim": 16, "ffn_dim": 16},
