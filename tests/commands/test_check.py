@@ -19,8 +19,10 @@ def options(
     features=None,
     dialogues=False,
     text=False,
+    tags=False,
 ):
     return SimpleNamespace(
+        tags=tags,
         files=files,
         validation=validation,
         columns=columns,

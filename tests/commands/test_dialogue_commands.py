@@ -96,7 +96,7 @@ def test_attention_knows_the_turns(served, predict, load):
 def test_evaluate_and_explain(served, call, refused):
     run, export, file = served
     printed, _ = call("evaluate", run, file)
-    for name in ("BLEU ", "distinct-1 ", "distinct-2 ", " a token, "):
+    for name in ("BLEU ", "distinct-1 ", "distinct-2 ", " per token, "):
         assert name in printed
     assert call("evaluate", export, file)[0] == printed
     page, _ = call("explain", run, text=LINES)
@@ -174,7 +174,7 @@ def test_chat_on_a_terminal(served, monkeypatch, capfd, load):
     os.close(parent)
     output, notes = capfd.readouterr()
     assert load(export)([["Hi!"]])[0] in output
-    assert "/reset forgets" in notes
+    assert "/reset clears" in notes
 
 
 def test_models_that_are_not_talked_to(classifier_run, refused):
