@@ -164,5 +164,5 @@ def _overlap(train, held_out) -> list[str]:
         return []
     return [
         f"{overlap} of {len(held_out.texts)} validation sentences are also in "
-        "training: scores on them will be too good."
+        "training: scores on them will be too high."
     ]

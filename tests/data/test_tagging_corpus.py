@@ -55,7 +55,7 @@ def test_a_file_for_validation(file):
     assert corpus.validation.texts == ["w1", "new"]
     assert corpus.problems == (
         "1 of 2 validation sentences are also in training: scores on them "
-        "will be too good.",
+        "will be too high.",
     )
 
 

@@ -71,7 +71,7 @@ def test_scores_rows_report_and_pictures(chatbot, monkeypatch):
     source = "Ann has a cat. / Fine. / And Ann?"
     assert found.rows(1) == [(source, "a cat", "a cat")]
     *_, perplexity, facts = found.report()
-    assert perplexity == "perplexity 2.00 a token, 4.00 a word"
+    assert perplexity == "perplexity 2.00 per token, 4.00 per word"
     assert facts == (
         "the turn with the fact has the highest weight in 50.0% of 2 right "
         "answers"
