@@ -17,12 +17,7 @@ from kseq.user_error import ArgumentError
 
 _FIRST = 1e-6  # in all of the memory, which makes training reliable
 _FOCUS = 10.0  # logit of the slot at which all heads are before the first step
-
-
-def _at_one_slot(shape, dtype=None):
-    heads, slots = shape
-    places = ops.zeros((heads,), "int32")
-    return _FOCUS * ops.one_hot(places, slots, dtype=dtype or "float32")
+_LITTLE = -2.0  # logit of how much is addressed by content, and erased
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -137,14 +132,20 @@ class NeuralTuringMachine(keras.layers.Layer):
         self.projection = self._dense(projected, "projection")
         # A key, its strength, a gate, shifts and a power, of each head.
         self.address_size = slot_dim + 3 + 2 * shift_range + 1
-        self.addressing = self._dense(
-            self.heads * self.address_size, "addressing"
-        )
-        self.writing = self._dense(2 * write_heads * slot_dim, "writing")
+        bias = [0.0] * self.address_size
+        bias[slot_dim + 1] = _LITTLE  # of the gate
+        bias = bias * self.heads
+        self.addressing = self._dense(len(bias), "addressing", bias)
+        written = write_heads * slot_dim
+        bias = [_LITTLE] * written + [0.0] * written  # of erase, of add
+        self.writing = self._dense(len(bias), "writing", bias)
         self.output_layer = self._dense(units, "outputs")
 
-    def _dense(self, units, name):
-        return keras.layers.Dense(units, dtype=self.dtype_policy, name=name)
+    def _dense(self, units, name, bias=0.0):
+        bias = keras.initializers.Constant(bias)
+        return keras.layers.Dense(
+            units, bias_initializer=bias, dtype=self.dtype_policy, name=name
+        )
 
     @property
     def compute_dtype(self):
@@ -164,7 +165,9 @@ class NeuralTuringMachine(keras.layers.Layer):
         )
         self.first_weights = self.add_weight(
             shape=(self.heads, self.slots),
-            initializer=_at_one_slot,
+            initializer=keras.initializers.Constant(
+                [_FOCUS] + [0.0] * (self.slots - 1)
+            ),
             autocast=False,
             name="first_weights",
         )
@@ -216,11 +219,10 @@ class NeuralTuringMachine(keras.layers.Layer):
         )
         reads = read_slots(memory, weights[:, : self.read_heads])
 
-        def flat(values):
-            size = values.shape[1] * values.shape[2]
-            return ops.reshape(values, (-1, size))
-
-        states = [flat(memory), flat(reads), flat(weights)]
+        states = [
+            ops.reshape(values, (-1, values.shape[1] * values.shape[2]))
+            for values in (memory, reads, weights)
+        ]
         read = ops.cast(states[1], hidden.dtype)
         known = ops.concatenate([hidden, read], axis=-1)
         outputs = self._clipped(self.output_layer(known))
@@ -281,9 +283,8 @@ class NeuralTuringMachine(keras.layers.Layer):
         return weights[:, : self.read_heads], weights[:, self.read_heads :]
 
     def compute_output_shape(self, input_shape, states_shape=None):
-        batch = input_shape[0]
-        states = [(batch, size) for size in self.state_size]
-        return (batch, self.units), states
+        states = [(input_shape[0], size) for size in self.state_size]
+        return (input_shape[0], self.units), states
 
     def get_config(self):
         return {
