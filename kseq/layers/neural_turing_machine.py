@@ -67,8 +67,8 @@ class NeuralTuringMachine(keras.layers.Layer):
     Reference:
         Graves et al. 2014, arXiv:1410.5401. The constant initial memory and the
         learned initial reads and weightings are from Collier and Beel 2018,
-        arXiv:1807.08518; starting all heads at the same slot is ours: copying
-        is then learned in a fraction of the steps.
+        arXiv:1807.08518. Ours are that all heads start at the same slot, and
+        initial biases by which they address by location and erase little.
     """
 
     def __init__(
