@@ -134,10 +134,10 @@ class NeuralTuringMachine(keras.layers.Layer):
         self.address_size = slot_dim + 3 + 2 * shift_range + 1
         bias = [0.0] * self.address_size
         bias[slot_dim + 1] = _LITTLE  # of the gate
-        bias = bias * self.heads
-        self.addressing = self._dense(len(bias), "addressing", bias)
-        written = write_heads * slot_dim
-        bias = [_LITTLE] * written + [0.0] * written  # of erase, of add
+        size = self.heads * self.address_size
+        self.addressing = self._dense(size, "addressing", bias * self.heads)
+        bias = [_LITTLE] * write_heads * slot_dim  # of erase
+        bias += [0.0] * len(bias)  # of add
         self.writing = self._dense(len(bias), "writing", bias)
         self.output_layer = self._dense(units, "outputs")
 
@@ -226,8 +226,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         read = ops.cast(states[1], hidden.dtype)
         known = ops.concatenate([hidden, read], axis=-1)
         outputs = self._clipped(self.output_layer(known))
-        states = [ops.cast(outputs, "float32"), *states]
-        return outputs, [*states, *controller]
+        return outputs, [ops.cast(outputs, "float32"), *states, *controller]
 
     def _control(self, inputs, reads, states):
         """The output of the controller for an input and what was read."""
