@@ -12,6 +12,7 @@ from typing import get_args
 
 import kseq
 from kseq.command_line.argument_types import checked, existing_file, reader
+from kseq.command_line.check_options import add_check
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.export_options import add_export
@@ -91,41 +92,7 @@ def _add_train(commands):
 
 def _add_check(commands):
     command = _command(commands, "check", "report what is in training files")
-    command.add_argument("files", type=reader(str), nargs="+", metavar="FILE")
-    command.add_argument(
-        "--validation",
-        type=reader(str),
-        nargs="+",
-        default=(),
-        metavar="FILE",
-        help="default: held out of FILES",
-    )
-    command.add_argument(
-        "--columns",
-        type=reader(str),
-        nargs="+",
-        default=(),
-        metavar="COLUMN",
-        help="columns of source and target, of label and text, of words and "
-        "tags, or of text",
-    )
-    for flag, what in (
-        ("--documents", "labelled documents"),
-        ("--tags", "sentences with a tag for each word"),
-        ("--dialogues", "dialogues"),
-        ("--text", "running text of a language model"),
-    ):
-        help = f"{what}, not pairs of sentences"
-        command.add_argument(flag, action="store_true", help=help)
-    _add_features(
-        command, "captions or transcripts of what is in this .npz file"
-    )
-    command.add_argument(
-        "--audio",
-        type=reader(str),
-        metavar="FOLDER",
-        help="transcripts of the WAV files of a folder",
-    )
+    add_check(command)
 
 
 def _add_predict(commands):
@@ -283,9 +250,12 @@ def _add_two_files(command, second, nargs=None):
     )
 
 
-def _add_features(command, help="features of what the input lines name"):
+def _add_features(command):
     command.add_argument(
-        "--features", type=existing_file, metavar="FILE.npz", help=help
+        "--features",
+        type=existing_file,
+        metavar="FILE.npz",
+        help="features of what the input lines name",
     )
 
 

@@ -135,6 +135,7 @@ def test_chat_remembers_until_it_is_told_to_forget(served, call, load):
     assert [first, second] == chatbot([["Hi!"], ["Hi!", first, "Good."]])
 
 
+@pytest.mark.slow
 def test_chat_samples(served, call):
     """Without a seed an export draws a new one."""
     run, export, _ = served
@@ -150,6 +151,7 @@ def test_chat_samples(served, call):
     assert len(said) == 2
 
 
+@pytest.mark.slow
 def test_an_export_draws_the_answers_of_its_run(served, predict, refused):
     run, export, _ = served
     found, _ = predict(run, LINES, *DRAWN, 5)

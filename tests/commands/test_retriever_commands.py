@@ -8,6 +8,8 @@ import pytest
 from kseq import cli, data, models, serving
 from tests.commands.saved_run import saved_run
 
+pytestmark = pytest.mark.slow  # the retriever itself is tested in serving
+
 DIALOGUES = [
     ["Hi!", "Hello, who are you?", "I am Ann.", "Hello, Ann!"],
     ["Is it cold?", "No, it is warm.", "Good."],

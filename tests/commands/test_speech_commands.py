@@ -11,6 +11,8 @@ from kseq.control_tokens import END
 from tests.commands.saved_run import saved_run
 from tests.data.wav import tone, wav
 
+pytestmark = pytest.mark.slow  # those of captions have files and features too
+
 TEXTS = ["yes", "no", "go on"]
 AUDIO = data.AudioPreprocessor(8000, num_mels=8)
 KINDS = {"audio": AUDIO, "frames": data.FramePreprocessor(8)}

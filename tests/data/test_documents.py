@@ -266,10 +266,13 @@ def test_quotes_are_text(write):
     [
         (
             b'{"label": 1, "te',
-            r"a JSON object, one a line; found '{\"label\": 1",
+            r"a JSON object, one per line; found '{\"label\": 1",
         ),
-        (b'["a", "b"]', r"expected a JSON object, one a line; found '\[\"a\""),
-        (b"[" * 100_000, r"expected a JSON object, one a line; found '\[\["),
+        (
+            b'["a", "b"]',
+            r"a JSON object, one per line; found '\[\"a\"",
+        ),
+        (b"[" * 100_000, r"a JSON object, one per line; found '\[\["),
         (b'{"text": "a"}', "expected the keys 'label' and either 'text' or"),
         (b'{"label": 1}', "either 'text' or 'sentences'; found '{\"label"),
         (

@@ -118,7 +118,7 @@ def test_json_lines_have_keys(write):
         ("a.csv", b'a,"b\nc\n"d,e\n', (), "1: expected quotes as in RFC 4180"),
         ("a.csv", b"a,b\rc,d\n", (), "1: expected quotes as in RFC 4180"),
         ("a.jsonl", b'{"source": "a", ', (), "1: expected a JSON object, one"),
-        ("a.jsonl", b"[]", (), "expected a JSON object, one a line; found '.."),
+        ("a.jsonl", b"[]", (), "a JSON object, one per line; found '.."),
         ("a.jsonl", b"\n" + b"[" * 10**5, (), "2: expected a JSON object"),
         ("a.jsonl", b'{"a":' * 10**5, (), "1: expected a JSON object"),
         ("a.jsonl", b"9" * 5000, (), "1: expected a JSON object"),

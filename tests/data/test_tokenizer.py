@@ -165,7 +165,7 @@ def test_bytes_and_strings_train_the_same_tokenizer():
     )
 
 
-@pytest.mark.parametrize("model_type", ["bpe", "unigram", "word"])
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 def test_too_large_a_vocabulary_names_the_largest(model_type):
     with pytest.raises(DataError, match="at most") as error:
         Tokenizer.train(LINES, 5000, model_type)

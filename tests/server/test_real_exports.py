@@ -26,7 +26,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
-FAST = {"translator", "classifier"}  # the other exports take a minute
+FAST = {"classifier"}  # the other exports take a minute
 OF_TEXT = ("translator", "classifier", "language model", "retriever")
 DEFAULT = "serving_default"
 
@@ -156,7 +156,7 @@ def test_answers_in_a_batch_are_those_alone(open_served, kind):
 
 
 def test_a_large_request_has_the_answers_of_small_ones(open_served):
-    served = open_served("translator")
+    served = open_served("classifier")
     draw = np.random.default_rng(1)
     texts = ["abc 12"[: draw.integers(7)] * draw.integers(4) for _ in range(70)]
     check_predict(served, texts)
@@ -188,6 +188,7 @@ def test_status_and_metadata_are_messages_of_tensorflow_serving(
         assert found.signature_def[name] == signature
 
 
+@pytest.mark.slow
 def test_a_run_and_a_folder_of_folders(
     open_served, tmp_path, monkeypatch, open_store, open_client
 ):

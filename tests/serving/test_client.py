@@ -86,6 +86,7 @@ def test_client_has_the_same_texts(generator, kind, exported, texts, tmp_path):
         assert answer["truncated"] == expected["truncated"].numpy().tolist()
 
 
+@pytest.mark.slow
 def test_client_has_the_same_labels(classifiers, classifier_export, tmp_path):
     answers = ask(tmp_path, {"classifier": (classifier_export, DOCUMENTS)})
     text = tf.constant(DOCUMENTS)

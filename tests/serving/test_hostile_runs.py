@@ -100,8 +100,8 @@ def test_a_task_of_another_model(run, labels, tmp_path):
     tasks = run.task.read_text(), copy.task.read_text()
     run.task.write_text(tasks[1])
     copy.task.write_text(tasks[0])
-    assert "no method explain" in refused(run, run.task)
-    assert "no method decode_step" in refused(copy, copy.task)
+    assert "has no explain" in refused(run, run.task)
+    assert "has no decode_step" in refused(copy, copy.task)
 
 
 def test_a_directory_in_the_place_of_a_file(run):

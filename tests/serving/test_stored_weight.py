@@ -51,7 +51,11 @@ def in_float32(served, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "share", "close"), [("int8", 0.5, 0.3), ("bfloat16", 0.6, 0.3)]
+    ("dtype", "share", "close"),
+    [
+        pytest.param("int8", 0.5, 0.3, marks=pytest.mark.slow),
+        ("bfloat16", 0.6, 0.3),
+    ],
 )
 def test_export_is_small_and_answers_are_close(
     dtype, share, close, served, in_float32, tmp_path, monkeypatch

@@ -1,0 +1,45 @@
+"""Options of `kseq check`."""
+
+from kseq.command_line.argument_types import existing_file, reader
+
+
+def add_check(command):
+    """Adds the files, and what is in them."""
+    command.add_argument("files", type=reader(str), nargs="+", metavar="FILE")
+    command.add_argument(
+        "--validation",
+        type=reader(str),
+        nargs="+",
+        default=(),
+        metavar="FILE",
+        help="default: held out of FILES",
+    )
+    command.add_argument(
+        "--columns",
+        type=reader(str),
+        nargs="+",
+        default=(),
+        metavar="COLUMN",
+        help="columns of source and target, of label and text, of words and "
+        "tags, or of text",
+    )
+    for flag, what in (
+        ("--documents", "labelled documents"),
+        ("--tags", "sentences with a tag for each word"),
+        ("--dialogues", "dialogues"),
+        ("--text", "running text of a language model"),
+    ):
+        help = f"{what}, not pairs of sentences"
+        command.add_argument(flag, action="store_true", help=help)
+    command.add_argument(
+        "--features",
+        type=existing_file,
+        metavar="FILE.npz",
+        help="captions or transcripts of what is in this .npz file",
+    )
+    command.add_argument(
+        "--audio",
+        type=reader(str),
+        metavar="FOLDER",
+        help="transcripts of the WAV files of a folder",
+    )
