@@ -6,6 +6,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import secrets
+import shutil
 import signal
 
 import pytest
@@ -63,3 +64,29 @@ def two_devices():
     # One for all tests. Strategies of one process number their collective
     # operations alike, and the second would find the shapes of the first.
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium without a window."""
+    api = pytest.importorskip(
+        "playwright.sync_api",
+        reason="needs playwright: pip install playwright",
+        exc_type=ImportError,
+    )
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    with api.sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=path,
+                args=[
+                    "--no-sandbox",
+                    "--use-fake-device-for-media-stream",
+                    "--use-fake-ui-for-media-stream",
+                ],
+            )
+        except api.Error as error:
+            pytest.skip(f"There is no Chromium: {error.message[:200]}")
+        yield browser
+        browser.close()

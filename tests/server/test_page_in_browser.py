@@ -69,26 +69,6 @@ def address(store):
     batcher.close()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    with api.sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(
-                executable_path=path,
-                args=[
-                    "--no-sandbox",
-                    "--use-fake-device-for-media-stream",
-                    "--use-fake-ui-for-media-stream",
-                ],
-            )
-        except api.Error as error:
-            pytest.skip(f"There is no Chromium: {error.message[:200]}")
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
 def open_page(browser, address):
     """Function that opens the page; all pages are without errors."""
