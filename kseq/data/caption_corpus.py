@@ -11,7 +11,7 @@ from kseq.data.corpus import refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.feature_files import read_features
 from kseq.data.feature_preprocessor import FeaturePreprocessor
-from kseq.data.hold_out import hold_out, overlap_of
+from kseq.data.hold_out import hold_out, overlap
 from kseq.data.image_preprocessor import ImagePreprocessor
 from kseq.data.log_facts import log_facts
 from kseq.data.media_folder import MediaFolder, read_picture
@@ -138,7 +138,11 @@ def read_caption_corpus(
         judged, more, wrong = tables[1].of("Validation", stored, folder)
         facts += more
         problems += wrong
-        problems += overlap_of(trained, judged, "picture")
+        problems += overlap(
+            len({*trained.numbers} & {*judged.numbers}),
+            len(judged.numbers),
+            "picture",
+        )
     else:
         trained, judged = hold_out(
             *(trained, ("names", "references", "numbers"), train),

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from kseq.data.built_in.dates import SIZES, dates
 from kseq.data.data_error import DataError
+from kseq.data.hold_out import overlap
 from kseq.data.log_facts import log_facts
 from kseq.data.parallel_texts import check_columns, parallel_texts
 from kseq.data.references import with_references
@@ -199,12 +200,10 @@ def _with_validation(texts, examined, others) -> Corpus:
     problems = [
         *_problems(texts, examined),
         *_problems(others, judged),
+        *overlap(
+            np.count_nonzero(np.isin(sources, trained)), len(sources), "source"
+        ),
     ]
-    if overlap := np.count_nonzero(np.isin(sources, trained)):
-        problems.append(
-            f"{overlap} of {len(sources)} validation sources are also in "
-            "training: scores on them will be too high."
-        )
     validation = _concatenated([text.pairs() for text in others])
     parts = tuple(text.pairs() for text in texts)
     return Corpus(

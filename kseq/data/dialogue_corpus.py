@@ -10,6 +10,7 @@ from kseq.data.built_in.small_talk import SIZES, small_talk
 from kseq.data.corpus import refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.dialogues import Dialogues, answers_of, examine_dialogues
+from kseq.data.hold_out import overlap
 from kseq.data.log_facts import log_facts
 from kseq.data.source_hashes import choose_held_out, source_hashes
 from kseq.data.text_files import matching_files
@@ -91,11 +92,7 @@ def read_dialogue_corpus(
     if validation:
         judged, title = found[1][0], validation
         both = np.count_nonzero(np.isin(_hashes(judged), hashes))
-        if both:
-            problems.append(
-                f"{both} of {len(judged)} validation dialogues are also in "
-                "training: scores on them will be too high."
-            )
+        problems += overlap(both, len(judged), "dialogue")
     else:
         title = "held out of training"
         is_out = np.isin(hashes, choose_held_out(hashes))

@@ -10,6 +10,7 @@ from kseq.data.built_in.dispatch_reports import SIZES, dispatch_reports
 from kseq.data.data_error import DataError
 from kseq.data.document_labels import DEFAULT_COLUMNS, swapped
 from kseq.data.documents import Documents, examine_documents
+from kseq.data.hold_out import overlap
 from kseq.data.log_facts import log_facts
 from kseq.data.text_files import matching_files
 from kseq.one_line import escaped_line
@@ -109,7 +110,11 @@ def read_document_corpus(
         problems = [
             *report.problems(train),
             *other.problems(validation),
-            *_overlap(held_out, places),
+            *overlap(
+                sum(_key(text) in places for text in held_out.texts),
+                len(held_out.texts),
+                "document",
+            ),
         ]
     corpus = DocumentCorpus(
         rest,
@@ -175,16 +180,6 @@ def _repeats(documents, places) -> list[str]:
     return [
         f"Duplicate documents: {len(repeats)} of {len(documents.texts)}, "
         f"{repeats.count(False)} of them with a different label"
-    ]
-
-
-def _overlap(held_out, places) -> list[str]:
-    overlap = sum(_key(held) in places for held in held_out.texts)
-    if not overlap:
-        return []
-    return [
-        f"{overlap} of {len(held_out.texts)} validation documents are also in "
-        "training: scores on them will be too high."
     ]
 
 

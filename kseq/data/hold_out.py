@@ -47,18 +47,17 @@ def hold_out(
     )
 
 
-def overlap_of(trained, judged, kind: str) -> list[str]:
+def overlap(both: int, number: int, kind: str) -> list[str]:
     """A line about examples that are in training and in validation, or none.
 
     Args:
-        trained: has `numbers` of its examples.
-        judged: the same.
+        both: how many they are.
+        number: how many validation has.
         kind: of an example.
     """
-    both = {*trained.numbers} & {*judged.numbers}
     if not both:
         return []
     return [
-        f"{len(both)} of {len(judged.numbers)} validation {kind}s are also in "
-        "training: scores on them will be too high."
+        f"{both} of {number} validation {kind}s are also in training: scores "
+        "on them will be too high."
     ]

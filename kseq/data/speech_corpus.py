@@ -14,7 +14,7 @@ from kseq.data.corpus import refuse_without_train
 from kseq.data.data_error import DataError
 from kseq.data.frame_files import read_frames
 from kseq.data.frame_preprocessor import FramePreprocessor
-from kseq.data.hold_out import hold_out, overlap_of
+from kseq.data.hold_out import hold_out, overlap
 from kseq.data.log_facts import log_facts
 from kseq.data.media_folder import MediaFolder, read_recording
 from kseq.data.morse_transcripts import morse_transcripts
@@ -146,7 +146,11 @@ def read_speech_corpus(
         )
         title = "held out of training"
     problems = [line for table in tables for line in table.problems]
-    problems += overlap_of(trained, judged, "recording")
+    problems += overlap(
+        len({*trained.numbers} & {*judged.numbers}),
+        len(judged.numbers),
+        "recording",
+    )
     corpus = SpeechCorpus(
         *(trained, judged, judged),
         preprocessor,

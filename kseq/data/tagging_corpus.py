@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kseq.data.built_in.journeys import SIZES, journeys
 from kseq.data.data_error import DataError
-from kseq.data.hold_out import hold_out
+from kseq.data.hold_out import hold_out, overlap
 from kseq.data.log_facts import log_facts
 from kseq.data.tagged_rows import DEFAULT_COLUMNS
 from kseq.data.tagged_sentences import (
@@ -159,10 +159,5 @@ def _check_agreement(train, tags, validation, held_out):
 
 def _overlap(train, held_out) -> list[str]:
     known = set(train.texts)
-    overlap = sum(text in known for text in held_out.texts)
-    if not overlap:
-        return []
-    return [
-        f"{overlap} of {len(held_out.texts)} validation sentences are also in "
-        "training: scores on them will be too high."
-    ]
+    both = sum(text in known for text in held_out.texts)
+    return overlap(both, len(held_out.texts), "sentence")
