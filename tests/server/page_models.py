@@ -27,6 +27,7 @@ def save_page_models(root):
         "speech": _speech(),
         "chat": _chat(),
         "writer": _writer(),
+        "tags": _tagger(),
         "numbers": _numbers(),
     }
     folders = {}
@@ -167,6 +168,40 @@ def _classifier():
         )
 
     return {"serving_default": serving_default, "explain": explain}
+
+
+def _tagger():
+    """Words in capitals are names, three quarters of the way."""
+
+    def tagged(text):
+        words = tf.strings.split(text).to_tensor("")
+        is_name = (tf.strings.upper(words) == words) & (words != "")
+        share = tf.where(is_name, 0.75, 1.0)
+        share = tf.where(words == "", 0.0, share)
+        return words, is_name, share
+
+    @_function(text=tf.string)
+    def serving_default(text):
+        words, is_name, share = tagged(text)
+        tags = tf.where(is_name, "B-<b>name", "O")
+        return {
+            "words": words,
+            "tags": tf.where(words == "", "", tags),
+            "probabilities": share,
+            "truncated": _is_cut(text),
+        }
+
+    @_function(text=tf.string)
+    def distribution(text):
+        _, is_name, share = tagged(text)
+        names = tf.where(is_name, share, 1 - share)
+        return {
+            "tagset": tf.repeat([["O", "B-<b>name"]], tf.size(text), axis=0),
+            "probabilities": tf.stack([1 - names, names], axis=-1),
+            "truncated": _is_cut(text),
+        }
+
+    return {"serving_default": serving_default, "distribution": distribution}
 
 
 def _same_words(name, sources):

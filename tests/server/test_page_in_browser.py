@@ -570,7 +570,11 @@ def test_light_and_dark(open_page, scheme):
 
 
 @pytest.mark.parametrize(
-    "model", ["translator", CLASSIFIER, "captions", "speech", "chat", "writer"]
+    "model",
+    [
+        *("translator", CLASSIFIER, "captions", "speech", "chat", "writer"),
+        "tags",
+    ],
 )
 def test_a_narrow_window(open_page, model):
     viewport = {"width": 320, "height": 600}
@@ -595,7 +599,7 @@ def test_nothing_jumps_while_typing(open_page):
     "model",
     [
         *("translator", "retriever", CLASSIFIER, "captions", "speech"),
-        *("chat", "writer", "numbers"),
+        *("chat", "writer", "tags", "numbers"),
     ],
 )
 def test_every_control_has_a_name(open_page, model):
@@ -650,6 +654,25 @@ def test_classifier(open_page):
     expect(page, "[data-part=note]").to_have_text(
         "hello: 100% of its sentence, 25% of the text"
     )
+
+
+def test_tagger(open_page):
+    page = open_page({"model": "tags"})
+    page.fill("#text", "we met  ANNA in <b>")
+    expect(page, ".tagged .word").to_have_count(5)
+    assert texts(page, ".tagged .word") == [
+        *("we\nO", "met\nO", "ANNA\nB-<b>name", "in\nO", "<b>\nO"),
+    ]
+    assert texts(page, ".word.lit") == ["ANNA\nB-<b>name"]
+    page.hover(".word.lit")
+    expect(page, "[data-part=note]").to_have_text("ANNA: B-<b>name 75%, O 25%")
+    page.mouse.move(0, 0)
+    expect(page, "[data-part=note]").to_have_text("")
+    page.focus(".word >> nth=0")
+    page.keyboard.press("ArrowRight")
+    expect(page, "[data-part=note]").to_have_text("met: O 100%, B-<b>name 0%")
+    page.fill("#text", "NO")
+    expect(page, ".tagged .word").to_have_count(1)
 
 
 def test_a_text_is_kept_for_another_model(open_page):

@@ -8,6 +8,7 @@ import { element } from "./elements.js";
 import { form } from "./form.js";
 import { picture } from "./picture.js";
 import { speech } from "./speech.js";
+import { tagger } from "./tagger.js";
 import { translator } from "./translator.js";
 
 // The first that fits a model shows it.
@@ -18,6 +19,7 @@ const KINDS = [
   speech,
   dialogue,
   continuation,
+  tagger,
   form,
 ];
 const RETRY = 3000; // milliseconds until the models are asked for again

@@ -1,0 +1,96 @@
+// A sentence in, and a tag below each of its words.
+
+import { predict } from "./client.js";
+import { add } from "./column.js";
+import { openColumns } from "./columns.js";
+import { foreign, percent } from "./elements.js";
+import { textInput } from "./text_input.js";
+import { wordLine } from "./word_line.js";
+
+const OUTSIDE = "O"; // of all spans, in the CoNLL formats
+const NAMED = 3; // tags that are named for a word
+
+export const tagger = {
+  isComparable: true,
+  takesText: true,
+  template: "tagger",
+  empty: "Type a sentence to see the tags of its words.",
+  input: textInput,
+
+  fits({ inputs, outputs }) {
+    return (
+      inputs.serving_default?.join() === "text" &&
+      outputs.serving_default.includes("words") &&
+      outputs.serving_default.includes("tags")
+    );
+  },
+
+  open(view) {
+    return openColumns(tagger, view);
+  },
+
+  start() {},
+
+  async answer(column, text, signal) {
+    const input = { text };
+    const found = await predict(
+      column.target,
+      "serving_default",
+      input,
+      signal,
+    );
+    const words = taggedWords(found);
+    show(column, words);
+    column.show(found.truncated);
+    if (!column.has("distribution")) return;
+    await add(column.part("note"), signal, async () => {
+      const { tagset, probabilities } = await predict(
+        column.target,
+        "distribution",
+        input,
+        signal,
+      );
+      words.forEach((word, place) => {
+        word.shares = tagset
+          .map((tag, number) => ({ tag, share: probabilities[place][number] }))
+          .sort((one, other) => other.share - one.share)
+          .slice(0, NAMED);
+      });
+    });
+  },
+};
+
+/** The words of an answer, without what pads it. */
+function taggedWords({ words, tags, probabilities }) {
+  return words
+    .map((word, place) => ({
+      text: ` ${word}`,
+      tag: tags[place],
+      shares: [{ tag: tags[place], share: probabilities[place] }],
+    }))
+    .filter(({ tag }) => tag);
+}
+
+function show(column, words) {
+  const note = column.part("note");
+  note.replaceChildren();
+  const shown = wordLine(column.part("words"), words, (number) => {
+    if (number === null) note.replaceChildren();
+    else note.replaceChildren(...sharesOf(words[number]));
+  });
+  shown.forEach((word, number) => {
+    const { tag, shares } = words[number];
+    word.style.setProperty("--weight", shares[0].share.toFixed(4));
+    word.classList.toggle("lit", tag !== OUTSIDE);
+    word.append(" ", foreign("span", tag, { className: "tag" }));
+  });
+}
+
+function sharesOf({ text, shares }) {
+  const parts = shares.flatMap(({ tag, share }, place) => [
+    place ? ", " : ": ",
+    foreign("bdi", tag),
+    ` ${percent(share)}`,
+  ]);
+  return [foreign("bdi", text.trim()), ...parts];
+}
