@@ -19,6 +19,8 @@ with quiet_stderr():
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
+        # A worker of pytest has one core: more threads would only wait.
+        tf.config.threading.set_intra_op_parallelism_threads(1)
         # Two devices on any machine, for tests with MirroredStrategy.
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],

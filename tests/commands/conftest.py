@@ -47,6 +47,7 @@ def open_once(opened, monkeypatch):
         values = [
             getattr(options, name, None) for name in DECIDE_WHAT_IS_OPENED
         ]
+        values[0] = str(options.path)
         key = tuple(None if value is False else value for value in values)
         if key not in opened:
             opened[key] = open_predictor(options)

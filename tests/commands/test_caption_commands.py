@@ -79,20 +79,30 @@ def exports(opened_runs):
 
 
 def test_the_same_answers_whatever_is_given(
-    opened_runs, exports, folder, predict, monkeypatch
+    exports, folder, predict, monkeypatch
 ):
-    """Runs and exports, pictures and their features, alone and in a batch."""
+    """Pictures and their features, alone and in a batch."""
     monkeypatch.chdir(folder)
     lines = b"0.png\n\n3.png\n 1.png \n"
-    found, _ = predict(opened_runs["image"], lines)
+    found, _ = predict(exports["image"], lines)
     assert len(found) == 4
     assert found[1] == ""
     assert len({*found}) >= 3
-    assert predict(exports["image"], lines)[0] == found
     features = ("--features", "a.npz")
-    for path in (opened_runs["features"], exports["features"]):
-        assert predict(path, lines, *features)[0] == found
+    assert predict(exports["features"], lines, *features)[0] == found
     assert predict(exports["image"], b"3.png")[0] == found[2:3]
+
+
+@pytest.mark.slow  # as a translator's in test_predict.py
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_answers_as_its_export_does(
+    opened_runs, exports, folder, predict, monkeypatch, kind
+):
+    monkeypatch.chdir(folder)
+    options = ("--features", "a.npz") if kind == "features" else ()
+    given = b"0.png\n\n3.png\n", *options
+    found = predict(opened_runs[kind], *given)
+    assert found == predict(exports[kind], *given)
 
 
 def test_json_scores_and_attention(exports, folder, predict, monkeypatch):

@@ -56,20 +56,29 @@ def served(tmp_path_factory):
 
 
 def test_a_line_is_a_dialogue(served, predict):
-    run, export, _ = served
-    found, notes = predict(run, LINES)
+    _, export, _ = served
+    found, notes = predict(export, LINES)
     assert notes == ""
     assert len(found) == 4
     assert found[1] == ""
     assert len({*found}) == 4
-    assert predict(export, LINES)[0] == found
     for line, answer in zip(LINES.split(b"\n"), found, strict=False):
-        assert predict(run, line + b"\n")[0] == [answer]
+        assert predict(export, line + b"\n")[0] == [answer]
     # A blank turn is none, and the oldest turns are forgotten.
-    assert predict(run, b"\tHi!\tIs it cold?\t")[0] == found[3:]
+    assert predict(export, b"\tHi!\tIs it cold?\t")[0] == found[3:]
     longer = b"Yes.\tNo.\tHi!\tHello, who are you?\tGood."
     recent = b"Hi!\tHello, who are you?\tGood."
-    assert predict(run, longer)[0] == predict(run, recent)[0]
+    assert predict(export, longer)[0] == predict(export, recent)[0]
+
+
+@pytest.mark.slow  # as a translator's in test_predict.py
+def test_a_run_answers_as_its_export_does(served, call, predict):
+    run, export, file = served
+    assert predict(run, LINES) == predict(export, LINES)
+    printed, _ = call("evaluate", run, file)
+    assert call("evaluate", export, file)[0] == printed
+    page, _ = call("explain", run, text=LINES)
+    assert page.count("<article") == 4
 
 
 def test_in_python_an_input_is_a_list_of_turns(served, predict, load):
@@ -94,17 +103,16 @@ def test_attention_knows_the_turns(served, predict, load):
 
 
 def test_evaluate_and_explain(served, call, refused):
-    run, export, file = served
-    printed, _ = call("evaluate", run, file)
+    _, export, file = served
+    printed, _ = call("evaluate", export, file)
     for name in ("BLEU ", "distinct-1 ", "distinct-2 ", " per token, "):
         assert name in printed
-    assert call("evaluate", export, file)[0] == printed
-    page, _ = call("explain", run, text=LINES)
+    page, _ = call("explain", export, text=LINES)
     assert page.count("<article") == 4
     assert "turns: 1 <i>" in page
-    assert "one file of them" in refused("evaluate", run, file, file)
+    assert "one file of them" in refused("evaluate", export, file, file)
     assert "--audio is not for" in refused(
-        "evaluate", run, file, "--audio", "."
+        "evaluate", export, file, "--audio", "."
     )
 
 

@@ -5,7 +5,6 @@ import json
 import keras
 import pytest
 
-import kseq
 from kseq import cli, data, decoding, models, serving
 from tests.commands.saved_run import saved_run
 
@@ -42,9 +41,9 @@ def export(run):
     return path
 
 
-@pytest.fixture(scope="module")
-def writer(run):
-    return kseq.load(run)
+@pytest.fixture
+def writer(run, load):
+    return load(run)
 
 
 @pytest.fixture

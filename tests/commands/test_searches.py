@@ -13,18 +13,18 @@ SAMPLE = (
 )
 
 
+@pytest.mark.slow  # of the searches themselves, tests/decoding shows it
 def test_greedy_search_is_a_beam_of_one(run, predict):
     answers = predict(run, lines_of(SOURCES), "--greedy", "--scores")
     one = predict(run, lines_of(SOURCES), "--beam-size", "1", "--scores")
     assert answers == one
 
 
-def test_the_seed_decides_what_is_drawn(run, predict, opened):
+def test_the_seed_decides_what_is_drawn(run, predict):
     lines = lines_of(SOURCES * 5)
     answers, notes = predict(run, lines, *SAMPLE, "1")
     assert len(answers) == 5 * len(SOURCES)
     assert notes == ""
-    opened.popitem()
     assert predict(run, lines, *SAMPLE, "1")[0] == answers
     assert predict(run, lines, *SAMPLE, "2")[0] != answers
 
@@ -99,7 +99,9 @@ def prefix_file(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("kind", ["run", "export"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("run", marks=pytest.mark.slow), "export"]
+)
 def test_each_answer_begins_with_its_prefix(
     request, kind, predict, prefix_file
 ):

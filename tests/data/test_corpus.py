@@ -238,7 +238,7 @@ def test_extreme_weights_are_shares(write):
 def test_a_restored_iterator_draws_the_same(write, tokenizer, tmp_path):
     """CSV is copied, and to a copy of another name after a restart."""
     rows = "".join(f'a{n},"b ""{n}"""\n' for n in range(300)).encode()
-    files = [write("a.csv", rows), write("b.tsv", table(numbered(70, 70)))]
+    files = [write("a.csv", rows), write("b.tsv", table(numbered(300, 300)))]
 
     def batches():
         corpus = read_corpus(files, weights=(1, 2))
@@ -247,21 +247,21 @@ def test_a_restored_iterator_draws_the_same(write, tokenizer, tmp_path):
                 corpus.drawn(3),
                 TextPreprocessor(tokenizer),
                 tokenizer,
-                batch_tokens=256,
+                batch_tokens=128,
                 max_length=64,
                 seed=3,
-                shuffle_buffer=128,
+                shuffle_buffer=64,
             )
         )
 
     def following(iterator):
         return [
             inputs["source_ids"].numpy().tolist()
-            for inputs, *_ in itertools.islice(iterator, 30)
+            for inputs, *_ in itertools.islice(iterator, 10)
         ]
 
     iterator = batches()
-    for _ in range(25):
+    for _ in range(10):
         next(iterator)
     gc.collect()  # closes the copies of what nothing needs
     path = tf.train.Checkpoint(iterator=iterator).save(tmp_path / "checkpoint")

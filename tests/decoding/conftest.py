@@ -125,3 +125,18 @@ def in_graph(traced):
         return traced(search, model, **kwargs)(source_ids, max_lengths)
 
     return in_graph
+
+
+@pytest.fixture
+def searched():
+    """A function: what a search finds eagerly.
+
+    Tracing takes longer than a short search, and `test_greedy_search.py` has
+    every search in a graph, too.
+    """
+
+    def searched(search, model, source_ids, max_lengths, **kwargs):
+        max_lengths = tf.constant(max_lengths, tf.int32)
+        return search(model, {"source_ids": source_ids}, max_lengths, **kwargs)
+
+    return searched

@@ -10,11 +10,11 @@ from kseq.decoding import BeamSearch, GreedySearch, NoRepeatedNgrams, Sampling
 from kseq.decoding.penalized_scores import penalized_scores
 
 
-def test_beam_of_one_is_greedy_search(make_model, source_ids, in_graph):
+def test_beam_of_one_is_greedy_search(make_model, source_ids, searched):
     model, limits = make_model(), [6, 2, 9]
 
-    beam = in_graph(BeamSearch(1), model, source_ids, limits)
-    greedy = in_graph(GreedySearch(), model, source_ids, limits)
+    beam = searched(BeamSearch(1), model, source_ids, limits)
+    greedy = searched(GreedySearch(), model, source_ids, limits)
 
     np.testing.assert_array_equal(beam.ids, greedy.ids)
     np.testing.assert_array_equal(beam.lengths, greedy.lengths)
@@ -27,7 +27,7 @@ def test_beam_of_one_is_greedy_search(make_model, source_ids, in_graph):
 def test_wide_beam_is_exhaustive_search(
     make_model,
     source_ids,
-    in_graph,
+    searched,
     scores_of,
     length_penalty,
     penalty_offset,
@@ -42,7 +42,7 @@ def test_wide_beam_is_exhaustive_search(
     ]
     answers += [list(ids) for ids in itertools.product(others, repeat=limit)]
 
-    best = in_graph(
+    best = searched(
         BeamSearch(40, length_penalty, penalty_offset),
         model,
         source_ids,
@@ -64,11 +64,11 @@ def test_wide_beam_is_exhaustive_search(
 
 
 def test_scores_are_those_of_the_whole_sequences(
-    make_model, source_ids, in_graph, scores_of
+    make_model, source_ids, searched, scores_of
 ):
     model = make_model()
 
-    best = in_graph(
+    best = searched(
         BeamSearch(length_penalty=0.6), model, source_ids, [6, 4, 9], n_best=4
     )
 
@@ -94,11 +94,11 @@ def test_item_alone_and_in_a_batch(make_model, source_ids, traced):
         )
 
 
-def test_stopping_early_loses_nothing(make_model, source_ids, in_graph):
+def test_stopping_early_loses_nothing(make_model, source_ids, searched):
     model, limits = make_model(), [12, 12, 12]
 
-    one = in_graph(BeamSearch(), model, source_ids, limits, n_best=1)
-    all_four = in_graph(BeamSearch(), model, source_ids, limits, n_best=4)
+    one = searched(BeamSearch(), model, source_ids, limits, n_best=1)
+    all_four = searched(BeamSearch(), model, source_ids, limits, n_best=4)
 
     width = one.ids.shape[2]
     np.testing.assert_array_equal(one.ids[:, 0], all_four.ids[:, 0, :width])
@@ -115,20 +115,20 @@ def test_stops_when_no_live_hypothesis_can_win(make_model, source_ids):
     np.testing.assert_array_equal(best.ids, np.full((3, 1, 1), END))
 
 
-def test_model_that_never_ends(make_model, source_ids, in_graph, scores_of):
+def test_model_that_never_ends(make_model, source_ids, searched, scores_of):
     model = make_model(bias={END: -1e9})
 
-    best = in_graph(BeamSearch(), model, source_ids, [6, 4, 9], n_best=2)
+    best = searched(BeamSearch(), model, source_ids, [6, 4, 9], n_best=2)
 
     np.testing.assert_array_equal(best.lengths, [[6] * 2, [4] * 2, [9] * 2])
     expected = scores_of(model, best.ids)
     np.testing.assert_allclose(best.scores, expected, atol=1e-4)
 
 
-def test_pad_and_start_are_never_generated(make_model, source_ids, in_graph):
+def test_pad_and_start_are_never_generated(make_model, source_ids, searched):
     model = make_model(bias={PAD: 50.0, START: 50.0})
 
-    best = in_graph(BeamSearch(), model, source_ids, [6, 4, 9], n_best=4)
+    best = searched(BeamSearch(), model, source_ids, [6, 4, 9], n_best=4)
 
     for ids, length in zip(
         best.ids.numpy().reshape(12, -1),
@@ -141,33 +141,33 @@ def test_pad_and_start_are_never_generated(make_model, source_ids, in_graph):
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_length_limits_of_nothing_and_of_one(
-    make_model, source_ids, in_graph, beam_size
+    make_model, source_ids, searched, beam_size
 ):
     model, limits = make_model(), [0, 1, 0]
 
-    best = in_graph(BeamSearch(beam_size), model, source_ids, limits)
+    best = searched(BeamSearch(beam_size), model, source_ids, limits)
 
     np.testing.assert_array_equal(best.lengths, [[0], [1], [0]])
     np.testing.assert_array_equal(best.ids[0], [[PAD]])
     np.testing.assert_array_equal(tf.gather(best.scores, [0, 2]), [[0], [0]])
 
-    nothing = in_graph(BeamSearch(), model, source_ids, [0, 0, 0])
+    nothing = searched(BeamSearch(), model, source_ids, [0, 0, 0])
     assert nothing.ids.shape == (3, 1, 0)
 
 
-def test_empty_batch(make_model, source_ids, in_graph):
-    best = in_graph(BeamSearch(), make_model(), source_ids[:0], [], n_best=2)
+def test_empty_batch(make_model, source_ids, searched):
+    best = searched(BeamSearch(), make_model(), source_ids[:0], [], n_best=2)
 
     assert best.ids.shape == (0, 2, 0)
     assert best.scores.shape == best.lengths.shape == (0, 2)
 
 
 def test_more_answers_asked_for_than_there_are(
-    make_model, source_ids, in_graph
+    make_model, source_ids, searched
 ):
     model = make_model(vocab_size=5)  # UNK, END and one more
 
-    best = in_graph(BeamSearch(9), model, source_ids, [1] * 3, n_best=5)
+    best = searched(BeamSearch(9), model, source_ids, [1] * 3, n_best=5)
 
     np.testing.assert_array_equal(best.lengths, [[1, 1, 1, 0, 0]] * 3)
     np.testing.assert_array_equal(best.ids[:, 3:], np.zeros((3, 2, 1)))

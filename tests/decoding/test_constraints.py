@@ -98,11 +98,11 @@ def test_same_as_in_plain_python(log_probs, seed, constraint, length):
 
 
 @SEARCHES
-def test_forbidden_tokens(make_model, source_ids, in_graph, scores_of, search):
+def test_forbidden_tokens(make_model, source_ids, searched, scores_of, search):
     model = make_model(bias={5: 3.0, END: -2.0})
     search = search(constraints=[ForbiddenTokens([5])])
 
-    best = in_graph(search, model, source_ids, LIMITS)
+    best = searched(search, model, source_ids, LIMITS)
 
     assert not (best.ids.numpy() == 5).any()
     np.testing.assert_allclose(
@@ -113,13 +113,13 @@ def test_forbidden_tokens(make_model, source_ids, in_graph, scores_of, search):
 @SEARCHES
 @pytest.mark.parametrize("n", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_no_repeated_ngrams(
-    make_model, source_ids, in_graph, scores_of, search, n
+    make_model, source_ids, searched, scores_of, search, n
 ):
     """With n = 1 every token is used up, and the answer has to end."""
     model = make_model(bias={END: -9.0, 4: 3.0})
     search = search(constraints=[NoRepeatedNgrams(n)])
 
-    best = in_graph(search, model, source_ids, [20, 4, 20])
+    best = searched(search, model, source_ids, [20, 4, 20])
 
     for ids in answers_of(best):
         ngrams = ngrams_of(ids, n)
@@ -130,12 +130,12 @@ def test_no_repeated_ngrams(
 
 
 @SEARCHES
-def test_least_length(make_model, source_ids, in_graph, scores_of, search):
+def test_least_length(make_model, source_ids, searched, scores_of, search):
     """The length limit precedes it."""
     model = make_model(bias={END: 60.0})
     search = search(constraints=[LeastLength(6)])
 
-    best = in_graph(search, model, source_ids, LIMITS)
+    best = searched(search, model, source_ids, LIMITS)
 
     np.testing.assert_array_equal(best.lengths, [[6], [4], [6]])
     ids = best.ids[:, 0].numpy()
@@ -155,21 +155,21 @@ def repeating_model(make_model):
 
 
 @SEARCHES
-def test_repetition_penalty(repeating_model, source_ids, in_graph, search):
+def test_repetition_penalty(repeating_model, source_ids, searched, search):
     search = search(constraints=[RepetitionPenalty(1000.0)])
 
-    best = in_graph(search, repeating_model, source_ids, [4, 4, 4])
+    best = searched(search, repeating_model, source_ids, [4, 4, 4])
 
     assert all(len(set(ids)) == 4 for ids in answers_of(best))
 
 
-def test_score_with_a_repetition_penalty(repeating_model, source_ids, in_graph):
+def test_score_with_a_repetition_penalty(repeating_model, source_ids, searched):
     """The penalty is in the score."""
 
     def scores(length, **kwargs):
         search = GreedySearch(length_penalty=0.0, **kwargs)
         limits = [length] * 3
-        best = in_graph(search, repeating_model, source_ids, limits)
+        best = searched(search, repeating_model, source_ids, limits)
         assert answers_of(best) == [[4] * length] * 3
         return best.scores
 
@@ -181,12 +181,12 @@ def test_score_with_a_repetition_penalty(repeating_model, source_ids, in_graph):
 
 @SEARCHES
 def test_a_row_without_a_possible_token_ends(
-    make_model, source_ids, in_graph, scores_of, search
+    make_model, source_ids, searched, scores_of, search
 ):
     model = make_model()
     constraints = [ForbiddenTokens([1, 4, 5, 6]), LeastLength(5)]
 
-    best = in_graph(search(constraints=constraints), model, source_ids, LIMITS)
+    best = searched(search(constraints=constraints), model, source_ids, LIMITS)
 
     assert answers_of(best) == [[END]] * 3
     np.testing.assert_allclose(
@@ -195,7 +195,7 @@ def test_a_row_without_a_possible_token_ends(
 
 
 @SEARCHES
-def test_a_function_of_ones_own(make_model, source_ids, in_graph, search):
+def test_a_function_of_ones_own(make_model, source_ids, searched, search):
     def rises(log_probs, ids):
         last = ids[:, -1:] if ids.shape[1] != 0 else ids
         last = tf.reduce_max(tf.pad(last, [[0, 0], [0, 1]]), 1, keepdims=True)
@@ -204,7 +204,7 @@ def test_a_function_of_ones_own(make_model, source_ids, in_graph, search):
         return tf.where(is_fine, log_probs, -math.inf)
 
     model = make_model(bias={END: -9.0})
-    best = in_graph(search(constraints=[rises]), model, source_ids, LIMITS)
+    best = searched(search(constraints=[rises]), model, source_ids, LIMITS)
 
     for *ids, _ in answers_of(best):
         assert ids == sorted(set(ids))

@@ -6,15 +6,23 @@ import pytest
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding import BeamSearch, GreedySearch, LeastLength, Sampling
+from kseq.decoding import (
+    BeamSearch,
+    ForbiddenTokens,
+    GreedySearch,
+    LeastLength,
+    NoRepeatedNgrams,
+    RepetitionPenalty,
+    Sampling,
+)
 
 
 def test_takes_the_likeliest_token_at_every_step(
-    make_model, source_ids, in_graph
+    make_model, source_ids, searched
 ):
     model, limit = make_model(), 6
 
-    best = in_graph(GreedySearch(), model, source_ids, [limit] * 3)
+    best = searched(GreedySearch(), model, source_ids, [limit] * 3)
 
     for i, answer in enumerate(best.ids[:, 0].numpy()):
         expected = [START]
@@ -34,38 +42,60 @@ def test_takes_the_likeliest_token_at_every_step(
 
 
 def test_scores_are_those_of_the_whole_sequences(
-    make_model, source_ids, in_graph, scores_of
+    make_model, source_ids, searched, scores_of
 ):
     model = make_model()
 
-    best = in_graph(GreedySearch(), model, source_ids, [6, 4, 9])
+    best = searched(GreedySearch(), model, source_ids, [6, 4, 9])
 
     expected = scores_of(model, best.ids)
     np.testing.assert_allclose(best.scores, expected, atol=1e-4)
 
 
-def test_same_in_and_out_of_a_graph(make_model, source_ids, in_graph):
-    model, limits = make_model(), [6, 1, 9]
+CONSTRAINTS = (
+    ForbiddenTokens([4]),
+    LeastLength(3),
+    NoRepeatedNgrams(2),
+    RepetitionPenalty(1.2),
+)
 
-    inside = in_graph(GreedySearch(), model, source_ids, limits)
-    outside = GreedySearch()(
-        model, {"source_ids": source_ids}, tf.constant(limits)
-    )
+
+@pytest.mark.parametrize(
+    "constraints", [(), CONSTRAINTS], ids=["free", "bound"]
+)
+@pytest.mark.parametrize(
+    "search",
+    [
+        (GreedySearch, {}),
+        (BeamSearch, {"length_penalty": 0.6}),
+        (Sampling, {"seed": 3, "num_samples": 2}),
+    ],
+    ids=["greedy", "beam", "sampling"],
+)
+def test_same_in_and_out_of_a_graph(
+    make_model, source_ids, in_graph, searched, search, constraints
+):
+    make, options = search
+    search = make(**options, constraints=constraints)
+    arguments = make_model(), source_ids, [6, 1, 9]
+
+    inside = in_graph(search, *arguments, n_best=search.most_answers)
+    outside = searched(search, *arguments, n_best=search.most_answers)
 
     for a, b in zip(inside, outside, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
 def test_length_limits_of_nothing_and_an_empty_batch(
-    make_model, source_ids, in_graph
+    make_model, source_ids, searched
 ):
     model = make_model()
 
-    best = in_graph(GreedySearch(), model, source_ids, [0, 1, 0])
+    best = searched(GreedySearch(), model, source_ids, [0, 1, 0])
     np.testing.assert_array_equal(best.lengths, [[0], [1], [0]])
     np.testing.assert_array_equal(best.scores[0], [0])
 
-    none = in_graph(GreedySearch(), model, source_ids[:0], [])
+    none = searched(GreedySearch(), model, source_ids[:0], [])
     assert none.ids.shape == (0, 1, 0)
 
 

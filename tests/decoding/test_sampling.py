@@ -10,13 +10,13 @@ from kseq.decoding.draws import Draws
 from kseq.decoding.next_log_probs import next_log_probs
 
 
-def test_same_seed_same_answers(make_model, source_ids, in_graph, seed):
+def test_same_seed_same_answers(make_model, source_ids, searched, seed):
     model, limits = make_model(), [20, 20, 20]
 
-    first = in_graph(Sampling(seed=seed), model, source_ids, limits)
-    second = in_graph(Sampling(seed=seed), model, source_ids, limits)
+    first = searched(Sampling(seed=seed), model, source_ids, limits)
+    second = searched(Sampling(seed=seed), model, source_ids, limits)
     others = [
-        in_graph(Sampling(seed=seed + i), model, source_ids, limits)
+        searched(Sampling(seed=seed + i), model, source_ids, limits)
         for i in range(1, 4)
     ]
 
@@ -50,7 +50,7 @@ def test_item_alone_and_in_a_batch(make_model, source_ids, traced, seed):
 
 
 def test_items_that_are_drawn_each_in_its_way(
-    make_model, source_ids, in_graph, seed
+    make_model, source_ids, searched, seed
 ):
     """An item is what a search of its own draws, also if others leave."""
     model, limits = make_model(), [6, 4, 9]
@@ -60,7 +60,7 @@ def test_items_that_are_drawn_each_in_its_way(
         tf.constant([way[1] for way in ways]),
         tf.constant([way[2] for way in ways], tf.int64),
     )
-    together = in_graph(
+    together = searched(
         Sampling(num_samples=2),
         model,
         source_ids,
@@ -72,7 +72,7 @@ def test_items_that_are_drawn_each_in_its_way(
         search = Sampling(
             temperature, top_p=top_p, seed=its_seed, num_samples=2
         )
-        own = in_graph(search, model, source_ids, limits, n_best=2)
+        own = searched(search, model, source_ids, limits, n_best=2)
         width = min(own.ids.shape[2], together.ids.shape[2])
         np.testing.assert_array_equal(
             own.ids[item, :, :width], together.ids[item, :, :width]
@@ -91,13 +91,13 @@ def test_draws_out_of_range_become_the_nearest():
 
 @pytest.mark.parametrize("kwargs", [{"top_k": 1}, {"top_p": 1e-6}])
 def test_only_the_likeliest_token_is_greedy_search(
-    make_model, source_ids, in_graph, seed, kwargs
+    make_model, source_ids, searched, seed, kwargs
 ):
     model, limits = make_model(), [6, 4, 9]
     sampling = Sampling(seed=seed, **kwargs)
 
-    drawn = in_graph(sampling, model, source_ids, limits)
-    greedy = in_graph(GreedySearch(), model, source_ids, limits)
+    drawn = searched(sampling, model, source_ids, limits)
+    greedy = searched(GreedySearch(), model, source_ids, limits)
 
     np.testing.assert_array_equal(drawn.ids, greedy.ids)
     np.testing.assert_allclose(drawn.scores, greedy.scores, rtol=1e-5)
@@ -109,7 +109,7 @@ def test_only_the_likeliest_token_is_greedy_search(
     ids=str,
 )
 def test_tokens_are_drawn_with_their_probabilities(
-    make_model, source_ids, in_graph, seed, kwargs
+    make_model, source_ids, searched, seed, kwargs
 ):
     model, draws = make_model(), 4000
     item = source_ids[:1]
@@ -127,19 +127,19 @@ def test_tokens_are_drawn_with_their_probabilities(
     expected[order] = falling / falling.sum()
 
     sampling = Sampling(seed=seed, num_samples=draws, **kwargs)
-    drawn = in_graph(sampling, model, item, [1], n_best=draws)
+    drawn = searched(sampling, model, item, [1], n_best=draws)
 
     counts = np.bincount(drawn.ids.numpy().ravel(), minlength=7)
     assert counts[expected == 0].sum() == 0
     np.testing.assert_allclose(counts / draws, expected, atol=0.05)
 
 
-def test_the_best_samples_come_first(make_model, source_ids, in_graph, seed):
+def test_the_best_samples_come_first(make_model, source_ids, searched, seed):
     model, limits = make_model(), [6, 4, 9]
     sampling = Sampling(seed=seed, num_samples=5)
 
-    all_five = in_graph(sampling, model, source_ids, limits, n_best=5)
-    two = in_graph(sampling, model, source_ids, limits, n_best=2)
+    all_five = searched(sampling, model, source_ids, limits, n_best=5)
+    two = searched(sampling, model, source_ids, limits, n_best=2)
 
     assert sampling.most_answers == 5
     assert (np.diff(all_five.scores, axis=1) <= 0).all()
@@ -147,36 +147,36 @@ def test_the_best_samples_come_first(make_model, source_ids, in_graph, seed):
 
 
 def test_scores_are_by_the_model_itself(
-    make_model, source_ids, in_graph, scores_of, seed
+    make_model, source_ids, searched, scores_of, seed
 ):
     model = make_model(bias={PAD: 9.0})
     sampling = Sampling(seed=seed, temperature=3.0, num_samples=2)
 
-    drawn = in_graph(sampling, model, source_ids, [6, 4, 9], n_best=2)
+    drawn = searched(sampling, model, source_ids, [6, 4, 9], n_best=2)
 
     expected = scores_of(model, drawn.ids)
     np.testing.assert_allclose(drawn.scores, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("temperature", [0.001, 1000])
-def test_extreme_temperatures(make_model, source_ids, in_graph, temperature):
+def test_extreme_temperatures(make_model, source_ids, searched, temperature):
     sampling = Sampling(temperature=temperature)
 
-    drawn = in_graph(sampling, make_model(), source_ids, [6, 4, 9])
+    drawn = searched(sampling, make_model(), source_ids, [6, 4, 9])
 
     assert np.isfinite(drawn.scores).all()
 
 
 def test_length_limits_of_nothing_and_an_empty_batch(
-    make_model, source_ids, in_graph
+    make_model, source_ids, searched
 ):
     model, sampling = make_model(), Sampling(num_samples=2)
 
-    best = in_graph(sampling, model, source_ids, [0, 1, 0], n_best=2)
+    best = searched(sampling, model, source_ids, [0, 1, 0], n_best=2)
     np.testing.assert_array_equal(best.lengths, [[0, 0], [1, 1], [0, 0]])
     np.testing.assert_array_equal(best.scores[0], [0, 0])
 
-    none = in_graph(sampling, model, source_ids[:0], [], n_best=2)
+    none = searched(sampling, model, source_ids[:0], [], n_best=2)
     assert none.ids.shape == (0, 2, 0)
 
 

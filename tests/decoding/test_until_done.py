@@ -40,7 +40,14 @@ def many(seed):
     return tf.constant(ids), tf.constant(rng.integers(0, 15, 20), tf.int32)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize(
+    "search",
+    [
+        *SEARCHES[:2],
+        pytest.param(SEARCHES[2], marks=pytest.mark.slow),
+        SEARCHES[3],
+    ],
+)
 def test_answers_do_not_depend_on_what_leaves_the_batch(
     make_model, many, traced, search
 ):

@@ -106,6 +106,18 @@ def test_symbolic_shapes(wiring):
     assert make(wiring)(inputs, memory).shape == (None, None, 6)
 
 
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        "feeding",  # the others are saved and loaded in test_every_layer.py
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in WIRINGS
+            if name != "feeding"
+        ),
+    ],
+    indirect=True,
+)
 def test_round_trip_through_a_file(wiring, tmp_path):
     inputs, memory = keras.Input((None, 4)), keras.Input((1, 6))
     mask = keras.Input((1,), dtype="bool")

@@ -150,10 +150,15 @@ def arrays_of(name):
 # What another layer of theirs, or their cell, proves in every run.
 _BEFORE_A_RELEASE = (
     "BahdanauAttention shared",
+    "LuongAttention concat",
     "LuongAttention symmetric",
+    "MultiHeadAttention memory",
+    "MultiHeadAttention rotary",
     "TransformerDecoderBlock rotary",
     "AttentionDecoder tanh",
+    "AttentionDecoder fed",
     "HierarchicalEncoder gru",
+    "NeuralTuringMachine dense",
 )
 
 

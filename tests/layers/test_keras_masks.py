@@ -100,7 +100,18 @@ def test_padding_on_the_left_changes_nothing(seed, name):
         np.testing.assert_allclose(padded[1, -2:], alone[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", OVER_MEMORY)
+OF_MEMORY_TOO = ("window", "luong", "location", "decoder block")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=pytest.mark.slow if name in OF_MEMORY_TOO else ()
+        )
+        for name in OVER_MEMORY
+    ],
+)
 def test_padding_of_a_memory_changes_nothing(seed, name):
     ids, query = keras.Input((None,), dtype="int32"), keras.Input((3, 8))
     memory = keras.layers.Embedding(10, 8, mask_zero=True)(ids)

@@ -68,7 +68,11 @@ def test_is_an_embedding_and_a_pooling(seed):
 
 
 @pytest.mark.parametrize(
-    "groups", [2, pytest.param(7, marks=pytest.mark.slow), 50]
+    "groups",
+    [
+        *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 50)),
+        7,
+    ],
 )
 def test_groups_change_nothing(seed, groups):
     grid, ids = encoder(groups=1), documents()

@@ -137,9 +137,8 @@ def test_symbolic_shapes_of_weights_and_cache():
     assert cache["key"].shape == cache["value"].shape == (None, 2, None, 4)
 
 
-@pytest.mark.parametrize(
-    "norm", [pytest.param("pre", marks=pytest.mark.slow), "post"]
-)
+@pytest.mark.slow  # test_every_layer.py saves and loads each block
+@pytest.mark.parametrize("norm", ["pre", "post"])
 def test_round_trip_through_a_file(make, norm, tmp_path):
     block = make(
         norm=norm,

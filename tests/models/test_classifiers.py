@@ -61,7 +61,13 @@ def numbers(explained):
     return {k: ops.convert_to_numpy(v) for k, v in explained.items()}
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float32",
+        *(pytest.param(p, marks=pytest.mark.slow) for p in DTYPES[1:]),
+    ],
+)
 def test_padding_changes_nothing(seed, make, dtype):
     model, ids = make(dtype=dtype), documents()
     padded = np.pad(ids, ((0, 0), (0, 7), (0, 7)))

@@ -28,7 +28,7 @@ from tests.models.seq2seq_systems import (
     with_padding,
 )
 from tests.training.test_checkpoints import Signal, assert_same_state
-from tests.training.tiny_training import STEPS, train
+from tests.training.tiny_training import train
 
 every_case = pytest.mark.parametrize("name", EVERY_CASE)
 typical_cases = pytest.mark.parametrize("name", TYPICAL_CASES)
@@ -50,6 +50,19 @@ def real_logits(model, inputs, labels):
 
 def batch(name, size=3):
     return batch_of(CASES[name][1], size)
+
+
+# Layers of the others run in half precision in test_every_layer.py.
+half_systems = pytest.mark.parametrize(
+    "name",
+    [
+        *("lstm", "transformer", "speech", "retrieval"),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("captions", "caption transformer", "chat")
+        ),
+    ],
+)
 
 
 # Two ways to one answer.
@@ -96,7 +109,7 @@ def test_a_file_has_the_same_model(seed, name, tmp_path):
 
 
 @pytest.mark.parametrize("policy", HALF_POLICIES)
-@every_system
+@half_systems
 def test_half_precision(seed, name, policy):
     model, (inputs, *_) = model_of(name), batch(name)
     half = model_of(name, policy)
@@ -165,7 +178,7 @@ def test_a_source_of_padding_alone_is_finite(seed, name):
 
 
 @pytest.mark.parametrize("policy", HALF_POLICIES)
-@every_system
+@half_systems
 def test_a_source_of_padding_alone_is_finite_in_half(seed, name, policy):
     assert_finite_without_a_source(name, policy)
 
@@ -242,13 +255,13 @@ def test_a_stopped_training_resumes_to_the_bit(name, tmp_path):
         # Tracing would take longer than the steps.
         model.compile(keras.optimizers.Adam(0.01), run_eagerly=True)
         data = one_by_one(batches).repeat()
-        return train(tmp_path / path, 1, callbacks, data, model)
+        return train(tmp_path / path, 1, callbacks, data, model, steps=3)
 
     whole = trained("whole")
     with pytest.raises(SystemExit):
-        trained("cut", [Signal(2, signal.SIGTERM)])
+        trained("cut", [Signal(1, signal.SIGTERM)])
     assert_same_state(trained("cut"), whole)
-    assert whole.optimizer.iterations == STEPS
+    assert whole.optimizer.iterations == 3
 
 
 def speech_without_augmentation():

@@ -46,7 +46,7 @@ CASES = {
 }
 MODELS = {"transformer": transformer, "lstm": lstm}
 # Each kind of position in every run, with a window and without.
-_OFTEN = ("rotary", "rotary, window", "sinusoidal, window", "learned", "lstm")
+_OFTEN = ("rotary, window", "sinusoidal", "learned", "lstm")
 every_case = pytest.mark.parametrize(
     "name",
     [

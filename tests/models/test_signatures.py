@@ -48,7 +48,7 @@ SIGNATURES = {
 @pytest.mark.parametrize(
     "name",
     [
-        "another length",
+        pytest.param("another length", marks=pytest.mark.slow),
         "without weights",
         pytest.param("int64", marks=pytest.mark.slow),
     ],

@@ -54,7 +54,13 @@ def logits(model, ids):
     return keras.ops.convert_to_numpy(model({"source_ids": ids}))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float32",
+        *(pytest.param(p, marks=pytest.mark.slow) for p in DTYPES[1:]),
+    ],
+)
 def test_padding_changes_nothing(seed, make, dtype):
     """Neither more words nor more pieces, nor other sentences."""
     model, ids = make(dtype=dtype), sentences()

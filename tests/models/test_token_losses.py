@@ -147,13 +147,13 @@ def family(request, seed):
     return make, list(batches())
 
 
-# One with several outputs in every run, all of them before a release.
+# That two devices are exact, `test_exact_model.py` shows in every run.
 mostly_one = pytest.mark.parametrize(
     "family",
     [
-        "attention penalty",
+        pytest.param("attention penalty", marks=pytest.mark.slow),
         pytest.param("binary cross-entropy", marks=pytest.mark.slow),
-        pytest.param("CTC", marks=pytest.mark.slow),  # traced for seconds
+        pytest.param("CTC", marks=pytest.mark.slow),
     ],
     indirect=True,
 )

@@ -87,6 +87,14 @@ def open_server(store):
         yield make
 
 
+@pytest.fixture(scope="module")
+def one_server(store):
+    """For tests that leave it as it was."""
+    server = Server(store)
+    yield server
+    server.stop()
+
+
 @pytest.fixture
 def connect():
     """Function that connects to a server, and sends something."""
@@ -303,9 +311,9 @@ def test_who_leaves_leaves_the_queue(open_server, connect, held):
         *("../many", "..%5cmany", "/etc", "%2fetc", "many%00", "%252e%252e"),
     ],
 )
-def test_names_are_no_paths(open_server, connect, name):
+def test_names_are_no_paths(one_server, connect, name):
     """As they are sent: a client of Python would shorten some."""
-    connection = connect(open_server())
+    connection = connect(one_server)
     routes = ("POST", ":predict"), ("GET", ""), ("GET", "/metadata")
     for method, end in routes:
         for version in ("", "/versions/2", "/versions/%2e%2e", "/labels/.."):

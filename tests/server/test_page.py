@@ -32,8 +32,8 @@ TYPES = {
 
 
 @pytest.fixture
-def client(models, open_store, open_client):
-    return open_client(open_store(models))
+def client(store, open_client):
+    return open_client(store)
 
 
 def file_of(route):

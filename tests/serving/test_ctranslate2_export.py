@@ -38,9 +38,14 @@ def generator_of(vocab_sizes=(280, 280), **options):
 @pytest.mark.parametrize(
     ("vocab_sizes", "options"),
     [
-        ((280, 280), {"share_embeddings": True}),
         ((280, 281), {"norm": "post"}),
-        ((281, 280), {"tie_output": False, "positions": "learned"}),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ((280, 280), {"share_embeddings": True}),
+                ((281, 280), {"tie_output": False, "positions": "learned"}),
+            )
+        ),
     ],
 )
 def test_log_probabilities_are_those_of_kseq(

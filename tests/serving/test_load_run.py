@@ -23,7 +23,8 @@ def trained(tmp_path_factory):
         dropout=0.1,
         dtype="mixed_bfloat16",
     )
-    model.compile("sgd")
+    # Tracing would take longer than the steps.
+    model.compile("sgd", run_eagerly=True)
     return path, train(path, epochs=1, model=model, data=pairs())
 
 

@@ -42,7 +42,10 @@ def preprocessor():
     return WordPreprocessor(tokenizer, max_words=60)
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(
+    scope="module",
+    params=["lstm", pytest.param("transformer", marks=pytest.mark.slow)],
+)
 def tagger(request, preprocessor):
     keras.utils.set_random_seed(1)
     model = MODELS[request.param](preprocessor.vocab_size)

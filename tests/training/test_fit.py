@@ -43,23 +43,23 @@ def assert_same_weights(model, other):
 def test_plain_fit_with_the_same_callbacks_gives_the_same_bits(tmp_path):
     model = make_model(run_eagerly=False)
     checkpoints = checkpoints_of(tmp_path / "plain")
-    log = training.MetricsLog(checkpoints.run, 3 * STEPS)
+    log = training.MetricsLog(checkpoints.run, 2 * STEPS)
     model.fit(
         make_data(),
         steps_per_epoch=STEPS,
-        epochs=3,
+        epochs=2,
         callbacks=[log, checkpoints],
         shuffle=False,
         verbose=0,
     )
-    other = fitted(tmp_path / "run", 3 * STEPS, run_eagerly=False)
+    other = fitted(tmp_path / "run", 2 * STEPS, run_eagerly=False)
     assert_same_weights(other, model)
 
 
 def test_resumes(tmp_path, capfd):
     fitted(tmp_path / "run", STEPS)
-    resumed = fitted(tmp_path / "run", 3 * STEPS)
-    assert_same_weights(resumed, fitted(tmp_path / "whole", 3 * STEPS))
+    resumed = fitted(tmp_path / "run", 2 * STEPS)
+    assert_same_weights(resumed, fitted(tmp_path / "whole", 2 * STEPS))
     assert "\b" not in capfd.readouterr().out  # no progress bar in a pipe
 
 

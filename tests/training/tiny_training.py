@@ -47,6 +47,7 @@ def train(
     data=None,
     model=None,
     batch_size=4,
+    steps=STEPS,
     **settings,
 ):
     """Trains in a run directory, or resumes there."""
@@ -58,9 +59,9 @@ def train(
     checkpoints = Checkpoints(run, **settings)
     model.fit(
         data or make_data(batch_size),
-        steps_per_epoch=STEPS,
+        steps_per_epoch=steps,
         epochs=epochs,
-        initial_epoch=checkpoints.restore(model, STEPS),
+        initial_epoch=checkpoints.restore(model, steps),
         callbacks=[*callbacks, checkpoints],
         shuffle=False,
         verbose=0,
