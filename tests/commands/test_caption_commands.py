@@ -21,7 +21,7 @@ KINDS = {
 }
 
 
-def generator(preprocessor, source_dim=12):
+def generator(preprocessor, source_dim=12, search=None):
     keras.utils.set_random_seed(1)
     tokenizer = data.Tokenizer.train(CAPTIONS, 280)
     model = models.LSTMSeq2Seq(
@@ -37,9 +37,10 @@ def generator(preprocessor, source_dim=12):
     )
     for weight in model.trainable_variables:
         weight.assign(keras.random.normal(weight.shape))
-    greedy = decoding.GreedySearch()  # it is traced sooner than a beam
+    # A greedy search is traced sooner than a beam.
+    search = search or decoding.GreedySearch()
     return serving.Generator(
-        model, preprocessor, tokenizer, greedy, max_length=9
+        model, preprocessor, tokenizer, search, max_length=9
     )
 
 
@@ -61,54 +62,80 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened_runs(tmp_path_factory):
+    """The run for images has a beam, and is exported without."""
     root = tmp_path_factory.mktemp("runs")
+    searches = {"image": decoding.BeamSearch(2)}
     return {
-        kind: saved_run(generator(preprocessor), root / kind)
+        kind: saved_run(
+            generator(preprocessor, search=searches.get(kind)), root / kind
+        )
         for kind, preprocessor in KINDS.items()
     }
 
 
 @pytest.fixture(scope="module")
-def exports(opened_runs):
-    paths = {}
-    for kind, run in opened_runs.items():
-        paths[kind] = run.parent / "saved_models" / kind
-        arguments = ["export", str(run), "--to", str(paths[kind])]
-        assert cli.main(arguments) == 0
-    return paths
+def paths(opened_runs):
+    """The same model for both inputs: an export of images, a run."""
+    run = opened_runs["image"]
+    export = run.parent / "saved_models" / "image"
+    arguments = ["export", str(run), "--greedy", "--to", str(export)]
+    assert cli.main(arguments) == 0
+    return opened_runs | {"image": export}
 
 
 def test_the_same_answers_whatever_is_given(
-    exports, folder, predict, monkeypatch
+    paths, folder, predict, monkeypatch
 ):
     """Pictures and their features, alone and in a batch."""
     monkeypatch.chdir(folder)
     lines = b"0.png\n\n3.png\n 1.png \n"
-    found, _ = predict(exports["image"], lines)
+    found, _ = predict(paths["image"], lines)
     assert len(found) == 4
     assert found[1] == ""
     assert len({*found}) >= 3
     features = ("--features", "a.npz")
-    assert predict(exports["features"], lines, *features)[0] == found
-    assert predict(exports["image"], b"3.png")[0] == found[2:3]
+    assert predict(paths["features"], lines, *features)[0] == found
+    assert predict(paths["image"], b"3.png")[0] == found[2:3]
 
 
 @pytest.mark.slow  # as a translator's in test_predict.py
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_run_answers_as_its_export_does(
-    opened_runs, exports, folder, predict, monkeypatch, kind
+    opened_runs, folder, predict, monkeypatch, tmp_path
 ):
     monkeypatch.chdir(folder)
-    options = ("--features", "a.npz") if kind == "features" else ()
-    given = b"0.png\n\n3.png\n", *options
-    found = predict(opened_runs[kind], *given)
-    assert found == predict(exports[kind], *given)
+    run, export = opened_runs["features"], tmp_path / "features"
+    assert cli.main(["export", str(run), "--to", str(export)]) == 0
+    given = b"0.png\n\n3.png\n", "--features", "a.npz"
+    assert predict(run, *given) == predict(export, *given)
 
 
-def test_json_scores_and_attention(exports, folder, predict, monkeypatch):
+def test_an_export_that_answers_greedily(
+    opened_runs, paths, folder, predict, monkeypatch
+):
+    monkeypatch.chdir(folder)
+    run, export = opened_runs["image"], paths["image"]
+    description = export / "1" / "assets.extra" / "kseq.json"
+    searches = [
+        json.loads(path.read_text())["search"]["class"]
+        for path in (run / "task.json", description)
+    ]
+    assert searches == ["BeamSearch", "GreedySearch"]
+    given = b"0.png\n\n3.png\n", "--json"
+    exported, _ = predict(export, *given)
+    greedy, _ = predict(run, *given, "--greedy")
+    for answer, expected in zip(
+        map(json.loads, exported), map(json.loads, greedy), strict=True
+    ):
+        assert answer["text"] == expected["text"]
+        assert answer["score"] == pytest.approx(expected["score"], abs=1e-4)
+    _, notes = predict(export, b"0.png\n", "--n-best=2", code=2)
+    assert "needs a beam" in notes
+
+
+def test_json_scores_and_attention(paths, folder, predict, monkeypatch):
     monkeypatch.chdir(folder)
     (record, _), _ = predict(
-        exports["image"], b"0.png\n\n", "--json", "--attention"
+        paths["image"], b"0.png\n\n", "--json", "--attention"
     )
     attention = json.loads(record)["attention"]
     cells = [f"{row},{column}" for row in (1, 2) for column in (1, 2, 3)]
@@ -116,34 +143,34 @@ def test_json_scores_and_attention(exports, folder, predict, monkeypatch):
     np.testing.assert_allclose(np.sum(attention["weights"], axis=1), 1, 1e-4)
 
 
-def test_scores_of_given_answers(exports, folder, call, monkeypatch):
+def test_scores_of_given_answers(paths, folder, call, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "names").write_text("0.png\n\n2.png\n")
     (folder / "answers").write_text("a dog\n\na cat\n")
-    scores, _ = call("score", exports["image"], "names", "answers")
+    scores, _ = call("score", paths["image"], "names", "answers")
     assert scores.split()[1] == "0.0000"
     assert len({*scores.split()}) == 3
     options = ("names", "answers", "--features", "a.npz")
-    assert call("score", exports["features"], *options)[0] == scores
+    assert call("score", paths["features"], *options)[0] == scores
 
 
-def test_evaluate_uses_all_references(exports, folder, call, monkeypatch):
+def test_evaluate_uses_all_references(paths, folder, call, monkeypatch):
     monkeypatch.chdir(folder)
-    source = (exports["features"], "captions.tsv", "--features", "a.npz")
+    source = (paths["features"], "captions.tsv", "--features", "a.npz")
     printed, _ = call("evaluate", *source)
     assert "nrefs:3|" in printed
-    table = (exports["image"], "captions.tsv", "--images", ".", "--plain")
+    table = (paths["image"], "captions.tsv", "--images", ".", "--plain")
     assert call("evaluate", *table)[0] == printed
 
 
-def test_explain_shows_the_picture(exports, folder, call, monkeypatch):
+def test_explain_shows_the_picture(paths, folder, call, monkeypatch):
     monkeypatch.chdir(folder)
-    page, _ = call("explain", exports["image"], text=b"0.png\n\n")
+    page, _ = call("explain", paths["image"], text=b"0.png\n\n")
     assert page.count('<img alt="" src="data:image/png;base64,') == 1
     assert "img-src data:" in page
     assert "row 2, column 3" in page
     assert "<script" not in page
-    arguments = (exports["features"], "--features", "a.npz")
+    arguments = (paths["features"], "--features", "a.npz")
     page, _ = call("explain", *arguments, text=b"0.png\n")
     assert "<img" not in page
     assert 'class="cells alone"' in page
@@ -165,17 +192,17 @@ def test_explain_shows_the_picture(exports, folder, call, monkeypatch):
     ],
 )
 def test_wrong_input_is_one_message(
-    exports, folder, predict, monkeypatch, kind, text, options, message
+    paths, folder, predict, monkeypatch, kind, text, options, message
 ):
     monkeypatch.chdir(folder)
-    _, notes = predict(exports[kind], text, *options, code=2)
+    _, notes = predict(paths[kind], text, *options, code=2)
     assert message in notes
     assert notes.count("\n") == 1
 
 
-def test_a_folder_is_for_features(exports, folder, refused, monkeypatch):
+def test_a_folder_is_for_features(paths, folder, refused, monkeypatch):
     monkeypatch.chdir(folder)
-    arguments = ("explain", exports["image"], "--images", ".")
+    arguments = ("explain", paths["image"], "--images", ".")
     assert "--images is for a model that takes features" in refused(*arguments)
 
 
@@ -189,21 +216,21 @@ def test_a_folder_is_for_features(exports, folder, refused, monkeypatch):
     ],
 )
 def test_wrong_files_of_evaluate(
-    exports, folder, refused, monkeypatch, kind, arguments, message
+    paths, folder, refused, monkeypatch, kind, arguments, message
 ):
     monkeypatch.chdir(folder)
-    assert message in refused("evaluate", exports[kind], *arguments)
+    assert message in refused("evaluate", paths[kind], *arguments)
 
 
-def test_bytes_that_are_no_picture_answer_blank(exports, folder, load):
-    served = load(exports["image"])
+def test_bytes_that_are_no_picture_answer_blank(paths, folder, load):
+    served = load(paths["image"])
     good = (folder / "0.png").read_bytes()
     alone = served([good])
     assert served([b"no picture", good, b"", good[:40]]) == ["", *alone, "", ""]
 
 
-def test_features_that_are_not_finite_answer_blank(exports, load):
-    served = load(exports["features"])
+def test_features_that_are_not_finite_answer_blank(paths, load):
+    served = load(paths["features"])
     assert served([np.full((6, 12), np.nan)]) == [""]
     assert served.scores([np.full((6, 12), np.inf)], [""]) == [0.0]
 

@@ -1,6 +1,5 @@
 """The options that choose a search, and prefixes of answers."""
 
-import json
 import re
 
 import pytest
@@ -158,25 +157,3 @@ def test_attention_is_not_that_of_another_answer(run, predict, prefix_file):
     options = ("--json", "--attention", "--prefix", prefix_file(["a"]))
     _, notes = predict(run, b"a\n", *options, code=2)
     assert "not shown for answers with a prefix" in notes
-
-
-# Exports.
-
-
-def test_an_export_that_answers_greedily(run, call, predict, tmp_path):
-    path, _ = call("export", run, "--greedy", "--to", tmp_path / "greedy")
-    assert path == f"{tmp_path / 'greedy' / '1'}\n"
-    description = tmp_path / "greedy" / "1" / "assets.extra" / "kseq.json"
-    search = json.loads(description.read_text())["search"]
-    assert search["class"] == "GreedySearch"
-
-    options = ("--json",)
-    exported, _ = predict(tmp_path / "greedy", lines_of(SOURCES), *options)
-    greedy, _ = predict(run, lines_of(SOURCES), "--greedy", *options)
-    for answer, expected in zip(
-        map(json.loads, exported), map(json.loads, greedy), strict=True
-    ):
-        assert answer["text"] == expected["text"]
-        assert answer["score"] == pytest.approx(expected["score"], abs=1e-4)
-    _, notes = predict(tmp_path / "greedy", b"a\n", "--n-best=2", code=2)
-    assert "needs a beam" in notes

@@ -162,16 +162,29 @@ _BEFORE_A_RELEASE = (
 )
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(
-            name, marks=pytest.mark.slow if name in _BEFORE_A_RELEASE else ()
-        )
+# These only forward and backward.
+_NOT_SAVED_OFTEN = (
+    "AttentionDecoder unrolled",
+    "PyramidalEncoder convolution",
+    "TransformerDecoderBlock memory",
+)
+
+
+def _others_slow(names):
+    return [
+        pytest.param(name, marks=pytest.mark.slow if name in names else ())
         for name in SHAPES
     ]
-)
+
+
+@pytest.fixture(params=_others_slow(_BEFORE_A_RELEASE))
 def name(request, seed):
     return request.param
+
+
+saved_and_halved = pytest.mark.parametrize(
+    "name", _others_slow(_BEFORE_A_RELEASE + _NOT_SAVED_OFTEN), indirect=True
+)
 
 
 def test_no_layer_is_missing():
@@ -202,6 +215,7 @@ def test_forward_and_backward(name):
         assert gradient.any(), weight.path
 
 
+@saved_and_halved
 def test_save_and_load(name, tmp_path):
     layer, arrays = make(name), arrays_of(name)
     if name == "JoinSentences" and BACKEND == "jax":
@@ -221,6 +235,7 @@ def test_save_and_load(name, tmp_path):
     )
 
 
+@saved_and_halved
 @pytest.mark.parametrize(
     "dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
 )

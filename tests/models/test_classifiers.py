@@ -42,7 +42,14 @@ def built(kind, **more):
     return model, [variable.numpy() for variable in model.variables]
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(
+    params=[
+        "hierarchical",
+        # Between the others; tests of serving and of commands run it.
+        pytest.param("flat", marks=pytest.mark.slow),
+        "transformer",
+    ]
+)
 def make(request):
     return lambda **more: new_weights(*built(request.param, **more))
 

@@ -56,10 +56,10 @@ def batch(name, size=3):
 half_systems = pytest.mark.parametrize(
     "name",
     [
-        *("lstm", "transformer", "speech", "retrieval"),
+        *("lstm", "transformer", "speech"),
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("captions", "caption transformer", "chat")
+            for name in ("captions", "caption transformer", "chat", *RETRIEVAL)
         ),
     ],
 )

@@ -248,7 +248,11 @@ def test_masked_lstms_run_without_cudnn(seed, monkeypatch):
 # Learning.
 
 
-@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize(
+    "make",
+    [transformer, pytest.param(lstm, marks=pytest.mark.slow)],
+    ids=["transformer", "lstm"],
+)
 def test_training_lowers_the_loss(seed, make):
     ids = np.array([START, 5, 6, 7, 8, END] * 20, "int32")
     batches = running_text_batches(ids, batch_size=8, length=6, seed=seed)

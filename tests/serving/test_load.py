@@ -44,6 +44,8 @@ def test_in_a_new_session_nothing_but_the_answer_is_printed(
     """Of the run of a classifier, which is traced sooner, and of an export."""
     paths = [str(run_of(classifiers["flat"])), str(exports["lstm"])]
     done = in_a_new_session(
+        # A slow machine would print its progress.
+        "import kseq.progress; kseq.progress._FIRST = 600\n"
         f"for path in {paths}: print(kseq.load(path)({TEXTS!r}))\n"
         "print('a warning', file=sys.stderr)"
     )

@@ -61,10 +61,14 @@ def run(tagger, run_of):
 
 
 @pytest.fixture(scope="module")
-def opened(tagger, run, tmp_path_factory):
+def exported(tagger, tmp_path_factory):
+    return export(tagger, tmp_path_factory.mktemp("saved_models"))
+
+
+@pytest.fixture(scope="module")
+def opened(run, exported):
     """Of the same run, and of its export."""
-    path = export(tagger, tmp_path_factory.mktemp("saved_models"))
-    return kseq.load(run), kseq.load(path)
+    return kseq.load(run), kseq.load(exported)
 
 
 def words_of(text):
@@ -165,8 +169,8 @@ def test_what_a_tagger_does_not_do(opened, run):
         kseq.load(run, search=GreedySearch())
 
 
-def test_an_export_describes_itself(opened, tagger, tmp_path):
-    path = export(tagger, tmp_path)
+def test_an_export_describes_itself(exported, tmp_path):
+    path = shutil.copytree(exported, tmp_path / "1")
     content = (path / "assets.extra" / "kseq.json").read_text("utf-8")
     description = json.loads(content)
     assert description["tags"] == [*TAGS]
