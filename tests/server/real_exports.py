@@ -22,9 +22,11 @@ def make_served(kind):
     for weight in served.model.trainable_variables:
         weight.assign(keras.random.normal(weight.shape))
     if isinstance(served, serving.Generator) and kind != "translator":
-        bias = served.model.projection.bias.numpy()
+        layer = "output_layer" if kind == "language model" else "projection"
+        output_bias = getattr(served.model, layer).bias
+        bias = output_bias.numpy()
         bias[[UNK, END]] -= 9  # no answer is empty
-        served.model.projection.bias.assign(bias)
+        output_bias.assign(bias)
     return served
 
 

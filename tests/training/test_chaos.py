@@ -38,7 +38,7 @@ SMALL = {
         "--pretraining-steps=500",
     ],
     "tag_words": ["--vocab-size=400", "--dim=16", "--batch-pieces=512"],
-    "caption_images": RECURRENT,
+    "caption_images": [*RECURRENT, "--vocab-size=400"],
     "transcribe_speech": RECURRENT,
     "chat": [*RECURRENT, "--vocab-size=400", "--batch-tokens=1024"],
     "retrieve_answers": [
