@@ -68,9 +68,9 @@ def two_devices():
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium without a window."""
+    """Chromium without a window; its event loop ends with the module."""
     api = pytest.importorskip(
         "playwright.sync_api",
         reason="needs playwright: pip install playwright",

@@ -153,7 +153,12 @@ def test_resumes(kind, monkeypatch):
     sums = [np.abs(w.numpy().astype("float64")).sum() for w in weights]
     # The recording machine rounds differently, and Adam makes a step even of
     # what rounding leaves of a gradient that is zero, as of a key's bias.
-    np.testing.assert_allclose(sums, expected["sums"], rtol=1e-5, atol=1e-3)
+    sums, expected_sums = np.array(sums), np.array(expected["sums"])
+    is_tiny = expected_sums < 0.01
+    np.testing.assert_allclose(
+        sums[~is_tiny], expected_sums[~is_tiny], rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(sums[is_tiny], expected_sums[is_tiny], atol=5e-4)
     lines = Path(f"runs/{kind}/metrics.jsonl").read_text().splitlines()
     metrics = json.loads(lines[-1])
     assert metrics["step"] == 6

@@ -200,9 +200,7 @@ def _with_validation(texts, examined, others) -> Corpus:
     problems = [
         *_problems(texts, examined),
         *_problems(others, judged),
-        *overlap(
-            np.count_nonzero(np.isin(sources, trained)), len(sources), "source"
-        ),
+        *overlap(np.isin(sources, trained), "source"),
     ]
     validation = _concatenated([text.pairs() for text in others])
     parts = tuple(text.pairs() for text in texts)

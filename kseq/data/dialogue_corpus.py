@@ -91,8 +91,7 @@ def read_dialogue_corpus(
     trained, hashes = found[0][0], _hashes(found[0][0])
     if validation:
         judged, title = found[1][0], validation
-        both = np.count_nonzero(np.isin(_hashes(judged), hashes))
-        problems += overlap(both, len(judged), "dialogue")
+        problems += overlap(np.isin(_hashes(judged), hashes), "dialogue")
     else:
         title = "held out of training"
         is_out = np.isin(hashes, choose_held_out(hashes))

@@ -111,9 +111,7 @@ def read_document_corpus(
             *report.problems(train),
             *other.problems(validation),
             *overlap(
-                sum(_key(text) in places for text in held_out.texts),
-                len(held_out.texts),
-                "document",
+                [_key(text) in places for text in held_out.texts], "document"
             ),
         ]
     corpus = DocumentCorpus(

@@ -47,17 +47,17 @@ def hold_out(
     )
 
 
-def overlap(both: int, number: int, kind: str) -> list[str]:
+def overlap(is_known, kind: str) -> list[str]:
     """A line about examples that are in training and in validation, or none.
 
     Args:
-        both: how many they are.
-        number: how many validation has.
+        is_known: bool of each example of validation, whether it is in training.
         kind: of an example.
     """
+    both = np.count_nonzero(is_known)
     if not both:
         return []
     return [
-        f"{both} of {number} validation {kind}s are also in training: scores "
-        "on them will be too high."
+        f"{both} of {len(is_known)} validation {kind}s are also in "
+        "training: scores on them will be too high."
     ]

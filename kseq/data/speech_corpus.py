@@ -146,11 +146,7 @@ def read_speech_corpus(
         )
         title = "held out of training"
     problems = [line for table in tables for line in table.problems]
-    problems += overlap(
-        len({*trained.numbers} & {*judged.numbers}),
-        len(judged.numbers),
-        "recording",
-    )
+    problems += overlap(np.isin(judged.numbers, trained.numbers), "recording")
     corpus = SpeechCorpus(
         *(trained, judged, judged),
         preprocessor,

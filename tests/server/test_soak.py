@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import re
 import shutil
 import threading
@@ -38,13 +37,6 @@ def versions(tmp_path_factory):
     graph = broken / "saved_model.pb"
     graph.write_bytes(graph.read_bytes()[:-200])
     return [*found, broken]
-
-
-def install(version, base, number):
-    """Appears whole, as exports do."""
-    hidden = base / f".{number}"
-    shutil.copytree(version, hidden)
-    os.rename(hidden, base / str(number))
 
 
 def any_texts(count):
@@ -110,10 +102,9 @@ class Clients:
         self.count += 1
 
 
-def test_versions_come_and_go_under_load(versions, tmp_path):
+def test_versions_come_and_go_under_load(versions, install, tmp_path):
     """No request fails, each answer is of one version, memory is flat."""
     base = tmp_path / "saved_models" / "m"
-    base.mkdir(parents=True)
     texts = any_texts(200)
     answers = [load_export(path)(texts) for path in versions[:2]]
     differ = sum(one != other for one, other in zip(*answers, strict=True))
@@ -125,7 +116,7 @@ def test_versions_come_and_go_under_load(versions, tmp_path):
             [found[row] for row in rows] for found in answers
         ]
 
-    install(versions[0], base, 1)
+    install(versions[0], base / "1")
     with serving(str(base), "--metrics") as (process, port):
         end = time.monotonic() + 60 * MINUTES
         memory, number = [], 1
@@ -133,7 +124,7 @@ def test_versions_come_and_go_under_load(versions, tmp_path):
             while time.monotonic() < end and not clients.failures:
                 clients.stopping.wait(SWAP)
                 number += 1
-                install(versions[number % 3], base, number)
+                install(versions[number % 3], base / str(number))
                 if number > 4:
                     shutil.rmtree(base / str(number - 4))
                 memory.append(resident(port))
@@ -144,11 +135,10 @@ def test_versions_come_and_go_under_load(versions, tmp_path):
     assert max(memory[-third:]) < FLAT * max(memory[:third])
 
 
-def test_requests_of_any_length(versions, tmp_path):
+def test_requests_of_any_length(versions, install, tmp_path):
     """Memory is flat once each kind of length was seen."""
     base = tmp_path / "saved_models" / "m"
-    base.mkdir(parents=True)
-    install(versions[0], base, 1)
+    install(versions[0], base / "1")
     texts = any_texts(REQUESTS)
 
     def check(draw):
