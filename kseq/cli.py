@@ -16,6 +16,7 @@ from kseq.command_line.check_options import add_check
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.export_options import add_export
+from kseq.command_line.features_option import add_features
 from kseq.command_line.search_options import (
     add_length_penalty,
     add_search,
@@ -100,7 +101,7 @@ def _add_predict(commands):
     _add_path(command, model_path)
     add_search(command)
     _add_batch_size(command)
-    _add_features(command)
+    add_features(command)
     command.add_argument(
         "--prefix",
         type=existing_file,
@@ -135,7 +136,7 @@ def _add_score(commands):
     add_weights(command)
     add_length_penalty(command)
     _add_batch_size(command)
-    _add_features(command)
+    add_features(command)
 
 
 def _add_evaluate(commands):
@@ -178,7 +179,7 @@ def _add_evaluate(commands):
     )
     add_search(command)
     _add_batch_size(command)
-    _add_features(command)
+    add_features(command)
 
 
 def _add_explain(commands):
@@ -190,7 +191,7 @@ def _add_explain(commands):
     _add_path(command, model_path)
     add_weights(command)
     _add_batch_size(command)
-    _add_features(command)
+    add_features(command)
     command.add_argument(
         "--images",
         type=reader(str),
@@ -247,15 +248,6 @@ def _add_two_files(command, second, nargs=None):
     command.add_argument("source", type=existing_file, metavar="SOURCE")
     command.add_argument(
         second.lower(), type=existing_file, metavar=second, nargs=nargs
-    )
-
-
-def _add_features(command):
-    command.add_argument(
-        "--features",
-        type=existing_file,
-        metavar="FILE.npz",
-        help="features of what the input lines name",
     )
 
 

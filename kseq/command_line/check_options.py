@@ -1,6 +1,7 @@
 """Options of `kseq check`."""
 
-from kseq.command_line.argument_types import existing_file, reader
+from kseq.command_line.argument_types import reader
+from kseq.command_line.features_option import add_features
 
 
 def add_check(command):
@@ -31,11 +32,8 @@ def add_check(command):
     ):
         help = f"{what}, not pairs of sentences"
         command.add_argument(flag, action="store_true", help=help)
-    command.add_argument(
-        "--features",
-        type=existing_file,
-        metavar="FILE.npz",
-        help="captions or transcripts of what is in this .npz file",
+    add_features(
+        command, "captions or transcripts of what is in this .npz file"
     )
     command.add_argument(
         "--audio",
