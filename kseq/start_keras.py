@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 
 from kseq.user_error import UserError
 
@@ -27,6 +28,8 @@ _START_UP = re.compile(
     rb"|\] computation placer already registered"
     rb"|failed call to cuInit: .*(UNKNOWN ERROR \(303\)|CUDA_ERROR_NO_DEVICE)"
 )
+
+_MOST_COLUMNS = 60  # of a notice: a second line could not be removed
 
 
 def start_keras(without=()):
@@ -94,7 +97,8 @@ def quiet_stderr(notice=""):
     Without standard error, or a temporary directory, nothing is hidden.
 
     Args:
-        notice: str, shown meanwhile if standard error is a terminal.
+        notice: str, shown meanwhile if standard error is a terminal, with a
+            dot more each second.
     """
     with contextlib.ExitStack() as files:
         try:
@@ -108,18 +112,38 @@ def quiet_stderr(notice=""):
             return
 
         sys.stderr.flush()
-        if not os.isatty(kept):
-            notice = ""
-        os.write(kept, notice.encode())
+        shown = notice and os.isatty(kept)
         os.dup2(printed.fileno(), 2)
         try:
-            yield
+            with _notice(kept, notice) if shown else contextlib.nullcontext():
+                yield
         finally:
             sys.stderr.flush()
             os.dup2(kept, 2)
-            if notice:
-                os.write(2, f"\r{' ' * len(notice)}\r".encode())
             printed.seek(0)
             lines = [line for line in printed if not _START_UP.search(line)]
             with contextlib.suppress(OSError):  # it is full
                 os.write(2, b"".join(lines))
+
+
+@contextlib.contextmanager
+def _notice(terminal, text):
+    """Shows a text that grows by a dot each second, and removes it."""
+    is_over = threading.Event()
+    width = os.write(terminal, text.encode())
+
+    def grow():
+        nonlocal width
+        with contextlib.suppress(OSError):  # the terminal was closed
+            while width < _MOST_COLUMNS and not is_over.wait(1):
+                width += os.write(terminal, b".")
+
+    dots = threading.Thread(target=grow, daemon=True)
+    dots.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        dots.join()
+        with contextlib.suppress(OSError):
+            os.write(terminal, f"\r{' ' * width}\r".encode())
