@@ -193,12 +193,12 @@ def stop_after(monkeypatch, steps):
 @pytest.mark.parametrize(
     "recipe",
     [
-        "translate_lstm",
+        "tag_words",
         # What they share with the first is tested there.
+        pytest.param("translate_lstm", marks=pytest.mark.slow),
         pytest.param("caption_images", marks=pytest.mark.slow),
         pytest.param("translate_transformer", marks=pytest.mark.slow),
         pytest.param("classify_documents", marks=pytest.mark.slow),
-        pytest.param("tag_words", marks=pytest.mark.slow),
         pytest.param("transcribe_speech", marks=pytest.mark.slow),
         pytest.param("chat", marks=pytest.mark.slow),
         pytest.param("retrieve_answers", marks=pytest.mark.slow),

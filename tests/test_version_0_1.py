@@ -91,6 +91,7 @@ def test_answers(kind, folder):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["transformer"], indirect=True)
 def test_its_state_is_restored(kind, monkeypatch):
     """The weights, the optimizer and the position in the data."""

@@ -24,6 +24,7 @@ from kseq.data.text_files import (
     matching_files,
     read_lines,
 )
+from kseq.data.without_autotuning import without_autotuning
 
 _BLOCK = 1024  # pairs that are looked at together in Python
 _FILTERED = 256  # the same in tf.data
@@ -209,9 +210,9 @@ class ParallelText:
     @functools.cached_property
     def _blocks(self) -> tf.data.Dataset:
         if self.target is None:
-            return table_blocks(self._table, _FILTERED)
+            return without_autotuning(table_blocks(self._table, _FILTERED))
         sides = _lines(self.source), _lines(self.target)
-        return tf.data.Dataset.zip(*sides).batch(_FILTERED)
+        return without_autotuning(tf.data.Dataset.zip(*sides).batch(_FILTERED))
 
     @property
     def _table(self) -> PairTable:

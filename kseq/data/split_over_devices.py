@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from kseq.data.without_autotuning import without_autotuning
+
 
 def split_over_devices(batches: tf.data.Dataset) -> tf.data.Dataset:
     """Makes every device, of any machine, compute a part of each batch.
@@ -19,4 +21,4 @@ def split_over_devices(batches: tf.data.Dataset) -> tf.data.Dataset:
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.DATA
     )
-    return batches.with_options(options)
+    return without_autotuning(batches).with_options(options)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from kseq.data.without_autotuning import without_autotuning
 from kseq.progress import progress
 
 _BLOCK = 256  # texts that are tokenized together
@@ -24,7 +25,9 @@ def tokenize_all(
     Returns:
         (N, ...) int32, ragged.
     """
-    blocks = tf.data.Dataset.from_tensor_slices(texts).batch(_BLOCK)
+    blocks = without_autotuning(
+        tf.data.Dataset.from_tensor_slices(texts).batch(_BLOCK)
+    )
     ids = []
     with progress("Tokenizing", len(texts), unit) as advance:
         for block in blocks.map(tokenize, tf.data.AUTOTUNE):

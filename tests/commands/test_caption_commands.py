@@ -13,6 +13,8 @@ from kseq.serving import load_export
 from kseq.user_error import UserError
 from tests.commands.saved_run import saved_run
 
+pytestmark = pytest.mark.slow  # their road is that of a translator
+
 CAPTIONS = ["a red dog", "two dogs", "a cat runs on a mat"]
 GRID = data.FeaturePreprocessor(rows=2, columns=3, num_features=12, scale=64.0)
 KINDS = {

@@ -70,6 +70,7 @@ def test_evaluation_of_a_table_by_chosen_metrics(
     assert "--metrics is not for this model" in message
 
 
+@pytest.mark.slow  # tests/runs shows the mean
 def test_averaging_makes_weights_that_are_used(run, predict, tmp_path, capfd):
     copy = shutil.copytree(run, tmp_path / "copy")
     assert cli.main(["average", str(copy), "--last", "2"]) == 0

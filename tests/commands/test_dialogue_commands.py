@@ -12,6 +12,8 @@ from kseq import cli, data, decoding, layers, models, serving
 from kseq.control_tokens import END, UNK
 from tests.commands.saved_run import saved_run
 
+pytestmark = pytest.mark.slow  # their road is that of a translator
+
 DIALOGUES = [
     ["Hi!", "Hello, who are you?", "I am Ann.", "Hello, Ann!"],
     ["Is it cold?", "No, it is warm.", "Good."],

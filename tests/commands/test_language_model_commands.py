@@ -8,6 +8,8 @@ import pytest
 from kseq import cli, data, decoding, models, serving
 from tests.commands.saved_run import saved_run
 
+pytestmark = pytest.mark.slow  # as those of a translator
+
 TEXT = "a rose is\na rose is a rose\n"
 
 

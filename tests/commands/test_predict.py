@@ -6,6 +6,7 @@ import sys
 import threading
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from kseq import cli
@@ -105,6 +106,7 @@ def test_a_line_of_two_megabytes_is_cut_and_reported(run, predict):
     assert predict(run, b"c\n", "--greedy")[0] == answers[2:]
 
 
+@pytest.mark.slow  # TensorFlow starts once more
 def test_conversation_of_a_reader_who_leaves(run):
     """Answers do not wait for the end, and nothing needless is imported."""
     program = (

@@ -19,6 +19,7 @@ def test_greedy_search_is_a_beam_of_one(run, predict):
     assert answers == one
 
 
+@pytest.mark.slow  # tests/decoding shows it
 def test_the_seed_decides_what_is_drawn(run, predict):
     lines = lines_of(SOURCES * 5)
     answers, notes = predict(run, lines, *SAMPLE, "1")
@@ -123,6 +124,7 @@ def test_each_answer_begins_with_its_prefix(
         assert all(h.startswith(prefix.strip()) for h in hypotheses) or not best
 
 
+@pytest.mark.slow  # tests/decoding shows it
 def test_a_prefix_that_the_model_would_write_changes_no_score(
     run, predict, prefix_file
 ):

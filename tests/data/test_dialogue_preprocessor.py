@@ -99,9 +99,8 @@ def test_lengths_are_what_a_batch_takes(tokenizer, nested):
         assert length == (5 * pieces if turns else pieces)
 
 
-@pytest.mark.parametrize(
-    "nested", [pytest.param(False, marks=pytest.mark.slow), True]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("nested", [False, True])
 def test_batches_hold_a_budget(tokenizer, nested):
     preprocessor = DialoguePreprocessor(tokenizer, nested=nested)
     texts = ["hello\nwho is there\nhello", "who is there", "hello\nhello"] * 9

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 BLOCKED = """
 import sys
 for name in ("babel", "matplotlib", "scipy", "sklearn"):
@@ -14,6 +16,7 @@ print(TextPreprocessor(tokenizer)(["a rose"]).lengths.numpy()[0] > 1)
 """
 
 
+@pytest.mark.slow  # TensorFlow starts once more
 def test_a_preprocessor_works_without_what_training_imports():
     result = subprocess.run(
         [sys.executable, "-c", BLOCKED],

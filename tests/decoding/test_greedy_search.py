@@ -61,7 +61,9 @@ CONSTRAINTS = (
 
 
 @pytest.mark.parametrize(
-    "constraints", [(), CONSTRAINTS], ids=["free", "bound"]
+    "constraints",
+    [pytest.param((), marks=pytest.mark.slow), CONSTRAINTS],
+    ids=["free", "bound"],
 )
 @pytest.mark.parametrize(
     "search",

@@ -53,7 +53,9 @@ def losses_of(served, length):
     return losses
 
 
-@pytest.mark.parametrize("length", [4, 500])
+@pytest.mark.parametrize(
+    "length", [pytest.param(4, marks=pytest.mark.slow), 500]
+)
 def test_scores_agree_with_numpy(writer, length):
     losses = losses_of(writer.served, length)
     characters = sum(map(len, DOCUMENTS))

@@ -1,11 +1,13 @@
 import gc
 
 import keras
+import pytest
 from keras.src.saving.serialization_lib import ObjectSharingScope
 
 from kseq.layers.both_directions import both_directions
 
 
+@pytest.mark.slow
 def test_directions_stay_apart_while_a_file_is_loaded():
     """Collected objects leave their ids to new ones."""
     with ObjectSharingScope():

@@ -285,8 +285,7 @@ CASES = _PAIRS | _VARIANTS
 _OFTEN = {"lstm", "another transformer", "speech"}
 # Most of what has a state of its own, too.
 _OFTEN_IN_STEPS = {
-    *(*_OFTEN, "transformer", "tied embeddings", "gru, one direction"),
-    *("chat", "location, feeding", "tanh cells"),
+    *(*_OFTEN, "transformer", "gru, one direction", "location, feeding"),
 }
 
 

@@ -45,9 +45,12 @@ def built(kind, **more):
 @pytest.fixture(
     params=[
         "hierarchical",
-        # Between the others; tests of serving and of commands run it.
-        pytest.param("flat", marks=pytest.mark.slow),
-        "transformer",
+        # Tests of serving and of commands run "flat".
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in MODELS
+            if kind != "hierarchical"
+        ),
     ]
 )
 def make(request):
@@ -222,6 +225,7 @@ def test_two_devices_equal_one(kind, two_devices):
         assert two[name] == pytest.approx(values, abs=1e-5), name
 
 
+@pytest.mark.slow  # test_learning.py has other models
 def test_overfits_one_batch(seed):
     model = make_model("flat")
     model.compile(keras.optimizers.Adam(0.02))

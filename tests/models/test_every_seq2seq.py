@@ -237,13 +237,8 @@ def test_gradients_reach_every_weight(seed, name):
         assert (weight.numpy() != value).any(), weight.path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name == "speech" else pytest.mark.slow)
-        for name in SYSTEMS | RETRIEVAL
-    ],
-)
+@pytest.mark.slow  # in tests/training, of one model
+@pytest.mark.parametrize("name", SYSTEMS | RETRIEVAL)
 def test_a_stopped_training_resumes_to_the_bit(name, tmp_path):
     """With dropout, and speech that is masked and stretched at random."""
     np.random.seed(5)

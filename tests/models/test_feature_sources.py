@@ -113,8 +113,8 @@ def test_text_models_keep_their_config():
 @pytest.mark.parametrize(
     "auxiliary",
     [
-        {"coverage": 0.5},
         {"ctc": 0.3},
+        pytest.param({"coverage": 0.5}, marks=pytest.mark.slow),
         pytest.param({"coverage": 0.5, "ctc": 0.3}, marks=pytest.mark.slow),
     ],
 )

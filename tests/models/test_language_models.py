@@ -46,7 +46,7 @@ CASES = {
 }
 MODELS = {"transformer": transformer, "lstm": lstm}
 # Each kind of position in every run, with a window and without.
-_OFTEN = ("rotary, window", "sinusoidal", "learned", "lstm")
+_OFTEN = ("rotary, window", "lstm")
 every_case = pytest.mark.parametrize(
     "name",
     [
@@ -54,7 +54,9 @@ every_case = pytest.mark.parametrize(
         for name in CASES
     ],
 )
-every_model = pytest.mark.parametrize("name", ["rotary", "lstm"])
+every_model = pytest.mark.parametrize(
+    "name", ["rotary", pytest.param("lstm", marks=pytest.mark.slow)]
+)
 
 
 @functools.cache
@@ -157,7 +159,16 @@ def test_beams_keep_their_own_texts(seed, name):
         np.testing.assert_allclose(best.scores[:, answer], scores, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["rotary", "learned", "lstm"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("rotary", "learned")
+        ),
+        "lstm",
+    ],
+)
 def test_a_file_has_the_same_model(seed, name, tmp_path):
     model = model_of(name)
     model.save(tmp_path / "model.keras")
@@ -248,9 +259,10 @@ def test_masked_lstms_run_without_cudnn(seed, monkeypatch):
 # Learning.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
-    [transformer, pytest.param(lstm, marks=pytest.mark.slow)],
+    [transformer, lstm],
     ids=["transformer", "lstm"],
 )
 def test_training_lowers_the_loss(seed, make):

@@ -80,6 +80,7 @@ def test_half_precision(seed, dtype):
     )
 
 
+@pytest.mark.slow
 def test_trains_the_classifier_that_it_comes_from(seed):
     """Pieces that follow each other in a circle are predicted after a while."""
     reader = FlatAttention(VOCAB, 2, **SIZES)

@@ -34,7 +34,12 @@ def built(kind, **more):
     return model, [variable.numpy() for variable in model.variables]
 
 
-@pytest.fixture(params=MODELS)
+@pytest.fixture(
+    params=[
+        pytest.param("lstm"),
+        pytest.param("transformer", marks=pytest.mark.slow),
+    ]
+)
 def make(request):
     return lambda **more: new_weights(*built(request.param, **more))
 
@@ -158,9 +163,8 @@ def test_two_devices_equal_one(kind, two_devices):
         assert two[name] == pytest.approx(values, abs=1e-5), name
 
 
-@pytest.mark.parametrize(
-    "kind", ["transformer", pytest.param("lstm", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MODELS)
 def test_learns_what_the_next_word_decides(seed, kind):
     """The tag of a word is the class of the next one; no word tells its own."""
     model = make_model(kind)

@@ -178,6 +178,7 @@ def test_of_a_long_document_the_strongest_sentences_are_drawn(drawn):
     )
 
 
+@pytest.mark.slow
 def test_a_picture_is_never_gigantic():
     sentence = ["very", *[" extraordinarily-long"] * 40]
     png = document_picture(document_of(*[sentence] * 50), "x" * 200)

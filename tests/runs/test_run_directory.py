@@ -140,6 +140,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow  # TensorFlow starts once more
 def test_two_trainers_of_one_run(tmp_path):
     """The second is refused; a process that died holds no lock."""
     root = str(Path(__file__).parents[2])

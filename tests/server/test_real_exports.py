@@ -22,21 +22,14 @@ from kseq.serving import export
 from tests.commands.saved_run import saved_run
 from tests.server.real_exports import KINDS, inputs_of, make_served, to_json
 
+pytestmark = pytest.mark.slow  # each export takes a minute
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
-FAST = {"classifier"}  # the other exports take a minute
 OF_TEXT = ("translator", "classifier", "language model", "retriever")
 DEFAULT = "serving_default"
-
-
-def params(kinds):
-    """Kinds of exports; most of them are slow."""
-    return [
-        kind if kind in FAST else pytest.param(kind, marks=pytest.mark.slow)
-        for kind in kinds
-    ]
 
 
 class Served:
@@ -116,19 +109,19 @@ def check_predict(served, inputs):
     check({name: [row[name] for row in rows] for name in expected}, expected)
 
 
-@pytest.mark.parametrize("kind", params(KINDS))
+@pytest.mark.parametrize("kind", KINDS)
 def test_predict(open_served, kind):
     check_predict(open_served(kind), inputs_of(kind))
 
 
-@pytest.mark.parametrize("kind", params(OF_TEXT))
+@pytest.mark.parametrize("kind", OF_TEXT)
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=4))
 def test_predict_of_any_text(open_served, kind, texts):
     check_predict(open_served(kind), texts)
 
 
-@pytest.mark.parametrize("kind", params(KINDS[:-1]))
+@pytest.mark.parametrize("kind", KINDS[:-1])
 def test_answers_in_a_batch_are_those_alone(open_served, kind):
     """A transducer has answers of several lengths, and makes no batches."""
     served = open_served(kind)
@@ -166,7 +159,7 @@ def test_a_large_request_has_the_answers_of_small_ones(open_served):
     assert len(served.calls) >= 3
 
 
-@pytest.mark.parametrize("kind", params(KINDS))
+@pytest.mark.parametrize("kind", KINDS)
 def test_status_and_metadata_are_messages_of_tensorflow_serving(
     open_served, kind
 ):
@@ -188,7 +181,6 @@ def test_status_and_metadata_are_messages_of_tensorflow_serving(
         assert found.signature_def[name] == signature
 
 
-@pytest.mark.slow
 def test_a_run_and_a_folder_of_folders(
     open_served, tmp_path, monkeypatch, open_store, open_client
 ):

@@ -59,7 +59,16 @@ def generator_of(kind, tokenizer):
     return generator, inputs
 
 
-@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(
+            pytest.param(p, marks=pytest.mark.slow)
+            for p in ("encoder", "cross")
+        ),
+        "decoder",
+    ],
+)
 def test_rows_are_distributions_over_the_tokens(generators, part):
     texts = ["the cat", "12 bones and a dog"]
     found = head_attention(generators["transformer"], texts, part, head=1)
@@ -75,6 +84,7 @@ def test_rows_are_distributions_over_the_tokens(generators, part):
     assert found[0]._repr_png_().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_mean_of_the_heads_is_what_explain_shows(generators):
     generator = generators["transformer"]
     heads = [
@@ -134,6 +144,7 @@ def test_what_is_no_text_has_heads_too(kind, tokenizers):
     assert [attention.picture for attention in decoder] == [None, None]
 
 
+@pytest.mark.slow
 def test_prompt_and_answer_are_one_sequence():
     tokenizer = data.Tokenizer.train(["abcdefgh \n"], 99, "char", verbatim=True)
     model = models.TransformerLM(
@@ -181,6 +192,7 @@ def test_heads_of_a_classifier(tokenizers):
         predictor.head_attention(texts, head=2)
 
 
+@pytest.mark.slow
 def test_an_export_has_none(loaded_exports):
     with pytest.raises(UserError, match="load its run"):
         loaded_exports["lstm"].head_attention(["a"])

@@ -99,6 +99,7 @@ def test_it_writes_what_the_model_does_in_training(plain, expected):
     assert not ends["truncated"].numpy().any()
 
 
+@pytest.mark.slow  # tests/decoding shows the search
 def test_a_run_and_an_export_stop_where_a_string_begins(opened, expected, stop):
     stopped = [text.split(stop[0])[0] for text in expected]
     assert stopped != expected

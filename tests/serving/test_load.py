@@ -38,6 +38,7 @@ def test_texts(translators, generators):
         assert translator([]) == []
 
 
+@pytest.mark.slow  # TensorFlow starts once more
 def test_in_a_new_session_nothing_but_the_answer_is_printed(
     translators, labellers, exports, classifiers, run_of
 ):
@@ -179,6 +180,7 @@ def test_what_a_translator_does_not_do(translators):
             translator("a line")
 
 
+@pytest.mark.slow
 def test_a_search_of_choice(generators, run_of, exports):
     path = run_of(generators["lstm"])
     greedy = kseq.load(path, search=GreedySearch())

@@ -35,6 +35,7 @@ def pairs():
     return tf.data.Dataset.from_tensors(batch).repeat()
 
 
+@pytest.mark.slow
 def test_weights_come_back_in_another_precision(trained):
     path, model = trained
     loaded = load_model(path, weights="last")

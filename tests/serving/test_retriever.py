@@ -125,6 +125,7 @@ def test_fewer_answers_than_n_best_gives(retriever):
         few.predictor().n_best(["the cat"], 3)
 
 
+@pytest.mark.slow
 def test_the_index_is_that_of_the_weights_when_it_is_needed(retriever, run):
     """Not of those when the retriever is made, before training."""
     again = load_run(run)
@@ -228,6 +229,7 @@ def test_a_broken_task_is_one_message(copy, change):
         kseq.load(copy.path)
 
 
+@pytest.mark.slow
 def test_a_model_or_a_tokenizer_of_another_run(copy, generators, run_of):
     other = RunDirectory(run_of(generators["lstm"]))
     task = other.task.read_text()

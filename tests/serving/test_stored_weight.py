@@ -45,6 +45,7 @@ def served(generators):
     return generators["lstm"].with_search(GreedySearch())
 
 
+@pytest.mark.slow  # the classes that it uses are tested below
 @pytest.mark.parametrize(
     ("dtype", "share", "close"),
     [

@@ -118,7 +118,7 @@ def test_a_signal_after_the_last_epoch_is_not_lost(tmp_path, capsys):
     assert steps(tmp_path) == [5, 10]
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_signal_while_the_last_checkpoint_is_written(
     tmp_path, monkeypatch, times, two_epochs
 ):
@@ -366,7 +366,9 @@ def test_batches_of_another_size(tmp_path, capsys, saved, two_devices):
     assert ("Skipping 5 batches" in messages) != saved
 
 
-@pytest.mark.parametrize("kind", ["distributed", "generated"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("distributed", marks=pytest.mark.slow), "generated"]
+)
 def test_data_that_have_no_position_are_read_again(
     tmp_path, kind, two_devices, capsys
 ):

@@ -97,6 +97,7 @@ def test_each_line_is_about_its_own_steps(tmp_path):
     assert second["tokens_per_second"] > 0
 
 
+@pytest.mark.slow
 def test_what_two_devices_have_measured_together(tmp_path, two_devices):
     with two_devices.scope():
         model = tiny_model()

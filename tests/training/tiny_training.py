@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import tensorflow as tf
 
+from kseq.data.without_autotuning import without_autotuning
 from kseq.runs import RunDirectory
 from kseq.training import Checkpoints
 
@@ -37,7 +38,8 @@ def make_data(batch_size=4, shuffled=True):
     numbers = tf.data.Dataset.range(64)
     if shuffled:
         numbers = numbers.shuffle(32, seed=3)
-    return numbers.repeat().map(example).batch(batch_size).prefetch(2)
+    batches = numbers.repeat().map(example).batch(batch_size).prefetch(2)
+    return without_autotuning(batches)
 
 
 def train(
