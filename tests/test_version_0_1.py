@@ -66,7 +66,20 @@ def kind(request, tmp_path, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("folder", ["runs", "saved_models"])
+@pytest.mark.parametrize(
+    ("kind", "folder"),
+    [
+        *(("lstm", "runs"), ("hierarchical", "saved_models")),
+        *(
+            pytest.param(*values, marks=pytest.mark.slow)
+            for values in (
+                *(("lstm", "saved_models"), ("hierarchical", "runs")),
+                *(("transformer", "runs"), ("transformer", "saved_models")),
+            )
+        ),
+    ],
+    indirect=["kind"],
+)
 def test_answers(kind, folder):
     """The same answers: of the run with the search that it had then."""
     expected = EXPECTED[kind]["answers"]

@@ -6,6 +6,8 @@ import pytest
 from kseq import cli
 from tests.commands.some_lines import lines_of
 
+pytestmark = pytest.mark.slow  # as those of a translator
+
 OTHERS = ["", "Smoke & <b>flames</b>. 😀"]
 
 

@@ -12,6 +12,8 @@ from kseq.data.text_files import LONGEST_LINE
 from kseq.models import LSTMTagger
 from tests.commands.saved_run import saved_run
 
+pytestmark = pytest.mark.slow  # test_recipes.py runs them
+
 LINES = ["from Oslo to  New York", "", " Straße\u00a0über\t😀 ", "to"]
 TEXT = "\n".join(LINES).encode()
 TAGS = ("B-x", "I-x", "O")

@@ -13,6 +13,8 @@ from kseq.layers import NeuralTuringMachine
 from kseq.models import BinaryRNN
 from tests.commands.saved_run import saved_run
 
+pytestmark = pytest.mark.slow  # as those of a translator
+
 SEQUENCES = ["[[1, 0, 1]]", " ", "[[1e0, -0.5, true], [0, 0, 0]]\r", "[]"]
 TEXT = "\n".join(SEQUENCES).encode()
 

@@ -230,6 +230,7 @@ def test_wrong_weights_are_one_message(write, weights):
         read_corpus([path, path], weights=weights)
 
 
+@pytest.mark.slow
 def test_extreme_weights_are_shares(write):
     path = write("a.tsv", b"a\tb\n")
     for weights in ((1e308, 1e308), (1e-320, 1)):

@@ -18,6 +18,15 @@ from kseq.decoding import (
 )
 
 VOCAB, LIMITS = 7, [9, 4, 12]
+ONE_SEARCH = pytest.mark.parametrize(
+    "search",
+    [
+        pytest.param(GreedySearch, marks=pytest.mark.slow),
+        BeamSearch,
+        pytest.param(Sampling, marks=pytest.mark.slow),
+    ],
+    ids=["greedy", "beam", "sampling"],
+)
 SEARCHES = pytest.mark.parametrize(
     "search",
     [GreedySearch, BeamSearch, Sampling],
@@ -272,7 +281,7 @@ def test_forced_prefix_is_exhaustive_search_below_it(
         )
 
 
-@SEARCHES
+@ONE_SEARCH
 def test_searches_follow_the_prefix(
     make_model, source_ids, traced_with_prefix, scores_of, search
 ):
@@ -292,7 +301,7 @@ def test_searches_follow_the_prefix(
     np.testing.assert_allclose(best.scores, expected, atol=1e-4)
 
 
-@SEARCHES
+@ONE_SEARCH
 def test_prefixes_alone_in_a_batch_and_of_nothing(
     make_model, source_ids, traced, traced_with_prefix, search
 ):

@@ -168,6 +168,13 @@ _NOT_SAVED_OFTEN = (
     "PyramidalEncoder convolution",
     "TransformerDecoderBlock memory",
 )
+_HALVED_OFTEN = {
+    "AttentionDecoder",
+    "LuongAttention",
+    "MultiHeadAttention",
+    "SentenceEncoder",
+    "TransformerEncoderBlock",
+}
 
 
 def _others_slow(names):
@@ -182,8 +189,11 @@ def name(request, seed):
     return request.param
 
 
-saved_and_halved = pytest.mark.parametrize(
+saved = pytest.mark.parametrize(
     "name", _others_slow(_BEFORE_A_RELEASE + _NOT_SAVED_OFTEN), indirect=True
+)
+halved = pytest.mark.parametrize(
+    "name", _others_slow(SHAPES.keys() - _HALVED_OFTEN), indirect=True
 )
 
 
@@ -215,7 +225,7 @@ def test_forward_and_backward(name):
         assert gradient.any(), weight.path
 
 
-@saved_and_halved
+@saved
 def test_save_and_load(name, tmp_path):
     layer, arrays = make(name), arrays_of(name)
     if name == "JoinSentences" and BACKEND == "jax":
@@ -235,7 +245,7 @@ def test_save_and_load(name, tmp_path):
     )
 
 
-@saved_and_halved
+@halved
 @pytest.mark.parametrize(
     "dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
 )

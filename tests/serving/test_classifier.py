@@ -117,6 +117,7 @@ def test_each_class_has_a_label(classifiers):
 # The export.
 
 
+@pytest.mark.slow  # test_load.py compares labels
 def test_same_answers_after_loading(classifiers, loaded_classifier):
     check_answers(classifiers["flat"], loaded_classifier)
 

@@ -1,0 +1,96 @@
+"""What all tests share: Keras, quietly imported, and fixtures."""
+
+import gc
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import secrets
+import shutil
+import signal
+
+import pytest
+
+from kseq.start_keras import quiet_stderr
+
+with quiet_stderr():
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        # A worker of pytest has one core: more threads would only wait.
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        # Two devices on any machine, for tests with MirroredStrategy.
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0],
+            [tf.config.LogicalDeviceConfiguration()] * 2,
+        )
+        tf.config.list_logical_devices()
+
+
+def pytest_collection_finish():
+    # A million objects that all stay: no collection has to look at them.
+    gc.freeze()
+    # A model is a cycle of many objects: collected rarely, in large numbers.
+    gc.set_threshold(20_000, 10, 10)
+
+
+@pytest.fixture(autouse=True)
+def fresh_keras_state():
+    """Float32, whatever the test before has set."""
+    keras.config.set_dtype_policy("float32")
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture
+def seed():
+    """A new seed each run; pytest prints it when the test fails."""
+    value = secrets.randbelow(2**31)
+    print(f"seed={value}")
+    keras.utils.set_random_seed(value)
+    return value
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C as in a terminal: a process in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def two_devices():
+    # One for all tests. Strategies of one process number their collective
+    # operations alike, and the second would find the shapes of the first.
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium without a window; its event loop ends with the module."""
+    api = pytest.importorskip(
+        "playwright.sync_api",
+        reason="needs playwright: pip install playwright",
+        exc_type=ImportError,
+    )
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    with api.sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=path,
+                args=[
+                    "--no-sandbox",
+                    "--use-fake-device-for-media-stream",
+                    "--use-fake-ui-for-media-stream",
+                ],
+            )
+        except api.Error as error:
+            pytest.skip(f"There is no Chromium: {error.message[:200]}")
+        yield browser
+        browser.close()
