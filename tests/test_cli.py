@@ -324,6 +324,7 @@ PREDICTION = """
 """
 
 
+@pytest.mark.slow  # TensorFlow starts once more
 def test_predicting_imports_what_it_needs_alone(tmp_path):
     module = tf.Module()
     module.answer = tf.function(

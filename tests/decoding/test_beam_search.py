@@ -22,7 +22,14 @@ def test_beam_of_one_is_greedy_search(make_model, source_ids, searched):
 
 
 @pytest.mark.parametrize(
-    ("length_penalty", "penalty_offset"), [(0.0, 5.0), (1.0, 5.0), (1.5, 0.0)]
+    ("length_penalty", "penalty_offset"),
+    [
+        (1.0, 5.0),
+        *(
+            pytest.param(*values, marks=pytest.mark.slow)
+            for values in ((0.0, 5.0), (1.5, 0.0))
+        ),
+    ],
 )
 def test_wide_beam_is_exhaustive_search(
     make_model,

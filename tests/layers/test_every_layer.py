@@ -162,13 +162,8 @@ _BEFORE_A_RELEASE = (
 )
 
 
-# These only forward and backward.
-_NOT_SAVED_OFTEN = (
-    "AttentionDecoder unrolled",
-    "PyramidalEncoder convolution",
-    "TransformerDecoderBlock memory",
-)
-_HALVED_OFTEN = {
+# Most only forward and backward.
+_OFTEN = {
     "AttentionDecoder",
     "LuongAttention",
     "MultiHeadAttention",
@@ -189,11 +184,8 @@ def name(request, seed):
     return request.param
 
 
-saved = pytest.mark.parametrize(
-    "name", _others_slow(_BEFORE_A_RELEASE + _NOT_SAVED_OFTEN), indirect=True
-)
-halved = pytest.mark.parametrize(
-    "name", _others_slow(SHAPES.keys() - _HALVED_OFTEN), indirect=True
+saved_or_halved = pytest.mark.parametrize(
+    "name", _others_slow(SHAPES.keys() - _OFTEN), indirect=True
 )
 
 
@@ -225,7 +217,7 @@ def test_forward_and_backward(name):
         assert gradient.any(), weight.path
 
 
-@saved
+@saved_or_halved
 def test_save_and_load(name, tmp_path):
     layer, arrays = make(name), arrays_of(name)
     if name == "JoinSentences" and BACKEND == "jax":
@@ -245,7 +237,7 @@ def test_save_and_load(name, tmp_path):
     )
 
 
-@halved
+@saved_or_halved
 @pytest.mark.parametrize(
     "dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
 )

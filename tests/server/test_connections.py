@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from kseq.commands.serve import _listening
 from kseq.server import Batcher, RestApp, http_protocol, serve
 from kseq.server.body_memory import BodyMemory
 
@@ -43,7 +44,7 @@ class Server:
         self.batcher = Batcher(queue_size)
         app = RestApp(store, self.batcher, hosts=("localhost",), **options)
         self._server = serve._Server(serve._config(app), None, grace)
-        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening = _listening("127.0.0.1", 0, "--port")
         self.address = self._listening.getsockname()
         self._thread = threading.Thread(
             target=self._server.run, args=([self._listening],)

@@ -5,7 +5,6 @@ import io
 import math
 import re
 import shutil
-import socket
 import struct
 import threading
 import wave
@@ -15,6 +14,7 @@ from urllib.parse import urlencode
 import pytest
 import uvicorn
 
+from kseq.commands.serve import _listening
 from kseq.server import Batcher, ModelStore, RestApp
 from tests.server.page_models import (
     GRID,
@@ -56,7 +56,7 @@ def address(store):
     app = RestApp(store, batcher, hosts=("127.0.0.1",))
     options = {"lifespan": "off", "ws": "none", "log_level": "error"}
     server = uvicorn.Server(uvicorn.Config(app, **options))
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = _listening("127.0.0.1", 0, "--port")
     thread = threading.Thread(
         target=server.run, kwargs={"sockets": [listening]}
     )

@@ -79,6 +79,7 @@ def test_answers_are_the_nearest(retriever, predictors, answer_vectors):
             )
 
 
+@pytest.mark.slow
 def test_scores_are_of_any_answer(predictors, vectors_of):
     targets = ["12 bones", "", "never seen", "größer", "a"]
     for predictor in predictors:
