@@ -300,3 +300,10 @@ def test_little_of_multi30k_is_padding():
             places += ids.size
 
     assert real / places > 0.88
+
+
+def test_iterators_are_deleted_at_once(tokenizer):
+    """Without the thread of autotuning, for which they could wait a minute."""
+    for make in (training, evaluation):
+        options = make(tokenizer, numbered(3)).options()
+        assert options.autotune.enabled is False
