@@ -11,6 +11,7 @@ from kseq.data.split_over_devices import split_over_devices
 from kseq.data.teacher_forcing import teacher_forcing
 from kseq.data.text_preprocessor import TextPreprocessor
 from kseq.data.tokenizer import Tokenizer
+from kseq.data.without_autotuning import IN_PARALLEL
 from kseq.progress import progress
 
 _BLOCK = 64  # neighbours that are read, tokenized and shuffled together
@@ -74,7 +75,7 @@ def training_batches(
     True
     """
     tokenize = _tokenization(preprocessor, target_tokenizer, max_length)
-    blocks = pairs.batch(_BLOCK).map(_only_text)
+    blocks = pairs.batch(_BLOCK).map(_only_text, **IN_PARALLEL)
     with progress("Checking the lengths of the pairs"):
         _check_lengths(blocks, tokenize, max_length)
     blocks = blocks.shuffle(1 + shuffle_buffer // _BLOCK, seed=seed)
@@ -145,9 +146,7 @@ def _check_lengths(blocks, tokenize, max_length):
 
 def _examples(blocks, tokenize):
     """Blocks of strings -> single (key, source (S,), target (T,)) ids."""
-    return blocks.map(
-        tokenize, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    ).unbatch()
+    return blocks.map(tokenize, **IN_PARALLEL).unbatch()
 
 
 def _count(blocks):
@@ -174,13 +173,15 @@ def _batched(examples, batch_tokens, max_length=None):
     batches = examples.group_by_window(
         lambda key, *_: key, batch, window_size_func=rows
     )
-    return batches.map(_teacher_forced).prefetch(2)
+    return batches.map(_teacher_forced, **IN_PARALLEL).prefetch(2)
 
 
 def _with_features(batches, preprocessor):
     """Looked up last: no buffer, and so no checkpoint, holds features."""
     look_up = getattr(preprocessor, "look_up", None)
-    return batches if look_up is None else batches.map(look_up)
+    if look_up is None:
+        return batches
+    return batches.map(look_up, **IN_PARALLEL)
 
 
 def _keys(source_lengths, target):

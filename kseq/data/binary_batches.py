@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from kseq.data.built_in.algorithms import BinarySequences
 from kseq.data.split_over_devices import split_over_devices
+from kseq.data.without_autotuning import IN_PARALLEL
 
 _GROUP = 4  # examples of the same length
 
@@ -38,9 +39,7 @@ def binary_batches(task, batch_size: int, seed: int) -> tf.data.Dataset:
         return {"source": source}, targets, drawn.weights
 
     numbers = tf.data.Dataset.counter(dtype=tf.int32)
-    batches = numbers.map(
-        batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    )
+    batches = numbers.map(batch, **IN_PARALLEL)
     return split_over_devices(batches.prefetch(2))
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data.split_over_devices import split_over_devices
+from kseq.data.without_autotuning import IN_PARALLEL
 
 _RATIO = 1.25  # of the longest document in a bucket to the shortest
 _BATCHES = 4  # of a bucket in an epoch, at least
@@ -90,7 +91,7 @@ def bucketed_batches(
             lambda key, window: window.batch(rows[key]),
             window_size_func=lambda key: rows[key],
         )
-        .map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        .map(batch, **IN_PARALLEL)
         .prefetch(2)
     )
     return split_over_devices(batches)

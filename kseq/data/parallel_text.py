@@ -24,7 +24,7 @@ from kseq.data.text_files import (
     matching_files,
     read_lines,
 )
-from kseq.data.without_autotuning import without_autotuning
+from kseq.data.without_autotuning import IN_PARALLEL, without_autotuning
 
 _BLOCK = 1024  # pairs that are looked at together in Python
 _FILTERED = 256  # the same in tf.data
@@ -196,7 +196,7 @@ class ParallelText:
                 chosen &= where(sources)
             return sources[chosen], targets[chosen]
 
-        return self._blocks.map(wanted).unbatch()
+        return self._blocks.map(wanted, **IN_PARALLEL).unbatch()
 
     def all_pairs(self) -> tf.data.Dataset:
         """The same with pairs that have a blank side, for evaluation."""
@@ -205,7 +205,7 @@ class ParallelText:
             chosen = _are_short(sources, targets)
             return sources[chosen], targets[chosen]
 
-        return self._blocks.map(wanted).unbatch()
+        return self._blocks.map(wanted, **IN_PARALLEL).unbatch()
 
     @functools.cached_property
     def _blocks(self) -> tf.data.Dataset:

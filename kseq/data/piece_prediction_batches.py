@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from kseq.data.data_error import DataError
 from kseq.data.split_over_devices import split_over_devices
+from kseq.data.without_autotuning import IN_PARALLEL
 
 _WIDTH = 64  # pieces of a row
 _CANDIDATES = 1024
@@ -63,7 +64,7 @@ def piece_prediction_batches(
 
     batches = (
         tf.data.Dataset.zip(_draws(rows, seed), _draws(_CANDIDATES, seed + 1))
-        .map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        .map(batch, **IN_PARALLEL)
         .prefetch(2)
     )
     return split_over_devices(batches)
@@ -72,4 +73,6 @@ def piece_prediction_batches(
 def _draws(size, seed):
     """Random integers from 0 to 2 ** 31 - 1, (size,) at a time."""
     numbers = tf.data.Dataset.random(seed=seed).batch(size)
-    return numbers.map(lambda drawn: tf.cast(drawn // 2, tf.int32))
+    return numbers.map(
+        lambda drawn: tf.cast(drawn // 2, tf.int32), **IN_PARALLEL
+    )

@@ -10,6 +10,7 @@ from kseq.data.data_error import DataError
 from kseq.data.split_over_devices import split_over_devices
 from kseq.data.text_corpus import lines_of
 from kseq.data.tokenizer import Tokenizer
+from kseq.data.without_autotuning import IN_PARALLEL
 from kseq.progress import progress
 
 _GOLDEN = 2654435769  # 2 ** 32 divided by the golden ratio
@@ -117,9 +118,7 @@ def running_text_batches(
         steps = tf.range(length + 1, dtype=tf.int64)
         return _example(tf.gather(ids, starts[:, None] + steps))
 
-    batches = tf.data.Dataset.counter().map(
-        batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    )
+    batches = tf.data.Dataset.counter().map(batch, **IN_PARALLEL)
     return split_over_devices(batches.prefetch(2))
 
 
@@ -141,7 +140,9 @@ def running_text_evaluation(
     padded[: len(ids)] = ids
     places = np.arange(rows)[:, None] * length + np.arange(length + 1)
     examples = tf.data.Dataset.from_tensor_slices(padded[places])
-    return split_over_devices(examples.batch(batch_size).map(_example))
+    return split_over_devices(
+        examples.batch(batch_size).map(_example, **IN_PARALLEL)
+    )
 
 
 def _example(ids):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from kseq.data.without_autotuning import without_autotuning
+from kseq.data.without_autotuning import IN_PARALLEL, without_autotuning
 from kseq.progress import progress
 
 _BLOCK = 256  # texts that are tokenized together
@@ -30,7 +30,7 @@ def tokenize_all(
     )
     ids = []
     with progress("Tokenizing", len(texts), unit) as advance:
-        for block in blocks.map(tokenize, tf.data.AUTOTUNE):
+        for block in blocks.map(tokenize, **IN_PARALLEL):
             ids.append(block)
             advance(int(block.nrows()))
     return tf.concat(ids, axis=0)

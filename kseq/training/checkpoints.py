@@ -28,6 +28,9 @@ from kseq.training.ema import ema_weights
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."
 )
+# In a checkpoint. Version 0.1 has an `iterator`, of a data set of other parts
+# in the same order: what it has read is skipped instead.
+_POSITION = "position"
 
 
 class Checkpoints(keras.callbacks.Callback):
@@ -134,7 +137,7 @@ class Checkpoints(keras.callbacks.Callback):
         sizes = entry(path, tensors, "batch_sizes").decode()
         if version_0_1.renamed_sizes(sizes) == self.run.batch_sizes:
             self._data_start -= int(entry(path, tensors, "batches_read"))
-            if any(key.startswith("iterator") for key in tensors):
+            if any(key.startswith(_POSITION) for key in tensors):
                 self._resumed = path
         else:
             print(
@@ -228,7 +231,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     def _find_position(self):
         if self._resumed is not None and self._can_save_iterator:
-            saved = tf.train.Checkpoint(iterator=self._iterator)
+            saved = tf.train.Checkpoint(**{_POSITION: self._iterator})
             saved.read(self._resumed).expect_partial()
             return
         count = self._step - self._data_start
@@ -248,7 +251,8 @@ class Checkpoints(keras.callbacks.Callback):
         }
         if self._can_save_iterator:
             try:
-                self._save("last", self.keep, iterator=self._iterator, **state)
+                state_and_position = {**state, _POSITION: self._iterator}
+                self._save("last", self.keep, **state_and_position)
                 return
             except tf.errors.FailedPreconditionError:
                 self._can_save_iterator = False

@@ -366,6 +366,16 @@ def test_batches_of_another_size(tmp_path, capsys, saved, two_devices):
     assert ("Skipping 5 batches" in messages) != saved
 
 
+def test_a_position_of_version_0_1_is_found_again(
+    tmp_path, monkeypatch, capsys, two_epochs
+):
+    with monkeypatch.context() as patch:
+        patch.setattr("kseq.training.checkpoints._POSITION", "iterator")
+        train(tmp_path, 1)
+    assert_same_state(train(tmp_path, 2), two_epochs[1])
+    assert "Skipping 5 batches" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "kind", [pytest.param("distributed", marks=pytest.mark.slow), "generated"]
 )
