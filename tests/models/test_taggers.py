@@ -35,10 +35,7 @@ def built(kind, **more):
 
 
 @pytest.fixture(
-    params=[
-        pytest.param("lstm"),
-        pytest.param("transformer", marks=pytest.mark.slow),
-    ]
+    params=["lstm", pytest.param("transformer", marks=pytest.mark.slow)]
 )
 def make(request):
     return lambda **more: new_weights(*built(request.param, **more))

@@ -160,7 +160,7 @@ def test_a_disturbed_training_ends_like_an_undisturbed_one(
     moments = [random.uniform(0.7 * begun, longest) for _ in range(times)]
     disturbed = sum(recipe.disturb("cut", after) for after in moments)
     print(f"{disturbed} of {times} before the last step")
-    assert disturbed  # fewer than half only if the machine becomes faster
+    assert disturbed > times // 2
     recipe.finish("cut")
     tensors, validations = recipe.results("whole")
     cut_tensors, cut_validations = recipe.results("cut")
