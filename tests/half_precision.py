@@ -1,8 +1,5 @@
 """Policies of half precision: one in every run, the other before a release."""
 
-import pytest
+from tests.slow import slow
 
-HALF_POLICIES = [
-    pytest.param("mixed_bfloat16", marks=pytest.mark.slow),
-    "mixed_float16",
-]
+HALF_POLICIES = [slow("mixed_bfloat16"), "mixed_float16"]

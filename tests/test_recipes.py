@@ -21,6 +21,7 @@ from kseq.serving import TaggerPredictor, TransducerPredictor
 from kseq.training import MetricsLog
 from tests.recipe_files import write_files
 from tests.recipes import load_recipe
+from tests.slow import others_slow
 
 # Sizes of a training of seconds.
 SMALL = {
@@ -192,19 +193,8 @@ def stop_after(monkeypatch, steps):
 
 @pytest.mark.parametrize(
     "recipe",
-    [
-        "tag_words",
-        # What they share with the first is tested there.
-        pytest.param("translate_lstm", marks=pytest.mark.slow),
-        pytest.param("caption_images", marks=pytest.mark.slow),
-        pytest.param("translate_transformer", marks=pytest.mark.slow),
-        pytest.param("classify_documents", marks=pytest.mark.slow),
-        pytest.param("transcribe_speech", marks=pytest.mark.slow),
-        pytest.param("chat", marks=pytest.mark.slow),
-        pytest.param("retrieve_answers", marks=pytest.mark.slow),
-        pytest.param("learn_algorithms", marks=pytest.mark.slow),
-        pytest.param("write_text", marks=pytest.mark.slow),
-    ],
+    # What they share is tested with one.
+    others_slow(SMALL, ["tag_words"]),
     indirect=True,
 )
 def test_from_training_to_answers(recipe, config, monkeypatch, capfd, call):

@@ -21,6 +21,7 @@ from kseq.runs.checkpoint_files import (
     read_checkpoint,
 )
 from tests.recipes import load_recipe
+from tests.slow import slow
 
 FOLDER = Path(__file__).with_name("version_0_1")
 EXPECTED = json.loads((FOLDER / "expected.json").read_text("utf-8"))
@@ -68,14 +69,9 @@ def kind(request, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "folder"),
     [
-        *(("lstm", "runs"), ("hierarchical", "saved_models")),
-        *(
-            pytest.param(*values, marks=pytest.mark.slow)
-            for values in (
-                *(("lstm", "saved_models"), ("hierarchical", "runs")),
-                *(("transformer", "runs"), ("transformer", "saved_models")),
-            )
-        ),
+        *(("lstm", "runs"), slow("lstm", "saved_models")),
+        *(slow("hierarchical", "runs"), ("hierarchical", "saved_models")),
+        *(slow("transformer", "runs"), slow("transformer", "saved_models")),
     ],
     indirect=["kind"],
 )

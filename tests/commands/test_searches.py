@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
+from tests.slow import slow
 
 SAMPLE = (
     *("--sample", "--temperature", "3", "--top-k", "50"),
@@ -99,9 +100,7 @@ def prefix_file(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param("run", marks=pytest.mark.slow), "export"]
-)
+@pytest.mark.parametrize("kind", [slow("run"), "export"])
 def test_each_answer_begins_with_its_prefix(
     request, kind, predict, prefix_file
 ):

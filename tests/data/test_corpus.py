@@ -13,6 +13,7 @@ from kseq.data import (
     read_corpus,
     training_batches,
 )
+from tests.slow import slow
 
 
 def strings(dataset):
@@ -35,13 +36,8 @@ def numbered(count, sources):
         (2, 2, 1),
         (40, 20, 4),
         (41, 2, 20),  # no source has fewer
-        *(
-            pytest.param(*values, marks=pytest.mark.slow)
-            for values in (
-                *((3, 2, 1), (9, 9, 1), (40, 40, 4)),
-                *((12_000, 3_000, 1000), (12_000, 12_000, 1000)),
-            )
-        ),
+        *(slow(3, 2, 1), slow(9, 9, 1), slow(40, 40, 4)),
+        *(slow(12_000, 3_000, 1000), slow(12_000, 12_000, 1000)),
     ],
 )
 def test_whole_sources_are_held_out(write, count, sources, held_out):

@@ -8,6 +8,7 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding import BeamSearch, GreedySearch, NoRepeatedNgrams, Sampling
 from kseq.decoding.penalized_scores import penalized_scores
+from tests.slow import slow
 
 
 def test_beam_of_one_is_greedy_search(make_model, source_ids, searched):
@@ -23,13 +24,7 @@ def test_beam_of_one_is_greedy_search(make_model, source_ids, searched):
 
 @pytest.mark.parametrize(
     ("length_penalty", "penalty_offset"),
-    [
-        (1.0, 5.0),
-        *(
-            pytest.param(*values, marks=pytest.mark.slow)
-            for values in ((0.0, 5.0), (1.5, 0.0))
-        ),
-    ],
+    [(1.0, 5.0), slow(0.0, 5.0), slow(1.5, 0.0)],
 )
 def test_wide_beam_is_exhaustive_search(
     make_model,

@@ -16,22 +16,15 @@ from kseq.decoding import (
     RepetitionPenalty,
     Sampling,
 )
+from tests.slow import others_slow, slow
 
 VOCAB, LIMITS = 7, [9, 4, 12]
-ONE_SEARCH = pytest.mark.parametrize(
-    "search",
-    [
-        pytest.param(GreedySearch, marks=pytest.mark.slow),
-        BeamSearch,
-        pytest.param(Sampling, marks=pytest.mark.slow),
-    ],
-    ids=["greedy", "beam", "sampling"],
+SEARCHES = [GreedySearch, BeamSearch, Sampling]
+NAMES = ["greedy", "beam", "sampling"]
+one_search = pytest.mark.parametrize(
+    "search", others_slow(SEARCHES, [BeamSearch]), ids=NAMES
 )
-SEARCHES = pytest.mark.parametrize(
-    "search",
-    [GreedySearch, BeamSearch, Sampling],
-    ids=["greedy", "beam", "sampling"],
-)
+every_search = pytest.mark.parametrize("search", SEARCHES, ids=NAMES)
 
 
 def answers_of(best):
@@ -106,7 +99,7 @@ def test_same_as_in_plain_python(log_probs, seed, constraint, length):
     assert applied(constraint, log_probs[:0], ids[:0]).shape == (0, VOCAB)
 
 
-@SEARCHES
+@every_search
 def test_forbidden_tokens(make_model, source_ids, searched, scores_of, search):
     model = make_model(bias={5: 3.0, END: -2.0})
     search = search(constraints=[ForbiddenTokens([5])])
@@ -119,10 +112,8 @@ def test_forbidden_tokens(make_model, source_ids, searched, scores_of, search):
     )
 
 
-@SEARCHES
-@pytest.mark.parametrize(
-    "n", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3))]
-)
+@every_search
+@pytest.mark.parametrize("n", [slow(1), 2, slow(3)])
 def test_no_repeated_ngrams(
     make_model, source_ids, searched, scores_of, search, n
 ):
@@ -140,7 +131,7 @@ def test_no_repeated_ngrams(
     )
 
 
-@SEARCHES
+@every_search
 def test_least_length(make_model, source_ids, searched, scores_of, search):
     """The length limit precedes it."""
     model = make_model(bias={END: 60.0})
@@ -165,7 +156,7 @@ def repeating_model(make_model):
     return model
 
 
-@SEARCHES
+@every_search
 def test_repetition_penalty(repeating_model, source_ids, searched, search):
     search = search(constraints=[RepetitionPenalty(1000.0)])
 
@@ -190,7 +181,7 @@ def test_score_with_a_repetition_penalty(repeating_model, source_ids, searched):
     np.testing.assert_allclose(penalized, expected, atol=1e-5)
 
 
-@SEARCHES
+@every_search
 def test_a_row_without_a_possible_token_ends(
     make_model, source_ids, searched, scores_of, search
 ):
@@ -205,7 +196,7 @@ def test_a_row_without_a_possible_token_ends(
     )
 
 
-@SEARCHES
+@every_search
 def test_a_function_of_ones_own(make_model, source_ids, searched, search):
     def rises(log_probs, ids):
         last = ids[:, -1:] if ids.shape[1] != 0 else ids
@@ -243,9 +234,7 @@ def traced_with_prefix():
     return traced_with_prefix
 
 
-@pytest.mark.parametrize(
-    "length_penalty", [pytest.param(0.0, marks=pytest.mark.slow), 1.0]
-)
+@pytest.mark.parametrize("length_penalty", [slow(0.0), 1.0])
 def test_forced_prefix_is_exhaustive_search_below_it(
     make_model, source_ids, traced_with_prefix, scores_of, length_penalty
 ):
@@ -283,7 +272,7 @@ def test_forced_prefix_is_exhaustive_search_below_it(
         )
 
 
-@ONE_SEARCH
+@one_search
 def test_searches_follow_the_prefix(
     make_model, source_ids, traced_with_prefix, scores_of, search
 ):
@@ -303,7 +292,7 @@ def test_searches_follow_the_prefix(
     np.testing.assert_allclose(best.scores, expected, atol=1e-4)
 
 
-@ONE_SEARCH
+@one_search
 def test_prefixes_alone_in_a_batch_and_of_nothing(
     make_model, source_ids, traced, traced_with_prefix, search
 ):
@@ -326,7 +315,7 @@ def test_prefixes_alone_in_a_batch_and_of_nothing(
     assert none.ids.shape[:2] == (0, 1)
 
 
-@SEARCHES
+@every_search
 @pytest.mark.parametrize("token", [START, 99, -3])
 def test_a_prefix_that_no_answer_can_have_ends(
     make_model, source_ids, search, token
@@ -349,7 +338,7 @@ def test_forced_prefix_as_a_constraint(make_model, source_ids):
     assert forced.get_config() == {"prefix": prefix}
 
 
-@SEARCHES
+@every_search
 def test_prefixes_of_another_batch(make_model, source_ids, search):
     inputs = {"source_ids": source_ids}
     with pytest.raises(ValueError, match=r"prefix\.shape=\(1, 2\)"):

@@ -15,6 +15,7 @@ from kseq.decoding import (
     RepetitionPenalty,
     Sampling,
 )
+from tests.slow import slow
 
 
 def test_takes_the_likeliest_token_at_every_step(
@@ -62,7 +63,7 @@ CONSTRAINTS = (
 
 @pytest.mark.parametrize(
     "constraints",
-    [pytest.param((), marks=pytest.mark.slow), CONSTRAINTS],
+    [slow(()), CONSTRAINTS],
     ids=["free", "bound"],
 )
 @pytest.mark.parametrize(

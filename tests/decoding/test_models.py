@@ -13,6 +13,7 @@ from kseq.layers import (
 from kseq.models import LSTMSeq2Seq, Transformer
 from kseq.ops import dot_energies
 from tests.layers.test_own_score import CosineAttention, NegativeDistance
+from tests.slow import slow
 
 LIMITS = tf.constant([6, 4, 9])
 
@@ -43,21 +44,16 @@ def lstm(**kwargs):
 @pytest.fixture(
     params=[
         lambda: transformer(norm="pre"),
-        *(
-            pytest.param(model, marks=pytest.mark.slow)
-            for model in (
-                lambda: lstm(
-                    attention=LuongAttention("dot"), input_feeding=True
-                ),
-                lambda: transformer(norm="post", window=2, positions="learned"),
-                lambda: lstm(attention=BahdanauAttention(8), order="bahdanau"),
-                lambda: lstm(
-                    attention=LocationAwareAttention(8, 3, kernel_size=3),
-                    order="bahdanau",
-                ),
-                lambda: lstm(attention=None),
+        slow(lambda: lstm(attention=LuongAttention("dot"), input_feeding=True)),
+        slow(lambda: transformer(norm="post", window=2, positions="learned")),
+        slow(lambda: lstm(attention=BahdanauAttention(8), order="bahdanau")),
+        slow(
+            lambda: lstm(
+                attention=LocationAwareAttention(8, 3, kernel_size=3),
+                order="bahdanau",
             )
         ),
+        slow(lambda: lstm(attention=None)),
     ],
     ids=[
         *("transformer", "luong", "windowed", "bahdanau"),
@@ -103,7 +99,7 @@ def test_searches_of_a_model(model, source_ids, traced, scores_of):
     "attention",
     [
         CosineAttention(),
-        pytest.param(NegativeDistance(units=3), marks=pytest.mark.slow),
+        slow(NegativeDistance(units=3)),
     ],
 )
 def test_beam_search_with_a_score_of_ones_own(

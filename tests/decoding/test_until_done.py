@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import END
 from kseq.decoding import BeamSearch, GreedySearch, NoRepeatedNgrams, Sampling
+from tests.slow import others_slow
 
 SEARCHES = [
     GreedySearch(),
@@ -40,13 +41,7 @@ def many(seed):
     return tf.constant(ids), tf.constant(rng.integers(0, 15, 20), tf.int32)
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        SEARCHES[0],
-        *(pytest.param(s, marks=pytest.mark.slow) for s in SEARCHES[1:]),
-    ],
-)
+@pytest.mark.parametrize("search", others_slow(SEARCHES, SEARCHES[:1]))
 def test_answers_do_not_depend_on_what_leaves_the_batch(
     make_model, many, traced, search
 ):

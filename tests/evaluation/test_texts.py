@@ -9,6 +9,7 @@ from kseq.control_tokens import START
 from kseq.data import Tokenizer, running_ids
 from kseq.evaluation import Texts
 from kseq.models import LSTMLM
+from tests.slow import slow
 
 DOCUMENTS = ["a rose\nis a rose\n", "b", " c\n\n" * 30]
 
@@ -53,9 +54,7 @@ def losses_of(served, length):
     return losses
 
 
-@pytest.mark.parametrize(
-    "length", [pytest.param(4, marks=pytest.mark.slow), 500]
-)
+@pytest.mark.parametrize("length", [slow(4), 500])
 def test_scores_agree_with_numpy(writer, length):
     losses = losses_of(writer.served, length)
     characters = sum(map(len, DOCUMENTS))

@@ -12,6 +12,7 @@ from kseq.layers import (
 )
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
+from tests.slow import others_slow, slow
 
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 WIRINGS = {
@@ -108,14 +109,8 @@ def test_symbolic_shapes(wiring):
 
 @pytest.mark.parametrize(
     "wiring",
-    [
-        "feeding",  # the others are saved and loaded in test_every_layer.py
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in WIRINGS
-            if name != "feeding"
-        ),
-    ],
+    # The others are saved and loaded in test_every_layer.py.
+    others_slow(WIRINGS, ["feeding"]),
     indirect=True,
 )
 def test_round_trip_through_a_file(wiring, tmp_path):
@@ -156,9 +151,9 @@ def test_half_precision(wiring, dtype):
         (1, "lstm"),
         (2, "gru"),
         (2, "tanh"),
-        pytest.param(1, "gru", marks=pytest.mark.slow),
-        pytest.param(1, "tanh", marks=pytest.mark.slow),
-        pytest.param(2, "lstm", marks=pytest.mark.slow),
+        slow(1, "gru"),
+        slow(1, "tanh"),
+        slow(2, "lstm"),
     ],
 )
 def test_step_by_step(wiring, num_layers, cell):
@@ -175,9 +170,9 @@ def test_step_by_step(wiring, num_layers, cell):
 @pytest.mark.parametrize(
     "wiring",
     [
-        pytest.param("luong", marks=pytest.mark.slow),
+        slow("luong"),
         "feeding",
-        pytest.param("bahdanau", marks=pytest.mark.slow),
+        slow("bahdanau"),
     ],
 )
 @pytest.mark.parametrize(
@@ -227,14 +222,7 @@ def test_an_unrolled_loop(wiring):
 @pytest.mark.skipif(not TENSORFLOW, reason="XLA has its limits on TensorFlow")
 @pytest.mark.parametrize(
     "wiring",
-    [
-        "feeding",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in WIRINGS
-            if name != "feeding"
-        ),
-    ],
+    others_slow(WIRINGS, ["feeding"]),
     indirect=True,
 )
 def test_training_with_xla(wiring):

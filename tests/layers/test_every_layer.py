@@ -6,6 +6,7 @@ import pytest
 
 from kseq import layers
 from tests.layers.arrays import normal, numpy_of
+from tests.slow import others_slow, slow
 
 BACKEND = keras.backend.backend()
 BLOCK = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16, "dropout": 0.1}
@@ -148,7 +149,7 @@ def arrays_of(name):
 
 
 # What another layer of theirs, or their cell, proves in every run.
-_BEFORE_A_RELEASE = (
+_BEFORE_A_RELEASE = {
     "BahdanauAttention shared",
     "LuongAttention concat",
     "LuongAttention symmetric",
@@ -159,7 +160,7 @@ _BEFORE_A_RELEASE = (
     "AttentionDecoder fed",
     "HierarchicalEncoder gru",
     "NeuralTuringMachine dense",
-)
+}
 
 
 # Most only forward and backward.
@@ -172,20 +173,13 @@ _OFTEN = {
 }
 
 
-def _others_slow(names):
-    return [
-        pytest.param(name, marks=pytest.mark.slow if name in names else ())
-        for name in SHAPES
-    ]
-
-
-@pytest.fixture(params=_others_slow(_BEFORE_A_RELEASE))
+@pytest.fixture(params=others_slow(SHAPES, SHAPES.keys() - _BEFORE_A_RELEASE))
 def name(request, seed):
     return request.param
 
 
 saved_or_halved = pytest.mark.parametrize(
-    "name", _others_slow(SHAPES.keys() - _OFTEN), indirect=True
+    "name", others_slow(SHAPES, _OFTEN), indirect=True
 )
 
 
@@ -238,9 +232,7 @@ def test_save_and_load(name, tmp_path):
 
 
 @saved_or_halved
-@pytest.mark.parametrize(
-    "dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("dtype", ["bfloat16", slow("float16")])
 def test_pure_half_precision(name, dtype):
     """Eagerly and in a graph, in all weights and outputs."""
     layer, arrays = make(name, dtype=dtype), arrays_of(name)

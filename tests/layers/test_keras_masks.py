@@ -6,6 +6,7 @@ import pytest
 
 from kseq import layers
 from tests.layers.arrays import normal, numpy_of, randomize
+from tests.slow import others_slow
 
 IDS = np.array([[3, 4, 5, 6], [7, 8, 0, 0]])
 PADDED = np.pad(IDS, [(0, 0), (0, 3)])
@@ -66,17 +67,11 @@ def run(inputs, output, arrays):
     yield [model.predict_on_batch(list(given)) for given in arrays]
 
 
-IN_THE_STACK = ("pooling", "pre-norm block", "post-norm block")
+IN_THE_STACK = {"pooling", "pre-norm block", "post-norm block"}
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, marks=pytest.mark.slow if name in IN_THE_STACK else ()
-        )
-        for name in OF_ONE
-    ],
+    "name", others_slow(OF_ONE, OF_ONE.keys() - IN_THE_STACK)
 )
 def test_padding_changes_nothing(seed, name):
     ids = keras.Input((None,), dtype="int32")
@@ -100,17 +95,11 @@ def test_padding_on_the_left_changes_nothing(seed, name):
         np.testing.assert_allclose(padded[1, -2:], alone[0], atol=1e-5)
 
 
-OF_MEMORY_TOO = ("window", "luong", "location", "decoder block")
+OF_MEMORY_TOO = {"window", "luong", "location", "decoder block"}
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, marks=pytest.mark.slow if name in OF_MEMORY_TOO else ()
-        )
-        for name in OVER_MEMORY
-    ],
+    "name", others_slow(OVER_MEMORY, OVER_MEMORY.keys() - OF_MEMORY_TOO)
 )
 def test_padding_of_a_memory_changes_nothing(seed, name):
     ids, query = keras.Input((None,), dtype="int32"), keras.Input((3, 8))

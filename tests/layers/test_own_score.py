@@ -8,6 +8,7 @@ from keras import ops
 from kseq.layers import AttentionDecoder, BahdanauAttention, LuongAttention
 from kseq.ops import dot_energies
 from tests.layers.arrays import normal, numpy_of, randomize
+from tests.slow import others_slow
 
 MASK = np.arange(7) < [[7], [4]]
 
@@ -65,16 +66,7 @@ def test_steps_of_hypotheses_equal_the_whole_sequence(attention, wiring):
     np.testing.assert_allclose(np.stack(outputs, axis=1), whole, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "wiring",
-    [
-        WIRINGS[0],
-        *(
-            pytest.param(wiring, marks=pytest.mark.slow)
-            for wiring in WIRINGS[1:]
-        ),
-    ],
-)
+@pytest.mark.parametrize("wiring", others_slow(WIRINGS, WIRINGS[:1]))
 def test_round_trip_through_a_file(attention, wiring, tmp_path):
     inputs, memory = keras.Input((None, 4)), keras.Input((7, 6))
     mask = keras.Input((7,), dtype="bool")

@@ -5,6 +5,7 @@ import pytest
 from kseq.layers import PyramidalEncoder, SpecAugment
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of, randomize
+from tests.slow import slow
 
 FRONT_ENDS = ["none", "convolution"]
 
@@ -125,10 +126,7 @@ def test_convolutions_by_hand(seed):
     ("time", "more"),
     [
         *((6, 1), (7, 5)),
-        *(
-            pytest.param(*values, marks=pytest.mark.slow)
-            for values in ((6, 2), (6, 5), (7, 1), (7, 2))
-        ),
+        *(slow(6, 2), slow(6, 5), slow(7, 1), slow(7, 2)),
     ],
 )
 def test_padding_changes_nothing(front_end, time, more):

@@ -5,6 +5,7 @@ import pytest
 from kseq.layers import RecurrentPooling, SentenceEncoder
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import numpy_of
+from tests.slow import slow
 
 SIZES = {"embedding_dim": 4, "units": 3, "attention_units": 3}
 
@@ -67,13 +68,7 @@ def test_is_an_embedding_and_a_pooling(seed):
     np.testing.assert_allclose(weights[0], expected[1], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 50)),
-        7,
-    ],
-)
+@pytest.mark.parametrize("groups", [slow(2), 7, slow(50)])
 def test_groups_change_nothing(seed, groups):
     grid, ids = encoder(groups=1), documents()
     found = encoder(groups, like=grid)(ids, return_weights=True)

@@ -6,6 +6,7 @@ from keras import ops
 from kseq.layers import TransformerDecoderBlock, TransformerEncoderBlock
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
+from tests.slow import slow
 
 SIZES = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16}
 LENGTH, MEMORY_LENGTH = 4, 6
@@ -340,10 +341,7 @@ def test_dropout_is_for_training(make, norm, dropouts):
     assert np.any(plain != dropped)
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [pytest.param("float32", marks=pytest.mark.slow), *HALF_POLICIES],
-)
+@pytest.mark.parametrize("policy", [slow("float32"), *HALF_POLICIES])
 def test_training_on_nothing_but_padding_stays_finite(make, policy):
     block = make(dtype=policy)
     inputs = [

@@ -9,7 +9,6 @@ import functools
 import itertools
 
 import numpy as np
-import pytest
 
 from kseq.control_tokens import END, PAD, START
 from kseq.layers import (
@@ -25,6 +24,7 @@ from kseq.layers import (
 )
 from kseq.models import DualEncoder, LSTMSeq2Seq, Transformer
 from tests.models.new_weights import new_weights
+from tests.slow import others_slow
 
 VOCAB = 14  # of targets
 FEATURES = {"source_vocab_size": None, "source_dim": 3, "num_encoder_layers": 0}
@@ -289,15 +289,8 @@ _OFTEN_IN_STEPS = {
 }
 
 
-def _others_slow(names, often):
-    return [
-        name if name in often else pytest.param(name, marks=pytest.mark.slow)
-        for name in names
-    ]
-
-
-EVERY_CASE = _others_slow(CASES, _OFTEN_IN_STEPS)
-TYPICAL_CASES = _others_slow(_VARIANTS, _OFTEN)
+EVERY_CASE = others_slow(CASES, _OFTEN_IN_STEPS)
+TYPICAL_CASES = others_slow(_VARIANTS, _OFTEN)
 CASES |= RETRIEVAL
 
 

@@ -16,6 +16,7 @@ from tests.half_precision import HALF_POLICIES
 from tests.layers.numpy_recurrence import recurrent_pooling
 from tests.models.few_steps import few_steps
 from tests.models.new_weights import new_weights
+from tests.slow import others_slow, slow
 
 RECURRENT = {"embedding_dim": 6, "units": 4, "attention_units": 3}
 MODELS = {
@@ -43,15 +44,8 @@ def built(kind, **more):
 
 
 @pytest.fixture(
-    params=[
-        "hierarchical",
-        # Tests of serving and of commands run "flat".
-        *(
-            pytest.param(kind, marks=pytest.mark.slow)
-            for kind in MODELS
-            if kind != "hierarchical"
-        ),
-    ]
+    # Tests of serving and of commands run "flat".
+    params=others_slow(MODELS, ["hierarchical"])
 )
 def make(request):
     return lambda **more: new_weights(*built(request.param, **more))
@@ -71,13 +65,7 @@ def numbers(explained):
     return {k: ops.convert_to_numpy(v) for k, v in explained.items()}
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        "float32",
-        *(pytest.param(p, marks=pytest.mark.slow) for p in DTYPES[1:]),
-    ],
-)
+@pytest.mark.parametrize("dtype", others_slow(TOLERANCE, ["float32"]))
 def test_padding_changes_nothing(seed, make, dtype):
     model, ids = make(dtype=dtype), documents()
     padded = np.pad(ids, ((0, 0), (0, 7), (0, 7)))
@@ -148,10 +136,7 @@ def test_starts_from_given_vectors(make):
     np.testing.assert_array_equal(model.embedding(ids), vectors[ids])
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [pytest.param("float32", marks=pytest.mark.slow), *HALF_POLICIES],
-)
+@pytest.mark.parametrize("dtype", [slow("float32"), *HALF_POLICIES])
 def test_training_stays_finite_with_empty_documents(seed, make, dtype):
     model = make(dtype=dtype, dropout=0.3)
     # Tracing would take longer than the step.

@@ -27,6 +27,7 @@ from tests.models.seq2seq_systems import (
     speech,
     with_padding,
 )
+from tests.slow import slow
 from tests.training.test_checkpoints import Signal, assert_same_state
 from tests.training.tiny_training import train
 
@@ -57,10 +58,7 @@ half_systems = pytest.mark.parametrize(
     "name",
     [
         *("lstm", "transformer", "speech"),
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("captions", "caption transformer", "chat", *RETRIEVAL)
-        ),
+        *map(slow, ("captions", "caption transformer", "chat", *RETRIEVAL)),
     ],
 )
 

@@ -9,6 +9,7 @@ from kseq.models import ExactModel
 from kseq.ops import padding_mask
 from tests.half_precision import HALF_POLICIES
 from tests.models.one_by_one import one_by_one
+from tests.slow import slow
 
 VOCAB = 11
 
@@ -102,7 +103,7 @@ def test_evaluation_weighs_batches_by_their_tokens():
     assert reported["loss"] == pytest.approx(total / count, abs=1e-5)
 
 
-@pytest.mark.parametrize("parts", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("parts", [slow(2), 3])
 def test_micro_batches_change_nothing(parts):
     settings = {"clip_norm": 0.1, "label_smoothing": 0.1}
     sizes = [6, 6, 5]
@@ -118,11 +119,11 @@ def test_micro_batches_change_nothing(parts):
     ("sizes", "parts"),
     [
         ([3, 6, 1], 2),
-        pytest.param([6, 6, 6, 6, 6], 1, marks=pytest.mark.slow),
-        pytest.param([6, 6, 6, 6, 6], 2, marks=pytest.mark.slow),
-        pytest.param([4, 6, 5], 1, marks=pytest.mark.slow),
-        pytest.param([4, 6, 5], 2, marks=pytest.mark.slow),
-        pytest.param([3, 6, 1], 1, marks=pytest.mark.slow),
+        slow([6, 6, 6, 6, 6], 1),
+        slow([6, 6, 6, 6, 6], 2),
+        slow([4, 6, 5], 1),
+        slow([4, 6, 5], 2),
+        slow([3, 6, 1], 1),
     ],
 )
 def test_two_devices_equal_one(sizes, parts, two_devices):

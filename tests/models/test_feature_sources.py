@@ -15,6 +15,7 @@ from kseq.layers import (
 from kseq.models import LSTMSeq2Seq, Transformer
 from kseq.models.auxiliary_losses import ctc_losses
 from kseq.user_error import ArgumentError
+from tests.slow import slow
 
 GRID = {
     "source_vocab_size": None,
@@ -114,8 +115,8 @@ def test_text_models_keep_their_config():
     "auxiliary",
     [
         {"ctc": 0.3},
-        pytest.param({"coverage": 0.5}, marks=pytest.mark.slow),
-        pytest.param({"coverage": 0.5, "ctc": 0.3}, marks=pytest.mark.slow),
+        slow({"coverage": 0.5}),
+        slow({"coverage": 0.5, "ctc": 0.3}),
     ],
 )
 def test_auxiliary_losses_by_hand(seed, auxiliary):

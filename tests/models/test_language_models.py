@@ -14,6 +14,7 @@ from kseq.models import LSTMLM, TransformerLM
 from tests.half_precision import HALF_POLICIES
 from tests.models.few_steps import few_steps
 from tests.models.new_weights import new_weights
+from tests.slow import others_slow, slow
 
 VOCAB = 14
 LENGTHS = (5, 2, 1)  # of prompts
@@ -47,16 +48,8 @@ CASES = {
 MODELS = {"transformer": transformer, "lstm": lstm}
 # Each kind of position in every run, with a window and without.
 _OFTEN = ("rotary, window", "lstm")
-every_case = pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in _OFTEN else pytest.mark.slow)
-        for name in CASES
-    ],
-)
-every_model = pytest.mark.parametrize(
-    "name", ["rotary", pytest.param("lstm", marks=pytest.mark.slow)]
-)
+every_case = pytest.mark.parametrize("name", others_slow(CASES, _OFTEN))
+every_model = pytest.mark.parametrize("name", ["rotary", slow("lstm")])
 
 
 @functools.cache
@@ -159,16 +152,7 @@ def test_beams_keep_their_own_texts(seed, name):
         np.testing.assert_allclose(best.scores[:, answer], scores, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            pytest.param(n, marks=pytest.mark.slow)
-            for n in ("rotary", "learned")
-        ),
-        "lstm",
-    ],
-)
+@pytest.mark.parametrize("name", [slow("rotary"), slow("learned"), "lstm"])
 def test_a_file_has_the_same_model(seed, name, tmp_path):
     model = model_of(name)
     model.save(tmp_path / "model.keras")

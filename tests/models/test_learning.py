@@ -6,6 +6,7 @@ from keras import ops
 from kseq.control_tokens import END, PAD, START
 from kseq.layers import BahdanauAttention, LuongAttention
 from kseq.models import LSTMSeq2Seq, Transformer
+from tests.slow import slow
 
 
 def batch_of(task, size, length, vocab_size=14):
@@ -83,12 +84,9 @@ def right_answers(model, task, length, size=200):
 @pytest.mark.parametrize(
     "make_model",
     [
-        pytest.param(
-            lambda: lstm(BahdanauAttention(units=16), order="bahdanau"),
-            marks=pytest.mark.slow,
-        ),
+        slow(lambda: lstm(BahdanauAttention(units=16), order="bahdanau")),
         lambda: lstm(BahdanauAttention(units=16), input_feeding=True),
-        pytest.param(transformer, marks=pytest.mark.slow),
+        slow(transformer),
     ],
     ids=["Bahdanau", "input feeding", "Transformer"],
 )

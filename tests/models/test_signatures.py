@@ -10,6 +10,7 @@ from tests.models.test_exact_model import (
     same_start,
     tiny_model,
 )
+from tests.slow import slow
 
 
 def compiled():
@@ -46,12 +47,7 @@ SIGNATURES = {
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("another length", marks=pytest.mark.slow),
-        "without weights",
-        pytest.param("int64", marks=pytest.mark.slow),
-    ],
+    "name", [slow("another length"), "without weights", slow("int64")]
 )
 def test_fit_and_evaluate_accept_a_second_signature(name):
     other = SIGNATURES[name]

@@ -10,6 +10,7 @@ from kseq.models import LSTMTagger, TransformerTagger
 from tests.half_precision import HALF_POLICIES
 from tests.models.few_steps import few_steps
 from tests.models.new_weights import new_weights
+from tests.slow import others_slow, slow
 
 MODELS = {
     "lstm": (LSTMTagger, {"embedding_dim": 6, "units": 8, "num_layers": 2}),
@@ -34,9 +35,7 @@ def built(kind, **more):
     return model, [variable.numpy() for variable in model.variables]
 
 
-@pytest.fixture(
-    params=["lstm", pytest.param("transformer", marks=pytest.mark.slow)]
-)
+@pytest.fixture(params=["lstm", slow("transformer")])
 def make(request):
     return lambda **more: new_weights(*built(request.param, **more))
 
@@ -56,13 +55,7 @@ def logits(model, ids):
     return keras.ops.convert_to_numpy(model({"source_ids": ids}))
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [
-        "float32",
-        *(pytest.param(p, marks=pytest.mark.slow) for p in DTYPES[1:]),
-    ],
-)
+@pytest.mark.parametrize("dtype", others_slow(TOLERANCE, ["float32"]))
 def test_padding_changes_nothing(seed, make, dtype):
     """Neither more words nor more pieces, nor other sentences."""
     model, ids = make(dtype=dtype), sentences()
@@ -110,10 +103,7 @@ def test_the_same_pieces_in_other_words_are_read_at_other_places(seed):
     np.testing.assert_allclose(logits(model, two)[0], found[[0, 2]], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [pytest.param("float32", marks=pytest.mark.slow), *HALF_POLICIES],
-)
+@pytest.mark.parametrize("dtype", [slow("float32"), *HALF_POLICIES])
 def test_training_stays_finite_with_empty_sentences(seed, make, dtype):
     model, ids = make(dtype=dtype, dropout=0.3, piece_dropout=0.1), sentences()
     adam = keras.optimizers.Adam(0.01)

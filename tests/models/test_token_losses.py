@@ -10,6 +10,7 @@ from kseq.models import ExactModel, TokenLosses
 from kseq.models.cross_entropy import cross_entropy
 from kseq.ops import padding_mask
 from tests.models.one_by_one import one_by_one
+from tests.slow import slow
 
 CLASSES = 5
 SIZES = (4, 3, 1, 5)  # uneven for two devices; one leaves a device nothing
@@ -151,9 +152,9 @@ def family(request, seed):
 mostly_one = pytest.mark.parametrize(
     "family",
     [
-        pytest.param("attention penalty", marks=pytest.mark.slow),
-        pytest.param("binary cross-entropy", marks=pytest.mark.slow),
-        pytest.param("CTC", marks=pytest.mark.slow),
+        slow("attention penalty"),
+        slow("binary cross-entropy"),
+        slow("CTC"),
     ],
     indirect=True,
 )
@@ -199,7 +200,7 @@ def test_micro_batches_change_nothing(family, parts):
 
 
 @mostly_one
-@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("parts", [slow(1), 2])
 def test_two_devices_equal_one(family, parts, two_devices):
     make, batches = family
     whole = trained(make, batches)

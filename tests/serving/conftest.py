@@ -24,6 +24,7 @@ from kseq.serving import (
     export,
     load_export,
 )
+from tests.slow import slow
 
 LINES = [
     "the cat sat on the mat and the dog sat on the cat",
@@ -174,9 +175,7 @@ def run_of(tmp_path_factory):
 
 
 # The export of a transformer answers like its run in tests/commands, too.
-@pytest.fixture(
-    params=[pytest.param("transformer", marks=pytest.mark.slow), "lstm"]
-)
+@pytest.fixture(params=[slow("transformer"), "lstm"])
 def kind(request):
     return request.param
 

@@ -13,6 +13,7 @@ from kseq.serving import (
     load_export,
 )
 from tests.serving.conftest import LABELS
+from tests.slow import slow
 
 TEXTS = [
     *dispatch_reports("test", size=4).texts,
@@ -24,9 +25,7 @@ TEXTS = [
 
 
 # A hierarchical one answers as a run and as an export in test_version_0_1.py.
-@pytest.fixture(
-    params=[pytest.param("hierarchical", marks=pytest.mark.slow), "flat"]
-)
+@pytest.fixture(params=[slow("hierarchical"), "flat"])
 def kind(request):
     return request.param
 

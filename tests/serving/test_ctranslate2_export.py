@@ -13,6 +13,7 @@ from kseq.decoding import BeamSearch
 from kseq.serving import Generator
 from kseq.serving.ctranslate2_export import export_ctranslate2
 from kseq.user_error import DiskError, UserError
+from tests.slow import slow
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -39,13 +40,8 @@ def generator_of(vocab_sizes=(280, 280), **options):
     ("vocab_sizes", "options"),
     [
         ((280, 281), {"norm": "post"}),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (
-                ((280, 280), {"share_embeddings": True}),
-                ((281, 280), {"tie_output": False, "positions": "learned"}),
-            )
-        ),
+        slow((280, 280), {"share_embeddings": True}),
+        slow((281, 280), {"tie_output": False, "positions": "learned"}),
     ],
 )
 def test_log_probabilities_are_those_of_kseq(

@@ -7,6 +7,7 @@ from kseq import data, decoding, layers, models
 from kseq.serving import Classifier, Generator, head_attention
 from kseq.user_error import UserError
 from tests.data.wav import tone, wav
+from tests.slow import slow
 
 SIZES = {"model_dim": 8, "ffn_dim": 16, "num_heads": 2}
 CELLS = np.random.default_rng(0).normal(size=(2, 6, 3)).astype("float32")
@@ -59,16 +60,7 @@ def generator_of(kind, tokenizer):
     return generator, inputs
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        *(
-            pytest.param(p, marks=pytest.mark.slow)
-            for p in ("encoder", "cross")
-        ),
-        "decoder",
-    ],
-)
+@pytest.mark.parametrize("part", [slow("encoder"), slow("cross"), "decoder"])
 def test_rows_are_distributions_over_the_tokens(generators, part):
     texts = ["the cat", "12 bones and a dog"]
     found = head_attention(generators["transformer"], texts, part, head=1)
@@ -113,10 +105,10 @@ def test_a_model_without_heads(generators):
     "kind",
     [
         # That the mean of the heads is shown, texts above show as well.
-        pytest.param("features", marks=pytest.mark.slow),
-        pytest.param("image", marks=pytest.mark.slow),
-        pytest.param("frames", marks=pytest.mark.slow),
-        pytest.param("audio", marks=pytest.mark.slow),
+        slow("features"),
+        slow("image"),
+        slow("frames"),
+        slow("audio"),
     ],
 )
 def test_what_is_no_text_has_heads_too(kind, tokenizers):

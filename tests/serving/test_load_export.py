@@ -9,6 +9,7 @@ import tensorflow as tf
 from kseq.model_path import model_path
 from kseq.serving import ClassifierPredictor, GeneratorPredictor, load_export
 from kseq.user_error import UserError
+from tests.slow import slow
 
 NAMES = ("serving_default", "n_best", "explain")
 GENERATED = {"text": tf.string, "score": tf.float32, "truncated": tf.bool}
@@ -165,8 +166,8 @@ VALUES = "variables/variables.data-00000-of-00001"
         ("saved_model.pb", _truncate),
         (INDEX, _truncate),
         (VALUES, Path.unlink),
-        pytest.param(INDEX, Path.unlink, marks=pytest.mark.slow),
-        pytest.param(VALUES, _truncate, marks=pytest.mark.slow),
+        slow(INDEX, Path.unlink),
+        slow(VALUES, _truncate),
     ],
 )
 def test_a_broken_export_is_one_message(exports, tmp_path, name, damage):

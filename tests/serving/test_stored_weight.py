@@ -13,6 +13,7 @@ from kseq.decoding import GreedySearch
 from kseq.serving import export, load_export
 from kseq.serving.stored_weight import StoredWeight, can_store
 from tests.serving.test_client import ask
+from tests.slow import slow
 
 TEXTS = ["the cat sat", "a dog ate 12 bones", "日本", ""]
 TARGETS = ["the dog", "a cat ate 3 fish", "cat", ""]
@@ -49,7 +50,7 @@ def served(generators):
 @pytest.mark.parametrize(
     ("dtype", "share", "close"),
     [
-        pytest.param("int8", 0.5, 0.3, marks=pytest.mark.slow),
+        slow("int8", 0.5, 0.3),
         ("bfloat16", 0.6, 0.3),
     ],
 )

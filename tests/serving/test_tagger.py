@@ -16,6 +16,7 @@ from kseq.models import LSTMTagger, TransformerTagger
 from kseq.runs import RunDirectory
 from kseq.serving import Tagger, TaggerPredictor, export, load_export
 from kseq.user_error import UserError
+from tests.slow import slow
 
 TAGS = ("O", "größer", "x")
 TEXTS = [
@@ -44,7 +45,7 @@ def preprocessor():
 
 @pytest.fixture(
     scope="module",
-    params=["lstm", pytest.param("transformer", marks=pytest.mark.slow)],
+    params=["lstm", slow("transformer")],
 )
 def tagger(request, preprocessor):
     keras.utils.set_random_seed(1)

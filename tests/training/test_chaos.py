@@ -84,42 +84,33 @@ class Recipe:
         )
 
     def finish(self, run):
-        """Seconds until any metrics, and until the last step."""
+        """Trains to the end; gives the seconds that it took."""
         start = time.perf_counter()
         process = self.start(run)
-        folder = self.folder / run
-        awaited = [
-            lambda: any(folder.glob("**/metrics.jsonl")),
-            self.last(run).exists,
-        ]
-        seconds = []
-        while process.poll() is None:
-            if awaited and awaited[0]():
-                seconds.append(time.perf_counter() - start)
-                awaited.pop(0)
-            time.sleep(0.1)
         _, errors = process.communicate()
         assert process.returncode == 0, errors.decode()
-        return seconds
+        return time.perf_counter() - start
 
-    def last(self, run):
-        """What stands there after the last step."""
-        name = f"ckpt-{self.steps}.sha256"
-        return self.folder / run / "checkpoints" / "last" / name
+    def progress(self, run):
+        """Steps of which there are metrics, pretraining included."""
+        return sum(map(last_step, (self.folder / run).glob("**/metrics.jsonl")))
 
-    def disturb(self, run, after):
-        """Whether the signal found it before its last step."""
+    def disturb(self, run, steps, seconds):
+        """Whether the signal, some time after steps, was before the last."""
         process = self.start(run)
+        while process.poll() is None and self.progress(run) < steps:
+            time.sleep(0.1)
         number = random.choice(list(SIGNALS))
         try:
-            _, errors = process.communicate(timeout=after)
+            _, errors = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.send_signal(number)
             _, errors = process.communicate()
         # Before the recipe has begun, Python itself ends on a signal.
         codes = (SIGNALS[number], -number, 1)
         assert process.returncode in (0, *codes), errors.decode()
-        return not self.last(run).exists()
+        last = f"checkpoints/last/ckpt-{self.steps}.sha256"
+        return not (self.folder / run / last).exists()
 
     def results(self, run):
         """Digests of all that was learned, and what validation said."""
@@ -135,6 +126,11 @@ class Recipe:
         records = map(json.loads, lines)
         scored = {"val_loss", "val_cost"}
         return tensors, [r for r in records if scored & r.keys()]
+
+
+def last_step(path):
+    *lines, _ = path.read_text("utf-8").split("\n")  # the last is not whole
+    return json.loads(lines[-1])["step"] if lines else 0
 
 
 def newest(directory):
@@ -153,12 +149,14 @@ def test_a_disturbed_training_ends_like_an_undisturbed_one(
     print(f"seed={seed}")
     random.seed(seed)
     recipe = Recipe(tmp_path, name, steps)
-    begun, ended = recipe.finish("whole")
+    seconds, total = recipe.finish("whole"), recipe.progress("whole")
 
-    # Some before the first step, and on average their part of the way each.
-    longest = begun + 2 * (ended - begun) / times
-    moments = [random.uniform(0.7 * begun, longest) for _ in range(times)]
-    disturbed = sum(recipe.disturb("cut", after) for after in moments)
+    # The first before any step, the others on the way.
+    moments = sorted(random.uniform(0, 0.9 * total) for _ in range(times - 1))
+    disturbed = sum(
+        recipe.disturb("cut", moment, random.uniform(0, seconds / 10))
+        for moment in [0, *moments]
+    )
     print(f"{disturbed} of {times} before the last step")
     assert disturbed > times // 2
     recipe.finish("cut")

@@ -26,6 +26,7 @@ from kseq.serving import load_model
 from kseq.training import Checkpoints
 from kseq.user_error import DiskError
 from kseq.whole_files import flush
+from tests.slow import slow
 from tests.training.tiny_training import STEPS, make_data, make_model, train
 
 
@@ -118,7 +119,7 @@ def test_a_signal_after_the_last_epoch_is_not_lost(tmp_path, capsys):
     assert steps(tmp_path) == [5, 10]
 
 
-@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("times", [slow(1), 2])
 def test_a_signal_while_the_last_checkpoint_is_written(
     tmp_path, monkeypatch, times, two_epochs
 ):
@@ -334,9 +335,7 @@ def test_a_full_disk_loses_nothing(broken_run):
     assert step_of(path) == 10
 
 
-@pytest.mark.parametrize(
-    "saved", [True, pytest.param(False, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("saved", [True, slow(False)])
 def test_batches_of_another_size(tmp_path, capsys, saved, two_devices):
     """Their data restart, once; then the position in them holds again."""
 
@@ -376,9 +375,7 @@ def test_a_position_of_version_0_1_is_found_again(
     assert "Skipping 5 batches" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param("distributed", marks=pytest.mark.slow), "generated"]
-)
+@pytest.mark.parametrize("kind", [slow("distributed"), "generated"])
 def test_data_that_have_no_position_are_read_again(
     tmp_path, kind, two_devices, capsys
 ):
