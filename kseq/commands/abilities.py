@@ -80,6 +80,13 @@ class Abilities(NamedTuple):
         return found if isinstance(found, list) else None
 
     @property
+    def kind(self):
+        """`source`, except where it answers with "labels" or "tags"."""
+        if self.has_labels:
+            return "labels"
+        return "tags" if self.has_tags else self.source
+
+    @property
     def retrieves(self):
         """Whether its answers are texts that it knows."""
         return type(self.description.get("answers")) is int
@@ -87,8 +94,7 @@ class Abilities(NamedTuple):
     @property
     def chats(self):
         """Whether it answers to what is said."""
-        has_classes = self.has_labels or self.has_tags
-        return self.source in ("turns", "text") and not has_classes
+        return self.kind in ("turns", "text")
 
     def n_best(self, options):
         """How many answers an input has.

@@ -24,7 +24,7 @@ from kseq.data import (
 )
 from kseq.data.document_labels import DEFAULT_COLUMNS
 from kseq.data.first_rows import check_columns
-from kseq.data.parallel_texts import check_columns as check_columns_of_tables
+from kseq.data.parallel_texts import check_pair_columns
 from kseq.data.references import with_references
 from kseq.data.tables import kind_of
 from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
@@ -53,15 +53,13 @@ _log = logging.getLogger(__name__)
 def run(options):
     """Prints the scores of a model on a file."""
     able = abilities(options.path)
-    if able.source not in _KINDS:
+    if able.kind not in _KINDS:
         raise UserError(
             f"{able.path} takes {able.source}, which evaluate does not read: "
             "its scores are in its README."
         )
     check_columns(options.columns, 1 if able.source == "prompt" else 2)
-    evaluation_of = _of_documents if able.has_labels else _KINDS[able.source]
-    evaluation_of = _of_tags if able.has_tags else evaluation_of
-    evaluation = evaluation_of(able, options)
+    evaluation = _KINDS[able.kind](able, options)
     with progress("Evaluating", len(evaluation), "lines") as advance:
         evaluation.scores(advance)
     for line in evaluation.report():
@@ -88,7 +86,7 @@ def _of_pairs(able, options):
     _refuse(options, "text", "images", "audio", "plain")
     columns = tuple(options.columns or ())
     text = ParallelText(options.source, options.reference, columns)
-    check_columns_of_tables(columns, [text])
+    check_pair_columns(columns, [text])
     with progress(f"Reading {escaped_line(text)}"):
         report = _count(text)
     left_out = f"{report.too_long} of {report.pairs} pairs"
@@ -224,6 +222,8 @@ def _of_texts(able, options):
 
 
 _KINDS = {
+    "labels": _of_documents,
+    "tags": _of_tags,
     "text": _of_pairs,
     "prompt": _of_texts,
     "turns": _of_dialogues,

@@ -14,7 +14,7 @@ from kseq.data.built_in.dates import SIZES, dates
 from kseq.data.data_error import DataError
 from kseq.data.hold_out import overlap
 from kseq.data.log_facts import log_facts
-from kseq.data.parallel_texts import check_columns, parallel_texts
+from kseq.data.parallel_texts import check_pair_columns, parallel_texts
 from kseq.data.references import with_references
 from kseq.data.source_hashes import are_among, choose_held_out
 from kseq.one_line import escaped_line
@@ -148,7 +148,7 @@ def read_corpus(
     others = ()
     if validation is not None:
         others = parallel_texts("validation", validation, columns)
-    check_columns(columns, texts + others)
+    check_pair_columns(columns, texts + others)
     weights = _checked_weights(weights, texts)
     for text in texts + others:
         text.check_files()

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from kseq.data.data_error import DataError
 from kseq.data.dialogue_files import dialogues_of_files
+from kseq.data.reading_problems import reading_problems
 from kseq.data.text_files import LONGEST_LINE
 from kseq.one_line import escaped_line
 from kseq.progress import progress
@@ -71,20 +72,14 @@ class DialogueReport(NamedTuple):
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per fact."""
-        lines = []
-        if left_out := self.short + self.too_long:
-            lines.append(
-                f"{name}: {left_out} of {left_out + self.dialogues} dialogues "
-                f"are left out: {self.short} with fewer than two turns, "
-                f"{self.too_long} with a turn over {LONGEST_LINE // 1024} KiB."
-            )
+        left_out = {
+            "with fewer than two turns": self.short,
+            f"with a turn over {LONGEST_LINE // 1024} KiB": self.too_long,
+        }
+        kept = self.dialogues, "dialogues"
+        lines = reading_problems(name, kept, left_out, self.invalid)
         if self.blank:
             lines.append(f"{name}: {self.blank} blank turns are left out.")
-        if self.invalid:
-            lines.append(
-                f"{name}: {self.invalid} lines are not valid UTF-8; the wrong "
-                "bytes become U+FFFD."
-            )
         return lines
 
 

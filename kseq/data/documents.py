@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kseq.data.data_error import DataError
 from kseq.data.document_labels import DEFAULT_COLUMNS, check_label
+from kseq.data.reading_problems import reading_problems
 from kseq.data.tables import (
     beginning,
     broken,
@@ -63,19 +64,12 @@ class DocumentReport(NamedTuple):
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per fact."""
-        lines = []
-        if left_out := self.blank + self.too_long:
-            lines.append(
-                f"{name}: {left_out} of {left_out + self.documents} documents "
-                f"are left out: {self.blank} blank, {self.too_long} over "
-                f"{LONGEST_DOCUMENT} bytes."
-            )
-        if self.invalid:
-            lines.append(
-                f"{name}: {self.invalid} lines are not valid UTF-8; the wrong "
-                "bytes become U+FFFD."
-            )
-        return lines
+        left_out = {
+            "blank": self.blank,
+            f"over {LONGEST_DOCUMENT} bytes": self.too_long,
+        }
+        kept = self.documents, "documents"
+        return reading_problems(name, kept, left_out, self.invalid)
 
 
 class _Row(NamedTuple):

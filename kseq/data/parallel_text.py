@@ -15,6 +15,7 @@ import tensorflow as tf
 from kseq.data.data_error import DataError
 from kseq.data.line_dataset import line_dataset
 from kseq.data.pair_table import PairTable
+from kseq.data.reading_problems import reading_problems
 from kseq.data.source_hashes import source_hashes
 from kseq.data.table_blocks import table_blocks
 from kseq.data.text_files import (
@@ -53,13 +54,12 @@ class TextReport(NamedTuple):
             name: of the text.
             of_left_out: whether that includes what `pairs` leaves out.
         """
-        lines = []
-        if self.left_out and of_left_out:
-            lines.append(
-                f"{name}: {self.left_out} of {self.pairs} pairs are left out: "
-                f"{self.blank} with a blank side, {self.too_long} with a line "
-                f"over {LONGEST_LINE} bytes."
-            )
+        left_out = {
+            "with a blank side": self.blank,
+            f"with a line over {LONGEST_LINE} bytes": self.too_long,
+        }
+        kept = self.pairs - self.left_out, "pairs"
+        lines = reading_problems(name, kept, left_out if of_left_out else {})
         if self.invalid:
             lines.append(
                 f"{name}: {self.invalid} of {self.pairs} pairs are not valid "

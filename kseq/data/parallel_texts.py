@@ -44,7 +44,7 @@ def parallel_texts(option, paths, columns) -> tuple[ParallelText, ...]:
     return tuple(texts)
 
 
-def check_columns(columns, texts):
+def check_pair_columns(columns, texts):
     """Raises DataError unless columns are two, and there is a table."""
     if not columns:
         return

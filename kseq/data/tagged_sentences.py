@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseq.data.data_error import DataError
+from kseq.data.reading_problems import reading_problems
 from kseq.data.tagged_rows import DEFAULT_COLUMNS, tagged_rows
 from kseq.one_line import escaped_line
 from kseq.progress import progress
@@ -33,7 +34,7 @@ class TaggedSentences(NamedTuple):
 
 
 class TaggedReport(NamedTuple):
-    """What was counted while sentences were read."""
+    """Counts of what was read and left out."""
 
     sentences: int
     blank: int = 0
@@ -41,20 +42,13 @@ class TaggedReport(NamedTuple):
     invalid: int = 0
 
     def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line a fact."""
-        lines = []
-        if left_out := self.blank + self.too_long:
-            lines.append(
-                f"{name}: {left_out} of {left_out + self.sentences} sentences "
-                f"are left out: {self.blank} blank, {self.too_long} of more "
-                f"than {LONGEST_SENTENCE} words."
-            )
-        if self.invalid:
-            lines.append(
-                f"{name}: {self.invalid} lines are not valid UTF-8; the wrong "
-                "bytes become U+FFFD."
-            )
-        return lines
+        """What is wrong with the file `name`, one line per fact."""
+        left_out = {
+            "blank": self.blank,
+            f"of more than {LONGEST_SENTENCE} words": self.too_long,
+        }
+        kept = self.sentences, "sentences"
+        return reading_problems(name, kept, left_out, self.invalid)
 
 
 def read_tagged_sentences(

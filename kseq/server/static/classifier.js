@@ -2,7 +2,6 @@
 
 import { predict } from "./client.js";
 import { add } from "./column.js";
-import { openColumns } from "./columns.js";
 import { element, foreign, percent } from "./elements.js";
 import { sum, wordsOf } from "./pieces.js";
 import { textInput } from "./text_input.js";
@@ -11,23 +10,11 @@ import { wordLine } from "./word_line.js";
 const NAMES_SOMETHING = /[\p{L}\p{N}]/u;
 
 export const classifier = {
-  isComparable: true,
-  takesText: true,
+  takes: "text",
+  gives: ["labels", "probabilities"],
   template: "classifier",
   empty: "Type a text to see its label.",
   input: textInput,
-
-  fits({ inputs, outputs }) {
-    return (
-      inputs.serving_default?.join() === "text" &&
-      outputs.serving_default.includes("labels") &&
-      outputs.serving_default.includes("probabilities")
-    );
-  },
-
-  open(view) {
-    return openColumns(classifier, view);
-  },
 
   start(column) {
     column.part("document-section").hidden = !column.has("explain");

@@ -4,15 +4,8 @@ import { predict } from "./client.js";
 import { element, fromTemplate, part } from "./elements.js";
 
 export const continuation = {
-  isComparable: false,
-  takesText: true,
-
-  fits({ inputs, outputs }) {
-    return (
-      inputs.serving_default?.join() === "prompt" &&
-      outputs.serving_default.includes("text")
-    );
-  },
+  takes: "prompt",
+  gives: ["text"],
 
   open({ host, targets: [target], value, onValue }) {
     const root = fromTemplate("continuation");

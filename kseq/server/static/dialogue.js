@@ -10,14 +10,8 @@ const RESET = "/reset"; // as in `kseq chat`
 const REMEMBERED = 100; // turns; a model reads fewer
 
 export const dialogue = {
-  isComparable: false,
-
-  fits({ inputs, outputs }) {
-    return (
-      inputs.serving_default?.join() === "turns" &&
-      outputs.serving_default.includes("text")
-    );
-  },
+  takes: "turns",
+  gives: ["text"],
 
   open({ host, targets: [target] }) {
     const conversation = new Conversation(target);

@@ -4,10 +4,6 @@ import { post } from "./client.js";
 import { element, fromTemplate, part } from "./elements.js";
 
 export const form = {
-  isComparable: false,
-
-  fits: () => true,
-
   open({ host, targets: [target] }) {
     const root = fromTemplate("form");
     const select = root.querySelector("select");

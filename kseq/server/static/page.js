@@ -2,6 +2,7 @@
 
 import { classifier } from "./classifier.js";
 import { listModels } from "./client.js";
+import { openColumns } from "./columns.js";
 import { continuation } from "./continuation.js";
 import { dialogue } from "./dialogue.js";
 import { element } from "./elements.js";
@@ -11,7 +12,8 @@ import { speech } from "./speech.js";
 import { tagger } from "./tagger.js";
 import { translator } from "./translator.js";
 
-// The first that fits a model shows it.
+// The first that fits a model shows it: `takes` is the one input of its default
+// signature, `gives` are outputs of it. One without `takes` fits any model.
 const KINDS = [
   classifier,
   translator,
@@ -22,6 +24,7 @@ const KINDS = [
   tagger,
   form,
 ];
+const TEXTS = ["text", "prompt"]; // inputs that a link can keep
 const RETRY = 3000; // milliseconds until the models are asked for again
 
 const selects = Object.fromEntries(
@@ -119,10 +122,10 @@ function open() {
   }
   // The text of a link is nothing to a model of pictures.
   const isText = typeof choice.value === "string";
-  if (isText !== Boolean(kind.takesText)) choice.value = null;
+  if (isText !== TEXTS.includes(kind.takes)) choice.value = null;
   close();
   document.title = `${model.name} - kseq`;
-  close = kind.open({
+  const view = {
     host,
     targets,
     value: choice.value,
@@ -130,7 +133,8 @@ function open() {
       choice.value = value;
       writeLink();
     },
-  });
+  };
+  close = kind.open ? kind.open(view) : openColumns(kind, view);
   writeLink();
 }
 
@@ -146,7 +150,8 @@ function fillSelects(model, kind) {
   if (!known) choice.version = null;
   fill(selects.version, [newest, ...numbers], `${choice.version ?? ""}`);
 
-  const others = kind.isComparable ? comparable(model, kind) : [];
+  // A view of its own shows one model.
+  const others = kind.open ? [] : comparable(model, kind);
   document.getElementById("comparison").hidden = !others.length;
   const chosen = choice.compare && JSON.stringify(choice.compare);
   const isKnown = others.some(([value]) => value === chosen);
@@ -180,7 +185,17 @@ function find(name) {
 }
 
 function kindOf(model) {
-  return KINDS.find((kind) => kind.fits(model));
+  return KINDS.find((kind) => fits(kind, model));
+}
+
+/** Whether the default signature takes one input, and gives what is shown. */
+function fits({ takes, gives }, { inputs, outputs }) {
+  if (!takes) return true;
+  const given = outputs.serving_default;
+  return (
+    inputs.serving_default?.join() === takes &&
+    gives.every((name) => given.includes(name))
+  );
 }
 
 function targetOf(name, version) {

@@ -2,7 +2,6 @@
 
 import { predict } from "./client.js";
 import { add } from "./column.js";
-import { openColumns } from "./columns.js";
 import { percent } from "./elements.js";
 import { base64, fileInput } from "./file_input.js";
 import { showNBest, startNBest } from "./n_best.js";
@@ -12,7 +11,8 @@ import { wordLine } from "./word_line.js";
 const DARKEST = 200; // of 255, how dark a cell is that gets no attention
 
 export const picture = {
-  isComparable: true,
+  takes: "image",
+  gives: ["text"],
   template: "picture",
   empty: "Choose a picture to see its caption.",
   input: (onValue) =>
@@ -21,17 +21,6 @@ export const picture = {
       "image/jpeg,image/png",
       onValue,
     ),
-
-  fits({ inputs, outputs }) {
-    return (
-      inputs.serving_default?.join() === "image" &&
-      outputs.serving_default.includes("text")
-    );
-  },
-
-  open(view) {
-    return openColumns(picture, view);
-  },
 
   start(column) {
     startNBest(column, inputOf);

@@ -2,7 +2,6 @@
 
 import { predict } from "./client.js";
 import { add } from "./column.js";
-import { openColumns } from "./columns.js";
 import { element, foreign, percent } from "./elements.js";
 import { base64, fileInput } from "./file_input.js";
 import { showNBest, startNBest } from "./n_best.js";
@@ -15,21 +14,11 @@ const MARK = "rgb(255 140 0)";
 const USUAL_RATE = 16000; // of the picture, where that of the model is unknown
 
 export const speech = {
-  isComparable: true,
+  takes: "audio",
+  gives: ["text"],
   template: "speech",
   empty: "Choose a recording to see its text.",
   input: soundInput,
-
-  fits({ inputs, outputs }) {
-    return (
-      inputs.serving_default?.join() === "audio" &&
-      outputs.serving_default.includes("text")
-    );
-  },
-
-  open(view) {
-    return openColumns(speech, view);
-  },
 
   start(column) {
     column.wav = null;

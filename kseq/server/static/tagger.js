@@ -2,7 +2,6 @@
 
 import { predict } from "./client.js";
 import { add } from "./column.js";
-import { openColumns } from "./columns.js";
 import { foreign, percent } from "./elements.js";
 import { textInput } from "./text_input.js";
 import { wordLine } from "./word_line.js";
@@ -11,23 +10,11 @@ const OUTSIDE = "O"; // of all spans, in the CoNLL formats
 const NAMED = 3; // tags that are named for a word
 
 export const tagger = {
-  isComparable: true,
-  takesText: true,
+  takes: "text",
+  gives: ["words", "tags"],
   template: "tagger",
   empty: "Type a sentence to see the tags of its words.",
   input: textInput,
-
-  fits({ inputs, outputs }) {
-    return (
-      inputs.serving_default?.join() === "text" &&
-      outputs.serving_default.includes("words") &&
-      outputs.serving_default.includes("tags")
-    );
-  },
-
-  open(view) {
-    return openColumns(tagger, view);
-  },
 
   start() {},
 

@@ -2,29 +2,16 @@
 
 import { predict } from "./client.js";
 import { add } from "./column.js";
-import { openColumns } from "./columns.js";
 import { oneSpaced, showLinkedWords, spelled } from "./linked_words.js";
 import { showNBest, startNBest } from "./n_best.js";
 import { textInput } from "./text_input.js";
 
 export const translator = {
-  isComparable: true,
-  takesText: true,
+  takes: "text",
+  gives: ["text", "score"],
   template: "translator",
   empty: "Type a text to see the answer.",
   input: textInput,
-
-  fits({ inputs, outputs }) {
-    return (
-      inputs.serving_default?.join() === "text" &&
-      outputs.serving_default.includes("text") &&
-      outputs.serving_default.includes("score")
-    );
-  },
-
-  open(view) {
-    return openColumns(translator, view);
-  },
 
   start(column) {
     column.part("attention").hidden = !column.has("explain");
