@@ -132,7 +132,8 @@ def _check_lengths(blocks, tokenize, max_length):
     sample = blocks.take(_SAMPLE)
     read, kept = _count(sample), _count(sample.map(tokenize))
     is_endless = blocks.cardinality() == tf.data.INFINITE_CARDINALITY
-    if not kept and (is_endless or not _count(blocks.map(tokenize))):
+    tokenized = blocks.map(tokenize, **IN_PARALLEL)
+    if not kept and (is_endless or not _count(tokenized)):
         raise DataError(
             "There is no pair to train on: in each, a side is blank or longer "
             f"than {max_length=} tokens."
