@@ -130,10 +130,9 @@ def _tokenization(preprocessor, target_tokenizer, max_length=None):
 
 def _check_lengths(blocks, tokenize, max_length):
     sample = blocks.take(_SAMPLE)
-    read, kept = _count(sample), _count(sample.map(tokenize))
+    read, kept = _count(sample), _count_kept(sample, tokenize)
     is_endless = blocks.cardinality() == tf.data.INFINITE_CARDINALITY
-    tokenized = blocks.map(tokenize, **IN_PARALLEL)
-    if not kept and (is_endless or not _count(tokenized)):
+    if not kept and (is_endless or not _count_kept(blocks, tokenize)):
         raise DataError(
             "There is no pair to train on: in each, a side is blank or longer "
             f"than {max_length=} tokens."
@@ -143,6 +142,10 @@ def _check_lengths(blocks, tokenize, max_length):
             f"{read - kept} of the first {read} pairs are left out of "
             f"training: a side has more than {max_length=} tokens."
         )
+
+
+def _count_kept(blocks, tokenize):
+    return _count(blocks.map(tokenize, **IN_PARALLEL))
 
 
 def _examples(blocks, tokenize):
