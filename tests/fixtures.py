@@ -10,6 +10,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import secrets
 import shutil
 import signal
+import zlib
 
 import pytest
 
@@ -39,16 +40,29 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True)
-def fresh_keras_state():
-    """Float32, whatever the test before has set."""
+def fresh_keras_state(seed):
+    """Float32 and the test's own seed, whatever the test before has set."""
+    keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy("float32")
     yield
     keras.config.set_dtype_policy("float32")
 
 
 @pytest.fixture
-def seed():
-    """A new seed each run; pytest prints it when the test fails."""
+def seed(request):
+    """That of the test's name, or a new one each run with `--new-seeds`.
+
+    One comparison of floats in 100,000 fails at an unlucky number: all of
+    them, drawn anew, would fail a change that has nothing to do with it.
+    """
+    if request.config.getoption("new_seeds"):
+        return request.getfixturevalue("new_seed")
+    return zlib.crc32(request.node.nodeid.encode()) % 2**31
+
+
+@pytest.fixture
+def new_seed():
+    """For proofs of learning: pytest prints it when the test fails."""
     value = secrets.randbelow(2**31)
     print(f"seed={value}")
     keras.utils.set_random_seed(value)

@@ -13,12 +13,10 @@ from kseq.decoding.next_log_probs import next_log_probs
 def test_same_seed_same_answers(make_model, source_ids, searched, seed):
     model, limits = make_model(), [20, 20, 20]
 
-    first = searched(Sampling(seed=seed), model, source_ids, limits)
-    second = searched(Sampling(seed=seed), model, source_ids, limits)
-    others = [
-        searched(Sampling(seed=seed + i), model, source_ids, limits)
-        for i in range(1, 4)
-    ]
+    first, second, *others = (
+        searched(Sampling(seed=s, temperature=2.0), model, source_ids, limits)
+        for s in (seed, seed, seed + 1, seed + 2, seed + 3)
+    )
 
     np.testing.assert_array_equal(first.ids, second.ids)
     assert any(

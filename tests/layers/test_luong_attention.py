@@ -164,7 +164,8 @@ def test_symmetric(seed):
     randomize(layer)
     scale, kernel = layer.get_weights()
     matrix = kernel @ np.diag(scale) @ kernel.T
-    powers = np.exp(query @ matrix @ memory.swapaxes(1, 2))
+    energy = query @ matrix @ memory.swapaxes(1, 2)
+    powers = np.exp(energy - energy.max(axis=-1, keepdims=True))
     expected = powers / powers.sum(axis=-1, keepdims=True)
 
     _, weights = layer(query, memory, return_weights=True)

@@ -51,6 +51,33 @@ def test_a_loop_of_keras_equals_the_steps(seed, controller):
     np.testing.assert_allclose(layer(inputs), expected, atol=1e-5)
 
 
+def test_an_lstm_begins_by_forgetting(seed):
+    cell = NeuralTuringMachine(**SIZES)
+    cell.build((None, 7))
+    cell.projection.kernel.assign(np.zeros(cell.projection.kernel.shape))
+    states = cell.get_initial_state(2)
+    states[-1] = np.ones((2, 5))
+    _, states = cell(np.zeros((2, 7)), states)
+    kept = 1 / (1 + np.exp(1))
+    np.testing.assert_allclose(states[-1], np.full((2, 5), kept), rtol=1e-5)
+
+
+@pytest.mark.parametrize("heads", [{}, HEADS], ids=["one head", "heads"])
+@pytest.mark.parametrize("controller", ["lstm", "dense"])
+def test_a_head_that_idles_stays_where_it_is(seed, controller, heads):
+    """Where it is not told to shift, nor to look for a key."""
+    cell = NeuralTuringMachine(**{**SIZES, **heads}, controller=controller)
+    cell.build((None, 7))
+    cell.addressing.kernel.assign(np.zeros(cell.addressing.kernel.shape))
+    bias = numpy_of(cell.addressing.bias).reshape(cell.heads, -1)
+    bias[:, SIZES["slot_dim"] + 1] = -20  # the gate: by location
+    bias[:, SIZES["slot_dim"] + 3 + cell.shift_range] = 4.0
+    cell.addressing.bias.assign(bias.ravel())
+    _, states = steps(cell, normal(2, 50, 7))
+    for weights in cell.weights_of(states[-1]):
+        assert (numpy_of(weights).max(axis=-1) > 0.99).all()
+
+
 def test_masked_steps_change_nothing(seed):
     cell, inputs = built(), normal(1, 5, 7)
     layer = keras.layers.RNN(cell, return_state=True)

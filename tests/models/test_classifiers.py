@@ -211,7 +211,7 @@ def test_two_devices_equal_one(kind, two_devices):
 
 
 @pytest.mark.slow  # test_learning.py has other models
-def test_overfits_one_batch(seed):
+def test_overfits_one_batch(new_seed):
     model = make_model("flat")
     model.compile(keras.optimizers.Adam(0.02))
     batch = {"source_ids": documents()[[0, 1, 3]]}, np.array([0, 1, 2])

@@ -211,7 +211,7 @@ def test_micro_batches_are_refused():
 
 
 @pytest.mark.slow  # its loss and its gradients are compared above
-def test_learns_which_target_has_the_pieces_of_the_source(seed):
+def test_learns_which_target_has_the_pieces_of_the_source(new_seed):
     """In another order, and of new sources too."""
     model = DualEncoder(30, embedding_dim=16, units=16, dim=16, dropout=0.1)
     model.compile(keras.optimizers.Adam(0.02))

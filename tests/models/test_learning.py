@@ -90,7 +90,7 @@ def right_answers(model, task, length, size=200):
     ],
     ids=["Bahdanau", "input feeding", "Transformer"],
 )
-def test_overfits_one_batch(seed, make_model):
+def test_overfits_one_batch(new_seed, make_model):
     model = make_model()
     batch = batch_of(np.sort, size=8, length=4)
     for _ in range(100):
@@ -100,7 +100,7 @@ def test_overfits_one_batch(seed, make_model):
 
 
 @pytest.mark.slow
-def test_learns_to_reverse(seed):
+def test_learns_to_reverse(new_seed):
     model = lstm(LuongAttention("general"), input_feeding=True)
     for _ in range(200):
         model.train_on_batch(*batch_of(np.flip, size=64, length=5))
@@ -111,7 +111,7 @@ def test_learns_to_reverse(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [np.copy, np.flip, np.sort])
 @pytest.mark.parametrize("make_model", MODELS.values(), ids=MODELS)
-def test_learns(seed, make_model, task):
+def test_learns(new_seed, make_model, task):
     model = make_model()
     for _ in range(1000):
         model.train_on_batch(*batch_of(task, size=64, length=8))

@@ -152,7 +152,7 @@ def test_two_devices_equal_one(kind, two_devices):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
-def test_learns_what_the_next_word_decides(seed, kind):
+def test_learns_what_the_next_word_decides(new_seed, kind):
     """The tag of a word is the class of the next one; no word tells its own."""
     model = make_model(kind)
     model.compile(keras.optimizers.Adam(0.01))

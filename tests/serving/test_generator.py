@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.control_tokens import END, START
+from kseq.control_tokens import END, PAD, START
+from kseq.decoding import ForbiddenTokens, GreedySearch
 from kseq.serving import Generator
 
 ANSWERS = ("serving_default", "n_best", "explain")
@@ -174,6 +175,29 @@ def test_one_graph_for_all_sizes(generator, text):
     assert again == traced
 
 
-def test_bad_arguments(tokenizers):
-    with pytest.raises(ValueError, match="Received: max_length=1"):
-        Generator(None, None, tokenizers[1], max_length=1)
+@pytest.mark.parametrize("training_length", [0, 3, 40])
+def test_an_answer_may_be_as_long_as_those_of_training(
+    generator, training_length
+):
+    """The source of the last answer is blank."""
+    endless = Generator(
+        generator.model,
+        generator.preprocessor,
+        generator.tokenizer,
+        GreedySearch(constraints=(ForbiddenTokens((END,)),)),
+        training_length=training_length,
+    )
+    source = generator.preprocessor(["a", "the cat sat", ""])
+    longest = np.maximum(2 * source.lengths + 10, training_length)
+    longest[2] = 0
+
+    for same in (endless, endless.with_search(endless.search)):
+        ids = same.best(source).ids[:, 0]
+        np.testing.assert_array_equal(np.sum(ids != PAD, axis=1), longest)
+
+
+@pytest.mark.parametrize("wrong", [{"max_length": 1}, {"training_length": -1}])
+def test_bad_arguments(tokenizers, wrong):
+    [(name, value)] = wrong.items()
+    with pytest.raises(ValueError, match=f"Received: {name}={value}"):
+        Generator(None, None, tokenizers[1], **wrong)

@@ -28,6 +28,9 @@ BROKEN = [
     b'{"labels": [1, null]}',
     b'{"labels": ["a"], "preprocessor": {"class": "os.system"}}',
     b'{"max_length": 1e999}',
+    b'{"max_length": 9, "training_length": -1}',
+    b'{"max_length": 9, "training_length": "9"}',
+    b'{"max_length": 9, "training_length": ' + b"9" * 400 + b"}",
     b'{"max_length": ' + b"9" * 400 + b"}",
     b'{"max_length": 9, "preprocessor": {"class": "TextPreprocessor", '
     b'"max_length": 1e999}}',
