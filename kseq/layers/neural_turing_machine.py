@@ -17,12 +17,19 @@ from kseq.user_error import ArgumentError
 
 _FIRST = 1e-6  # in all of the memory, which makes training reliable
 _FOCUS = 10.0  # logit of the slot at which all heads are before the first step
+_SHARP = 3.0  # of the power of a head: one that idles stays where it is
+_FORGET = -2.0  # besides the 1 of `lstm_step`: what must last is in the memory
 
 
 def _at_one_slot(shape, dtype=None):
     heads, slots = shape
     places = ops.zeros((heads,), "int32")
     return _FOCUS * ops.one_hot(places, slots, dtype=dtype or "float32")
+
+
+def _forgetful(shape, dtype=None):
+    gates = ops.array([0.0, _FORGET, 0.0, 0.0], dtype or "float32")
+    return ops.repeat(gates, shape[0] // 4)
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -72,8 +79,9 @@ class NeuralTuringMachine(keras.layers.Layer):
     Reference:
         Graves et al. 2014, arXiv:1410.5401. The constant initial memory and the
         learned initial reads and weightings are from Collier and Beel 2018,
-        arXiv:1807.08518; starting all heads at the same slot is ours: copying
-        is then learned in a fraction of the steps.
+        arXiv:1807.08518. Three initial values are ours: all heads start at the
+        same slot and are sharp, and an LSTM forgets. Copying is then learned
+        in a fraction of the steps, and holds for longer sequences.
     """
 
     def __init__(
@@ -128,23 +136,30 @@ class NeuralTuringMachine(keras.layers.Layer):
             *(slots * slot_dim, read_heads * slot_dim, self.heads * slots),
             *([controller_units] * 2 if controller == "lstm" else []),
         ]
-        projected = controller_units
+        projected, bias = controller_units, "zeros"
         if controller == "lstm":
             self.recurrence = RecurrentStack(
                 controller_units, dtype=self.dtype_policy, name="recurrence"
             )
-            projected = self.recurrence.gate_units
-        self.projection = self._dense(projected, "projection")
+            projected, bias = self.recurrence.gate_units, _forgetful
+        self.projection = self._dense(projected, "projection", bias)
         # A key, its strength, a gate, shifts and a power, of each head.
         self.address_size = slot_dim + 3 + 2 * shift_range + 1
         self.addressing = self._dense(
-            self.heads * self.address_size, "addressing"
+            self.heads * self.address_size, "addressing", self._sharp
         )
         self.writing = self._dense(2 * write_heads * slot_dim, "writing")
         self.output_layer = self._dense(units, "outputs")
 
-    def _dense(self, units, name):
-        return keras.layers.Dense(units, dtype=self.dtype_policy, name=name)
+    def _dense(self, units, name, bias="zeros"):
+        return keras.layers.Dense(
+            units, bias_initializer=bias, dtype=self.dtype_policy, name=name
+        )
+
+    def _sharp(self, shape, dtype=None):
+        power = self.slot_dim + 2  # after the key, its strength and the gate
+        power = ops.one_hot(power, self.address_size, dtype=dtype or "float32")
+        return ops.tile(_SHARP * power, self.heads)
 
     @property
     def compute_dtype(self):
