@@ -135,7 +135,9 @@ def main(config):
             clip_norm=1.0,
         )
     beam = decoding.BeamSearch(config.beam_size)
-    generator = serving.Generator(model, *both, beam)
+    generator = serving.Generator(
+        model, *both, beam, training_length=config.max_length
+    )
     start.initialize(generator)
     run.save(generator)
 

@@ -112,7 +112,9 @@ def main(config):
             clip_norm=config.clip_norm,
         )
     beam = decoding.BeamSearch(config.beam_size)
-    generator = serving.Generator(model, *both, beam)
+    generator = serving.Generator(
+        model, *both, beam, training_length=config.max_length
+    )
     start.initialize(generator)
     run.save(generator)
 

@@ -28,7 +28,8 @@ class Generator:
 
     A blank input has a blank answer with score 0, also where a prefix is
     given. Any other answer has at most `2 * length + 10` tokens after its
-    prefix, where length is that of its source.
+    prefix, where length is that of its source, or `training_length`, whichever
+    is more.
 
     Args:
         model: has `encode` and `decode_step`, and `attention_weights` if it
@@ -40,6 +41,8 @@ class Generator:
             a beam of 4 if None.
         max_length: int, maximum number of tokens of an answer, START and END
             included.
+        training_length: int, maximum number of tokens of an answer in
+            training, END included: 0 if only the source limits an answer.
         stop: sequence of str, strings that end an answer where the first of
             them begins.
 
@@ -71,8 +74,8 @@ class Generator:
               values out of range are clipped.
 
     Raises:
-        ValueError: if `max_length` is less than 2, or a string of `stop` is
-            empty.
+        ValueError: if `max_length` is less than 2, `training_length` is
+            negative, or a string of `stop` is empty.
 
     Example:
         >>> lines = ["a rose is a rose", "is a rose"]
@@ -97,6 +100,7 @@ class Generator:
         search=None,
         *,
         max_length=512,
+        training_length=0,
         stop=(),
     ):
         if max_length < 2:
@@ -104,12 +108,18 @@ class Generator:
                 "max_length must be at least 2. "
                 f"Received: max_length={max_length}"
             )
+        if training_length < 0:
+            raise ValueError(
+                "training_length must not be negative. "
+                f"Received: training_length={training_length}"
+            )
         self.model = model
         self.preprocessor = preprocessor
         self.tokenizer = tokenizer
         self.search = search or BeamSearch()
         self.model_card = ""
         self.max_length = max_length
+        self.training_length = training_length
         self.stop = tuple(stop)
         self._search = self.search
         if self.stop:
@@ -147,6 +157,7 @@ class Generator:
             self.tokenizer,
             search,
             max_length=self.max_length,
+            training_length=self.training_length,
             stop=self.stop,
         )
 
@@ -170,6 +181,7 @@ class Generator:
             "preprocessor": object_config(self.preprocessor),
             "search": object_config(self.search),
             "max_length": self.max_length,
+            "training_length": self.training_length,
             **({"stop": list(self.stop)} if self.stop else {}),
         }
 
@@ -185,7 +197,11 @@ class Generator:
     def _n_best(self, prefix=None, **raw):
         source = self.preprocessor(**raw)
         if prefix is None:
-            prefix_ids = tf.zeros((tf.shape(source.lengths)[0], 0), tf.int32)
+            empty = tf.zeros((tf.shape(source.lengths)[0], 0), tf.int32)
+            # Of unknown width, as any other prefix: `_all` is traced once.
+            prefix_ids = tf.raw_ops.PlaceholderWithDefault(
+                input=empty, shape=(None, None)
+            )
         else:
             with tf.name_scope(_SCOPE):
                 prefix_ids = self.tokenizer.tokenize(prefix).to_tensor(PAD)
@@ -284,6 +300,7 @@ class Generator:
 
     def _answers(self, source, *, n_best, prefix=None, search=None, **draws):
         limits = length_limits(source.lengths)
+        limits = tf.maximum(limits, self.training_length)
         if prefix is not None:
             limits += tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
         limits = tf.minimum(limits, self.max_length - 1)

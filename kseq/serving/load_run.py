@@ -106,6 +106,7 @@ def _served(run, weights, search):
         target,
         search,
         max_length=task["max_length"],
+        training_length=task.get("training_length", 0),
         stop=task.get("stop", ()),
     )
 
@@ -215,12 +216,20 @@ def _task(run):
         ):
             return task
     else:
-        longest = task.get("max_length")
-        if type(longest) is int and 1 < longest <= tf.int32.max:
+        longest, trained = (
+            task.get("max_length"),
+            task.get("training_length", 0),
+        )
+        if _is_int32(longest, 2) and _is_int32(trained, 0):
             return task
     raise RunError(
-        f"{_task_path(run)} is broken: it has no labels, tags or max_length."
+        f"{_task_path(run)} is broken: it has no labels, tags or max_length, "
+        "or a wrong training_length."
     )
+
+
+def _is_int32(value, minimum):
+    return type(value) is int and minimum <= value <= tf.int32.max
 
 
 def _task_path(run):
