@@ -80,7 +80,7 @@ class Corpus(NamedTuple):
         in which each corpus has its share, however large it is.
 
         Args:
-            seed: of the draw.
+            seed: of the draw, together with that of TensorFlow.
         """
         if not self.weights:
             return self.train

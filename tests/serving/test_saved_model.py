@@ -81,6 +81,7 @@ def test_describes_itself(generator, exported):
             "constraints": [],
         },
         "max_length": 32,
+        "training_length": 0,
         "vocab_sizes": {
             "source": 300,
             "target": generator.tokenizer.vocab_size,
