@@ -41,10 +41,11 @@ def main():
         return
 
     for batch in BATCHES:
-        times = {"kseq": [], "torch": []}
+        pythons = {"kseq": sys.executable, "torch": options.torch}
+        times = {part: [] for part in pythons}
         for _ in range(options.rounds):
-            times["kseq"].append(measured("kseq", batch, sys.executable))
-            times["torch"].append(measured("torch", batch, options.torch))
+            for part, python in pythons.items():
+                times[part].append(measured(part, batch, python, options))
         ours, theirs = (1000 * statistics.median(t) for t in times.values())
         print(
             f"batch {batch}: kseq {ours:.1f} ms, pytorch-ntm {theirs:.1f} ms, "
@@ -53,15 +54,18 @@ def main():
         )
 
 
-def measured(part, batch, python):
+def measured(part, batch, python, options):
     """Seconds per step, of another process."""
     command = [python, *sys.argv, "--part", part, "--batch", str(batch)]
-    root = str(Path(__file__).parents[2])
+    threads = str(options.threads)
+    environment = {
+        **os.environ,
+        "CUDA_VISIBLE_DEVICES": "-1",
+        "TF_NUM_INTRAOP_THREADS": threads,
+        "TF_NUM_INTEROP_THREADS": threads,
+    }
     done = subprocess.run(
-        command,
-        check=True,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": root, "CUDA_VISIBLE_DEVICES": "-1"},
+        command, check=True, stdout=subprocess.PIPE, env=environment
     )
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -92,8 +96,6 @@ def train_kseq(options):
     from kseq.layers import NeuralTuringMachine
     from kseq.models import BinaryRNN
 
-    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(options.threads)
     keras.utils.set_random_seed(1)
     task = CopySequence(bits=BITS)
     cell = NeuralTuringMachine(
@@ -103,7 +105,9 @@ def train_kseq(options):
     model.compile(keras.optimizers.RMSprop(1e-4, rho=0.95, momentum=0.9))
 
     def batch(length):
-        vectors = random_bits((options.batch, length, BITS), (1, length))
+        vectors = random_bits(
+            (options.batch, length, BITS), tf.stack([1, length])
+        )
         drawn = asked_at_the_end(flag(vectors, task.input_dim, BITS), vectors)
         shape = (options.batch, None)
         source = tf.ensure_shape(drawn.inputs, (*shape, task.input_dim))
