@@ -30,7 +30,7 @@ COLOURS = {
 def main(*paths):
     runs = [curve(Path(path)) for path in paths]
     tasks = [task for task in TITLES if any(run[0] == task for run in runs)]
-    figure = Figure(figsize=(11, 2.5), layout="constrained")
+    figure = Figure(figsize=(11, 2.7), layout="constrained")
     panels = figure.subplots(1, len(tasks), squeeze=False)[0]
     for axes, task in zip(panels, tasks, strict=True):
         for _, kind, sequences, costs in (r for r in runs if r[0] == task):
@@ -40,7 +40,8 @@ def main(*paths):
         axes.set_ylim(bottom=0)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("bits per sequence")
-    panels[0].legend(frameon=False, fontsize=7)
+    lines = panels[0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(Path(__file__).with_name("curves.png"), dpi=110)
 
 
