@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.check_integers import check_integers
+from kseq.layers.memory_initializers import at_one_slot, forgetful, sharp
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import (
     content_weights,
@@ -16,20 +17,6 @@ from kseq.ops import (
 from kseq.user_error import ArgumentError
 
 _FIRST = 1e-6  # in all of the memory, which makes training reliable
-_FOCUS = 10.0  # logit of the slot at which all heads are before the first step
-_SHARP = 3.0  # of the power of a head: one that idles stays where it is
-_FORGET = -2.0  # besides the 1 of `lstm_step`: what must last is in the memory
-
-
-def _at_one_slot(shape, dtype=None):
-    heads, slots = shape
-    places = ops.zeros((heads,), "int32")
-    return _FOCUS * ops.one_hot(places, slots, dtype=dtype or "float32")
-
-
-def _forgetful(shape, dtype=None):
-    gates = ops.array([0.0, _FORGET, 0.0, 0.0], dtype or "float32")
-    return ops.repeat(gates, shape[0] // 4)
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -141,12 +128,14 @@ class NeuralTuringMachine(keras.layers.Layer):
             self.recurrence = RecurrentStack(
                 controller_units, dtype=self.dtype_policy, name="recurrence"
             )
-            projected, bias = self.recurrence.gate_units, _forgetful
+            projected, bias = self.recurrence.gate_units, forgetful
         self.projection = self._dense(projected, "projection", bias)
         # A key, its strength, a gate, shifts and a power, of each head.
         self.address_size = slot_dim + 3 + 2 * shift_range + 1
         self.addressing = self._dense(
-            self.heads * self.address_size, "addressing", self._sharp
+            self.heads * self.address_size,
+            "addressing",
+            sharp(self.heads, power=slot_dim + 2),
         )
         self.writing = self._dense(2 * write_heads * slot_dim, "writing")
         self.output_layer = self._dense(units, "outputs")
@@ -155,11 +144,6 @@ class NeuralTuringMachine(keras.layers.Layer):
         return keras.layers.Dense(
             units, bias_initializer=bias, dtype=self.dtype_policy, name=name
         )
-
-    def _sharp(self, shape, dtype=None):
-        power = self.slot_dim + 2  # after the key, its strength and the gate
-        power = ops.one_hot(power, self.address_size, dtype=dtype or "float32")
-        return ops.tile(_SHARP * power, self.heads)
 
     @property
     def compute_dtype(self):
@@ -179,7 +163,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         )
         self.first_weights = self.add_weight(
             shape=(self.heads, self.slots),
-            initializer=_at_one_slot,
+            initializer=at_one_slot,
             autocast=False,
             name="first_weights",
         )

@@ -11,13 +11,10 @@ from kseq.decoding.draws import Draws, sampling_like
 from kseq.decoding.end_after_strings import EndAfterStrings, cut_pattern
 from kseq.decoding.penalized_scores import penalized_scores
 from kseq.runs.signature_texts import VARIED
+from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config
 from kseq.serving.served_function import served_function
-
-# A loaded graph gives operations of the same name the same resource: the
-# tokenizers of source and target need different names.
-_SCOPE = "target_tokenizer"
 
 
 class Generator:
@@ -203,7 +200,7 @@ class Generator:
                 input=empty, shape=(None, None)
             )
         else:
-            with tf.name_scope(_SCOPE):
+            with tf.name_scope(TARGET_SCOPE):
                 prefix_ids = self.tokenizer.tokenize(prefix).to_tensor(PAD)
         best = self._all(source, prefix_ids)
         batch, answers, length = tf.unstack(tf.shape(best.ids))
@@ -216,7 +213,7 @@ class Generator:
 
     def _score(self, target, **raw):
         source = self.preprocessor(**raw)
-        with tf.name_scope(_SCOPE):
+        with tf.name_scope(TARGET_SCOPE):
             labels, cut = self.tokenizer.tokenize_with_end(
                 target, self.max_length - 1
             )
@@ -243,7 +240,7 @@ class Generator:
 
     def _explain(self, **raw):
         source = self.preprocessor(**raw)
-        return self._explanation(source, self.best(source))
+        return explanation(self, source, self.best(source))
 
     def _sample(self, temperature, top_p, seed, **raw):
         source = self.preprocessor(**raw)
@@ -253,34 +250,12 @@ class Generator:
         return {
             "text": self._texts(drawn.ids[:, 0]),
             "score": drawn.scores[:, 0],
-            **(self._explanation(source, drawn) if has_attention else {}),
+            **(explanation(self, source, drawn) if has_attention else {}),
             "truncated": source.truncated,
         }
-
-    def _explanation(self, source, answers):
-        labels = answers.ids[:, 0]
-        weights = self.model.attention_weights(
-            {**source.inputs, "target_ids": teacher_forcing(labels)}
-        )
-        with tf.name_scope(_SCOPE):
-            tokens = self.tokenizer.pieces(labels)
-        real = labels != PAD
-        return {
-            "source_tokens": self.source_tokens(source),
-            "target_tokens": tf.where(real, tokens, ""),
-            "attention": weights * tf.cast(real, tf.float32)[:, :, None],
-            "truncated": source.truncated,
-        }
-
-    def source_tokens(self, source):
-        """What the model attends to, (B, S) string, "" at padding."""
-        # Of those positions that the layer before the encoder has kept.
-        layer = getattr(self.model, "source_layer", None)
-        stride = getattr(layer, "stride", 1)
-        return self.preprocessor.tokens(source.inputs)[:, ::stride]
 
     def _texts(self, ids):
-        with tf.name_scope(_SCOPE):
+        with tf.name_scope(TARGET_SCOPE):
             texts = self.tokenizer.detokenize(ids)
         if not self.stop:
             return texts
@@ -299,8 +274,7 @@ class Generator:
         return self._answers(source, n_best=1, search=sampling, draws=draws)
 
     def _answers(self, source, *, n_best, prefix=None, search=None, **draws):
-        limits = length_limits(source.lengths)
-        limits = tf.maximum(limits, self.training_length)
+        limits = tf.maximum(length_limits(source.lengths), self.training_length)
         if prefix is not None:
             limits += tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
         limits = tf.minimum(limits, self.max_length - 1)

@@ -5,6 +5,7 @@ import tensorflow as tf
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.serving.attention import Attention
+from kseq.serving.explanation import source_tokens
 from kseq.serving.predict_batches import predict_batches
 from kseq.serving.served_function import served_function
 from kseq.user_error import UserError
@@ -77,7 +78,7 @@ def _of_generator(generator, source):
         ids, *_ = model.joined(inputs["source_ids"], inputs["target_ids"])
         tokens = {"decoder": (_pieces(generator.tokenizer, ids),) * 2}
     else:
-        sources = generator.source_tokens(source)
+        sources = source_tokens(generator, source)
         read = _pieces(generator.tokenizer, inputs["target_ids"])
         tokens = {
             "encoder": (sources, sources),

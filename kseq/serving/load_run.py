@@ -216,10 +216,8 @@ def _task(run):
         ):
             return task
     else:
-        longest, trained = (
-            task.get("max_length"),
-            task.get("training_length", 0),
-        )
+        longest = task.get("max_length")
+        trained = task.get("training_length", 0)
         if _is_int32(longest, 2) and _is_int32(trained, 0):
             return task
     raise RunError(
