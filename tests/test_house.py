@@ -21,15 +21,26 @@ ARROWS = {
     "lazy_package": ((), ()),
     "json_files": (("user_error",), ()),
     "option_types": (("user_error",), ()),
+    "check_integers": (("user_error",), ()),
     "model_path": (("user_error",), ()),
     "start_keras": (("user_error",), ("keras", "tensorflow")),
     "devices": ((), ("tensorflow",)),
     "ops": (("control_tokens",), ("keras",)),
-    "layers": (("control_tokens", "ops", "user_error"), ("keras",)),
-    "models": (("layers", "ops", "user_error"), ("keras", "tensorflow")),
+    "layers": (
+        ("check_integers", "control_tokens", "ops", "user_error"),
+        ("keras",),
+    ),
+    "models": (
+        ("check_integers", "layers", "ops", "user_error"),
+        ("keras", "tensorflow"),
+    ),
     "data": (
         (
-            *("control_tokens", "lazy_package", "one_line", "progress"),
+            "check_integers",
+            "control_tokens",
+            "lazy_package",
+            "one_line",
+            "progress",
             "user_error",
         ),
         (
@@ -42,9 +53,13 @@ ARROWS = {
             "tensorflow_text",
         ),
     ),
-    "decoding": (("control_tokens", "user_error"), ("tensorflow",)),
+    "decoding": (
+        ("check_integers", "control_tokens", "user_error"),
+        ("tensorflow",),
+    ),
     "runs": (
         (
+            "check_integers",
             "devices",
             "json_files",
             "model_path",
@@ -58,6 +73,7 @@ ARROWS = {
     "pictures": (("one_line",), ("matplotlib", "numpy")),
     "serving": (
         (
+            "check_integers",
             "control_tokens",
             "data",
             "decoding",
@@ -100,6 +116,7 @@ ARROWS = {
     ),
     "evaluation": (
         (
+            "check_integers",
             "one_line",
             "pictures",
             "progress",
@@ -112,6 +129,7 @@ ARROWS = {
     ),
     "training": (
         (
+            "check_integers",
             "data",
             "devices",
             "model_path",

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.control_tokens import END, PAD
 from kseq.data.source import Source
 from kseq.data.tokenizer import Tokenizer
@@ -60,14 +61,8 @@ class DialoguePreprocessor:
         max_pieces: int = 100,
         nested: bool = False,
     ):
-        for name, value, least in (
-            ("max_turns", max_turns, 1),
-            ("max_pieces", max_pieces, 2),
-        ):
-            if value < least:
-                raise ValueError(
-                    f"{name} must be at least {least}. Received: {name}={value}"
-                )
+        check_integers(max_turns=max_turns)
+        check_integers(max_pieces=max_pieces, minimum=2)
         self.tokenizer = tokenizer
         self.max_turns = max_turns
         self.max_pieces = max_pieces

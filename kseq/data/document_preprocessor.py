@@ -3,6 +3,7 @@
 import tensorflow as tf
 import tensorflow_text
 
+from kseq.check_integers import check_integers
 from kseq.data.documents import LINE_END, Documents
 from kseq.data.source import Source, source_of
 from kseq.data.tokenize_all import tokenize_all
@@ -64,14 +65,7 @@ class DocumentPreprocessor:
     def __init__(
         self, tokenizer, *, in_lines=False, max_sentences=100, max_pieces=60
     ):
-        for name, value in (
-            ("max_sentences", max_sentences),
-            ("max_pieces", max_pieces),
-        ):
-            if value < 1:
-                raise ValueError(
-                    f"{name} must be positive. Received: {name}={value}"
-                )
+        check_integers(max_sentences=max_sentences, max_pieces=max_pieces)
         self.tokenizer = tokenizer
         self.in_lines = in_lines
         self.max_sentences = max_sentences

@@ -4,6 +4,7 @@ import math
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.data.source import Source
 
 
@@ -48,12 +49,7 @@ class FeaturePreprocessor:
     def __init__(
         self, rows: int, columns: int, num_features: int, scale: float = 1.0
     ):
-        sizes = {"rows": rows, "columns": columns, "num_features": num_features}
-        for name, value in sizes.items():
-            if type(value) is not int or not 0 < value < 2**31:
-                raise ValueError(
-                    f"{name} must be a positive int. Received: {name}={value!r}"
-                )
+        check_integers(rows=rows, columns=columns, num_features=num_features)
         if not isinstance(scale, int | float) or not 0 < scale < math.inf:
             raise ValueError(
                 f"scale must be positive and finite. Received: {scale=}"

@@ -4,6 +4,7 @@ import math
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.data.source import Source
 from kseq.user_error import ArgumentError
 
@@ -52,12 +53,7 @@ class FramePreprocessor:
         frames_per_second: float = 100.0,
         max_frames: int = 6000,
     ):
-        sizes = {"num_features": num_features, "max_frames": max_frames}
-        for name, value in sizes.items():
-            if type(value) is not int or not 0 < value < 2**31:
-                raise ArgumentError(
-                    f"{name} must be a positive int. Received: {name}={value!r}"
-                )
+        check_integers(num_features=num_features, max_frames=max_frames)
         is_number = isinstance(frames_per_second, int | float)
         if not is_number or not 0 < frames_per_second < 1e9:
             raise ArgumentError(

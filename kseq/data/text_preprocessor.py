@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.control_tokens import PAD
 from kseq.data.source import Source, source_of
 from kseq.data.tokenizer import Tokenizer
@@ -43,10 +44,7 @@ class TextPreprocessor:
     input_name = "text"  # of the served signature
 
     def __init__(self, tokenizer: Tokenizer, max_length: int = 512):
-        if max_length < 2:
-            raise ValueError(
-                f"max_length must be at least 2. Received: {max_length=}"
-            )
+        check_integers(max_length=max_length, minimum=2)
         self.tokenizer = tokenizer
         self.max_length = max_length
 

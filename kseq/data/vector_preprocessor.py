@@ -4,6 +4,7 @@ import math
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.data.source import Source
 
 
@@ -35,11 +36,7 @@ class VectorPreprocessor:
     input_name = "vectors"  # of the served signature
 
     def __init__(self, num_features: int):
-        if type(num_features) is not int or not 0 < num_features < 2**31:
-            raise ValueError(
-                "num_features must be a positive int. "
-                f"Received: {num_features=}"
-            )
+        check_integers(num_features=num_features)
         self.num_features = num_features
 
     def __call__(self, vectors) -> Source:

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.control_tokens import UNK
 from kseq.data.source import Source, source_of
 from kseq.data.tagged_sentences import LONGEST_SENTENCE
@@ -51,14 +52,7 @@ class WordPreprocessor:
         max_words: int = LONGEST_SENTENCE,
         max_pieces: int = 16,
     ):
-        for name, value in (
-            ("max_words", max_words),
-            ("max_pieces", max_pieces),
-        ):
-            if value < 1:
-                raise ValueError(
-                    f"{name} must be positive. Received: {name}={value}"
-                )
+        check_integers(max_words=max_words, max_pieces=max_pieces)
         self.tokenizer = tokenizer
         self.max_words = max_words
         self.max_pieces = max_pieces

@@ -5,6 +5,7 @@ import math
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding.beam import (
     Beam,
@@ -21,7 +22,6 @@ from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.penalized_scores import penalized_scores
 from kseq.decoding.search_fields import (
     check_common_fields,
-    check_integer,
     check_number,
     config_of,
 )
@@ -99,7 +99,7 @@ class BeamSearch:
     constraints: tuple = ()
 
     def __post_init__(self):
-        check_integer("beam_size", self.beam_size, 1, 10_000)
+        check_integers(beam_size=self.beam_size, maximum=10_000)
         if self.patience is not None:
             check_number("patience", self.patience, 0.01, 1000)
         check_common_fields(self)
@@ -113,7 +113,7 @@ class BeamSearch:
         return config_of(self)
 
     def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
-        check_integer("n_best", n_best, 1, self.most_answers)
+        check_integers(n_best=n_best, maximum=self.most_answers)
         if self.beam_size == 1:
             names = [field.name for field in dataclasses.fields(GreedySearch)]
             greedy = GreedySearch(*(getattr(self, name) for name in names))

@@ -5,7 +5,7 @@ import math
 
 import tensorflow as tf
 
-from kseq.decoding.search_fields import check_integer
+from kseq.check_integers import check_integers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ForbiddenTokens:
                 f"ids must be a list of integers. Received: ids={self.ids}"
             )
         for token in self.ids:
-            check_integer("ids", token, 0, 2**31 - 1)
+            check_integers(ids=token, minimum=0)
         object.__setattr__(self, "ids", tuple(self.ids))
 
     def __call__(self, log_probs, ids):

@@ -2,10 +2,10 @@
 
 import dataclasses
 
+from kseq.check_integers import check_integers
 from kseq.decoding.generate import generate
 from kseq.decoding.search_fields import (
     check_common_fields,
-    check_integer,
     config_of,
 )
 
@@ -62,7 +62,7 @@ class GreedySearch:
         return 1
 
     def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
-        check_integer("n_best", n_best, 1, self.most_answers)
+        check_integers(n_best=n_best, maximum=self.most_answers)
         return generate(self, model, inputs, max_lengths, None, prefix)
 
     def get_config(self):

@@ -5,8 +5,8 @@ import math
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.control_tokens import END
-from kseq.decoding.search_fields import check_integer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class LeastLength:
     is_row_wise = True
 
     def __post_init__(self):
-        check_integer("length", self.length, 0, 2**31 - 1)
+        check_integers(length=self.length, minimum=0)
 
     def __call__(self, log_probs, ids):
         is_end = tf.range(tf.shape(log_probs)[-1]) == END

@@ -5,7 +5,7 @@ import math
 
 import tensorflow as tf
 
-from kseq.decoding.search_fields import check_integer
+from kseq.check_integers import check_integers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class NoRepeatedNgrams:
     is_row_wise = True
 
     def __post_init__(self):
-        check_integer("n", self.n, 1, 2**31 - 1)
+        check_integers(n=self.n)
 
     def __call__(self, log_probs, ids):
         num_rows, length = tf.unstack(tf.shape(ids))

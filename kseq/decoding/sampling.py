@@ -5,11 +5,11 @@ import math
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.decoding.generate import generate
 from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.search_fields import (
     check_common_fields,
-    check_integer,
     check_number,
     config_of,
 )
@@ -87,10 +87,10 @@ class Sampling:
 
     def __post_init__(self):
         check_number("temperature", self.temperature, 0.001, 1000)
-        check_integer("top_k", self.top_k, 0, 2**31 - 1)
+        check_integers(top_k=self.top_k, minimum=0)
         check_number("top_p", self.top_p, 1e-6, 1)
-        check_integer("seed", self.seed, 0, 2**63 - 1)
-        check_integer("num_samples", self.num_samples, 1, 10_000)
+        check_integers(seed=self.seed, minimum=0, maximum=2**63 - 1)
+        check_integers(num_samples=self.num_samples, maximum=10_000)
         check_common_fields(self)
 
     @property
@@ -101,7 +101,7 @@ class Sampling:
     def __call__(
         self, model, inputs, max_lengths, *, n_best=1, prefix=None, draws=None
     ):
-        check_integer("n_best", n_best, 1, self.most_answers)
+        check_integers(n_best=n_best, maximum=self.most_answers)
         drawn = generate(
             self,
             model,

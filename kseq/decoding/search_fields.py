@@ -3,15 +3,6 @@
 import dataclasses
 
 
-def check_integer(name, value, least, most):
-    """Raises ValueError if `value` is not an int from `least` to `most`."""
-    if type(value) is not int or not least <= value <= most:
-        raise ValueError(
-            f"{name} must be an integer from {least} to {most}. "
-            f"Received: {name}={value}"
-        )
-
-
 def check_number(name, value, least, most):
     """Raises ValueError if `value` is not a number from `least` to `most`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

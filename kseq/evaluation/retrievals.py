@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from kseq.check_integers import check_integers
 from kseq.evaluation.score import Score
 
 _TOP = (1, 5, 10)
@@ -40,10 +41,7 @@ class Retrievals:
     hints = ()
 
     def __init__(self, predictor, examples, candidates=100, seed=0):
-        if candidates < 2:
-            raise ValueError(
-                f"candidates must be at least 2. Received: {candidates=}"
-            )
+        check_integers(candidates=candidates, minimum=2)
         if not examples.answers:
             raise ValueError("There must be an example. Received: answers=[]")
         self.predictor = predictor

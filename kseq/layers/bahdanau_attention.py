@@ -2,7 +2,7 @@
 
 import keras
 
-from kseq.layers.check_integers import check_integers
+from kseq.check_integers import check_integers
 from kseq.layers.projection import projection, projection_config
 from kseq.ops import additive_energies, read_memory
 

@@ -5,8 +5,8 @@ import functools
 import keras
 from keras import ops
 
+from kseq.check_integers import check_integers
 from kseq.layers.bahdanau_attention import BahdanauAttention
-from kseq.layers.check_integers import check_integers
 from kseq.ops import (
     additive_energies,
     fold_hypotheses,

@@ -5,7 +5,7 @@ import functools
 import keras
 from keras import ops
 
-from kseq.layers.check_integers import check_integers
+from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.ops import (
     causal_mask,

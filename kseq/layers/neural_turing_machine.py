@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.layers.check_integers import check_integers
+from kseq.check_integers import check_integers
 from kseq.layers.memory_initializers import at_one_slot, forgetful, sharp
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import (

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.layers.check_integers import check_integers
+from kseq.check_integers import check_integers
 from kseq.ops import sinusoids
 
 

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
+from kseq.check_integers import check_integers
 from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.both_directions import both_directions, never_empty
-from kseq.layers.check_integers import check_integers
 from kseq.layers.recurrent_layer import recurrent_layer
 
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.layers.check_integers import check_integers
+from kseq.check_integers import check_integers
 from kseq.layers.piece_embedding import PieceEmbedding
 from kseq.layers.recurrent_pooling import RecurrentPooling
 from kseq.ops import padding_mask

@@ -6,7 +6,7 @@ import numbers
 import keras
 from keras import ops
 
-from kseq.layers.check_integers import check_integers
+from kseq.check_integers import check_integers
 from kseq.user_error import ArgumentError
 
 

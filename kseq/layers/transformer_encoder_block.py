@@ -4,7 +4,7 @@ import functools
 
 import keras
 
-from kseq.layers.check_integers import check_integers
+from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.multi_head_attention import MultiHeadAttention

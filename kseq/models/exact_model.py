@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.check_integers import check_integers
 from kseq.models.token_losses import TokenLosses
 from kseq.user_error import ArgumentError
 
@@ -269,11 +270,7 @@ def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
         raise ArgumentError(
             f"clip_norm must be positive. Received: clip_norm={clip_norm}"
         )
-    if accumulation_steps < 1 or accumulation_steps % 1:
-        raise ArgumentError(
-            "accumulation_steps must be a positive int. "
-            f"Received: accumulation_steps={accumulation_steps}"
-        )
+    check_integers(accumulation_steps=accumulation_steps)
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     for name in (
         "clipnorm",

@@ -2,7 +2,7 @@
 
 import keras
 
-from kseq.layers.check_integers import check_integers
+from kseq.check_integers import check_integers
 from kseq.ops import padding_mask
 from kseq.user_error import ArgumentError
 

@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.progress import progress
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
@@ -68,8 +69,7 @@ def save_average(run, last=5):
         RunError: if the run has none, or a broken one, or their weights
             differ in number or shape.
     """
-    if type(last) is not int or last < 1:
-        raise ValueError(f"last must be at least 1. Received: last={last}")
+    check_integers(last=last)
     paths = checkpoint_paths(run.checkpoints / "last")[-last:]
     if not paths:
         raise RunError(f"{run.path} has no checkpoints to average.")

@@ -9,6 +9,7 @@ import keras
 
 import kseq
 from kseq import version_0_1
+from kseq.check_integers import check_integers
 from kseq.devices import is_chief, on_all_machines
 from kseq.json_files import as_read, read_json, to_json
 from kseq.model_path import is_run
@@ -208,8 +209,7 @@ class RunDirectory:
         return version_0_1.model_description(description)
 
     def _save(self, files, model, keep):
-        if type(keep) is not int or keep < 1:
-            raise ValueError(f"keep must be at least 1. Received: keep={keep}")
+        check_integers(keep=keep)
         if self._config is None:
             raise ValueError("start must be called before save.")
         if is_chief():

@@ -33,12 +33,6 @@ class Answer(NamedTuple):
     explanation: Any = None
 
 
-def check_n_best(n_best):
-    """Raises ValueError unless a number of answers is positive."""
-    if n_best < 1:
-        raise ValueError(f"n_best must be at least 1. Received: {n_best=}")
-
-
 def rounded(values):
     """An array as JSON has it: nested lists of numbers with six digits."""
     return np.round(values.astype(float), 6).tolist()

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from kseq.serving.answer import Answer, Hypothesis, check_n_best
+from kseq.check_integers import check_integers
+from kseq.serving.answer import Answer, Hypothesis
 from kseq.serving.explained_document import ExplainedDocument
 from kseq.serving.head_attention import head_attention
 from kseq.serving.predict_batches import predict_batches
@@ -101,7 +102,7 @@ class ClassifierPredictor:
                 "Prefixes are for models that generate text; this one predicts "
                 "labels."
             )
-        check_n_best(n_best)
+        check_integers(n_best=n_best)
         rows = self._rows("serving_default", inputs, progress)
         explained = self.explain(inputs) if attention else [None] * len(rows)
         return [

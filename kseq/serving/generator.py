@@ -4,6 +4,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.decoding import BeamSearch, length_limits, sequence_scores
@@ -100,16 +101,8 @@ class Generator:
         training_length=0,
         stop=(),
     ):
-        if max_length < 2:
-            raise ValueError(
-                "max_length must be at least 2. "
-                f"Received: max_length={max_length}"
-            )
-        if training_length < 0:
-            raise ValueError(
-                "training_length must not be negative. "
-                f"Received: training_length={training_length}"
-            )
+        check_integers(max_length=max_length, minimum=2)
+        check_integers(training_length=training_length, minimum=0)
         self.model = model
         self.preprocessor = preprocessor
         self.tokenizer = tokenizer

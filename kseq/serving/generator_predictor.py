@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from kseq.serving.answer import Answer, Hypothesis, check_n_best
+from kseq.check_integers import check_integers
+from kseq.serving.answer import Answer, Hypothesis
 from kseq.serving.attention import Attention
 from kseq.serving.head_attention import head_attention
 from kseq.serving.predict_batches import predict_batches
@@ -190,7 +191,7 @@ class GeneratorPredictor:
         Returns:
             list of `Answer`.
         """
-        check_n_best(n_best)
+        check_integers(n_best=n_best)
         if attention:
             self._check_attention()
         if attention and prefixes is not None:

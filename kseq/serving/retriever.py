@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.progress import progress
@@ -73,11 +74,7 @@ class Retriever:
     def __init__(
         self, model, preprocessor, tokenizer, answers, *, max_length=512
     ):
-        if max_length < 2:
-            raise ValueError(
-                "max_length must be at least 2. "
-                f"Received: max_length={max_length}"
-            )
+        check_integers(max_length=max_length, minimum=2)
         _check_answers(answers)
         self.model = model
         self.preprocessor = preprocessor

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from kseq.serving.answer import Answer, Hypothesis, check_n_best, rounded
+from kseq.check_integers import check_integers
+from kseq.serving.answer import Answer, Hypothesis, rounded
 from kseq.serving.predict_batches import predict_batches
 from kseq.user_error import UserError
 
@@ -95,7 +96,7 @@ class TaggerPredictor:
             list of `Answer`. Its text is the tags, separated by spaces; its
             score is the sum of their log-probabilities.
         """
-        check_n_best(n_best)
+        check_integers(n_best=n_best)
         if n_best > 1 or prefixes is not None:
             raise UserError("A tagger has one answer, without a prefix.")
         if attention:

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 
+from kseq.check_integers import check_integers
 from kseq.data.as_vectors import as_vectors
-from kseq.serving.answer import Answer, Hypothesis, check_n_best, rounded
+from kseq.serving.answer import Answer, Hypothesis, rounded
 from kseq.serving.memory_use import MemoryUse
 from kseq.serving.predict_batches import predict_batches
 from kseq.user_error import UserError
@@ -103,7 +104,7 @@ class TransducerPredictor:
             list of `Answer`. Its text is a JSON array of arrays of bits; its
             score is their log-probability.
         """
-        check_n_best(n_best)
+        check_integers(n_best=n_best)
         if n_best > 1 or prefixes is not None:
             raise UserError("This model has one answer, without a prefix.")
         found = self(inputs, progress)

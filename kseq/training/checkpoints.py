@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from kseq import version_0_1
+from kseq.check_integers import check_integers
 from kseq.devices import is_chief, on_all_machines
 from kseq.progress import progress
 from kseq.runs.checkpoint_files import (
@@ -77,8 +78,7 @@ class Checkpoints(keras.callbacks.Callback):
             raise ValueError(
                 f'mode must be "max" or "min". Received: mode={mode!r}'
             )
-        if type(keep) is not int or keep < 1:
-            raise ValueError(f"keep must be at least 1. Received: keep={keep}")
+        check_integers(keep=keep)
         if patience is not None and not patience > 0:
             raise ValueError(
                 f"patience must be above 0, or None. Received: {patience=}"

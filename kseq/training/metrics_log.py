@@ -8,6 +8,7 @@ import time
 import keras
 import tensorflow as tf
 
+from kseq.check_integers import check_integers
 from kseq.devices import is_chief
 from kseq.runs.best_record import best_record
 from kseq.training.event_files import (
@@ -61,8 +62,7 @@ class MetricsLog(keras.callbacks.Callback):
         graph=False,
     ):
         super().__init__()
-        if every < 1:
-            raise ValueError(f"every must be positive. Received: every={every}")
+        check_integers(every=every)
         self.run = run
         self.total_steps = total_steps
         self.every = every

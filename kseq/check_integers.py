@@ -1,0 +1,32 @@
+"""A check of arguments."""
+
+import numbers
+
+from kseq.user_error import ArgumentError
+
+
+def check_integers(
+    *, minimum=1, maximum=2**31 - 1, optional=False, **arguments
+):
+    """Raises an error unless all arguments are integers in a range.
+
+    Args:
+        minimum: int.
+        maximum: int; without one, the largest int32.
+        optional: bool, whether None is valid too.
+        **arguments: the values, under the names of the error message.
+
+    Raises:
+        ArgumentError: if a value is a bool, not an integer, or out of range.
+    """
+    for name, value in arguments.items():
+        if optional and value is None:
+            continue
+        is_integer = isinstance(value, numbers.Integral)
+        is_integer = is_integer and not isinstance(value, bool)
+        if not is_integer or not minimum <= value <= maximum:
+            raise ArgumentError(
+                f"{name} must be an integer of at least {minimum} and at most "
+                f"{maximum}{', or None' if optional else ''}. "
+                f"Received: {name}={value!r}"
+            )
