@@ -20,7 +20,7 @@ class Config:
     run: options.RunPath = "runs/algorithm"
     overwrite: bool = False  # delete the run and restart
     model: Literal["ntm", "lstm"] = "ntm"
-    controller: Literal["dense", "lstm"] = "dense"  # of the Turing machine
+    controller: Literal["dense", "lstm"] = "lstm"  # of the Turing machine
     units: options.Size = 100  # of the controller, or of each LSTM
     num_layers: options.Size = 3  # of the LSTM
     slots: options.Size = 128  # of the memory

@@ -32,6 +32,15 @@ with quiet_stderr():
         tf.config.list_logical_devices()
 
 
+def pytest_configure(config):
+    # A quarter of the time of a search that is called once. Before a release,
+    # with another choice of markers, all tests run as users do, optimized.
+    if config.option.markexpr == "not slow" and "tf" in globals():
+        tf.config.optimizer.set_experimental_options(
+            {"disable_meta_optimizer": True}
+        )
+
+
 def pytest_collection_finish():
     # A million objects that all stay: no collection has to look at them.
     gc.freeze()
