@@ -32,11 +32,13 @@ _START_UP = re.compile(
 _MOST_COLUMNS = 60  # of a notice: a second line could not be removed
 
 
-def start_keras(without=()):
+def start_keras(without=(), one_thread=False):
     """Imports Keras and lists the devices, without TensorFlow's start-up lines.
 
     Args:
         without: names of modules to hide from Keras.
+        one_thread: bool, whether an operation runs on one processor. Answers to
+            several batches at once are faster so.
 
     Raises:
         UserError: if Keras is set to use a different backend.
@@ -51,17 +53,19 @@ def start_keras(without=()):
     sys.modules.update(dict.fromkeys(hidden))
     try:
         with _no_collection():
-            start_tensorflow()
+            start_tensorflow(one_thread)
     finally:
         for name in hidden:
             del sys.modules[name]
 
 
-def start_tensorflow():
+def start_tensorflow(one_thread=False):
     """Does the same with all modules, whatever the backend of Keras is."""
     with quiet_stderr(notice="Starting TensorFlow ..."):
         importlib.import_module("keras")
         tensorflow = importlib.import_module("tensorflow")
+        if one_thread:
+            tensorflow.config.threading.set_intra_op_parallelism_threads(1)
         tensorflow.config.list_physical_devices()
         if not os.environ.get("TF_CONFIG"):  # a cluster must come first
             _run_one_kernel(tensorflow)

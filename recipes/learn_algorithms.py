@@ -1,7 +1,7 @@
 """Trains a neural Turing machine to run an algorithm.
 
 kseq train learn_algorithms --task copy
-One CPU core, seed 1: 3 minutes, no wrong bit at lengths 50 and 120.
+One CPU core, seed 1: 2 minutes, no wrong bit at lengths 50 and 120.
 """
 
 import dataclasses

@@ -75,13 +75,18 @@ def test_start_up_lines_are_dropped_and_warnings_are_kept(capfd):
 
 
 def test_a_fresh_process_starts_silently():
-    program = "from kseq.start_keras import start_keras; start_keras()"
+    program = """
+from kseq.start_keras import start_keras
+start_keras(one_thread=True)
+import tensorflow as tf
+print(tf.config.threading.get_intra_op_parallelism_threads())
+"""
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"1\n", b"")
 
 
 def test_without_standard_error_or_a_temporary_directory(monkeypatch, capfd):

@@ -1,6 +1,7 @@
 """Answers to many inputs, in their order."""
 
 import itertools
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -87,11 +88,18 @@ def _batches(order, lengths, batch_size):
 
 def _map_at_once(function, values):
     """`map` in several threads; pending calls are cancelled after an error."""
-    pool = ThreadPoolExecutor(_AT_ONCE)
+    pool = ThreadPoolExecutor(_at_once())
     try:
         yield from pool.map(function, values)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _at_once():
+    """Batches: one for each processor if an operation runs on one of them."""
+    if tf.config.threading.get_intra_op_parallelism_threads() != 1:
+        return _AT_ONCE
+    return max(_AT_ONCE, os.cpu_count() or 1)
 
 
 def _length(value):

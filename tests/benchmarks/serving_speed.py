@@ -76,11 +76,10 @@ class File:
     folder = "saved_model"
 
     def __init__(self, folders, options):
-        import tensorflow as tf
-
         import kseq
+        from kseq.start_keras import start_keras
 
-        tf.config.threading.set_intra_op_parallelism_threads(options.threads)
+        start_keras(one_thread=True)  # as the command does
         self.predictor = kseq.load(folders["saved_model"])
 
     def __call__(self, lines):

@@ -1,3 +1,5 @@
+import itertools
+import threading
 import time
 
 import pytest
@@ -79,6 +81,20 @@ def test_batches_of_long_inputs_are_smaller():
     assert sizes_of_batches(lengths) == [32, 32, 76, 80]
     assert sizes_of_batches([0] * 200)[0] == 72  # 128, then the others
     assert sizes_of_batches([10**6, 1, 2, 3], batch_size=3) == [3, 1]
+
+
+def test_each_processor_has_a_batch(monkeypatch):
+    """If an operation runs on one of them, as in the process of the tests."""
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    calls, all_three = itertools.count(), threading.Barrier(3, timeout=60)
+
+    def meet(text):
+        if next(calls) > 0:  # the first comes alone
+            all_three.wait()
+        return {"text": text}
+
+    lines = ["line"] * 4
+    assert len(predict_batches({"meet": meet}, "meet", {"text": lines}, 1)) == 4
 
 
 def test_an_error_ends_it():
