@@ -29,7 +29,6 @@ from kseq.start_keras import OPTIONAL, start_keras
 
 # Files are checked first; a recipe imports it itself.
 _WITHOUT_KERAS = ("check", "recipes", "serve", "train")
-_OF_MANY_INPUTS = ("evaluate", "predict", "score")  # in batches
 
 
 def main(arguments=None):
@@ -45,8 +44,7 @@ def main(arguments=None):
 
 def _run(options):
     if options.command not in _WITHOUT_KERAS:
-        of_many = options.command in _OF_MANY_INPUTS
-        start_keras(without=OPTIONAL, one_thread=of_many)
+        start_keras(without=OPTIONAL, one_thread=True)
     importlib.import_module(f"kseq.commands.{options.command}").run(options)
 
 

@@ -37,8 +37,10 @@ def start_keras(without=(), one_thread=False):
 
     Args:
         without: names of modules to hide from Keras.
-        one_thread: bool, whether an operation runs on one processor. Answers to
-            several batches at once are faster so.
+        one_thread: bool, whether an operation runs on one processor, unless the
+            environment says how many (TF_NUM_INTRAOP_THREADS). The operations
+            of a search are small: each answer comes sooner, and others have the
+            other processors.
 
     Raises:
         UserError: if Keras is set to use a different backend.
@@ -64,7 +66,7 @@ def start_tensorflow(one_thread=False):
     with quiet_stderr(notice="Starting TensorFlow ..."):
         importlib.import_module("keras")
         tensorflow = importlib.import_module("tensorflow")
-        if one_thread:
+        if one_thread and "TF_NUM_INTRAOP_THREADS" not in os.environ:
             tensorflow.config.threading.set_intra_op_parallelism_threads(1)
         tensorflow.config.list_physical_devices()
         if not os.environ.get("TF_CONFIG"):  # a cluster must come first

@@ -14,7 +14,9 @@ threads, text to text:
 - the served signature of `--against EXPORT/VERSION`, such as that of an earlier
   version of kseq.
 
-CTranslate2 does not run an LSTM: choose the contenders by `--only`.
+CTranslate2 does not run an LSTM: choose the contenders by `--only`. It ends a
+search when the beam has as many finished answers as its size, which is
+`--patience 1` here.
 
 Prints sentences and tokens of the target tokenizer a second (medians), their
 ratio to the first contender, BLEU, the share of answers equal to those of the
@@ -167,6 +169,7 @@ def main():
     parser.add_argument("source", type=Path)
     parser.add_argument("reference", type=Path)
     parser.add_argument("--beam-size", type=int, default=5)
+    parser.add_argument("--patience", type=float, help="of kseq's beam search")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--greedy", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
@@ -215,10 +218,13 @@ def exported(options, folder, kinds):
     for kind in kinds - {"against"}:
         to = folder / kind
         is_ours = kind != "ctranslate2"
+        search = command
+        if is_ours and options.patience is not None:
+            search = [*command, "--patience", str(options.patience)]
         folders[kind] = to / "1" if is_ours else to
         option = ["--quantize", kind] if is_ours else ["--format", kind]
         option = [] if kind == "saved_model" else option
-        subprocess.run([*command, *option, "--to", str(to)], check=True)
+        subprocess.run([*search, *option, "--to", str(to)], check=True)
     return folders
 
 
