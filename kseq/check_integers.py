@@ -4,10 +4,10 @@ import numbers
 
 from kseq.user_error import ArgumentError
 
+_LARGEST = 2**31 - 1  # of int32
 
-def check_integers(
-    *, minimum=1, maximum=2**31 - 1, optional=False, **arguments
-):
+
+def check_integers(*, minimum=1, maximum=_LARGEST, optional=False, **arguments):
     """Raises an error unless all arguments are integers in a range.
 
     Args:
@@ -19,6 +19,9 @@ def check_integers(
     Raises:
         ArgumentError: if a value is a bool, not an integer, or out of range.
     """
+    limits = f"of at least {minimum} and at most {maximum}"
+    if maximum != _LARGEST:
+        limits = f"from {minimum} to {maximum}"
     for name, value in arguments.items():
         if optional and value is None:
             continue
@@ -26,7 +29,6 @@ def check_integers(
         is_integer = is_integer and not isinstance(value, bool)
         if not is_integer or not minimum <= value <= maximum:
             raise ArgumentError(
-                f"{name} must be an integer of at least {minimum} and at most "
-                f"{maximum}{', or None' if optional else ''}. "
-                f"Received: {name}={value!r}"
+                f"{name} must be an integer {limits}"
+                f"{', or None' if optional else ''}. Received: {name}={value!r}"
             )

@@ -401,7 +401,7 @@ def test_checkpoints_that_are_kept_are_at_least_one(tmp_path, keep):
     run = trained(tmp_path)
     before = content(tmp_path)
     run.start(Config(), overwrite=True)
-    with pytest.raises(ValueError, match=f"Received: keep={keep}"):
+    with pytest.raises(ValueError, match=f"Received: keep={keep!r}"):
         run.save(served(), keep=keep)
     assert content(tmp_path) == before
 
