@@ -1,6 +1,7 @@
 """JSON files, which may have been edited or be broken."""
 
 import json
+import numbers
 
 from kseq.user_error import UserError
 
@@ -37,8 +38,18 @@ def read_json(path):
 
 
 def to_json(value):
-    """The text of a JSON file; a value without a JSON type is a string."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+    """The text of a JSON file.
+
+    An integer of NumPy is a number, any other value without a JSON type a
+    string.
+    """
+    return (
+        json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n"
+    )
+
+
+def _plain(value):
+    return int(value) if isinstance(value, numbers.Integral) else str(value)
 
 
 def as_read(value):

@@ -4,10 +4,7 @@ import dataclasses
 
 from kseq.check_integers import check_integers
 from kseq.decoding.generate import generate
-from kseq.decoding.search_fields import (
-    check_common_fields,
-    config_of,
-)
+from kseq.decoding.search_fields import check_common_fields, config_of
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import shutil
 from pathlib import Path
@@ -14,6 +13,7 @@ from tensorflow.compat.v1.saved_model import signature_def_utils
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
+from kseq.json_files import to_json
 from kseq.progress import progress
 from kseq.runs.exports import check_exports, claim_exports
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
@@ -180,7 +180,7 @@ def _describe(served, path, quantize):
         **({"quantized": quantize} if quantize else {}),
     }
     (path / "assets.extra").mkdir()
-    text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
+    text = to_json(description)
     (path / "assets.extra" / "kseq.json").write_text(text, "utf-8")
     if served.model_card:
         readme = path / "assets.extra" / "README.md"
