@@ -67,7 +67,8 @@ def start_tensorflow(one_thread=False):
         importlib.import_module("keras")
         tensorflow = importlib.import_module("tensorflow")
         if one_thread and "TF_NUM_INTRAOP_THREADS" not in os.environ:
-            tensorflow.config.threading.set_intra_op_parallelism_threads(1)
+            with contextlib.suppress(RuntimeError):  # it has started already
+                tensorflow.config.threading.set_intra_op_parallelism_threads(1)
         tensorflow.config.list_physical_devices()
         if not os.environ.get("TF_CONFIG"):  # a cluster must come first
             _run_one_kernel(tensorflow)

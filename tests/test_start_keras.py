@@ -89,6 +89,16 @@ print(tf.config.threading.get_intra_op_parallelism_threads())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"1\n", b"")
 
 
+def test_a_tensorflow_that_has_started_keeps_its_threads(monkeypatch):
+    def refuse(threads):
+        raise RuntimeError("cannot be modified after initialization")
+
+    name = "tensorflow.config.threading.set_intra_op_parallelism_threads"
+    monkeypatch.setattr(name, refuse)
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    start_keras.start_tensorflow(one_thread=True)
+
+
 def test_without_standard_error_or_a_temporary_directory(monkeypatch, capfd):
     monkeypatch.setattr(tempfile, "tempdir", "/no-such-directory")
     with quiet_stderr():
