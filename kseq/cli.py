@@ -44,7 +44,7 @@ def main(arguments=None):
 
 def _run(options):
     if options.command not in _WITHOUT_KERAS:
-        start_keras(without=OPTIONAL, one_thread=True)
+        start_keras(without=OPTIONAL, for_search=True)
     importlib.import_module(f"kseq.commands.{options.command}").run(options)
 
 

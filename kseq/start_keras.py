@@ -1,6 +1,7 @@
 """Imports Keras and TensorFlow without their start-up messages."""
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import os
@@ -29,18 +30,19 @@ _START_UP = re.compile(
     rb"|failed call to cuInit: .*(UNKNOWN ERROR \(303\)|CUDA_ERROR_NO_DEVICE)"
 )
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # in <malloc.h>
 _MOST_COLUMNS = 60  # of a notice: a second line could not be removed
 
 
-def start_keras(without=(), one_thread=False):
+def start_keras(without=(), for_search=False):
     """Imports Keras and lists the devices, without TensorFlow's start-up lines.
 
     Args:
         without: names of modules to hide from Keras.
-        one_thread: bool, whether an operation runs on one processor, unless the
-            environment says how many (TF_NUM_INTRAOP_THREADS). The operations
-            of a search are small: each answer comes sooner, and others have the
-            other processors.
+        for_search: bool, whether an operation runs on one processor, unless the
+            environment says how many (TF_NUM_INTRAOP_THREADS), and freed memory
+            is kept. The operations of a search are small and many: each answer
+            comes sooner, and others have the other processors.
 
     Raises:
         UserError: if Keras is set to use a different backend.
@@ -55,20 +57,21 @@ def start_keras(without=(), one_thread=False):
     sys.modules.update(dict.fromkeys(hidden))
     try:
         with _no_collection():
-            start_tensorflow(one_thread)
+            start_tensorflow(for_search)
     finally:
         for name in hidden:
             del sys.modules[name]
 
 
-def start_tensorflow(one_thread=False):
+def start_tensorflow(for_search=False):
     """Does the same with all modules, whatever the backend of Keras is."""
     with quiet_stderr(notice="Starting TensorFlow ..."):
         importlib.import_module("keras")
         tensorflow = importlib.import_module("tensorflow")
-        if one_thread and "TF_NUM_INTRAOP_THREADS" not in os.environ:
-            with contextlib.suppress(RuntimeError):  # it has started already
-                tensorflow.config.threading.set_intra_op_parallelism_threads(1)
+        if for_search:
+            _keep_freed_memory()
+            if "TF_NUM_INTRAOP_THREADS" not in os.environ:
+                _run_operations_on_one_processor(tensorflow)
         tensorflow.config.list_physical_devices()
         if not os.environ.get("TF_CONFIG"):  # a cluster must come first
             _run_one_kernel(tensorflow)
@@ -89,6 +92,25 @@ def _no_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _keep_freed_memory():
+    """Has glibc keep the memory of large tensors for the next ones.
+
+    Otherwise each step of a search asks the system for its logits, several
+    megabytes, page by page: a tenth of its time. Other C libraries have no such
+    setting, and the environment may have its own.
+    """
+    if any(name.startswith("MALLOC_") for name in os.environ):
+        return
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        mallopt(_M_MMAP_THRESHOLD, 2**25)  # its maximum
+        mallopt(_M_TRIM_THRESHOLD, 2**30)
+
+
+def _run_operations_on_one_processor(tensorflow):
+    with contextlib.suppress(RuntimeError):  # TensorFlow has started already
+        tensorflow.config.threading.set_intra_op_parallelism_threads(1)
 
 
 def _run_one_kernel(tensorflow):

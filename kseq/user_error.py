@@ -10,7 +10,7 @@ class UserError(ValueError):
 
 
 class ArgumentError(UserError):
-    """An argument of a layer or a model, which may come from an option."""
+    """An argument of a class or a function, which may come from an option."""
 
 
 class DiskError(UserError):

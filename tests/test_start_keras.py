@@ -74,19 +74,28 @@ def test_start_up_lines_are_dropped_and_warnings_are_kept(capfd):
     assert capfd.readouterr().err.encode() == WARNINGS
 
 
-def test_a_fresh_process_starts_silently():
+def test_a_fresh_process_starts_silently_and_keeps_freed_memory():
     program = """
 from kseq.start_keras import start_keras
-start_keras(one_thread=True)
+start_keras(for_search=True)
+import resource, sys
+import numpy as np
 import tensorflow as tf
+
 print(tf.config.threading.get_intra_op_parallelism_threads())
+faults = []
+for _ in range(3):
+    two = [np.ones(24 * 2**20, np.int8) for _ in range(2)]
+    del two  # 12288 pages
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+print(sys.platform != "linux" or faults[2] - faults[1] < 1000)
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"1\n", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"1\nTrue\n", b"")
 
 
 def test_a_tensorflow_that_has_started_keeps_its_threads(monkeypatch):
@@ -96,7 +105,7 @@ def test_a_tensorflow_that_has_started_keeps_its_threads(monkeypatch):
     name = "tensorflow.config.threading.set_intra_op_parallelism_threads"
     monkeypatch.setattr(name, refuse)
     monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
-    start_keras.start_tensorflow(one_thread=True)
+    start_keras.start_tensorflow(for_search=True)
 
 
 def test_without_standard_error_or_a_temporary_directory(monkeypatch, capfd):

@@ -22,7 +22,7 @@ def run(options):
     with _listening(options.host, options.port, "--port") as listening:
         if options.grpc_port is not None:  # bound later, by its own library
             _listening(options.host, options.grpc_port, "--grpc-port").close()
-        start_keras(without=OPTIONAL, one_thread=True)
+        start_keras(without=OPTIONAL, for_search=True)
         with tempfile.TemporaryDirectory(prefix="kseq-") as exports:
             folders = {
                 name: _folder(path, Path(exports) / f"{number}")

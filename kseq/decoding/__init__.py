@@ -4,7 +4,8 @@
 of the next token and the next state. A state is a dict of nests of tensors,
 batch first. Two of its entries have one row per item, whatever the number of
 hypotheses: "memory", which no step changes, and "shared", which steps may
-change and searches never reorder. Every other entry has one row per hypothesis,
+change and searches never reorder. "constants", which no step changes either,
+belong to no item. Every other entry has one row per hypothesis,
 those of an item consecutive; a search reorders them as it does its hypotheses.
 
 A constraint is a callable (log_probs (R, V), ids (R, T)) -> (R, V): from the

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from kseq.decoding.best_tokens import best_tokens
@@ -14,6 +15,8 @@ from kseq.decoding.forced_prefix import ForcedPrefix
 from kseq.decoding.next_log_probs import next_log_probs
 from kseq.decoding.top_k import top_k
 from kseq.user_error import ArgumentError
+
+_CONSTANT = ("memory", "constants")  # entries of a state that no step changes
 
 
 class Memory(NamedTuple):
@@ -74,10 +77,13 @@ def start_decoding(search, model, inputs, max_lengths, prefix, width=None):
         state = dict(state)
         if memory.model is not None:
             state["memory"] = memory.model
+        if constants is not None:
+            state["constants"] = constants
         prefixes = state.pop("ctc", None)
-        logits, state = model.decode_step(token_ids, state)
+        with keras.StatelessScope(values):
+            logits, state = model.decode_step(token_ids, state)
         logits = tf.cast(logits, tf.float32)
-        state = _without_memory(state)
+        state = _that_changes(state)
         if width is not None and is_plain:
             return best_tokens(logits, min(width, logits.shape[-1])), state
         log_probs = tf.nn.log_softmax(logits)
@@ -95,10 +101,14 @@ def start_decoding(search, model, inputs, max_lengths, prefix, width=None):
             return top_k(log_probs, min(width, log_probs.shape[-1])), state
         return log_probs, state
 
+    # The loop reads no variable: it takes time, and see `until_done`.
+    variables = getattr(model, "variables", ())
+    values = [(each, tf.convert_to_tensor(each.value)) for each in variables]
     encoded = model.encode(inputs)
     ctc = _ctc_memory(encoded) if search.ctc_weight else None
     memory = Memory(encoded.get("memory"), ctc, prefix, max_lengths)
-    state = _without_memory(encoded)
+    constants = encoded.get("constants")
+    state = _that_changes(encoded)
     if ctc is not None:
         state["ctc"] = no_prefixes(ctc)
     return step, state, memory
@@ -113,14 +123,14 @@ def map_rows(function, state):
     """The state with a function applied to what has a row per hypothesis."""
     return {
         name: part
-        if name in ("memory", "shared")
+        if name in (*_CONSTANT, "shared")
         else tf.nest.map_structure(function, part)
         for name, part in state.items()
     }
 
 
-def _without_memory(state):
-    return {name: state[name] for name in state if name != "memory"}
+def _that_changes(state):
+    return {name: state[name] for name in state if name not in _CONSTANT}
 
 
 def _ctc_memory(state):

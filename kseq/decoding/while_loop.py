@@ -20,6 +20,8 @@ def while_loop(condition, body, start):
     """
 
     def shape(tensor):
+        if tensor.shape.rank == 0:
+            return tensor.shape
         return tf.TensorShape([None, *(n or None for n in tensor.shape[1:])])
 
     return tf.while_loop(

@@ -7,6 +7,7 @@ from kseq.layers import AttentionDecoder, Dropout
 from kseq.models import auxiliary_losses
 from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
 from kseq.models.exact_model import ExactModel
+from kseq.models.output_embedding import output_kernel
 from kseq.models.recurrent_encoder import (
     decoder_states,
     first_states,
@@ -228,9 +229,11 @@ class LSTMSeq2Seq(ExactModel):
         x = self.target_embedding(ids) * self.embedding_dim**0.5
         return self.dropout_layer(x)
 
-    def _project(self, outputs):
+    def _project(self, outputs, kernel=None):
         logits = self.projection(outputs)
-        if self.tie_embeddings:
+        if kernel is not None:
+            logits = ops.matmul(logits, kernel)
+        elif self.tie_embeddings:
             logits = self.target_embedding(logits, reverse=True)
         return self.logits(logits)
 
@@ -256,7 +259,7 @@ class LSTMSeq2Seq(ExactModel):
     def encode(self, inputs):
         """The state before the first step, from the inputs of the source."""
         memory, memory_mask, last_states = self._encode(inputs)
-        return {
+        state = {
             "memory": {
                 "mask": memory_mask,
                 "projected": self.decoder.project_memory(memory),
@@ -264,6 +267,9 @@ class LSTMSeq2Seq(ExactModel):
             },
             "decoder": self.decoder.start(memory, last_states),
         }
+        if self.tie_embeddings:
+            state["constants"] = output_kernel(self.target_embedding)
+        return state
 
     def decode_step(self, token_ids, state):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
@@ -274,7 +280,8 @@ class LSTMSeq2Seq(ExactModel):
             memory["projected"],
             memory_mask=memory["mask"],
         )
-        return self._project(outputs), {"memory": memory, "decoder": decoder}
+        logits = self._project(outputs, state.get("constants"))
+        return logits, {**state, "decoder": decoder}
 
     def attention_weights(self, inputs):
         """The weights of each step over the memory.

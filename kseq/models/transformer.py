@@ -19,7 +19,11 @@ from kseq.models.arguments import (
     with_layers,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.output_embedding import output_embedding, unit_initializer
+from kseq.models.output_embedding import (
+    output_embedding,
+    output_kernel,
+    unit_initializer,
+)
 from kseq.models.position_layer import position_layer
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
 from kseq.user_error import ArgumentError
@@ -236,6 +240,7 @@ class Transformer(ExactModel):
             "shared": caches,
             "is_ancestor": ops.zeros((batch, 0), dtype="bool"),
             "position": ops.zeros((batch,), dtype="int32"),
+            "constants": output_kernel(self.target_embedding),
         }
 
     def decode_step(self, token_ids, state):
@@ -255,11 +260,13 @@ class Transformer(ExactModel):
         x = ops.reshape(x, (*ops.shape(mask)[:2], self.model_dim))
         x, grown = through_blocks(self.decoder_blocks, x, each)
         x = ops.reshape(x, (ops.shape(token_ids)[0], self.model_dim))
-        return self._logits(x), {
+        logits = ops.matmul(self.decoder_norm(x), state["constants"])
+        return self.logits(logits), {
             "memory": memory,
             "shared": [cache for (cache,) in grown],
             "is_ancestor": is_ancestor,
             "position": position + 1,
+            "constants": state["constants"],
         }
 
     def attention_weights(self, inputs):

@@ -16,7 +16,7 @@ from kseq.models.arguments import (
     set_sizes,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.output_embedding import output_embedding
+from kseq.models.output_embedding import output_embedding, output_kernel
 from kseq.models.position_layer import position_layer
 from kseq.models.prompts import Prompt, PromptAndTarget, Tail, prompt_inputs
 from kseq.ops import start_mask
@@ -201,6 +201,7 @@ class TransformerLM(ExactModel):
             "mask": prompt.mask,
             "last": prompt.last,
             "padding": prompt.padding,
+            "constants": output_kernel(self.embedding),
         }
 
     def decode_step(self, token_ids, state):
@@ -217,7 +218,8 @@ class TransformerLM(ExactModel):
         each = [{"self_mask": near, "cache": c} for c in state["caches"]]
         x, caches = through_blocks(self.blocks, x, each)
         caches = [cache for (cache,) in caches]
-        return self._logits(x)[:, 0], {**state, "caches": caches, "mask": mask}
+        x = ops.matmul(self.last_norm(x)[:, 0], state["constants"])
+        return self.logits(x), {**state, "caches": caches, "mask": mask}
 
     def all_attention_weights(self, inputs):
         """The weights of every block and head, N of them.

@@ -1,8 +1,9 @@
 """Runs, opened with their model code."""
 
-import tensorflow as tf
+import contextlib
 
 import kseq.models  # noqa: F401, registers the classes that model.json names
+from kseq.check_integers import check_integers
 from kseq.data import Tokenizer
 from kseq.one_line import escaped_line
 from kseq.progress import progress
@@ -23,6 +24,7 @@ from kseq.serving.object_config import (
 from kseq.serving.retriever import Retriever
 from kseq.serving.tagger import Tagger
 from kseq.serving.transducer import Transducer
+from kseq.user_error import ArgumentError
 
 # What is in the task of a model that needs no search: its answers, in words.
 _KNOWN = {
@@ -216,18 +218,15 @@ def _task(run):
         ):
             return task
     else:
-        longest = task.get("max_length")
-        trained = task.get("training_length", 0)
-        if _is_int32(longest, 2) and _is_int32(trained, 0):
+        with contextlib.suppress(ArgumentError):
+            check_integers(max_length=task.get("max_length"), minimum=2)
+            trained = task.get("training_length", 0)
+            check_integers(training_length=trained, minimum=0)
             return task
     raise RunError(
         f"{_task_path(run)} is broken: it has no labels, tags or max_length, "
         "or a wrong training_length."
     )
-
-
-def _is_int32(value, minimum):
-    return type(value) is int and minimum <= value <= tf.int32.max
 
 
 def _task_path(run):

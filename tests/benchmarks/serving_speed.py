@@ -81,7 +81,7 @@ class File:
         import kseq
         from kseq.start_keras import start_keras
 
-        start_keras(one_thread=True)  # as the command does
+        start_keras(for_search=True)  # as the command does
         self.predictor = kseq.load(folders["saved_model"])
 
     def __call__(self, lines):

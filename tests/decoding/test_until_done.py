@@ -6,6 +6,8 @@ import tensorflow as tf
 
 from kseq.control_tokens import END
 from kseq.decoding import BeamSearch, GreedySearch, NoRepeatedNgrams, Sampling
+from kseq.layers import LuongAttention
+from kseq.models import LSTMSeq2Seq
 from tests.slow import others_slow
 
 SEARCHES = [
@@ -58,12 +60,35 @@ def test_answers_do_not_depend_on_what_leaves_the_batch(
 def test_items_that_are_done_leave(make_model, many, search, constraints):
     watched = Watched(make_model(bias={END: 1.0}))
     search = type(search)(**{**vars(search), "constraints": constraints})
-    inputs = {"source_ids": many[0]}
-    limits = tf.constant([2] * 15 + [8] * 5)
+    inputs = {"source_ids": many[0][:8]}
+    limits = tf.constant([2] * 6 + [8] * 2)
     search(watched, inputs, limits)
     most = {GreedySearch: 1, Sampling: 2}.get(type(search), 4)
-    assert watched.rows[0] <= 20 * most
-    assert all(rows <= 5 * most for rows in watched.rows[2:])
+    assert watched.rows[0] <= 8 * most
+    assert all(rows <= 2 * most for rows in watched.rows[2:])
+
+
+def test_large_batches_are_searched_in_groups(make_model, many):
+    watched = Watched(make_model(bias={END: -100.0}))
+    inputs = {"source_ids": many[0]}
+    GreedySearch()(watched, inputs, tf.constant([3] * 20))
+    assert watched.rows == [10] * 6
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_groups_may_run_at_the_same_time(traced, search):
+    """TensorFlow runs what has a state in order, also a read variable."""
+    model = LSTMSeq2Seq(
+        source_vocab_size=20,
+        target_vocab_size=20,
+        embedding_dim=4,
+        units=4,
+        attention=LuongAttention("dot"),
+        tie_embeddings=True,
+    )
+    graph = traced(search, model).get_concrete_function().graph
+    loops = [op for op in graph.get_operations() if "While" in op.type]
+    assert [op.type for op in loops if op.name == "while"] == ["StatelessWhile"]
 
 
 def test_no_row_for_what_cannot_win(make_model, source_ids):
