@@ -9,6 +9,7 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 
 from kseq.model_path import model_path
 from kseq.serving.load import load
+from kseq.start_keras import start_tensorflow
 from kseq.user_error import UserError
 
 _BATCH = 1024  # elements; `predict_batches` sorts them by length
@@ -69,6 +70,7 @@ class _Handler(ModelHandler):
         self._truncated = Metrics.counter("kseq", "truncated")
 
     def load_model(self):
+        start_tensorflow(for_search=True)
         return load(self.path)
 
     def run_inference(self, batch, model, inference_args=None):

@@ -3,11 +3,11 @@
     python tests/benchmarks/serving_speed.py RUN SOURCE REFERENCE
 
 RUN is exported as a SavedModel and in CTranslate2's format. Each contender
-answers the lines of SOURCE in a process of its own, in turn, on the same
-threads, text to text:
+answers the lines of SOURCE in a process of its own, in turn, text to text:
 
 - the served signature, of weights stored in float32, bfloat16 and int8, and
   CTranslate2 in float32 and int8: lines sorted by length, in batches of 32;
+- the first of them in a program that leaves TensorFlow's threads as they are;
 - `kseq.load(PATH)(lines)`, what `kseq predict` does with a file, without its
   start, and CTranslate2 with batches of 4,096 tokens of its own making;
 - the command `kseq predict` with its start;
@@ -39,15 +39,20 @@ _KSEQ = [sys.executable, "-m", "kseq.cli"]
 
 
 class Signature:
-    """`serving_default` in batches of 32 lines."""
+    """`serving_default` in batches of 32 lines, with the threads of `serve`."""
 
     folder = "saved_model"
 
     def __init__(self, folders, options):
+        from kseq.start_keras import start_keras
+
+        start_keras(for_search=True)
+        self.load(folders)
+
+    def load(self, folders):
         import tensorflow as tf
         import tensorflow_text  # noqa: F401, the operations of tokenizers
 
-        tf.config.threading.set_intra_op_parallelism_threads(options.threads)
         self.constant = tf.constant
         self.model = tf.saved_model.load(str(folders[self.folder]))
         self.signature = self.model.signatures["serving_default"]
@@ -58,6 +63,13 @@ class Signature:
     def batch(self, lines):
         texts = self.signature(text=self.constant(lines))["text"].numpy()
         return [text.decode() for text in texts]
+
+
+class Bare(Signature):
+    """With TensorFlow's own threads, as in any program that loads it."""
+
+    def __init__(self, folders, options):
+        self.load(folders)
 
 
 class BFloat16(Signature):
@@ -154,6 +166,7 @@ class CTranslate2File(CTranslate2):
 CONTENDERS = {
     "CTranslate2, float32": CTranslate2,
     "served signature": Signature,
+    "the same, bare": Bare,
     "CTranslate2, int8": CTranslate2Int8,
     "CTranslate2, a file": CTranslate2File,
     "kseq, a file": File,
@@ -172,7 +185,7 @@ def main():
     parser.add_argument("--patience", type=float, help="of kseq's beam search")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--greedy", action="store_true")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="of CTranslate2")
     parser.add_argument("--against", type=Path, metavar="EXPORT/VERSION")
     parser.add_argument(
         "--only", nargs="+", choices=CONTENDERS, default=list(CONTENDERS)
