@@ -55,7 +55,7 @@ ARROWS = {
     ),
     "decoding": (
         ("check_integers", "control_tokens", "user_error"),
-        ("tensorflow",),
+        ("keras", "tensorflow"),
     ),
     "runs": (
         (

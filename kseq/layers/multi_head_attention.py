@@ -190,7 +190,7 @@ class MultiHeadAttention(keras.layers.Layer):
             values = ops.concatenate([cache["value"], values], axis=2)
             cache = {"key": keys, "value": values}
 
-        if self._in_blocks(memory_mask, cache, return_weights):
+        if self._in_blocks(queries, memory_mask, cache, return_weights):
             dropout = functools.partial(self.weights_dropout, training=training)
             context = windowed_attention(
                 *(queries, keys, values, self.window),
@@ -254,9 +254,12 @@ class MultiHeadAttention(keras.layers.Layer):
         shape = (batch, time, self.projection.units)
         return ops.reshape(self.projection(rows), shape)
 
-    def _in_blocks(self, memory_mask, cache, return_weights):
+    def _in_blocks(self, queries, memory_mask, cache, return_weights):
+        time = ops.shape(queries)[2]
         return (
             self.window is not None
+            # JAX infers shapes with lengths that cannot be compared.
+            and (isinstance(time, int) or ops.is_tensor(time))
             and cache is None
             and not return_weights
             and (memory_mask is None or len(memory_mask.shape) == 2)

@@ -4,10 +4,9 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import AttentionDecoder, Dropout
-from kseq.models import auxiliary_losses
+from kseq.models import auxiliary_losses, embeddings
 from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
 from kseq.models.exact_model import ExactModel
-from kseq.models.output_embedding import output_kernel
 from kseq.models.recurrent_encoder import (
     decoder_states,
     first_states,
@@ -130,7 +129,7 @@ class LSTMSeq2Seq(ExactModel):
         # Layers
         # Inputs of unit variance: with states near zero the energies, products
         # of states, are near zero too, and attention learns epochs later.
-        unit = keras.initializers.RandomNormal(stddev=embedding_dim**-0.5)
+        unit = embeddings.unit_initializer(embedding_dim)
         if source_vocab_size is not None:
             self.source_embedding = layers.Embedding(
                 source_vocab_size,
@@ -139,12 +138,8 @@ class LSTMSeq2Seq(ExactModel):
                 dtype=policy,
                 name="source_embedding",
             )
-        self.target_embedding = layers.ReversibleEmbedding(
-            target_vocab_size,
-            embedding_dim,
-            embeddings_initializer=unit.clone(),
-            dtype=policy,
-            name="target_embedding",
+        self.target_embedding = embeddings.output_embedding(
+            target_vocab_size, embedding_dim, True, policy, "target_embedding"
         )
         self.encoder = recurrent_encoder(
             num_encoder_layers, units, cell, bidirectional, policy
@@ -231,10 +226,8 @@ class LSTMSeq2Seq(ExactModel):
 
     def _project(self, outputs, kernel=None):
         logits = self.projection(outputs)
-        if kernel is not None:
-            logits = ops.matmul(logits, kernel)
-        elif self.tie_embeddings:
-            logits = self.target_embedding(logits, reverse=True)
+        if self.tie_embeddings:
+            logits = embeddings.project(self.target_embedding, logits, kernel)
         return self.logits(logits)
 
     def call(self, inputs, training=None, mask=None, with_memory=False):
@@ -268,7 +261,8 @@ class LSTMSeq2Seq(ExactModel):
             "decoder": self.decoder.start(memory, last_states),
         }
         if self.tie_embeddings:
-            state["constants"] = output_kernel(self.target_embedding)
+            kernel = embeddings.output_kernel(self.target_embedding)
+            state["constants"] = kernel
         return state
 
     def decode_step(self, token_ids, state):

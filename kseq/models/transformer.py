@@ -10,6 +10,7 @@ from kseq.layers import (
     TransformerEncoderBlock,
 )
 from kseq.layers.transformer_sublayers import through_blocks
+from kseq.models import embeddings
 from kseq.models.ancestors import next_ancestors
 from kseq.models.arguments import (
     check_heads,
@@ -19,11 +20,6 @@ from kseq.models.arguments import (
     with_layers,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.output_embedding import (
-    output_embedding,
-    output_kernel,
-    unit_initializer,
-)
 from kseq.models.position_layer import position_layer
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
 from kseq.user_error import ArgumentError
@@ -152,17 +148,13 @@ class Transformer(ExactModel):
             "window": window,
             "dtype": policy,
         }
-        self.target_embedding = output_embedding(
+        self.target_embedding = embeddings.output_embedding(
             target_vocab_size, model_dim, tie_output, policy, "target_embedding"
         )
         self.source_embedding = self.target_embedding
         if source_vocab_size is not None and not share_embeddings:
-            self.source_embedding = layers.Embedding(
-                source_vocab_size,
-                model_dim,
-                embeddings_initializer=unit_initializer(model_dim),
-                dtype=policy,
-                name="source_embedding",
+            self.source_embedding = embeddings.input_embedding(
+                source_vocab_size, model_dim, policy, "source_embedding"
             )
         where = positions, max_length, policy
         if source_layer is None:
@@ -221,9 +213,9 @@ class Transformer(ExactModel):
         x = self.target_embedding(ids) * self.model_dim**0.5
         return self.embedding_dropout(self.target_positions(x, start=start))
 
-    def _logits(self, x):
-        x = self.target_embedding(self.decoder_norm(x), reverse=True)
-        return self.logits(x)
+    def _logits(self, x, kernel=None):
+        x = self.decoder_norm(x)
+        return self.logits(embeddings.project(self.target_embedding, x, kernel))
 
     def encode(self, inputs):
         """The state before the first step, from the inputs of the source."""
@@ -240,7 +232,7 @@ class Transformer(ExactModel):
             "shared": caches,
             "is_ancestor": ops.zeros((batch, 0), dtype="bool"),
             "position": ops.zeros((batch,), dtype="int32"),
-            "constants": output_kernel(self.target_embedding),
+            "constants": embeddings.output_kernel(self.target_embedding),
         }
 
     def decode_step(self, token_ids, state):
@@ -260,13 +252,11 @@ class Transformer(ExactModel):
         x = ops.reshape(x, (*ops.shape(mask)[:2], self.model_dim))
         x, grown = through_blocks(self.decoder_blocks, x, each)
         x = ops.reshape(x, (ops.shape(token_ids)[0], self.model_dim))
-        logits = ops.matmul(self.decoder_norm(x), state["constants"])
-        return self.logits(logits), {
-            "memory": memory,
+        return self._logits(x, state["constants"]), {
+            **state,
             "shared": [cache for (cache,) in grown],
             "is_ancestor": is_ancestor,
             "position": position + 1,
-            "constants": state["constants"],
         }
 
     def attention_weights(self, inputs):

@@ -9,6 +9,7 @@ from kseq.layers import (
     TransformerDecoderBlock,
 )
 from kseq.layers.transformer_sublayers import through_blocks
+from kseq.models import embeddings
 from kseq.models.arguments import (
     check_heads,
     config_of,
@@ -16,7 +17,6 @@ from kseq.models.arguments import (
     set_sizes,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.output_embedding import output_embedding, output_kernel
 from kseq.models.position_layer import position_layer
 from kseq.models.prompts import Prompt, PromptAndTarget, Tail, prompt_inputs
 from kseq.ops import start_mask
@@ -116,7 +116,7 @@ class TransformerLM(ExactModel):
 
         # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.embedding = output_embedding(
+        self.embedding = embeddings.output_embedding(
             vocab_size, model_dim, tie_output, policy, "embedding"
         )
         self.position_layer = None
@@ -183,8 +183,9 @@ class TransformerLM(ExactModel):
             x = self.position_layer(x, start=start)
         return self.embedding_dropout(x, training=training)
 
-    def _logits(self, x):
-        return self.logits(self.embedding(self.last_norm(x), reverse=True))
+    def _logits(self, x, kernel=None):
+        x = self.last_norm(x)
+        return self.logits(embeddings.project(self.embedding, x, kernel))
 
     def encode(self, inputs):
         """The state before the first step, from the prompts `source_ids`."""
@@ -201,7 +202,7 @@ class TransformerLM(ExactModel):
             "mask": prompt.mask,
             "last": prompt.last,
             "padding": prompt.padding,
-            "constants": output_kernel(self.embedding),
+            "constants": embeddings.output_kernel(self.embedding),
         }
 
     def decode_step(self, token_ids, state):
@@ -218,8 +219,8 @@ class TransformerLM(ExactModel):
         each = [{"self_mask": near, "cache": c} for c in state["caches"]]
         x, caches = through_blocks(self.blocks, x, each)
         caches = [cache for (cache,) in caches]
-        x = ops.matmul(self.last_norm(x)[:, 0], state["constants"])
-        return self.logits(x), {**state, "caches": caches, "mask": mask}
+        logits = self._logits(x[:, 0], state["constants"])
+        return logits, {**state, "caches": caches, "mask": mask}
 
     def all_attention_weights(self, inputs):
         """The weights of every block and head, N of them.

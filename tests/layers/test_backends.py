@@ -25,6 +25,7 @@ def test_layers_on_another_backend(backend, tests):
     run = subprocess.run(
         [
             *(sys.executable, "-m", "pytest"),
+            *("-m", "slow or not slow"),
             *tests,
             f"--ignore={HERE}",
         ],

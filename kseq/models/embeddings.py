@@ -1,0 +1,60 @@
+"""Embeddings of tokens, and the output projection that one may be as well."""
+
+import keras
+from keras import ops
+
+
+def input_embedding(vocab_size, dim, dtype, name):
+    """An `Embedding` whose rows have a length of about 1."""
+    return keras.layers.Embedding(
+        vocab_size,
+        dim,
+        embeddings_initializer=unit_initializer(dim),
+        dtype=dtype,
+        name=name,
+    )
+
+
+def output_embedding(vocab_size, dim, tie_weights, dtype, name):
+    """A `ReversibleEmbedding` whose rows have a length of about 1.
+
+    Args:
+        vocab_size: int.
+        dim: int, D; the model multiplies embeddings by sqrt(D).
+        tie_weights: bool, whether one matrix does both.
+        dtype: dtype policy.
+        name: str, of the layer.
+    """
+    return keras.layers.ReversibleEmbedding(
+        vocab_size,
+        dim,
+        tie_weights=tie_weights,
+        embeddings_initializer=unit_initializer(dim),
+        dtype=dtype,
+        name=name,
+    )
+
+
+def output_kernel(embedding):
+    """The matrix (D, V) of an output embedding, ready for many products.
+
+    TensorFlow takes twice as long for a product if it has to transpose the
+    matrix first, so a search transposes it once.
+    """
+    if embedding.tie_weights:
+        kernel = ops.transpose(embedding.embeddings)
+    else:
+        kernel = embedding.reverse_embeddings
+    return ops.cast(kernel, embedding.compute_dtype)
+
+
+def project(embedding, x, kernel=None):
+    """(..., D) -> (..., V), by an output embedding or its `output_kernel`."""
+    if kernel is None:
+        return embedding(x, reverse=True)
+    return ops.matmul(x, kernel)
+
+
+def unit_initializer(dim):
+    """Initializer of embeddings (V, D) whose rows have a length of about 1."""
+    return keras.initializers.RandomNormal(stddev=dim**-0.5)
