@@ -41,7 +41,8 @@ class KerasAttention(keras.layers.Layer):
     """keras.layers.MultiHeadAttention with the calls of kseq's."""
 
     def __init__(self, num_heads, key_dim, dropout, **kwargs):
-        kwargs.pop("window", None)
+        for name in ("window", "rotary"):
+            kwargs.pop(name, None)
         super().__init__(**kwargs)
         self.attention = keras.layers.MultiHeadAttention(
             num_heads, key_dim, dropout=dropout, dtype=self.dtype_policy
