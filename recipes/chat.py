@@ -135,9 +135,9 @@ def main(config):
             clip_norm=1.0,
         )
     beam = decoding.BeamSearch(config.beam_size)
-    generator = serving.Generator(
-        model, *both, beam, training_length=config.max_length
-    )
+    pairs = corpus.train.pairs()
+    longest = data.longest_target(pairs, tokenizer, config.max_length)
+    generator = serving.Generator(model, *both, beam, training_length=longest)
     start.initialize(generator)
     run.save(generator)
 

@@ -112,9 +112,8 @@ def main(config):
             clip_norm=config.clip_norm,
         )
     beam = decoding.BeamSearch(config.beam_size)
-    generator = serving.Generator(
-        model, *both, beam, training_length=config.max_length
-    )
+    longest = data.longest_target(corpus.train, target, config.max_length)
+    generator = serving.Generator(model, *both, beam, training_length=longest)
     start.initialize(generator)
     run.save(generator)
 

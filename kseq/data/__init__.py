@@ -42,6 +42,7 @@ _MODULES = {
     "binary_examples": "binary_batches",
     "document_batches": "document_batches",
     "evaluation_batches": "batches",
+    "longest_target": "longest_target",
     "piece_prediction_batches": "piece_prediction_batches",
     "piece_vectors": "piece_vectors",
     "read_caption_corpus": "caption_corpus",

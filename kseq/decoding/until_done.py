@@ -124,7 +124,7 @@ def _take(nest, items, size):
     """The rows of some of `size` items."""
 
     def take(tensor):
-        rows = tf.shape(tensor)[0] // tf.maximum(size, 1)  # of an item
+        rows = _rows(tensor, size)
         places = items[:, None] * rows + tf.range(rows)
         return tf.gather(tensor, tf.reshape(places, (-1,)))
 
@@ -135,7 +135,12 @@ def _slice(nest, start, end, size):
     """The rows of the items from `start` to `end`, without a copy."""
 
     def part(tensor):
-        rows = tf.shape(tensor)[0] // tf.maximum(size, 1)  # of an item
+        rows = _rows(tensor, size)
         return tensor[start * rows : end * rows]
 
     return tf.nest.map_structure(part, nest)
+
+
+def _rows(tensor, size):
+    """The number of rows of each of `size` items."""
+    return tf.shape(tensor)[0] // tf.maximum(size, 1)
