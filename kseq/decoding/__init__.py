@@ -2,11 +2,13 @@
 
 `encode(inputs)` returns a state, `decode_step(token_ids, state)` the logits
 of the next token and the next state. A state is a dict of nests of tensors,
-batch first except in "constants", which belong to no item and which no step
-changes. Two of its entries have one row per item, whatever the number of
+batch first. Two of its entries have one row per item, whatever the number of
 hypotheses: "memory", which no step changes, and "shared", which steps may
 change and searches never reorder. Every other entry has one row per hypothesis,
 those of an item consecutive; a search reorders them as it does its hypotheses.
+What every step needs and no input changes, such as a transposed matrix, is
+computed once by `decoding_constants()`, if the model has it; `decode_step`
+finds it in `state["constants"]`, and without it computes what it needs.
 
 A constraint is a callable (log_probs (R, V), ids (R, T)) -> (R, V): from the
 log-probabilities of the next token and the tokens so far to those that the

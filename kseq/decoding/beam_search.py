@@ -19,13 +19,18 @@ from kseq.decoding.beam import (
 )
 from kseq.decoding.greedy_search import GreedySearch
 from kseq.decoding.hypotheses import Hypotheses
+from kseq.decoding.in_groups import in_groups
 from kseq.decoding.penalized_scores import penalized_scores
 from kseq.decoding.search_fields import (
     check_common_fields,
     check_number,
     config_of,
 )
-from kseq.decoding.start_decoding import items_may_leave, start_decoding
+from kseq.decoding.start_decoding import (
+    items_may_part,
+    items_of,
+    start_decoding,
+)
 from kseq.decoding.until_done import until_done
 
 
@@ -63,7 +68,8 @@ class BeamSearch:
 
     Call arguments:
         model: has `encode` and `decode_step`.
-        inputs: what `model.encode` takes, passed on unread.
+        inputs: what `model.encode` takes, a nest of tensors (B, ...) of any
+            dtype and shape.
         max_lengths: (B,) int32, maximum number of tokens of each answer, END
             included.
         n_best: int, answers for each item, at most `beam_size`.
@@ -119,32 +125,37 @@ class BeamSearch:
             greedy = GreedySearch(*(getattr(self, name) for name in names))
             return greedy(model, inputs, max_lengths, prefix=prefix)
 
-        max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
+        items = items_of(inputs, max_lengths, prefix)
         width = self.beam_size + 1
-        step, state, memory = start_decoding(
-            self, model, inputs, max_lengths, prefix, width
-        )
+        start, step = start_decoding(self, model, prefix is not None, width)
 
         def advance(beam, memory):
             ids = tf.gather(beam.ids, hypotheses_of_rows(beam), batch_dims=1)
             ids = tf.reshape(ids, (tf.size(beam.tokens), tf.shape(ids)[2]))
             likeliest, state = step(beam.tokens, ids, beam.state, memory)
             best, greedy = self._extend(beam, *likeliest)
-            beam = self._finish(beam, best, greedy, memory.max_lengths)
+            max_lengths = memory.items.max_lengths
+            beam = self._finish(beam, best, greedy, max_lengths)
             alive = self._alive(best, greedy)
-            return self._keep(beam, alive, state, memory.max_lengths, n_best)
+            return self._keep(beam, alive, state, max_lengths, n_best)
 
-        ids, scores = until_done(
-            advance,
-            self._start(state, max_lengths),
-            memory,
-            is_done=lambda beam: beam.done,
-            answers=lambda beam: (
-                beam.finished_ids[:, :n_best],
-                beam.finished_scores[:, :n_best],
-            ),
-            may_leave=items_may_leave(self.constraints),
-        )
+        may_part = items_may_part(self.constraints)
+
+        def search(items):
+            state, memory = start(items)
+            return until_done(
+                advance,
+                self._start(state, items.max_lengths),
+                memory,
+                is_done=lambda beam: beam.done,
+                answers=lambda beam: (
+                    beam.finished_ids[:, :n_best],
+                    beam.finished_scores[:, :n_best],
+                ),
+                may_leave=may_part,
+            )
+
+        ids, scores = in_groups(search, items, n_best, may_part)
         ids = tf.where(scores[:, :, None] > -math.inf, ids, PAD)
         lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
         return Hypotheses(ids, scores, lengths)

@@ -6,9 +6,11 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding.hypotheses import Hypotheses
+from kseq.decoding.in_groups import in_groups
 from kseq.decoding.penalized_scores import penalized_scores
 from kseq.decoding.start_decoding import (
-    items_may_leave,
+    items_may_part,
+    items_of,
     map_rows,
     start_decoding,
 )
@@ -39,7 +41,7 @@ def generate(
         search: see `start_decoding`; has `length_penalty` and
             `penalty_offset`.
         model: has `encode` and `decode_step`.
-        inputs: what `model.encode` takes.
+        inputs: what `model.encode` takes, a nest of tensors (B, ...).
         max_lengths: (B,) int32, maximum number of tokens of each answer, END
             included.
         choose: callable, log-probabilities (B * N, V), the position of the
@@ -52,29 +54,25 @@ def generate(
     Returns:
         Hypotheses in the order of their rows.
     """
-    max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
-    batch = tf.shape(max_lengths)[0]
+    items = items_of(inputs, max_lengths, prefix, draws)
     width = None if choose else 1
-    step, state, memory = start_decoding(
-        search, model, inputs, max_lengths, prefix, width
-    )
-    memory = memory._replace(draws=draws)
+    start, step = start_decoding(search, model, prefix is not None, width)
 
     def advance(last, memory):
         found, state = step(last.tokens, last.ids, last.state, memory)
         length = tf.shape(last.ids)[1]
         if choose:
-            tokens = choose(found, length, memory.draws)
+            tokens = choose(found, length, memory.items.draws)
             gained = tf.gather(found, tokens, batch_dims=1)
         else:
             gained, tokens = (tensor[:, 0] for tensor in found)
         tokens = tf.where(last.done, PAD, tokens)
-        at_limit = length + 1 >= tf.repeat(memory.max_lengths, answers)
+        limits = tf.repeat(memory.items.max_lengths, answers)
         return _Generation(
             tokens=tokens,
             ids=tf.concat([last.ids, tokens[:, None]], axis=1),
             log_probs=last.log_probs + tf.where(last.done, 0.0, gained),
-            done=last.done | (tokens == END) | at_limit,
+            done=last.done | (tokens == END) | (length + 1 >= limits),
             state=state,
         )
 
@@ -84,24 +82,30 @@ def generate(
         found = tf.reshape(rows, shape)
         return tf.ensure_shape(found, (None, answers, *rows.shape[1:]))
 
-    start = _Generation(
-        tokens=tf.fill((batch * answers,), START),
-        ids=tf.zeros((batch * answers, 0), tf.int32),
-        log_probs=tf.zeros((batch * answers,)),
-        done=tf.repeat(max_lengths <= 0, answers),
-        state=map_rows(
-            lambda tensor: tf.repeat(tensor, answers, axis=0), state
-        ),
-    )
-    ids, log_probs = until_done(
-        advance,
-        start,
-        memory,
-        is_done=lambda x: tf.reduce_all(of_items(x.done), axis=1),
-        answers=lambda x: (of_items(x.ids), of_items(x.log_probs)),
-        may_leave=items_may_leave(search.constraints),
-    )
+    may_part = items_may_part(search.constraints)
 
+    def generated(items):
+        state, memory = start(items)
+        num_rows = tf.size(items.max_lengths) * answers
+        first = _Generation(
+            tokens=tf.fill((num_rows,), START),
+            ids=tf.zeros((num_rows, 0), tf.int32),
+            log_probs=tf.zeros((num_rows,)),
+            done=tf.repeat(items.max_lengths <= 0, answers),
+            state=map_rows(
+                lambda tensor: tf.repeat(tensor, answers, axis=0), state
+            ),
+        )
+        return until_done(
+            advance,
+            first,
+            memory,
+            is_done=lambda x: tf.reduce_all(of_items(x.done), axis=1),
+            answers=lambda x: (of_items(x.ids), of_items(x.log_probs)),
+            may_leave=may_part,
+        )
+
+    ids, log_probs = in_groups(generated, items, answers, may_part)
     lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
     scores = penalized_scores(
         log_probs,

@@ -44,7 +44,8 @@ class Sampling:
 
     Call arguments:
         model: has `encode` and `decode_step`.
-        inputs: what `model.encode` takes, passed on unread.
+        inputs: what `model.encode` takes, a nest of tensors (B, ...) of any
+            dtype and shape.
         max_lengths: (B,) int32, maximum number of tokens of each answer, END
             included.
         n_best: int, the best ones of the samples, at most `num_samples`.

@@ -1,4 +1,4 @@
-"""The step of a search and its first state."""
+"""What a search starts from, and the step that it repeats."""
 
 from typing import Any, NamedTuple
 
@@ -19,48 +19,44 @@ from kseq.user_error import ArgumentError
 _CONSTANT = ("memory", "constants")  # entries of a state that no step changes
 
 
+class Items(NamedTuple):
+    """What a search answers, with a row for each item.
+
+    Args:
+        inputs: what `model.encode` takes, a nest of tensors (B, ...).
+        max_lengths: (B,) int32.
+        prefix: (B, P) int32, see `ForcedPrefix`, or None.
+        draws: `Draws`, or None.
+    """
+
+    inputs: Any
+    max_lengths: tf.Tensor
+    prefix: Any
+    draws: Any
+
+
 class Memory(NamedTuple):
     """What no step of a search changes, with rows for each item.
 
     Args:
         model: the entry "memory" of the model's state, or None.
         ctc: `CTCMemory`, or None.
-        prefix: (B, P) int32, see `ForcedPrefix`, or None.
-        max_lengths: (B,) int32.
-        draws: `Draws`, or None.
+        items: `Items` without their inputs.
     """
 
     model: Any
     ctc: Any
-    prefix: Any
-    max_lengths: tf.Tensor
-    draws: Any = None
+    items: Items
 
 
-def start_decoding(search, model, inputs, max_lengths, prefix, width=None):
-    """The step that every search repeats, and what it starts from.
-
-    Args:
-        search: has `constraints`, callables (log_probs (R, V), ids (R, T)) ->
-            (R, V), and `ctc_weight`.
-        model: has `encode` and `decode_step`.
-        inputs: what `model.encode` takes, passed on unread.
-        max_lengths: (B,) int32.
-        prefix: (B, P) int32 or None, see `ForcedPrefix`.
-        width: int, how many of the most likely tokens are wanted; None for all.
-
-    Returns:
-        - a callable (last tokens (R,), all ids so far (R, T), state, memory) ->
-          (log-probabilities (R, V), state), for R / B rows of each item; with a
-          width, those of the most likely tokens (R, width), and these, in place
-          of all log-probabilities;
-        - the first state, with one row for each item;
-        - the `Memory`.
+def items_of(inputs, max_lengths, prefix, draws=None):
+    """The `Items` of a search.
 
     Raises:
         ValueError: if `prefix` and `max_lengths` have different numbers of
-            rows, or the model has no CTC for `ctc_weight`.
+            rows.
     """
+    max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     if prefix is not None:
         prefix = ForcedPrefix(prefix).prefix
         if not prefix.shape[:1].is_compatible_with(max_lengths.shape):
@@ -69,16 +65,57 @@ def start_decoding(search, model, inputs, max_lengths, prefix, width=None):
                 f"prefix.shape={prefix.shape}, "
                 f"max_lengths.shape={max_lengths.shape}"
             )
+    return Items(inputs, max_lengths, prefix, draws)
 
-    is_plain = not search.constraints and prefix is None
+
+def start_decoding(search, model, has_prefix, width=None):
+    """The first state of items, and the step that every search repeats.
+
+    Neither reads a variable, which takes time and lets TensorFlow run nothing
+    at the same time: the values of all are read here.
+
+    Args:
+        search: has `constraints`, callables (log_probs (R, V), ids (R, T)) ->
+            (R, V), and `ctc_weight`.
+        model: has `encode` and `decode_step`, and may have
+            `decoding_constants`.
+        has_prefix: bool, whether the items have prefixes.
+        width: int, how many of the most likely tokens are wanted; None for all.
+
+    Returns:
+        - a callable `Items` -> the first state, with one row for each item,
+          and the `Memory`;
+        - a callable (last tokens (R,), all ids so far (R, T), state, memory) ->
+          (log-probabilities (R, V), state), for R / B rows of each item; with a
+          width, those of the most likely tokens (R, width), and these, in place
+          of all log-probabilities.
+
+    Raises:
+        ValueError: if the model has no CTC for `ctc_weight`.
+    """
+    is_plain = not search.constraints and not has_prefix
     is_plain &= not search.ctc_weight
 
+    variables = getattr(model, "variables", ())
+    values = [(each, tf.convert_to_tensor(each.value)) for each in variables]
+    constants = {}
+    if hasattr(model, "decoding_constants"):
+        constants = {"constants": model.decoding_constants()}
+
+    def start(items):
+        with keras.StatelessScope(values):
+            encoded = model.encode(items.inputs)
+        ctc = _ctc_memory(encoded) if search.ctc_weight else None
+        items = items._replace(inputs=None)
+        state = _that_changes(encoded)
+        if ctc is not None:
+            state["ctc"] = no_prefixes(ctc)
+        return state, Memory(encoded.get("memory"), ctc, items)
+
     def step(token_ids, ids, state, memory):
-        state = dict(state)
+        state = {**state, **constants}
         if memory.model is not None:
             state["memory"] = memory.model
-        if constants is not None:
-            state["constants"] = constants
         prefixes = state.pop("ctc", None)
         with keras.StatelessScope(values):
             logits, state = model.decode_step(token_ids, state)
@@ -93,7 +130,7 @@ def start_decoding(search, model, inputs, max_lengths, prefix, width=None):
             )
             log_probs += search.ctc_weight * (scores - log_probs)
             state["ctc"] = prefixes
-        forced = memory.prefix
+        forced = memory.items.prefix
         if forced is not None:
             forced = ForcedPrefix(forced)
         log_probs = next_log_probs(log_probs, ids, search.constraints, forced)
@@ -101,21 +138,11 @@ def start_decoding(search, model, inputs, max_lengths, prefix, width=None):
             return top_k(log_probs, min(width, log_probs.shape[-1])), state
         return log_probs, state
 
-    # The loop reads no variable: it takes time, and see `until_done`.
-    variables = getattr(model, "variables", ())
-    values = [(each, tf.convert_to_tensor(each.value)) for each in variables]
-    encoded = model.encode(inputs)
-    ctc = _ctc_memory(encoded) if search.ctc_weight else None
-    memory = Memory(encoded.get("memory"), ctc, prefix, max_lengths)
-    constants = encoded.get("constants")
-    state = _that_changes(encoded)
-    if ctc is not None:
-        state["ctc"] = no_prefixes(ctc)
-    return step, state, memory
+    return start, step
 
 
-def items_may_leave(constraints):
-    """Whether constraints know nothing of the items that rows belong to."""
+def items_may_part(constraints):
+    """Whether constraints do not mind which items are in their batch."""
     return all(getattr(each, "is_row_wise", False) for each in constraints)
 
 

@@ -252,7 +252,7 @@ class LSTMSeq2Seq(ExactModel):
     def encode(self, inputs):
         """The state before the first step, from the inputs of the source."""
         memory, memory_mask, last_states = self._encode(inputs)
-        state = {
+        return {
             "memory": {
                 "mask": memory_mask,
                 "projected": self.decoder.project_memory(memory),
@@ -260,10 +260,12 @@ class LSTMSeq2Seq(ExactModel):
             },
             "decoder": self.decoder.start(memory, last_states),
         }
+
+    def decoding_constants(self):
+        """What every step needs and no input changes: the output matrix."""
         if self.tie_embeddings:
-            kernel = embeddings.output_kernel(self.target_embedding)
-            state["constants"] = kernel
-        return state
+            return embeddings.output_kernel(self.target_embedding)
+        return None
 
     def decode_step(self, token_ids, state):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""

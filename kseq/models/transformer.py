@@ -232,8 +232,11 @@ class Transformer(ExactModel):
             "shared": caches,
             "is_ancestor": ops.zeros((batch, 0), dtype="bool"),
             "position": ops.zeros((batch,), dtype="int32"),
-            "constants": embeddings.output_kernel(self.target_embedding),
         }
+
+    def decoding_constants(self):
+        """What every step needs and no input changes: the output matrix."""
+        return embeddings.output_kernel(self.target_embedding)
 
     def decode_step(self, token_ids, state):
         """One step. (B * K,) int, state -> (B * K, V) float32, state.
@@ -252,7 +255,7 @@ class Transformer(ExactModel):
         x = ops.reshape(x, (*ops.shape(mask)[:2], self.model_dim))
         x, grown = through_blocks(self.decoder_blocks, x, each)
         x = ops.reshape(x, (ops.shape(token_ids)[0], self.model_dim))
-        return self._logits(x, state["constants"]), {
+        return self._logits(x, state.get("constants")), {
             **state,
             "shared": [cache for (cache,) in grown],
             "is_ancestor": is_ancestor,

@@ -202,8 +202,11 @@ class TransformerLM(ExactModel):
             "mask": prompt.mask,
             "last": prompt.last,
             "padding": prompt.padding,
-            "constants": embeddings.output_kernel(self.embedding),
         }
+
+    def decoding_constants(self):
+        """What every step needs and no input changes: the output matrix."""
+        return embeddings.output_kernel(self.embedding)
 
     def decode_step(self, token_ids, state):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
@@ -219,7 +222,7 @@ class TransformerLM(ExactModel):
         each = [{"self_mask": near, "cache": c} for c in state["caches"]]
         x, caches = through_blocks(self.blocks, x, each)
         caches = [cache for (cache,) in caches]
-        logits = self._logits(x[:, 0], state["constants"])
+        logits = self._logits(x[:, 0], state.get("constants"))
         return logits, {**state, "caches": caches, "mask": mask}
 
     def all_attention_weights(self, inputs):

@@ -228,7 +228,7 @@ def test_penalty_without_offset_is_a_power_of_the_length():
     np.testing.assert_allclose(scores, [-3.0, -1.5, 0.0], rtol=1e-6)
 
 
-def test_inputs_are_passed_on_unread(make_model, scores_of, seed):
+def test_inputs_are_of_any_kind(make_model, scores_of, seed):
     """Features with a mask; the batch size is that of the limits."""
     model, limits = make_model(), tf.constant([6, 4])
     inputs = {

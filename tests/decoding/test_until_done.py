@@ -19,11 +19,15 @@ SEARCHES = [
 
 
 class Watched:
-    """Counts the rows that each step reads of another model."""
+    """Counts the rows that another model encodes, and each step reads."""
 
     def __init__(self, model):
-        self.encode, self.model = model.encode, model
-        self.rows = []
+        self.model = model
+        self.encoded, self.rows = [], []
+
+    def encode(self, inputs):
+        self.encoded.append(len(inputs["source_ids"]))
+        return self.model.encode(inputs)
 
     def decode_step(self, token_ids, state):
         self.rows.append(len(token_ids))
@@ -72,7 +76,55 @@ def test_large_batches_are_searched_in_groups(make_model, many):
     watched = Watched(make_model(bias={END: -100.0}))
     inputs = {"source_ids": many[0]}
     GreedySearch()(watched, inputs, tf.constant([3] * 20))
+    assert watched.encoded == [10] * 2
     assert watched.rows == [10] * 6
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_groups_of_any_inputs(make_model, many, search):
+    """An input that is no batch of items leaves the batch whole."""
+    ids, limits = many
+    model = make_model(bias={END: 1.0})
+    expected = search(model, {"source_ids": ids}, limits)
+
+    for inputs, encoded in (
+        ({"source_ids": ids.numpy()}, [10, 10]),
+        ({"source_ids": ids, "temperature": 1.0}, [20]),
+        ({"source_ids": ids, "weights": tf.ones(3)}, [20]),
+        ({"source_ids": ids, "sizes": [20, 5]}, [20]),
+    ):
+        watched = Watched(model)
+        found = search(watched, inputs, limits)
+        np.testing.assert_array_equal(found.ids, expected.ids)
+        assert watched.encoded == encoded
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_constants_are_computed_once(make_model, many, search):
+    class Doubled(Watched):
+        """Twice the logits, by a constant."""
+
+        computed = 0
+
+        def decoding_constants(self):
+            self.computed += 1
+            return {"factor": tf.constant(2.0)}
+
+        def decode_step(self, token_ids, state):
+            factor = state["constants"]["factor"]
+            logits, state = super().decode_step(token_ids, state)
+            return factor * logits, state
+
+    ids, limits = many
+    doubled = Doubled(make_model(bias={END: 1.0}))
+    found = search(doubled, {"source_ids": ids}, limits)
+    assert doubled.computed == 1
+    assert len(doubled.encoded) == 2
+
+    doubled.decoding_constants = lambda: {"factor": tf.constant(1.0)}
+    found = search(doubled, {"source_ids": ids}, limits)
+    expected = search(doubled.model, {"source_ids": ids}, limits)
+    np.testing.assert_array_equal(found.ids, expected.ids)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
