@@ -1,4 +1,4 @@
-"""The length of the longest target that is trained on."""
+"""The length of the longest target in training."""
 
 import tensorflow as tf
 
@@ -14,8 +14,8 @@ def longest_target(
 ) -> int:
     """Tokens of the longest target in training, END included.
 
-    No answer needs more, and a beam search ends the sooner the shorter an
-    answer has to be.
+    As the limit of an answer it cuts none that training has shown, and a beam
+    search with a low limit knows sooner that no better answer is possible.
 
     Args:
         pairs: scalar strings (source, target), each once.
