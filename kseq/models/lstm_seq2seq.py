@@ -185,11 +185,7 @@ class LSTMSeq2Seq(ExactModel):
         outputs, memory, _ = self._read(inputs)
         auxiliary_losses.build_ctc(self, memory)
         super().__init__(
-            inputs=inputs,
-            outputs=self._project(outputs),
-            dtype=policy,
-            name=name,
-            **kwargs,
+            inputs, self._project(outputs), dtype=policy, name=name, **kwargs
         )
 
     def _read(self, inputs, **arguments):
