@@ -46,12 +46,10 @@ def test_a_name_of_two_months_is_left_out(monkeypatch):
 
     def written(month, language):
         date = datetime.date(2010, month, 15)
-        return {writing(date) for writing in writings[month][language]}
+        return [writing(date) for writing in writings[month][language]]
 
-    assert not written(6, "rn") & written(7, "rw")
-    assert "15 Nyakanga 2010" not in written(6, "rn") | written(7, "rw")
-    # In which order depends on the version of Babel.
-    assert any("Mutarama" in text for text in written(1, "rw"))
+    assert "15 Nyakanga 2010" not in written(6, "rn") + written(7, "rw")
+    assert "15 Mutarama 2010" in written(1, "rw")
 
 
 def test_months_are_named_or_marked(splits):
