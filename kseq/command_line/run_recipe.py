@@ -1,15 +1,13 @@
 """The command line of a recipe."""
 
-import contextlib
 import logging
-import signal
 import sys
-import threading
 from pathlib import Path
 
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.recipe_options import read_options
 from kseq.start_keras import start_keras
+from kseq.stop_signals import stop_in_order
 
 
 def run_recipe(main, config, without_files, corpus=None):
@@ -58,29 +56,8 @@ def run_recipe(main, config, without_files, corpus=None):
         from kseq.devices import device_strategy
 
         device_strategy()  # before TensorFlow does anything else
-        with _exit_at_sigterm():
+        with stop_in_order():
             main(options.config)
 
     if code := exit_code(read, act, name=name, broken_pipe=141):
         sys.exit(code)
-
-
-@contextlib.contextmanager
-def _exit_at_sigterm():
-    """Exits with code 143 at SIGTERM, so that what is open is cleaned up.
-
-    A second SIGTERM ends the process at once.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def exit(number, frame):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, exit)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -152,7 +152,7 @@ class BeamSearch:
                     beam.finished_ids[:, :n_best],
                     beam.finished_scores[:, :n_best],
                 ),
-                may_leave=may_part,
+                may_part=may_part,
             )
 
         ids, scores = in_groups(search, items, n_best, may_part)

@@ -102,7 +102,7 @@ def generate(
             memory,
             is_done=lambda x: tf.reduce_all(of_items(x.done), axis=1),
             answers=lambda x: (of_items(x.ids), of_items(x.log_probs)),
-            may_leave=may_part,
+            may_part=may_part,
         )
 
     ids, log_probs = in_groups(generated, items, answers, may_part)

@@ -8,7 +8,7 @@ from kseq.decoding.while_loop import while_loop
 _LEAVE = 4  # items leave the batch when one in so many is done
 
 
-def until_done(advance, search, memory, *, is_done, answers, may_leave=True):
+def until_done(advance, search, memory, *, is_done, answers, may_part=True):
     """Repeats a step until all items are done; those that are done leave.
 
     A step costs what its rows cost, so a short answer does not wait for the
@@ -23,7 +23,7 @@ def until_done(advance, search, memory, *, is_done, answers, may_leave=True):
         is_done: callable search -> (B,) bool.
         answers: callable search -> nest of tensors (B, ...), wanted of all
             items when they are done. Zeros fill an axis that has grown.
-        may_leave: bool, whether `advance` may see a part of the batch.
+        may_part: bool, whether `advance` may see a part of the batch.
 
     Returns:
         nest of `answers`, the items in their order.
@@ -36,7 +36,7 @@ def until_done(advance, search, memory, *, is_done, answers, may_leave=True):
     def some_are_left(loop):
         done = is_done(loop["search"])
         number = tf.size(done)
-        enough = -(-number // _LEAVE) if may_leave else number
+        enough = -(-number // _LEAVE) if may_part else number
         return tf.math.count_nonzero(done, dtype=tf.int32) < enough
 
     def leave(loop):

@@ -23,6 +23,7 @@ from kseq.runs.checkpoint_files import (
     write_checkpoint,
 )
 from kseq.runs.run_error import RunError
+from kseq.stop_signals import take_over
 from kseq.training.below_the_bar import below_the_bar_of_keras
 from kseq.training.ema import ema_weights
 
@@ -173,8 +174,7 @@ class Checkpoints(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self._step = self._start + batch + 1
         if self._step < self._end:
-            number = self._signal_of_any()
-            if number:
+            if number := self._signal_of_any():
                 self._save_last()
                 self._stop(number)
         elif batch + 1 < self.params["steps"]:
@@ -192,8 +192,7 @@ class Checkpoints(keras.callbacks.Callback):
                 best = tf.Variable(self._best, dtype=tf.float64)
                 self._save("best", 1, value=best)
         self._save_last()
-        number = self._signal_of_any()
-        if number:
+        if number := self._signal_of_any():
             self._stop(number)
         if self._is_out_of_patience(self.params["steps"]):
             self.model.stop_training = True
@@ -272,6 +271,8 @@ class Checkpoints(keras.callbacks.Callback):
                 number: signal.signal(number, self._ask_to_stop)
                 for number in (signal.SIGINT, signal.SIGTERM)
             }
+            if number := take_over():  # it came when `fit` had been called
+                self._ask_to_stop(number, None)
 
     def _release_signals(self):
         while self._handlers:

@@ -23,6 +23,7 @@ from kseq.runs.checkpoint_files import (
     write_checkpoint,
 )
 from kseq.serving import load_model
+from kseq.stop_signals import stop_in_order
 from kseq.training import Checkpoints
 from kseq.user_error import DiskError
 from kseq.whole_files import flush
@@ -93,6 +94,21 @@ def test_a_signal_ends_the_step_and_saves(tmp_path, capsys, number, code):
     assert steps(tmp_path) == [5, 7]
     assert "Stopped after step 7" in capsys.readouterr().err
     assert signal.getsignal(number) == before
+
+
+class SignalAtTheStart(keras.callbacks.Callback):
+    """Comes before checkpoints listen to signals."""
+
+    def on_train_begin(self, logs=None):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_signal_when_fit_begins_ends_the_first_step(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped, stop_in_order():
+        train(tmp_path, 4, [SignalAtTheStart()])
+    assert stopped.value.code == 143
+    assert steps(tmp_path) == [1]
+    assert "Stopped after step 1" in capsys.readouterr().err
 
 
 def test_a_second_signal_stops_at_once(tmp_path, ctrl_c):

@@ -1,0 +1,153 @@
+import os
+import signal
+
+import pytest
+
+from kseq.stop_signals import stop_in_order, take_over
+
+SIGNALS = [
+    pytest.param(signal.SIGTERM, SystemExit, id="SIGTERM"),
+    pytest.param(signal.SIGINT, KeyboardInterrupt, id="Ctrl-C"),
+]
+
+
+def of_library(text):
+    """The function `call` of a module of Keras, defined by text."""
+    names = {"__name__": "keras.src.module"}
+    exec(text, names)
+    return names["call"]
+
+
+def send(*numbers):
+    for number in numbers:
+        os.kill(os.getpid(), number)
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    before = {
+        number: signal.signal(number, default)
+        for number, default in (
+            (signal.SIGTERM, signal.SIG_DFL),
+            (signal.SIGINT, signal.default_int_handler),
+        )
+    }
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def opened():
+    """A context; the list of what happened to it."""
+    events = []
+
+    class Context:
+        def __enter__(self):
+            events.append("opened")
+
+        def __exit__(self, *_):
+            events.append("closed")
+
+    return Context(), events
+
+
+@pytest.mark.parametrize("number, error", SIGNALS)
+def test_outside_libraries_it_is_raised_where_it_comes(number, error):
+    reached = False
+    with pytest.raises(error) as stopped, stop_in_order():
+        send(number)
+        reached = True
+    assert not reached
+    assert number == signal.SIGINT or stopped.value.code == 143
+
+
+@pytest.mark.parametrize("number, error", SIGNALS)
+@pytest.mark.parametrize(
+    "library",
+    [
+        # What TensorFlow's C code does with an exception of a callback.
+        "def call(f):\n  try: f(); done()\n  except BaseException: pass",
+        "def call(f):\n  f(); done(); raise TypeError('got None')",
+        "def call(f):\n  class A:\n    def __del__(self): f()\n  A(); done()",
+    ],
+    ids=["swallows", "another error", "__del__"],
+)
+def test_in_a_library_it_is_raised_when_that_returns(
+    number, error, library, opened
+):
+    call = of_library(library)
+    context, events = opened
+    call.__globals__["done"] = lambda: events.append("done")
+
+    def work():
+        with context:
+            call(lambda: send(number))
+        events.append("more work")
+
+    with pytest.raises(error) as stopped, stop_in_order():
+        work()
+    assert events == ["opened", "done", "closed"]
+    assert number == signal.SIGINT or stopped.value.code == 143
+
+
+def test_the_code_that_called_the_outermost_library_is_left(opened):
+    """Code of ours that a library calls is not."""
+    context, events = opened
+    call = of_library("def call(f): f()")
+
+    def ours():
+        call(lambda: send(signal.SIGTERM))
+        events.append("the library goes on")
+
+    with pytest.raises(SystemExit), stop_in_order(), context:
+        call(ours)
+    assert events == ["opened", "the library goes on", "closed"]
+
+
+def test_a_callback_takes_it_over():
+    taken = []
+    call = of_library("def call(f, g): f(); g()")
+    with stop_in_order():
+        call(
+            lambda: send(signal.SIGTERM),
+            lambda: taken.extend([take_over(), take_over()]),
+        )
+        taken.append("more work")
+    assert taken == [signal.SIGTERM, None, "more work"]
+
+
+def test_a_second_signal_is_answered_at_once():
+    reached = []
+    call = of_library("def call(f, g): f(); g()")
+    with pytest.raises(KeyboardInterrupt), stop_in_order():
+        call(
+            lambda: send(signal.SIGINT, signal.SIGINT),
+            lambda: reached.append(1),
+        )
+    assert not reached
+
+
+def test_after_the_first_sigterm_a_second_one_ends_the_process():
+    found = []
+    call = of_library("def call(f, g): f(); g()")
+    with pytest.raises(SystemExit), stop_in_order():
+        call(
+            lambda: send(signal.SIGTERM),
+            lambda: found.append(signal.getsignal(signal.SIGTERM)),
+        )
+    assert found == [signal.SIG_DFL]
+
+
+def test_handlers_are_put_back():
+    with stop_in_order():
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_is_ignored_stays_ignored(number):
+    signal.signal(number, signal.SIG_IGN)
+    with stop_in_order():
+        send(number)
