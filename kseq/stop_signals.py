@@ -9,9 +9,12 @@ import contextlib
 import signal
 import sys
 import threading
+import time
 
 # From these, an exception may not reach the code that called them.
 _LIBRARIES = {"tensorflow", "keras", "importlib", "weakref", "_weakrefset"}
+
+_PATIENCE = 15  # seconds, half of what schedulers wait before they kill
 
 _pending = None
 
@@ -21,8 +24,9 @@ def stop_in_order():
     """SIGTERM raises SystemExit(143), Ctrl-C KeyboardInterrupt, both in order.
 
     Where TensorFlow or Keras is at work, they are raised as soon as it returns
-    to the code that called it, or taken over by a callback (`take_over`). What
-    is open is cleaned up. A second signal is answered as Python does, at once.
+    to the code that called it, or taken over by a callback (`take_over`), or
+    raised all the same if that takes more than 15 seconds. What is open is
+    cleaned up. A second signal is answered as Python does, at once.
 
     A signal that is ignored, or that has a handler already, is left alone.
     """
@@ -74,10 +78,17 @@ def _stop(number, frame):
             raise error
         return on_return
 
+    deadline = time.monotonic() + _PATIENCE
+
+    def on_call(frame, event, argument):
+        # In `fit`, for example, if no callback of it has taken over.
+        if time.monotonic() > deadline and take_over() is not None:
+            raise error
+
     _pending = number
     caller.f_trace = on_return
     caller.f_trace_opcodes = True
-    sys.settrace(lambda *_: None)
+    sys.settrace(on_call)
 
 
 def _outside_libraries(frame):

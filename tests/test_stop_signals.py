@@ -3,6 +3,7 @@ import signal
 
 import pytest
 
+from kseq import stop_signals
 from kseq.stop_signals import stop_in_order, take_over
 
 SIGNALS = [
@@ -115,6 +116,19 @@ def test_a_callback_takes_it_over():
         )
         taken.append("more work")
     assert taken == [signal.SIGTERM, None, "more work"]
+
+
+@pytest.mark.parametrize("number, error", SIGNALS)
+def test_a_call_that_does_not_return_is_left(
+    number, error, opened, monkeypatch
+):
+    """As `fit` without a callback that takes over."""
+    monkeypatch.setattr(stop_signals, "_PATIENCE", 0.1)
+    context, events = opened
+    call = of_library("def call(f, g):\n  f()\n  while True: g()")
+    with pytest.raises(error), stop_in_order(), context:
+        call(lambda: send(number), lambda: None)
+    assert events == ["opened", "closed"]
 
 
 def test_a_second_signal_is_answered_at_once():
