@@ -84,12 +84,15 @@ class Recipe:
         )
 
     def finish(self, run):
-        """Trains to the end; gives the seconds that it took."""
+        """Trains to the end; the seconds to its first metrics, and after."""
         start = time.perf_counter()
         process = self.start(run)
+        while process.poll() is None and not self.progress(run):
+            time.sleep(0.1)
+        first = time.perf_counter()
         _, errors = process.communicate()
         assert process.returncode == 0, errors.decode()
-        return time.perf_counter() - start
+        return first - start, time.perf_counter() - first
 
     def progress(self, run):
         """Steps of which there are metrics, pretraining included."""
@@ -149,13 +152,14 @@ def test_a_disturbed_training_ends_like_an_undisturbed_one(
     print(f"seed={seed}")
     random.seed(seed)
     recipe = Recipe(tmp_path, name, steps)
-    seconds, total = recipe.finish("whole"), recipe.progress("whole")
+    before, after = recipe.finish("whole")
+    total = recipe.progress("whole")
 
     # The first before any step, the others on the way.
-    moments = sorted(random.uniform(0, 0.9 * total) for _ in range(times - 1))
+    starts = sorted(random.uniform(0, 0.9 * total) for _ in range(times - 1))
     disturbed = sum(
-        recipe.disturb("cut", moment, random.uniform(0, seconds / 10))
-        for moment in [0, *moments]
+        recipe.disturb("cut", start, random.uniform(0, seconds))
+        for start, seconds in [(0, before), *((s, after / 10) for s in starts)]
     )
     print(f"{disturbed} of {times} before the last step")
     assert disturbed > times // 2
