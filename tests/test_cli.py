@@ -316,7 +316,7 @@ PREDICTION = """
     code = cli.main(["predict", path, "--scores"])
     loaded = sys.modules.keys()
     print("also", *sorted(loaded & {
-        *("babel", "jax", "matplotlib", "scipy", "sklearn", "sacrebleu"),
+        *("jax", "matplotlib", "scipy", "sklearn", "sacrebleu"),
         *("tyro", "kseq.training", "kseq.evaluation", "kseq.pictures"),
         *("kseq.models", "kseq.layers", "kseq.decoding"),
     }), file=sys.stderr)

@@ -45,7 +45,6 @@ ARROWS = {
             "user_error",
         ),
         (
-            "babel",
             "keras",
             "numpy",
             "scipy",
