@@ -95,6 +95,8 @@ def _of_pairs(able, options):
             f"{text}: there is no pair to evaluate on; {left_out} have a line "
             f"over {LONGEST_LINE} bytes."
         )
+    for note in text.notes():
+        _log.warning(escaped_line(note))
     if report.too_long:
         _log.warning(
             escaped_line(

@@ -293,5 +293,5 @@ def _problems(texts, examined) -> list[str]:
     return [
         line
         for text, found in zip(texts, examined, strict=True)
-        for line in found.report.problems(text)
+        for line in text.notes() + found.report.problems(text)
     ]

@@ -2,19 +2,20 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from kseq.data.data_error import DataError
-from kseq.data.tables import (
-    beginning,
-    broken,
-    json_object,
-    kind_of,
+from kseq.data.records import (
+    has_records,
+    listed_keys,
+    read_records,
     without_surrogates,
 )
-from kseq.data.text_files import LONGEST_LINE, Line, matching_files, read_lines
+from kseq.data.tables import beginning, broken, decoded, kind_of
+from kseq.data.text_files import LONGEST_LINE, matching_files, read_lines
 
 _TURNS = "turns"
+_END, _END_OF_TURN = b"__eou__", b"__eot__"  # of an utterance
 
 
 def dialogues_of_files(
@@ -22,9 +23,10 @@ def dialogues_of_files(
 ) -> Iterator[list[str]]:
     """The turns of each dialogue.
 
-    A .jsonl or .json file has an object with `turns`, a list of strings, in
-    each line. Any other file is a text: one turn per line, a blank line between
-    dialogues. All of them can be .gz.
+    A .jsonl, .json or .parquet file has records with `turns`, a list of
+    strings. Any other file is a text: one turn per line, a blank line between
+    dialogues; or one dialogue per line, where the first has an `__eou__`,
+    which ends a turn. All but Parquet can be .gz.
 
     White space of all kinds inside a turn is one space. Blank turns are left
     out, as are dialogues of fewer than two turns or with a turn over 64 KiB.
@@ -32,22 +34,25 @@ def dialogues_of_files(
     Args:
         pattern: path; a pattern names several files.
         counts: gets the numbers of turns that are `blank` or `invalid` UTF-8,
-            and of dialogues that are `short` or `too_long`.
+            of dialogues that are `short` or `too_long`, and of `marked` ones,
+            a dialogue per line.
 
     Raises:
         DataError: a file cannot be read, or a line is broken.
     """
     for path in matching_files(pattern):
-        kind = kind_of(path)
-        if kind in ("tsv", "csv"):
+        if kind_of(path) in ("tsv", "csv"):
             raise DataError(
                 f"{path}: expected JSON lines with {_TURNS!r} (.jsonl), or a "
                 "text with a blank line between dialogues; found the name of "
                 "a table."
             )
-        lines = read_lines(path)
-        read = _json_dialogues if kind == "json" else _text_dialogues
-        for texts in read(lines, counts):
+        read = _text_dialogues
+        if has_records(path):
+            read = _dialogues_of_records
+        elif _has_marks(path):
+            read = _marked_dialogues
+        for texts in read(path, counts):
             turns = [" ".join(text.split()) for text in texts]
             counts["blank"] += turns.count("")
             turns = [turn for turn in turns if turn]
@@ -59,10 +64,10 @@ def dialogues_of_files(
                 yield turns
 
 
-def _text_dialogues(lines: Iterable[Line], counts) -> Iterator[list[str]]:
+def _text_dialogues(path, counts) -> Iterator[list[str]]:
     texts = []
-    for line in lines:
-        text = _decoded(line.text, counts)
+    for line in read_lines(path):
+        [text] = decoded([line.text], counts)
         if text.strip():
             texts.append(text)
         elif texts:
@@ -72,17 +77,37 @@ def _text_dialogues(lines: Iterable[Line], counts) -> Iterator[list[str]]:
         yield texts
 
 
-def _json_dialogues(lines: Iterable[Line], counts) -> Iterator[list[str]]:
-    for line in lines:
-        if not line.text.strip():
+def _has_marks(path) -> bool:
+    """Whether the first line that is not blank has the marks of turns."""
+    lines = (line.text for line in read_lines(path) if line.text.strip())
+    return _END in next(lines, b"")
+
+
+def _marked_dialogues(path, counts) -> Iterator[list[str]]:
+    for line in read_lines(path):
+        content = line.text
+        if not content.strip():
             continue
-        _decoded(line.text, counts)
-        turns = json_object(line).get(_TURNS)
+        counts["marked"] += 1
+        if _END_OF_TURN in content:  # of several utterances
+            content = content.replace(_END, b" ").replace(_END_OF_TURN, _END)
+        # The last mark ends the last turn.
+        *turns, rest = content.split(_END)
+        yield decoded([*turns, rest] if rest.strip() else turns, counts)
+
+
+def _dialogues_of_records(path, counts) -> Iterator[list[str]]:
+    for line, record in read_records(path, [_TURNS], counts):
+        if record is None:
+            continue
+        turns = record.get(_TURNS)
         if not isinstance(turns, list):
             raise broken(
                 line,
                 f"the key {_TURNS!r} with a list of strings",
-                found=beginning(line.text),
+                found=beginning(line.text)
+                if line.text
+                else listed_keys(record),
             )
         for turn in turns:
             if not isinstance(turn, str):
@@ -90,11 +115,3 @@ def _json_dialogues(lines: Iterable[Line], counts) -> Iterator[list[str]]:
                     line, "a string for each turn", found=beginning(turn)
                 )
         yield [without_surrogates(turn) for turn in turns]
-
-
-def _decoded(text, counts) -> str:
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        counts["invalid"] += 1
-        return text.decode(errors="replace")

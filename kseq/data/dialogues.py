@@ -69,6 +69,7 @@ class DialogueReport(NamedTuple):
     short: int = 0
     too_long: int = 0
     invalid: int = 0
+    marked: int = 0
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per fact."""
@@ -78,6 +79,11 @@ class DialogueReport(NamedTuple):
         }
         kept = self.dialogues, "dialogues"
         lines = reading_problems(name, kept, left_out, self.invalid)
+        if self.marked:
+            lines.append(
+                f"{name}: {self.marked} lines are a dialogue each, whose turns "
+                "end at __eou__."
+            )
         if self.blank:
             lines.append(f"{name}: {self.blank} blank turns are left out.")
         return lines
@@ -89,7 +95,8 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
     Every turn after the first is an answer to those before it. A .jsonl or
     .json file has an object with `turns`, a list of strings, in each line; any
     other file is a text, one turn per line, with a blank line between
-    dialogues. All of them can be .gz.
+    dialogues, or one dialogue per line, in which `__eou__` ends a turn. All
+    of them can be .gz. A .parquet file has a column `turns`.
 
     White space inside a turn is one space. Blank turns are left out, as are
     dialogues of fewer than two turns or with a turn over 64 KiB, and invalid

@@ -1,6 +1,5 @@
 """Labelled documents: long texts and what they are."""
 
-import json
 import logging
 import os
 import re
@@ -11,17 +10,24 @@ from typing import NamedTuple
 from kseq.data.data_error import DataError
 from kseq.data.document_labels import DEFAULT_COLUMNS, check_label
 from kseq.data.reading_problems import reading_problems
+from kseq.data.records import (
+    has_keys,
+    has_records,
+    is_number,
+    listed_keys,
+    number_text,
+    read_records,
+    value_at,
+    without_surrogates,
+)
 from kseq.data.tables import (
     beginning,
     broken,
-    json_lines,
-    json_object,
-    kind_of,
+    notes_on,
     rows_of_cells,
     two_columns,
-    without_surrogates,
 )
-from kseq.data.text_files import Line, matching_files, read_lines
+from kseq.data.text_files import Line, matching_files
 from kseq.one_line import escaped_line
 from kseq.progress import progress
 
@@ -69,7 +75,8 @@ class DocumentReport(NamedTuple):
             f"over {LONGEST_DOCUMENT} bytes": self.too_long,
         }
         kept = self.documents, "documents"
-        return reading_problems(name, kept, left_out, self.invalid)
+        problems = reading_problems(name, kept, left_out, self.invalid)
+        return notes_on(name) + problems
 
 
 class _Row(NamedTuple):
@@ -84,11 +91,12 @@ def read_documents(
 ) -> Documents:
     r"""Reads labelled documents from JSON lines or from a table.
 
-    A .jsonl or .json file holds one JSON object per line, with a label and
-    either a text or "sentences", a list of strings. A .csv file is a table with
+    A .jsonl or .json file holds one JSON object per line, or an array of
+    them, and a .parquet file a row, with a label and either a text or
+    "sentences", a list of strings. A .csv file is a table with
     the quotes of RFC 4180, any other file one with tabs, in which quotes are
     text; a first row names the columns, or there are two, label and text. All
-    of them can be .gz.
+    of them but Parquet can be .gz.
 
     All documents are held in memory. Blank ones and those over a million
     bytes are left out, and invalid UTF-8 becomes U+FFFD; both are counted and
@@ -99,8 +107,9 @@ def read_documents(
             of their names.
         columns: the label's and the text's keys, or names in the first row
             of a table, or numbers of columns, from "1", of a table without
-            names. A label is a string of at most 100 characters, an integer,
-            or true or false; white space around it is left out.
+            names. A label is a string of at most 100 characters, a number, 4
+            and 4.0 being the same, or true or false; white space around it
+            is left out.
 
     Returns:
         Documents, in the order of the file. Ready sentences are lines of
@@ -186,12 +195,10 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
     """
     columns = _checked(columns)
     for path in matching_files(pattern):
-        kind = kind_of(path) or "tsv"
-        lines = read_lines(path)
-        if kind == "json":
-            yield from _json_rows(lines, columns, counts)
+        if has_records(path):
+            yield from _record_rows(path, columns, counts)
         else:
-            yield from _table_rows(rows_of_cells(lines, kind), columns, counts)
+            yield from _table_rows(rows_of_cells(path), columns, counts)
 
 
 def _table_rows(rows, columns, counts) -> Iterator[_Row]:
@@ -200,26 +207,29 @@ def _table_rows(rows, columns, counts) -> Iterator[_Row]:
         yield _Row(line, label.strip(), text, in_lines=False)
 
 
-def _json_rows(lines, columns, counts) -> Iterator[_Row]:
-    for line in json_lines(lines, counts):
-        yield _json_row(line, *columns)
+def _record_rows(path, columns, counts) -> Iterator[_Row]:
+    records = read_records(path, (*columns, _SENTENCES), counts)
+    for line, record in records:
+        if record is None:
+            counts["blank"] += 1
+        else:
+            yield _record_row(line, record, *columns)
 
 
-def _json_row(line, label, text) -> _Row:
-    record = json_object(line)
-    keys = record.keys() & {text, _SENTENCES}
-    if label not in record or len(keys) != 1:
+def _record_row(line, record, label, text) -> _Row:
+    keys = [key for key in {text, _SENTENCES} if has_keys(record, [key])]
+    if not has_keys(record, [label]) or len(keys) != 1:
         raise broken(
             line,
             f"the keys {label!r} and either {text!r} or {_SENTENCES!r}",
-            found=beginning(line.text),
+            found=beginning(line.text) if line.text else listed_keys(record),
         )
     (key,) = keys
-    name, value = record[label], record[key]
-    if not isinstance(name, str | int):
-        raise broken(line, f"a string at {label!r}", found=beginning(name))
+    name, value = value_at(record, label), value_at(record, key)
+    if is_number(name):
+        name = number_text(name)
     if not isinstance(name, str):
-        name = json.dumps(name)  # as it is in the file
+        raise broken(line, f"a string at {label!r}", found=beginning(name))
 
     in_lines = key == _SENTENCES
     if in_lines and not _are_strings(value):

@@ -7,19 +7,24 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kseq.data.data_error import DataError
+from kseq.data.records import (
+    has_records,
+    listed_keys,
+    read_records,
+    value_at,
+    without_surrogates,
+)
 from kseq.data.tables import (
     ask_for_columns,
-    beginning,
     broken,
     check_width,
     find_columns,
-    json_object,
-    kind_of,
     names_of,
+    notes_on,
+    place_of,
     rows_of_cells,
-    without_surrogates,
 )
-from kseq.data.text_files import LONGEST_LINE, Line, matching_files, read_lines
+from kseq.data.text_files import LONGEST_LINE, Line, matching_files
 
 
 class Columns(NamedTuple):
@@ -91,7 +96,7 @@ def read_named_texts(
     """
     texts, lines, counts = {}, {}, Counter()
     for line, name, text in named_rows(pattern, columns, known):
-        name = _NUMBER.sub("", _text(name))
+        name = _NUMBER.sub("", os.fsdecode(name).strip())
         if not name:
             raise broken(line, f"the name of a {known.name}", found="none")
         text = _text(text)
@@ -109,7 +114,7 @@ def read_named_texts(
 
 def left_out_texts(path, counts, known: Columns = CAPTIONS) -> list[str]:
     """Lines about the rows that `read_named_texts` has left out of a table."""
-    return [
+    return notes_on(path) + [
         f"{path}: {counts[reason]} {known.text}s are left out: they are "
         f"{reason.replace('_', ' ')}."
         for reason in ("blank", "too_long")
@@ -132,26 +137,32 @@ def named_rows(pattern, columns, known) -> Iterator[tuple[Line, bytes, bytes]]:
 
 
 def _rows(path, columns, known):
-    kind = kind_of(path) or "tsv"
-    lines = read_lines(path)
-    if kind == "json":
-        lines = (line for line in lines if line.text.strip())
-        return (_of_json(line, columns, known) for line in lines)
-    return _of_cells(rows_of_cells(lines, kind), columns, known)
+    if not has_records(path):
+        return _of_cells(rows_of_cells(path), columns, known)
+    return (
+        _of_record(line, record, columns, known)
+        for line, record in read_records(
+            path, columns or known.names + known.texts
+        )
+        if record is not None
+    )
 
 
-def _of_json(line, columns, known):
-    record = json_object(line)
+def _of_record(line, record, columns, known):
     if not columns:
         columns = [
             next((key for key in keys if key in record), keys[0])
             for keys in (known.names, known.texts)
         ]
-    values = [record.get(column) for column in columns]
+    try:
+        values = [value_at(record, column) for column in columns]
+    except KeyError:
+        values = [None]
     if not all(isinstance(value, str) for value in values):
-        keys = ", ".join(map(beginning, list(record)[:8])) or "no keys"
         raise broken(
-            line, f"strings at {columns[0]!r} and {columns[1]!r}", found=keys
+            line,
+            f"strings at {columns[0]!r} and {columns[1]!r}",
+            found=listed_keys(record),
         )
     texts = [without_surrogates(value).encode() for value in values]
     return line, *texts
@@ -178,7 +189,10 @@ def _places(line, cells, columns, known):
         return places, not all(column.isdigit() for column in columns)
     header = [name.lower() for name in names_of(cells)]
     found = [
-        next((header.index(name) for name in names if name in header), None)
+        next(
+            (place_of(line, header, name) for name in names if name in header),
+            None,
+        )
         for names in (known.names, known.texts)
     ]
     if None not in found:

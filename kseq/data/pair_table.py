@@ -7,6 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kseq.data.records import (
+    has_keys,
+    has_records,
+    listed_keys,
+    read_records,
+    value_at,
+    without_surrogates,
+)
 from kseq.data.tables import (
     are_numbers,
     ask_for_columns,
@@ -14,14 +22,14 @@ from kseq.data.tables import (
     broken,
     check_width,
     find_columns,
+    form_of_table,
     is_header,
-    json_object,
     kind_of,
     names_of,
+    place_of,
     rows_of_cells,
-    without_surrogates,
 )
-from kseq.data.text_files import Line, matching_files, read_lines
+from kseq.data.text_files import Line, matching_files
 
 _DEFAULT = ("source", "target")
 _LINE_ENDS = re.compile(rb"\r?\n|\t")
@@ -37,7 +45,7 @@ class Layout(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PairTable:
-    """The pairs of a TSV, a CSV or JSON lines; see `ParallelText`.
+    """The pairs of a table; see `ParallelText`.
 
     Args:
         path: of a table; a pattern names several.
@@ -58,25 +66,28 @@ class PairTable:
 
     def rows_of(self, path: str) -> Iterator[tuple[Line, Line]]:
         """The same of one file."""
-        kind = kind_of(path) or "tsv"
-        lines = read_lines(path)
-        if kind == "json":
-            return itertools.chain.from_iterable(map(self._of_json, lines))
-        return self._of_cells(rows_of_cells(lines, kind), kind)
+        if has_records(path):
+            records = read_records(path, self.columns or _DEFAULT)
+            return itertools.chain.from_iterable(
+                itertools.starmap(self._of_record, records)
+            )
+        return self._of_cells(rows_of_cells(path), kind_of(path) or "tsv")
 
-    def _of_json(self, line):
+    def is_plain(self, path: str) -> bool:
+        """Whether cells are all that is between tabs and line ends."""
+        return not has_records(path) and not form_of_table(path).has_quotes
+
+    def _of_record(self, line, record):
         """The pairs of an object: one, or one for each of its targets."""
-        if not line.text.strip():
+        if record is None:
             return [_pair(line, b"", b"")]
-        record = json_object(line)
         columns = self.columns or _DEFAULT
-        if not record.keys() >= set(columns):
-            keys = ", ".join(map(beginning, list(record)[:8]))
+        if not has_keys(record, columns):
             hint = "" if self.columns else "; choose two with --columns"
             raise broken(
                 line,
                 f"the keys {columns[0]!r} and {columns[1]!r}",
-                found=f"{keys or 'no keys'}{hint}",
+                found=f"{listed_keys(record)}{hint}",
             )
         sources, targets = (_texts(line, record, key) for key in columns)
         source = b" ".join(sources)
@@ -101,7 +112,7 @@ class PairTable:
 
     def layout_of(self, path: str) -> Layout:
         """The layout of a TSV."""
-        for line, cells in rows_of_cells(read_lines(path), "tsv"):
+        for line, cells in rows_of_cells(path):
             if cells:
                 return self._layout(line, cells, "tsv")
         return Layout(2, (0, 1))  # all rows are blank
@@ -114,7 +125,7 @@ class PairTable:
             return Layout(width, positions, line.number * has_names)
         names = names_of(cells)
         if set(_DEFAULT) <= set(names):
-            positions = tuple(names.index(name) for name in _DEFAULT)
+            positions = tuple(place_of(line, names, name) for name in _DEFAULT)
             return Layout(width, positions, line.number)
         if width < 2:
             between = ", a comma, " if kind == "csv" else ", TAB, "
@@ -130,7 +141,7 @@ class PairTable:
 
 def _texts(line, record, key) -> list[bytes]:
     """The string at a key, or the strings of a list."""
-    found = record[key]
+    found = value_at(record, key)
     texts = found if isinstance(found, list) else [found]
     if not all(isinstance(text, str) for text in texts):
         raise broken(
@@ -152,8 +163,9 @@ def _pair(line, source, target) -> tuple[Line, Line]:
 
 
 def _hint(line, kind) -> str:
-    if kind == "tsv" and b"," in line.text:
-        return ". Columns between commas need a name that ends in .csv"
+    for sign, name in ((b",", "commas"), (b";", "semicolons")):
+        if kind == "tsv" and sign in line.text:
+            return f". Columns between {name} need a name that ends in .csv"
     if kind == "csv" and b"\t" in line.text:
         return ". Columns between tabs need a name that ends in .tsv"
     return ""

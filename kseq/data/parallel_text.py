@@ -18,6 +18,7 @@ from kseq.data.pair_table import PairTable
 from kseq.data.reading_problems import reading_problems
 from kseq.data.source_hashes import source_hashes
 from kseq.data.table_blocks import table_blocks
+from kseq.data.tables import notes_on
 from kseq.data.text_files import (
     LONGEST_LINE,
     Line,
@@ -95,9 +96,10 @@ class ParallelText:
         source: path of the source, plain or .gz; a pattern names several
             files, read in the order of their names.
         target: path of the target, aligned with the source by line. Without
-            it, `source` is a table: .csv, .jsonl or .json, and with any other
-            name a TSV, each also .gz. In JSON a list of strings is one
-            source, or several targets, each of which makes a pair.
+            it, `source` is a table: .csv, .jsonl or .json, each also .gz,
+            .parquet, and with any other name a TSV. In JSON and Parquet a
+            list of strings is one source, or several targets, each of which
+            makes a pair.
         columns: the source and the target of a table, by the names in its
             first row or its keys, or as numbers from "1". Without them a
             table has a row of names with `source` and `target`, or no names
@@ -137,9 +139,13 @@ class ParallelText:
                 line does not have the columns, or no pair is left.
         """
         report = self.examine().report
-        for line in report.problems(self, of_left_out=False):
+        for line in self.notes() + report.problems(self, of_left_out=False):
             _log.warning(line)
         return report
+
+    def notes(self) -> list[str]:
+        """Lines about tables that are not what their names say."""
+        return notes_on(self.source) if self.target is None else []
 
     def examine(self) -> ExaminedText:
         """Does what `check` does, without a warning, and numbers the pairs.

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from kseq.data.line_dataset import line_dataset
 from kseq.data.pair_table import Layout, PairTable
-from kseq.data.tables import kind_of
 from kseq.data.text_files import (
     BYTE_ORDER_MARK,
     compression_of,
@@ -20,13 +19,13 @@ from kseq.data.text_files import (
 def table_blocks(table: PairTable, size: int) -> tf.data.Dataset:
     """The rows of a table in blocks of strings, (source (B,), target (B,)).
 
-    CSV and JSON lines are copied to plain text in a temporary file, which
-    has no name and lives as long as the data set: `tf.data` can save its
-    position in lines of text.
+    All but a TSV without quotes is copied to plain text in a temporary file,
+    which has no name and lives as long as the data set: `tf.data` can save
+    its position in lines of text.
     """
     paths, compressions, layouts, copies = [], [], [], []
     for path in matching_files(table.path):
-        if kind_of(path) in ("csv", "json"):
+        if not table.is_plain(path):
             copies.append(_copy(table, path))
             paths.append(f"/dev/fd/{copies[-1]}")
             layouts.append(Layout(2, (0, 1)))

@@ -1,7 +1,6 @@
-"""Tables and records: the cells of TSV, CSV and JSON lines."""
+"""Tables: the cells of TSV and CSV."""
 
 import csv
-import json
 import os
 import re
 import shlex
@@ -9,11 +8,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from kseq.data.data_error import DataError
-from kseq.data.text_files import Line
+from kseq.data.table_form import TableForm, form_of, table_notes
+from kseq.data.text_files import Line, read_lines
 
-_KINDS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "json", ".json": "json"}
+_KINDS = {
+    ".tsv": "tsv",
+    ".csv": "csv",
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "json"),
+    ".parquet": "parquet",
+}
 _LARGEST_CELL = 2**26  # characters of a CSV cell; a quote was not closed
-_SURROGATE = re.compile("[\ud800-\udfff]")
 # What names a column and is hardly ever a sentence.
 _HEADER = re.compile(
     r"source|target|src|tgt|trg|input|output|text|translation|sentence|label"
@@ -26,24 +30,41 @@ _HEADER = re.compile(
 
 
 def kind_of(path: str | os.PathLike) -> str | None:
-    """What the name of a file says: "tsv", "csv" or "json", or None."""
+    """What a name says: "tsv", "csv", "json", "parquet", or None."""
     path = os.fspath(path).lower().removesuffix(".gz")
     return _KINDS.get(os.path.splitext(path)[1])
 
 
-def rows_of_cells(
-    lines: Iterable[Line], kind: str
-) -> Iterator[tuple[Line, list[bytes]]]:
+def rows_of_cells(path: str) -> Iterator[tuple[Line, list[bytes]]]:
     """The cells of each row, none of a blank one, and where the row starts.
 
-    A TSV has no quotes: a quote is text. Those of CSV are of RFC 4180.
+    A CSV has the quotes of RFC 4180. In a TSV a quote is text, unless all of
+    its quotes are those of a program that writes tables, see `form_of`.
 
     Raises:
         DataError: a quote of a CSV is wrong.
     """
-    if kind == "csv":
-        return _csv_rows(lines)
+    form = form_of_table(path)
+    lines = read_lines(path)
+    if form.has_quotes:
+        return _quoted_rows(lines, form.delimiter)
     return ((line, _tsv_cells(line.text)) for line in lines)
+
+
+def form_of_table(path: str) -> TableForm:
+    """How the cells of a TSV or CSV are written."""
+    return form_of(path, kind_of(path) or "tsv")
+
+
+def notes_on(pattern: str | os.PathLike, default: str | None = "tsv"):
+    """Lines about tables that are not what their names say.
+
+    Args:
+        pattern: path; a pattern names several files.
+        default: the kind of a file of another name: "tsv", or None for no
+            table.
+    """
+    return table_notes(pattern, lambda path: kind_of(path) or default)
 
 
 def _tsv_cells(text) -> list[bytes]:
@@ -51,7 +72,7 @@ def _tsv_cells(text) -> list[bytes]:
     return text.split(b"\t") if text.strip() else []
 
 
-def _csv_rows(lines) -> Iterator[tuple[Line, list[bytes]]]:
+def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
     first = last = None  # lines of the row
 
     def texts():
@@ -61,7 +82,7 @@ def _csv_rows(lines) -> Iterator[tuple[Line, list[bytes]]]:
             yield last.text.decode(errors="surrogateescape") + "\n"
 
     csv.field_size_limit(_LARGEST_CELL)
-    rows = csv.reader(texts(), strict=True)
+    rows = csv.reader(texts(), delimiter=delimiter, strict=True)
     while True:
         first = None
         try:
@@ -72,7 +93,7 @@ def _csv_rows(lines) -> Iterator[tuple[Line, list[bytes]]]:
             raise broken(
                 first or last,
                 "quotes as in RFC 4180: around a whole cell, doubled inside",
-                found=f"{beginning(first.text)} ({error})",
+                found=f"{beginning((first or last).text)} ({error})",
             ) from None
         is_blank = not any(cell.strip() for cell in row)
         cells = [] if is_blank else row
@@ -136,39 +157,6 @@ def decoded(cells: list[bytes], counts: Counter) -> list[str]:
     return texts
 
 
-def json_lines(lines: Iterable[Line], counts: Counter) -> Iterator[Line]:
-    """The lines that are not blank; counts `blank` and `invalid` ones."""
-    for line in lines:
-        [content] = decoded([line.text], counts)
-        if content.strip():
-            yield line
-        else:
-            counts["blank"] += 1
-
-
-def json_object(line: Line) -> dict:
-    """The object of a line of JSON lines.
-
-    Raises:
-        DataError: there is none.
-    """
-    content = line.text.decode(errors="replace")
-    try:
-        record = json.loads(content)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise broken(
-            line, "a JSON object, one per line", found=beginning(line.text)
-        )
-    return record
-
-
-def without_surrogates(text: str) -> str:
-    """Replaces unpaired surrogates, which JSON can contain."""
-    return _SURROGATE.sub("\ufffd", text)
-
-
 def are_numbers(columns) -> bool:
     """Whether columns are 1-based numbers, not names."""
     return bool(columns) and all(
@@ -191,12 +179,23 @@ def find_columns(
     else:
         names = names_of(cells)
         if all(column in names for column in columns):
-            return tuple(names.index(column) for column in columns)
+            return tuple(place_of(line, names, column) for column in columns)
     raise broken(
         line,
         f"the columns {columns[0]!r} and {columns[1]!r}",
         found=f"{_listed(cells)}. Choose two of them with --columns",
     )
+
+
+def place_of(line: Line, names: list[str], column: str) -> int:
+    """The position of a column; DataError if two have its name."""
+    if (count := names.count(column)) > 1:
+        raise broken(
+            line,
+            f"one column {column!r}",
+            found=f"{count} of this name. Rename all but one",
+        )
+    return names.index(column)
 
 
 def names_of(cells) -> list[str]:

@@ -1,10 +1,19 @@
 """The rows of files with a tag for each word, in all their forms."""
 
-import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseq.data.data_error import DataError
+from kseq.data.records import (
+    has_keys,
+    has_records,
+    is_number,
+    listed_keys,
+    number_text,
+    read_records,
+    value_at,
+    without_surrogates,
+)
 from kseq.data.tables import (
     are_numbers,
     beginning,
@@ -12,17 +21,15 @@ from kseq.data.tables import (
     check_width,
     decoded,
     find_columns,
-    json_lines,
-    json_object,
     kind_of,
     rows_of_cells,
     two_columns,
-    without_surrogates,
 )
 from kseq.data.text_files import Line, matching_files, read_lines
 
 DEFAULT_COLUMNS = ("words", "tags")
 LONGEST_TAG = 100  # characters
+NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 _COLUMNS_OF_CONLLU = ("2", "4")  # FORM and UPOS
 _SPACE = b" \t\n\v\f\r"  # what separates words, in a served graph too
@@ -40,7 +47,8 @@ def tagged_rows(pattern, columns, counts) -> Iterator[_Row]:
     Args:
         pattern: path.
         columns: of words and tags.
-        counts: `collections.Counter`, counts what is `blank` or `invalid`.
+        counts: `collections.Counter`, counts what is `blank` or `invalid`,
+            and words that are `spaced`.
 
     Raises:
         DataError: a file is broken or does not have the columns, or a
@@ -68,16 +76,14 @@ def _checked(columns) -> tuple[str, str]:
 
 
 def _rows_of(path, columns, counts):
-    kind, lines = kind_of(path), read_lines(path)
-    if kind == "json":
-        return _json_rows(json_lines(lines, counts), *columns)
-    if kind is None:
-        return _column_rows(lines, columns, counts)
-    cells = rows_of_cells(lines, kind)
+    if has_records(path):
+        return _record_rows(path, columns, counts)
+    if kind_of(path) is None:
+        return _column_rows(path, columns, counts)
     return (
         _Row(line, _split(words), _split(tags))
         for line, words, tags in two_columns(
-            cells, columns, DEFAULT_COLUMNS, counts
+            rows_of_cells(path), columns, DEFAULT_COLUMNS, counts
         )
     )
 
@@ -111,26 +117,32 @@ def _check_tag(line, tag):
         )
 
 
-def _json_rows(lines, words, tags) -> Iterator[_Row]:
-    for line in lines:
-        record = json_object(line)
-        if words not in record or tags not in record:
+def _record_rows(path, columns, counts) -> Iterator[_Row]:
+    for line, record in read_records(path, columns, counts):
+        if record is None:
+            counts["blank"] += 1
+            continue
+        if not has_keys(record, columns):
             raise broken(
                 line,
-                f"the keys {words!r} and {tags!r}",
-                found=beginning(line.text),
+                "the keys {!r} and {!r}".format(*columns),
+                found=beginning(line.text)
+                if line.text
+                else listed_keys(record),
             )
-        found = [_items(line, key, record[key]) for key in (words, tags)]
-        for word in found[0]:
+        words, tags = (
+            _items(line, key, value_at(record, key)) for key in columns
+        )
+        for word in words:
             _check_word(line, word)
-        yield _Row(line, *found)
+        yield _Row(line, words, tags)
 
 
 def _items(line, key, value) -> list[str]:
     if isinstance(value, str):
         return _split(without_surrogates(value))
     if not isinstance(value, list) or not all(
-        isinstance(item, str | int) for item in value
+        isinstance(item, str) or is_number(item) for item in value
     ):
         raise broken(
             line,
@@ -138,7 +150,7 @@ def _items(line, key, value) -> list[str]:
             found=beginning(value),
         )
     return [
-        without_surrogates(item if isinstance(item, str) else json.dumps(item))
+        without_surrogates(item) if isinstance(item, str) else number_text(item)
         for item in value
     ]
 
@@ -148,12 +160,15 @@ def _check_word(line, word):
         raise broken(line, "words without white space", found=beginning(word))
 
 
-def _column_rows(lines, columns, counts) -> Iterator[_Row]:
+def _column_rows(path, columns, counts) -> Iterator[_Row]:
     """Of a file with a line for each word."""
     start, words, tags = None, [], []
     places = width = None
-    for line in lines:
-        cells = _cells(line)
+    is_conllu = _is_conllu(path)
+    if is_conllu and columns == DEFAULT_COLUMNS:
+        columns = _COLUMNS_OF_CONLLU
+    for line in read_lines(path):
+        cells = _cells(line, is_conllu)
         if cells is None:
             continue
         if not cells:
@@ -165,6 +180,9 @@ def _column_rows(lines, columns, counts) -> Iterator[_Row]:
             width, places = len(cells), _places(line, cells, columns)
         check_width(line, cells, width)
         word, tag = decoded([cells[place] for place in places], counts)
+        if is_conllu:  # whose words may have spaces
+            counts["spaced"] += " " in word
+            word = word.replace(" ", NO_BREAK_SPACE)
         _check_word(line, word)
         _check_tag(line, tag)
         start = start or line
@@ -174,18 +192,16 @@ def _column_rows(lines, columns, counts) -> Iterator[_Row]:
         yield _Row(start, words, tags)
 
 
-def _cells(line) -> list[bytes] | None:
+def _cells(line, is_conllu) -> list[bytes] | None:
     """Of a line; none of a blank one, None for what is not a word."""
     text = line.text.strip(_SPACE)
     cells = [cell.strip(_SPACE) for cell in text.split(b"\t")]
-    if _is_conllu(line.path) and text:
+    if is_conllu and text:
         return None if not cells[0].isdigit() else cells
     return text.split() if len(cells) == 1 else cells
 
 
 def _places(line, cells, columns) -> tuple[int, int]:
-    if _is_conllu(line.path) and columns == DEFAULT_COLUMNS:
-        columns = _COLUMNS_OF_CONLLU
     if are_numbers(columns):
         return find_columns(line, cells, columns)
     if len(cells) == 2 and columns == DEFAULT_COLUMNS:
@@ -198,5 +214,13 @@ def _places(line, cells, columns) -> tuple[int, int]:
     )
 
 
-def _is_conllu(path):
-    return path.lower().removesuffix(".gz").endswith(".conllu")
+def _is_conllu(path) -> bool:
+    """Whether a file is CoNLL-U, by its name or its first word."""
+    if path.lower().removesuffix(".gz").endswith(".conllu"):
+        return True
+    for line in read_lines(path):
+        text = line.text.strip(_SPACE)
+        if text and not text.startswith(b"#"):
+            cells = text.split(b"\t")
+            return len(cells) == 10 and cells[0] in (b"1", b"1-2", b"0.1")
+    return False

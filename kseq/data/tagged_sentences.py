@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kseq.data.data_error import DataError
 from kseq.data.reading_problems import reading_problems
+from kseq.data.tables import notes_on
 from kseq.data.tagged_rows import DEFAULT_COLUMNS, tagged_rows
 from kseq.one_line import escaped_line
 from kseq.progress import progress
@@ -40,15 +41,23 @@ class TaggedReport(NamedTuple):
     blank: int = 0
     too_long: int = 0
     invalid: int = 0
+    spaced: int = 0
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per fact."""
+        notes = notes_on(name, default=None)
+        if self.spaced:
+            notes.append(
+                f"{name}: {self.spaced} words have a space inside, which "
+                "becomes a no-break space, U+00A0. Write it so where the model "
+                "is to tag them, for a space separates words."
+            )
         left_out = {
             "blank": self.blank,
             f"of more than {LONGEST_SENTENCE} words": self.too_long,
         }
         kept = self.sentences, "sentences"
-        return reading_problems(name, kept, left_out, self.invalid)
+        return notes + reading_problems(name, kept, left_out, self.invalid)
 
 
 def read_tagged_sentences(
@@ -60,9 +69,12 @@ def read_tagged_sentences(
     either both as lists or as strings that are separated by spaces. A .tsv or
     .csv file has a row for each sentence, with two such strings. Any other
     file is in the format of the CoNLL shared tasks: a line for each word, with
-    its tag after a tab or spaces, and a blank line after each sentence. Of a
-    .conllu file comments, multiword tokens and empty nodes are skipped. All
-    of them can be .gz.
+    its tag after a tab or spaces, and a blank line after each sentence. Of
+    CoNLL-U comments, multiword tokens and empty nodes are skipped. All of
+    them can be .gz. A .parquet file has a row for each sentence.
+
+    A space inside a word of CoNLL-U becomes a no-break space, for spaces
+    separate words.
 
     All sentences are held in memory. Blank ones and those of more than 500
     words are left out, and invalid UTF-8 becomes U+FFFD; both are counted and
@@ -113,5 +125,6 @@ def examine_tagged_sentences(
     if not texts:
         raise DataError(f"{path}: there is no sentence in it.")
     return TaggedSentences(texts, tags), TaggedReport(
-        len(texts), counts["blank"], counts["too_long"], counts["invalid"]
+        len(texts),
+        *(counts[name] for name in TaggedReport._fields[1:]),
     )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kseq.data.built_in.brackets import SIZES, are_matched, brackets
 from kseq.data.data_error import DataError
 from kseq.data.log_facts import log_facts
+from kseq.data.tables import notes_on
 from kseq.data.text_documents import read_texts
 from kseq.one_line import escaped_line
 
@@ -23,7 +24,7 @@ class TextCorpus(NamedTuple):
         validation: list of str.
         test: list of str.
         facts: lines of text: the amount of text.
-        problems: none.
+        problems: lines of text: what is unusual about the files.
         is_valid: only of the built-in text: a function str -> bool, whether a
             text follows its rule.
     """
@@ -41,8 +42,8 @@ class TextCorpus(NamedTuple):
             yield from lines_of(document)
 
     def describe(self) -> list[str]:
-        """All facts, one per line."""
-        return [escaped_line(line) for line in self.facts]
+        """All facts and problems, one per line."""
+        return [escaped_line(line) for line in self.facts + self.problems]
 
 
 def lines_of(document: str) -> list[str]:
@@ -105,6 +106,12 @@ def read_text_corpus(
         facts=(
             f"Training text: {_size(documents)} ({train})",
             f"Validation text: {_size(held_out)} ({source})",
+        ),
+        problems=tuple(
+            note
+            for path in (train, validation)
+            if path is not None
+            for note in notes_on(path, default=None)
         ),
     )
     if log:

@@ -4,15 +4,22 @@ import os
 from collections.abc import Iterator
 
 from kseq.data.data_error import DataError
+from kseq.data.records import (
+    has_keys,
+    has_records,
+    listed_keys,
+    read_records,
+    value_at,
+    without_surrogates,
+)
 from kseq.data.tables import (
     beginning,
     broken,
     check_width,
-    json_object,
     kind_of,
     names_of,
+    place_of,
     rows_of_cells,
-    without_surrogates,
 )
 from kseq.data.text_files import matching_files, read_lines
 
@@ -34,9 +41,11 @@ def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
 def texts_of(path: str | os.PathLike, column: str = "text") -> Iterator[str]:
     """The documents of a file, see `read_texts`, blank ones too."""
     for name in matching_files(path):
-        kind = kind_of(name)
-        read = {"json": _json_texts, None: _whole_file}.get(kind, _cells)
-        yield from read(name, column)
+        if has_records(name):
+            yield from _of_records(name, column)
+        else:
+            read = _of_cells if kind_of(name) else _whole_file
+            yield from read(name, column)
 
 
 def _whole_file(path, column):
@@ -45,19 +54,23 @@ def _whole_file(path, column):
     yield text.removesuffix("\n") + "\n"
 
 
-def _json_texts(path, column):
-    for line in read_lines(path):
-        if not line.text.strip():
+def _of_records(path, column):
+    for line, record in read_records(path, [column]):
+        if record is None:
             continue
-        text = json_object(line).get(column)
+        if not has_keys(record, [column]):
+            raise broken(
+                line, f"a string at {column!r}", found=listed_keys(record)
+            )
+        text = value_at(record, column)
         if not isinstance(text, str):
             raise broken(line, f"a string at {column!r}", found=beginning(text))
         yield without_surrogates(text).replace("\r", "")
 
 
-def _cells(path, column):
+def _of_cells(path, column):
     place = width = None
-    for line, cells in rows_of_cells(read_lines(path), kind_of(path)):
+    for line, cells in rows_of_cells(path):
         if not cells:
             continue
         if place is None:
@@ -68,7 +81,7 @@ def _cells(path, column):
                     f"a column named {column!r}",
                     found=beginning(line.text),
                 )
-            place, width = names.index(column), len(cells)
+            place, width = place_of(line, names, column), len(cells)
             continue
         check_width(line, cells, width)
         yield cells[place].decode(errors="replace").replace("\r", "")

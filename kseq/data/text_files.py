@@ -101,6 +101,7 @@ def _read_file(path) -> Iterator[Line]:
             for number, text in enumerate(file, start=1):
                 if number == 1:
                     refuse_utf_16(path, text)
+                    _refuse_carriage_returns(path, text)
                     text = text.removeprefix(BYTE_ORDER_MARK)
                 yield Line(text.removesuffix(b"\n"), path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -124,6 +125,20 @@ def refuse_utf_16(name, text):
         raise DataError(
             f"{name} is UTF-16 or UTF-32, or not text; expected UTF-8. Convert "
             "it: iconv -f UTF-16 -t UTF-8 FILE > NEW-FILE"
+        )
+
+
+def _refuse_carriage_returns(path, text):
+    """Refuses a file whose lines end in carriage returns alone.
+
+    Args:
+        path: of the file.
+        text: bytes of its first line, which is all of it.
+    """
+    if not text.endswith(b"\n") and b"\r" in text.rstrip(b"\r"):
+        raise DataError(
+            f"{path}: the lines end in carriage returns alone; expected "
+            "newlines. Convert it: tr '\\r' '\\n' < FILE > NEW-FILE"
         )
 
 

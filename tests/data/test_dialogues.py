@@ -120,3 +120,20 @@ def test_a_sample_is_spread_over_all():
     assert found.evidence == [0, 2, 5, 7]
     assert found.facts is None
     assert dialogues.sample(10) is dialogues
+
+
+def test_a_dialogue_a_line(write, caplog):
+    text = b"Hi . __eou__ Yes ? __eou__  No . __eou__\n\nA __eou__ B\nalone\n"
+    path = write("a.txt", text)
+    dialogues = read_dialogues(path)
+    assert dialogues.contexts == [["Hi ."], ["Hi .", "Yes ?"], ["A"]]
+    assert dialogues.answers == ["Yes ?", "No .", "B"]
+    assert "3 lines are a dialogue each, whose turns end at" in caplog.text
+    assert "1 with fewer than two turns" in caplog.text
+
+
+def test_turns_of_several_utterances(write):
+    text = b"Hi . __eou__ Yes ? __eou__ __eot__ No . __eou__ __eot__\n"
+    dialogues = read_dialogues(write("a.txt", text))
+    assert dialogues.contexts == [["Hi . Yes ?"]]
+    assert dialogues.answers == ["No ."]

@@ -280,7 +280,7 @@ def test_quotes_are_text(write):
             "either 'text' or 'sentences'; found '{\"label",
         ),
         (b'{"label": null, "text": "a"}', "expected a string at 'label'; fo"),
-        (b'{"label": 1.5, "text": "a"}', "a string at 'label'; found 1.5"),
+        (b'{"label": NaN, "text": "a"}', "a string at 'label'; found nan"),
         (b'{"label": " ", "text": "a"}', "the label is blank"),
         (b'{"label": 1, "text": ["a"]}', r"a string at 'text'; found \['a'\]"),
         (b'{"label": 1, "sentences": "a"}', "strings at 'sentences'; found 'a"),

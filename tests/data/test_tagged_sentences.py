@@ -144,3 +144,21 @@ def test_what_is_left_out_is_counted(read, caplog):
         caplog.text
     )
     assert "1 lines are not valid UTF-8" in caplog.text
+
+
+def test_spaces_inside_a_word_of_conllu(read):
+    """As in Vietnamese; they stay one word."""
+    line = "{}\t{}\t_\t{}\t_\t_\t0\troot\t_\t_\n"
+    words = [("1", "Sinh viên", "NOUN"), ("2", "học", "VERB")]
+    text = "# text = Sinh viên học\n" + "".join(
+        line.format(*word) for word in words
+    )
+    for name in ("a.conllu", "a.conll"):  # by its name, and by its columns
+        found = read(text, name)
+        assert found.texts == ["Sinh\u00a0viên học"]
+        assert found.tags == [["NOUN", "VERB"]]
+
+
+def test_spaces_inside_words_are_said(read, caplog):
+    read("1\ta b\t_\tX\n", "a.conllu")
+    assert "1 words have a space inside, which becomes" in caplog.text
