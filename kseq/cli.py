@@ -16,7 +16,7 @@ from kseq.command_line.check_options import add_check
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.export_options import add_export
-from kseq.command_line.features_option import add_features
+from kseq.command_line.features_option import add_features, add_resample
 from kseq.command_line.search_options import (
     add_length_penalty,
     add_search,
@@ -102,6 +102,7 @@ def _add_predict(commands):
     add_search(command)
     _add_batch_size(command)
     add_features(command)
+    add_resample(command)
     command.add_argument(
         "--prefix",
         type=existing_file,
@@ -137,6 +138,7 @@ def _add_score(commands):
     add_length_penalty(command)
     _add_batch_size(command)
     add_features(command)
+    add_resample(command)
 
 
 def _add_evaluate(commands):
@@ -180,6 +182,7 @@ def _add_evaluate(commands):
     add_search(command)
     _add_batch_size(command)
     add_features(command)
+    add_resample(command)
 
 
 def _add_explain(commands):
@@ -192,6 +195,7 @@ def _add_explain(commands):
     add_weights(command)
     _add_batch_size(command)
     add_features(command)
+    add_resample(command)
     command.add_argument(
         "--images",
         type=reader(str),

@@ -26,11 +26,12 @@ from kseq import option_types as options
 class Config:
     """Trains an LSTM that attends to the frames of speech and exports it."""
 
-    train: str | None = None  # table of WAV files and transcripts; None: Morse
+    train: str | None = None  # table of recordings and transcripts; None: Morse
     validation: str | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of file and transcript
-    audio: str = ""  # folder of the WAV files; default: that of the table
-    features: str = ""  # .npz file with ready features, instead of WAV files
+    audio: str = ""  # folder of the recordings; default: that of the table
+    resample: options.NonNegativeInt = 0  # to this sample rate; 0: keep theirs
+    features: str = ""  # .npz file with ready features, instead of recordings
     run: options.RunPath = "runs/speech"
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     new_tokenizer: bool = False  # train a tokenizer on the new transcripts
@@ -98,6 +99,7 @@ def main(config):
         features=config.features,
         num_mels=config.num_mels,
         max_seconds=config.max_seconds,
+        resample=config.resample,
     )
     tokenizer = start.tokenizer(
         *(corpus.train.lines(), config.vocab_size, "target"),

@@ -2,6 +2,7 @@
 
 from kseq.command_line.argument_types import reader
 from kseq.command_line.features_option import add_features
+from kseq.option_types import PositiveInt
 
 
 def add_check(command):
@@ -39,5 +40,11 @@ def add_check(command):
         "--audio",
         type=reader(str),
         metavar="FOLDER",
-        help="transcripts of the WAV files of a folder",
+        help="transcripts of the recordings of a folder",
+    )
+    command.add_argument(
+        "--resample",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="resample recordings to N samples per second",
     )

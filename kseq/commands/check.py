@@ -17,6 +17,8 @@ def run(options):
         raise DataError(f"{' and '.join(given)} are mutually exclusive.")
     if given:
         _check_one_file_each(options, given[0])
+    if options.resample and not options.audio:
+        raise DataError("--resample is for recordings: give --audio.")
     content = _content(options)
     read_first_rows(
         content,
@@ -77,6 +79,7 @@ def _read_transcripts(options):
         options.columns or (),
         features=options.features or "",
         audio=options.audio or "",
+        resample=options.resample or 0,
         log=False,
     )
 

@@ -164,7 +164,9 @@ def _of_transcripts(able, options):
     )
     if able.source == "audio":
         transcripts = read(
-            audio=options.audio or "", sample_rate=sample_rate(able)
+            audio=options.audio or "",
+            sample_rate=sample_rate(able),
+            resample=options.resample,
         )
     else:
         _refuse(options, "features", "audio")

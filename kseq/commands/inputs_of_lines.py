@@ -9,7 +9,8 @@ import numpy as np
 
 from kseq.data import DataError, read_features, read_frames
 from kseq.data.as_vectors import as_vectors
-from kseq.data.media_folder import read_picture, read_recording
+from kseq.data.media_folder import read_picture
+from kseq.data.recordings import read_recording
 from kseq.data.text_files import LONGEST_LINE
 from kseq.serving.object_config import preprocessor_from_config
 from kseq.user_error import UserError
@@ -26,7 +27,7 @@ class InputsOfLines:
     Args:
         able: `Abilities` of the model.
         options: of the command; `features` is the path of an .npz file, or
-            None.
+            None; `resample` whether recordings are.
 
     Call arguments:
         lines: list of bytes.
@@ -45,7 +46,7 @@ class InputsOfLines:
         self._path = options.features
         self._number = 0
         if self.source in _FILES:
-            self._read_file = _FILES[self.source](able)
+            self._read_file = _FILES[self.source](able, options)
         elif self.source == "vectors":
             config = able.description.get("preprocessor")
             preprocessor = preprocessor_from_config(config)
@@ -124,6 +125,11 @@ def check_features(able, options):
             f"--features is for a model that takes features; {able.path} takes "
             f"{_GIVEN[able.source]}."
         )
+    if options.resample and able.source != "audio":
+        raise UserError(
+            f"--resample is for a model of recordings; {able.path} takes "
+            f"{_GIVEN.get(able.source, 'features')}."
+        )
 
 
 def stored_features(able, options):
@@ -147,14 +153,19 @@ def max_turns(able):
     return preprocessor_from_config(config, None).max_turns
 
 
-def _recordings(able):
-    return functools.partial(read_recording, sample_rate=sample_rate(able))
+def _recordings(able, options):
+    return functools.partial(
+        read_recording,
+        sample_rate=sample_rate(able),
+        resample=options.resample,
+        sounds=True,
+    )
 
 
 # The source of a model, see `Abilities`: whose features it takes; how a file
 # that it takes is read; and what it takes instead of features, in words.
 READY = {"features": "pictures", "frames": "recordings"}
-_FILES = {"image": lambda able: read_picture, "audio": _recordings}
+_FILES = {"image": lambda *_: read_picture, "audio": _recordings}
 _GIVEN = {
     "text": "text",
     "prompt": "prompts",

@@ -1,6 +1,5 @@
 """Folders of pictures and of recordings."""
 
-import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +7,8 @@ from pathlib import Path
 import tensorflow as tf
 
 from kseq.data.data_error import DataError
-from kseq.data.wav_samples import wav_samples
 
-_LARGEST = 2**28  # bytes of a file
+LARGEST_FILE = 2**28  # bytes of a file
 
 
 class MediaFolder:
@@ -18,8 +16,8 @@ class MediaFolder:
 
     Args:
         path: of the folder.
-        read: function, path -> bytes, which checks them: `read_picture` or
-            `read_recording`.
+        read: function, path -> bytes, which checks them, such as
+            `read_picture`.
         kind: str, what the files are, for messages.
 
     Call arguments:
@@ -46,18 +44,27 @@ class MediaFolder:
         self.path = Path(path)
         self.read = read
         self.kind = kind
+        self._lines = {}
         if not os.fspath(path) or not self.path.is_dir():
             raise DataError(f"{path} is not a folder of {kind}s.")
 
     def __call__(self, name: str) -> bytes:
-        return self.read(self.path / name)
+        try:
+            return self.read(self.path / name)
+        except DataError as error:
+            line = self._lines.get(name)
+            raise DataError(
+                f"{line}: {error}" if line else str(error)
+            ) from None
 
     def check(self, lines):
         """Raises DataError unless there is a file of each name.
 
         Args:
-            lines: dict, name -> the line that names it.
+            lines: dict, name -> the line that names it, also for messages
+                about what is wrong inside of a file.
         """
+        self._lines |= lines
         for name, line in lines.items():
             try:
                 is_file = (self.path / name).is_file()
@@ -76,7 +83,7 @@ def read_picture(path: str | os.PathLike) -> bytes:
     Raises:
         DataError: it cannot be read, or decoded.
     """
-    image = _read(path)
+    image = read_file(path)
     try:
         tf.io.decode_image(image, channels=3, expand_animations=False)
     except tf.errors.InvalidArgumentError:
@@ -84,47 +91,17 @@ def read_picture(path: str | os.PathLike) -> bytes:
     return image
 
 
-def read_recording(
-    path: str | os.PathLike, sample_rate: int | None = None
-) -> bytes:
-    """The bytes of a WAV file, which is decoded to check it.
-
-    It may be silent.
-
-    Args:
-        path: of the file.
-        sample_rate: int, samples per second that it must have; None for any.
+def read_file(path: str | os.PathLike) -> bytes:
+    """The bytes of a file of at most 256 MiB.
 
     Raises:
-        DataError: it cannot be read or decoded, or has a different sample rate.
+        DataError: it cannot be read.
     """
-    audio = _read(path)
-    rate = int(_rates()(tf.constant([audio]))[0])
-    if not rate:
-        raise DataError(f"{path} is not a readable 16-bit PCM WAV file.")
-    if sample_rate is not None and rate != sample_rate:
-        raise DataError(
-            f"{path} has {rate} samples per second; expected {sample_rate}."
-        )
-    return audio
-
-
-@functools.cache
-def _rates():
-    """A function of WAV files (B,), their sample rates; 0 if they are none."""
-    return tf.function(
-        lambda audio: wav_samples(audio)[1],
-        input_signature=[tf.TensorSpec((None,), tf.string)],
-        autograph=False,
-    )
-
-
-def _read(path):
     try:
         path = Path(path)
         if not path.is_file():  # a pipe would be waited for
             raise DataError(f"{path} is not a file.")
-        if path.stat().st_size > _LARGEST:
+        if path.stat().st_size > LARGEST_FILE:
             raise DataError(f"{path} is larger than 256 MiB.")
         return path.read_bytes()
     except (OSError, ValueError) as error:

@@ -30,7 +30,7 @@ def recorded_features(
         mean of each feature over a recording is 0.
 
     Raises:
-        DataError: all are silent.
+        DataError: all are silent or empty.
     """
     compute = tf.function(
         preprocessor.features,
@@ -52,7 +52,7 @@ def recorded_features(
             advance(len(batch))
     kept = [name for name, length in zip(names, lengths, strict=True) if length]
     if not kept:
-        raise DataError("Each recording is silent.")
+        raise DataError("Each recording is silent or empty.")
     return StoredFeatures(
         kept,
         np.concatenate(parts),

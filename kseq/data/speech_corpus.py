@@ -16,7 +16,7 @@ from kseq.data.frame_files import read_frames
 from kseq.data.frame_preprocessor import FramePreprocessor
 from kseq.data.hold_out import hold_out, overlap
 from kseq.data.log_facts import log_facts
-from kseq.data.media_folder import MediaFolder, read_recording
+from kseq.data.media_folder import MediaFolder
 from kseq.data.morse_transcripts import morse_transcripts
 from kseq.data.named_texts import (
     TRANSCRIPTS,
@@ -24,6 +24,7 @@ from kseq.data.named_texts import (
     read_named_texts,
 )
 from kseq.data.recorded_features import recorded_features
+from kseq.data.recordings import has_samples, read_recording
 from kseq.data.stored_features import StoredFeatures
 from kseq.data.transcripts import Transcripts
 from kseq.data.wav_samples import wav_samples
@@ -70,6 +71,7 @@ def read_speech_corpus(
     features: str | os.PathLike = "",
     num_mels: int = 40,
     max_seconds: float = 60.0,
+    resample: int = 0,
     log: bool = True,
 ) -> SpeechCorpus:
     r"""Reads and checks a user's files, or makes the built-in Morse code.
@@ -79,16 +81,18 @@ def read_speech_corpus(
     `kseq evaluate` scores a trained model on any other.
 
     Args:
-        train: path of a table of WAV files and transcripts, see
-            `read_named_texts`; None for Morse code.
+        train: path of a table of recordings and transcripts, see
+            `read_named_texts` and `read_recording`; None for Morse code.
         validation: the same, or None.
         columns: of recording and transcript in both tables.
-        audio: path of the folder of the WAV files; by default that of each
+        audio: path of the folder of the recordings; by default that of each
             table.
         features: path of ready features, see `read_frames`; the tables then
             have their names.
         num_mels: int, features of a frame, where they are computed.
         max_seconds: float; longer recordings are left out.
+        resample: int, samples per second to which recordings are resampled;
+            0 if all have the same and keep it.
         log: whether the facts are logged, what is wrong as a warning.
 
     Returns:
@@ -114,10 +118,13 @@ def read_speech_corpus(
             columns=columns,
             audio=audio,
             features=features,
+            resample=resample,
         )
         return SpeechCorpus(**morse_transcripts(num_mels, max_seconds))
     if audio and features:
         raise DataError("Give --audio or --features, not both.")
+    if resample and features:
+        raise DataError("resample is for recordings, not for features.")
     paths = [train, validation] if validation else [train]
     tables = [_Table(path, columns) for path in paths]
     if features:
@@ -127,11 +134,13 @@ def read_speech_corpus(
     else:
         folder = _folder(tables, audio)
         names = list(dict.fromkeys(name for t in tables for name in t.texts))
-        [sample_rate] = wav_samples([folder(names[0])])[1].numpy().tolist()
+        sample_rate = resample
+        if not sample_rate:
+            [sample_rate] = wav_samples([folder(names[0])])[1].numpy().tolist()
         preprocessor = AudioPreprocessor(
             sample_rate, num_mels, max_seconds=max_seconds
         )
-        folder = _folder(tables, audio, sample_rate)
+        folder = _folder(tables, audio, sample_rate, bool(resample))
         stored = recorded_features(names, folder, preprocessor)
     longest = max_seconds * stored.preprocessor.frames_per_second
     trained = tables[0].of(stored, folder, longest)
@@ -168,6 +177,7 @@ def read_transcripts(
     stored: StoredFeatures | None = None,
     audio: str | os.PathLike = "",
     sample_rate: int | None = None,
+    resample: bool = False,
 ) -> Transcripts:
     """The transcripts of a table, with their recordings or stored features.
 
@@ -177,6 +187,7 @@ def read_transcripts(
         stored: StoredFeatures, or None for recordings.
         audio: see `read_speech_corpus`.
         sample_rate: int, that recordings must have.
+        resample: whether others are resampled to it.
 
     Raises:
         DataError: the table is broken, or a recording is not there.
@@ -184,7 +195,7 @@ def read_transcripts(
     table = _Table(path, columns)
     if stored is not None:
         return table.of(stored, None, None)
-    folder = _folder([table], audio, sample_rate)
+    folder = _folder([table], audio, sample_rate, resample)
     texts = [texts for [texts] in table.texts.values()]
     return Transcripts(list(table.texts), texts, audio=folder)
 
@@ -220,11 +231,18 @@ class _Table:
             for name in names
             if longest is not None and len(stored[numbers[name]]) > longest
         ]
-        for left_out, reason in ((silent, "silent"), (too_long, "too long")):
+        empty = {name for name in silent if not has_samples(folder(name))}
+        for left_out, reason in (
+            ([name for name in silent if name not in empty], "silent"),
+            ([name for name in silent if name in empty], "without samples"),
+            (too_long, "too long"),
+        ):
             if left_out:
+                line = self.lines[left_out[0]]
                 self.problems.append(
                     f"{self.path}: {len(left_out)} recordings are left out: "
-                    f"they are {reason}, such as {left_out[0]!r:.100}."
+                    f"they are {reason}, such as {left_out[0]!r:.100} in line "
+                    f"{line.number}."
                 )
         names = [name for name in names if name not in {*too_long}]
         if not names:
@@ -238,11 +256,13 @@ class _Table:
         )
 
 
-def _folder(tables, audio, sample_rate=None):
+def _folder(tables, audio, sample_rate=None, resample=False):
     """The folder of the recordings of all tables, in which each is."""
     path = Path(audio) if audio else Path(tables[0].path).parent
 
-    read = functools.partial(read_recording, sample_rate=sample_rate)
+    read = functools.partial(
+        read_recording, sample_rate=sample_rate, resample=resample
+    )
     folder = MediaFolder(path, read, "recording")
     for table in tables:
         folder.check(table.lines)

@@ -11,7 +11,8 @@ def wav_samples(audio, sample_rate: int | None = None):
     """Decodes WAV files of 16-bit PCM; none of them is an error.
 
     Args:
-        audio: (B,) string, the bytes of the files.
+        audio: (B,) string, the bytes of the files. One whose header says that
+            it has no samples has what is there.
         sample_rate: int, samples per second of the files that are decoded; None
             for any.
 
@@ -35,9 +36,9 @@ def wav_samples(audio, sample_rate: int | None = None):
 
 
 def _decoded(wav, sample_rate):
-    content = tf.cast(tf.io.decode_raw(wav, tf.uint8), tf.int32)
+    found = wav_chunks(wav)
+    there = tf.strings.length(wav) - found["start"]
     wav = tf.strings.join([wav, bytes(_HEADER)])  # none is too short to look at
-    found = _chunks(wav, content)
     is_pcm = (found["format"] == _PCM) | (found["format"] == _EXTENSIBLE)
     is_wav = (
         (tf.strings.substr(wav, 0, 4) == b"RIFF")
@@ -51,7 +52,6 @@ def _decoded(wav, sample_rate):
     rate = tf.where(is_wav, found["rate"], 0)
     is_read = is_wav if sample_rate is None else rate == sample_rate
     channels = tf.maximum(found["channels"], 1)
-    there = tf.size(content) - found["start"]
     size = tf.minimum(found["size"], there) // (2 * channels) * 2 * channels
     data = tf.strings.substr(
         wav, tf.where(is_read, found["start"], 0), tf.where(is_read, size, 0)
@@ -60,15 +60,32 @@ def _decoded(wav, sample_rate):
     return tf.reduce_mean(tf.reshape(samples, (-1, channels)), axis=1), rate
 
 
-def _chunks(wav, content):
-    """What the chunks "fmt " and "data" say, as numbers; 0 if missing."""
+def wav_chunks(wav):
+    """What the chunks "fmt " and "data" of a file say, as numbers.
+
+    Args:
+        wav: scalar string, the bytes of the file.
+
+    Returns:
+        dict, of int32: `format`, `channels`, `rate`, `bits`, and `start` and
+        `size` of the samples in bytes; 0 if missing.
+    """
+    content = tf.io.decode_raw(wav, tf.uint8)
+    wav = tf.strings.join([wav, bytes(_HEADER)])
     total = tf.size(content)
 
     def number(place, width):
-        parts = content[place : place + width]
+        parts = tf.cast(content[place : place + width], tf.int32)
         # What is there: a file may end in the middle of a number.
         shifts = 8 * tf.range(tf.size(parts))
         return tf.reduce_sum(tf.bitwise.left_shift(parts, shifts))
+
+    def is_chunk(place):
+        """Whether a name and a size are there, and not samples."""
+        name = tf.strings.substr(wav, tf.minimum(place, total), 4)
+        is_name = tf.strings.regex_full_match(name, "[ -~]{4}")
+        size = number(place + 4, 4)
+        return is_name & (size >= 0) & (size <= total - place - _CHUNK)
 
     def advance(place, found):
         size = number(place + 4, 4)
@@ -78,6 +95,9 @@ def _chunks(wav, content):
         name = tf.strings.substr(wav, place, 4)
         is_format = (name == b"fmt ") & (body + _FORMAT <= total)
         is_data = (name == b"data") & (found["start"] == 0)
+        # Of a recorder that was cut off, or into a pipe: what is there.
+        is_unfinished = is_data & (size == 0) & ~is_chunk(body)
+        size = tf.where(is_unfinished, total - body, size)
         given = {
             "format": number(body, 2),
             "channels": number(body + 2, 2),

@@ -39,6 +39,10 @@ def folder(tmp_path_factory):
     rows = zip(names, [*TEXTS, "no"], strict=True)
     (folder / "table.tsv").write_text("\n".join(map("\t".join, rows)))
     (folder / "other.wav").write_bytes(wav(tone(), sample_rate=16_000))
+    (folder / "silent.wav").write_bytes(wav(np.zeros(900)))
+    (folder / "empty.wav").write_bytes(wav([]))
+    whole = (folder / "0.wav").read_bytes()
+    (folder / "cut.wav").write_bytes(whole[:40] + bytes(4) + whole[44:])
     return folder
 
 
@@ -95,6 +99,25 @@ def test_the_same_answers_whatever_is_given(paths, predict):
     assert predict(run, b"3.wav")[0] == found[2:3]
 
 
+def test_unfinished_and_resampled_recordings(paths, predict, call):
+    whole, cut = predict(paths["audio"], b"0.wav\ncut.wav\n")[0]
+    assert whole == cut
+    soundfile = pytest.importorskip("soundfile")
+    sound, _ = soundfile.read("3.wav")
+    soundfile.write("3.flac", sound, 8000)
+    one, other = predict(paths["audio"], b"3.wav\n3.flac\n")[0]
+    assert one == other
+    pytest.importorskip("soxr")
+    assert predict(paths["audio"], b"other.wav", "--resample")[0] != [""]
+    rows = "other.wav\tyes\n0.wav\tno\n"
+    with open("mixed.tsv", "w") as file:
+        file.write(rows)
+    options = ("mixed.tsv", "--resample")
+    assert "CER " in call("evaluate", paths["audio"], *options)[0]
+    shown, _ = call("check", "mixed.tsv", "--audio", ".", "--resample", "8000")
+    assert "Training recordings: 1" in shown
+
+
 def test_attention_is_to_seconds(paths, predict):
     (record, _), _ = predict(
         paths["audio"], b"3.wav\n\n", "--json", "--attention"
@@ -134,7 +157,10 @@ def test_explain_shows_the_spectrogram(paths, call):
         ("audio", b"0.wav\n9.wav", (), "line 2: 9.wav is not a file"),
         ("audio", b"table.tsv", (), "not a readable 16-bit PCM WAV file"),
         ("audio", b"other.wav", (), "16000 samples per second; expected 8000"),
+        ("audio", b"0.wav\nsilent.wav", (), "line 2: silent.wav is silent"),
+        ("audio", b"empty.wav", (), "line 1: empty.wav has no samples"),
         ("audio", b"0.wav", ("--features", "a.npz"), "paths of recordings"),
+        ("frames", b"", ("--features", "a.npz", "--resample"), "--resample is"),
     ],
 )
 def test_wrong_input_is_one_message(

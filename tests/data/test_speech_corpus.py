@@ -118,6 +118,38 @@ def test_a_second_table_and_another_folder(folder):
     assert "1 of 2 validation recordings are also in training" in problem
 
 
+def test_a_recorder_that_was_cut_off(folder):
+    """Its header says that there are no samples; and there may be none."""
+    whole = (folder / "0.wav").read_bytes()
+    (folder / "0.wav").write_bytes(whole[:40] + bytes(4) + whole[44:])
+    (folder / "1.wav").write_bytes(whole[:40] + bytes(4))
+    corpus = read_speech_corpus("table.tsv")
+    names = corpus.train.names + corpus.validation.names
+    assert sorted(names) == sorted({*NAMES} - {"1.wav"})
+    [problem] = corpus.problems
+    assert "they are without samples, such as '1.wav' in line 2" in problem
+
+
+def test_recordings_of_any_kind_are_resampled(folder):
+    """On request; the seconds stay the same."""
+    soundfile = pytest.importorskip("soundfile")
+    pytest.importorskip("soxr")
+    corpus = read_speech_corpus("table.tsv")
+    soundfile.write("0.flac", tone(0.1, 440, 48_000), 48_000)
+    (folder / "0.flac").rename("0.wav")
+    with pytest.raises(DataError, match=r"expected 48000.*--resample"):
+        read_speech_corpus("table.tsv")
+    resampled = read_speech_corpus("table.tsv", resample=8000)
+    assert resampled.facts == corpus.facts
+    for number, name in enumerate(corpus.features.names):
+        assert resampled.features.names[number] == name
+        one, other = resampled.features[number], corpus.features[number]
+        # The tone, and not the noise of rounding around it.
+        assert np.argmax(one, axis=1).tolist() == np.argmax(other, 1).tolist()
+    with pytest.raises(DataError, match="resample is for recordings"):
+        read_speech_corpus("table.tsv", features="a.npz", resample=8000)
+
+
 def test_silent_long_and_blank_ones_are_left_out(folder):
     (folder / "0.wav").write_bytes(wav(np.zeros(800)))
     write_table(texts=["yes", "", *TEXTS[2:]])
@@ -125,7 +157,7 @@ def test_silent_long_and_blank_ones_are_left_out(folder):
     assert len(corpus.train.names + corpus.validation.names) == 7
     shown = "\n".join(corpus.problems)
     assert "1 transcripts are left out: they are blank" in shown
-    assert "they are silent, such as '0.wav'" in shown
+    assert "they are silent, such as '0.wav' in line 1" in shown
     assert "3 recordings are left out: they are too long" in shown
 
 
@@ -134,7 +166,7 @@ def test_silent_long_and_blank_ones_are_left_out(folder):
     [
         (b"", "3.wav is not a readable"),
         (b"RIFF", "3.wav is not a readable"),
-        (wav(tone(), width=1), "3.wav is not a readable 16-bit PCM WAV file"),
+        (b"RIFF", "table.tsv:4: 3.wav is not a readable 16-bit PCM WAV file"),
         (
             wav(tone(), 16_000),
             "16000 samples per second; expected 8000",

@@ -1,0 +1,166 @@
+"""Files of recordings to what models take: WAV files of 16-bit PCM."""
+
+import functools
+import io
+import os
+import wave
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.data_error import DataError
+from kseq.data.media_folder import LARGEST_FILE, read_file
+from kseq.data.wav_samples import wav_chunks, wav_samples
+
+_LOUDEST = 2.0**15
+_FORMATS = frozenset(
+    (
+        *("WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF", "NIST"),
+        *("FLAC", "OGG", "MP3"),
+    )
+)
+_BLOCK = 2**20  # numbers that are decoded together
+_RATES = range(1000, 768_001)  # that are resampled
+_EXTRA = "pip install 'kseq[audio]'"
+
+
+def read_recording(
+    path: str | os.PathLike,
+    sample_rate: int | None = None,
+    resample: bool = False,
+    sounds: bool = False,
+) -> bytes:
+    """A file as a WAV file of 16-bit PCM, which is decoded to check it.
+
+    Such a file is returned as it is. WAV files of other sample formats, FLAC,
+    Ogg, MP3 and some others become one of 16 bits and one channel, the mean of
+    all, by the library soundfile. A file whose header says that it has no
+    samples, as of a recorder that was cut off, has what is there.
+
+    Args:
+        path: of the file.
+        sample_rate: int, samples per second that it must have; None for any.
+        resample: whether a file of another rate is resampled to it.
+        sounds: whether silence is refused.
+
+    Raises:
+        DataError: it cannot be read or decoded, has a different sample rate, or
+            is silent.
+    """
+    audio = read_file(path)
+    rate, size, is_silent = _look_at(audio)
+    if not rate:
+        audio = _converted(path, audio, sample_rate if resample else None)
+        rate, size, is_silent = _look_at(audio)
+    elif resample and rate != sample_rate:
+        [samples] = wav_samples([audio])[0].numpy()
+        samples = _resampled(path, [samples], rate, sample_rate)
+        audio = _wav(path, samples, sample_rate)
+        rate = sample_rate
+    if sample_rate is not None and rate != sample_rate:
+        raise DataError(
+            f"{path} has {rate} samples per second; expected {sample_rate}. "
+            "Resample it, for example with --resample."
+        )
+    if sounds and is_silent:
+        raise DataError(
+            f"{path} is silent." if size else f"{path} has no samples."
+        )
+    return audio
+
+
+def has_samples(audio: bytes) -> bool:
+    """Whether a WAV file of 16-bit PCM has any samples."""
+    return _look_at(audio)[1] > 0
+
+
+def _look_at(audio):
+    """Sample rate, number of samples and whether all are 0; 0 if no WAV."""
+    rate, size, is_silent = _facts()(tf.constant([audio]))
+    return int(rate), int(size), bool(is_silent)
+
+
+@functools.cache
+def _facts():
+    def facts(audio):
+        samples, rates = wav_samples(audio)
+        is_silent = tf.reduce_all(samples.values == 0)
+        return rates[0], tf.size(samples.values), is_silent
+
+    return tf.function(
+        facts,
+        input_signature=[tf.TensorSpec((1,), tf.string)],
+        autograph=False,
+    )
+
+
+def _converted(path, audio, sample_rate) -> bytes:
+    what = f"{path} is not a readable 16-bit PCM WAV file"
+    try:
+        import soundfile
+    except (ModuleNotFoundError, OSError):  # or the library that it loads
+        raise DataError(
+            f"{what}. Other recordings need soundfile: {_EXTRA}"
+        ) from None
+    try:
+        with soundfile.SoundFile(io.BytesIO(_finished(audio))) as file:
+            if file.format not in _FORMATS:
+                raise DataError(f"{what}, but {file.format}.")
+            blocks, rate = _blocks(file), file.samplerate
+            if sample_rate is not None and rate != sample_rate:
+                blocks = _resampled(path, blocks, rate, sample_rate)
+                rate = sample_rate
+            return _wav(path, blocks, rate)
+    except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError):
+        raise DataError(
+            f"{what}, nor another recording that soundfile reads."
+        ) from None
+
+
+def _finished(audio) -> bytes:
+    """The same with the number of bytes that are there in its header."""
+    if not audio.startswith(b"RIFF"):
+        return audio
+    chunks = wav_chunks(tf.constant(audio))
+    start, size = int(chunks["start"]), int(chunks["size"])
+    if not start:
+        return audio
+    return audio[: start - 4] + size.to_bytes(4, "little") + audio[start:]
+
+
+def _blocks(file) -> Iterator[np.ndarray]:
+    """The samples of a file, the mean of its channels."""
+    size = max(_BLOCK // file.channels, 1)
+    while len(block := file.read(size, "float32", always_2d=True)):
+        yield block.mean(axis=1)
+
+
+def _resampled(path, blocks: Iterable[np.ndarray], rate, sample_rate):
+    try:
+        import soxr
+    except ModuleNotFoundError:
+        raise DataError(f"{path}: resampling needs soxr: {_EXTRA}") from None
+    if rate not in _RATES:
+        raise DataError(
+            f"{path} has {rate} samples per second, which cannot be resampled."
+        )
+    stream = soxr.ResampleStream(rate, sample_rate, 1, dtype="float32")
+    for block in blocks:
+        for part in np.array_split(block, 1 + len(block) // _BLOCK):
+            yield stream.resample_chunk(np.nan_to_num(part))
+    yield stream.resample_chunk(np.zeros(0, "float32"), last=True)
+
+
+def _wav(path, blocks, sample_rate) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as opened:
+        opened.setparams((1, 2, sample_rate, 0, "NONE", None))
+        for block in blocks:
+            values = np.round(np.nan_to_num(block) * _LOUDEST)
+            values = np.clip(values, -_LOUDEST, _LOUDEST - 1)
+            opened.writeframesraw(values.astype("<i2").tobytes())
+            if file.tell() > LARGEST_FILE:
+                raise DataError(f"{Path(path)} is longer than 256 MiB of WAV.")
+    return file.getvalue()
