@@ -47,8 +47,11 @@ ARROWS = {
         (
             "keras",
             "numpy",
+            "pyarrow",
             "scipy",
             "sentencepiece",
+            "soundfile",
+            "soxr",
             "tensorflow",
             "tensorflow_text",
         ),
@@ -70,7 +73,7 @@ ARROWS = {
         ),
         ("keras", "numpy", "tensorflow"),
     ),
-    "pictures": (("one_line",), ("matplotlib", "numpy")),
+    "pictures": (("one_line",), ("PIL", "matplotlib", "numpy")),
     "serving": (
         (
             "check_integers",

@@ -6,20 +6,20 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.feature_preprocessor import FeaturePreprocessor
+from kseq.data.picture_header import picture_header, upright
 from kseq.data.picture_network import PictureNetwork
 from kseq.data.source import Source
 
 MIDDLE = 128  # the value of a pixel that becomes 0
 _MOST_PIXELS = 2048  # on a side
-_JPEG, _PNG = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"
-_END_OF_PNG = b"IEND\xaeB`\x82"
 
 
 class ImagePreprocessor:
     """Encoded pictures to the source inputs of a model, inside the graph.
 
-    Each picture is decoded and stretched to a fixed size. The features of its
-    cells are their pixels, from -128 to 127, or those of a network.
+    Each picture is decoded, turned upright as its EXIF data say, and stretched
+    to a fixed size. The features of its cells are their pixels, from -128 to
+    127, or those of a network.
 
     Every preprocessor has the same attributes and methods.
 
@@ -41,9 +41,9 @@ class ImagePreprocessor:
 
     Returns:
         `Source`: `inputs` is `{"source", "source_mask"}`, see
-        `FeaturePreprocessor`. Bytes without a JPEG or PNG header, and a PNG
-        file without its end, are blank. A file that is damaged inside makes
-        the whole batch fail.
+        `FeaturePreprocessor`. Bytes without a JPEG or PNG header, a PNG file
+        without its end, and pictures of more than 2**26 pixels are blank. A
+        file that is damaged inside makes the whole batch fail.
 
     Raises:
         ValueError: an argument is not positive.
@@ -93,7 +93,11 @@ class ImagePreprocessor:
 
     def __call__(self, image) -> Source:
         image = tf.convert_to_tensor(image)
-        is_whole = _is_picture(image)
+        is_whole = tf.map_fn(
+            lambda image: picture_header(image)["is_picture"],
+            image,
+            fn_output_signature=tf.TensorSpec((), tf.bool),
+        )
         features = self.features(tf.where(is_whole, image, _nothing()))
         return self.grid.source_of(features, is_whole)
 
@@ -164,18 +168,15 @@ def decode_images(images, shape):
         pixels = tf.io.decode_jpeg(
             image, channels=3, try_recover_truncated=True
         )
+        pixels = upright(pixels, picture_header(image)["orientation"])
         pixels = tf.image.resize(pixels, shape, antialias=True)
         return tf.ensure_shape(pixels, (*shape, 3))
 
     spec = tf.TensorSpec((*shape, 3), tf.float32)
-    return tf.map_fn(decode, images, fn_output_signature=spec)
-
-
-def _is_picture(images):
-    is_jpeg = tf.strings.substr(images, 0, len(_JPEG)) == _JPEG
-    is_png = tf.strings.substr(images, 0, len(_PNG)) == _PNG
-    parts = tf.strings.split(images, _END_OF_PNG).row_lengths()
-    return is_jpeg | (is_png & (parts > 1))
+    # One after the other: a picture may need the memory of several.
+    return tf.map_fn(
+        decode, images, fn_output_signature=spec, parallel_iterations=1
+    )
 
 
 def _nothing():

@@ -1,5 +1,6 @@
 """Folders of pictures and of recordings."""
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +8,21 @@ from pathlib import Path
 import tensorflow as tf
 
 from kseq.data.data_error import DataError
+from kseq.data.picture_header import MOST_PIXELS, picture_header
 
 LARGEST_FILE = 2**28  # bytes of a file
+_OTHERS = {
+    b"GIF8": "GIF",
+    b"BM": "BMP",
+    b"RIFF": "WebP",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+    b"<": "HTML, XML or SVG",
+    b"%PDF": "PDF",
+    b"\0\0\0\x18ftyp": "HEIC or AVIF",
+    b"\0\0\0\x1cftyp": "HEIC or AVIF",
+    b"\0\0\0\x20ftyp": "HEIC or AVIF",
+}
 
 
 class MediaFolder:
@@ -84,11 +98,40 @@ def read_picture(path: str | os.PathLike) -> bytes:
         DataError: it cannot be read, or decoded.
     """
     image = read_file(path)
+    is_picture, height, width = map(int, _header()(tf.constant(image)))
+    what = f"{path} is not a readable JPEG or PNG file"
+    if height > 0 and width > 0 and height * width > MOST_PIXELS:
+        raise DataError(
+            f"{path} has {width} x {height} pixels; expected at most "
+            f"{MOST_PIXELS}. Make it smaller."
+        )
+    for start, name in _OTHERS.items():
+        if image.startswith(start):
+            raise DataError(f"{what}, but {name}. Convert it to PNG.")
+    if not image:
+        raise DataError(f"{what}: it is empty.")
     try:
-        tf.io.decode_image(image, channels=3, expand_animations=False)
+        if is_picture:
+            tf.io.decode_jpeg(image, channels=3)  # PNG as well
+            return image
     except tf.errors.InvalidArgumentError:
-        raise DataError(f"{path} is not a readable JPEG or PNG file.") from None
-    return image
+        pass
+    is_known = image.startswith((b"\xff\xd8\xff", b"\x89PNG"))
+    reason = ": it is truncated or damaged." if is_known else "."
+    raise DataError(f"{what}{reason}")
+
+
+@functools.cache
+def _header():
+    def header(image):
+        found = picture_header(image)
+        return found["is_picture"], found["height"], found["width"]
+
+    return tf.function(
+        header,
+        input_signature=[tf.TensorSpec((), tf.string)],
+        autograph=False,
+    )
 
 
 def read_file(path: str | os.PathLike) -> bytes:

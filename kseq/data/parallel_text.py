@@ -96,14 +96,12 @@ class ParallelText:
         source: path of the source, plain or .gz; a pattern names several
             files, read in the order of their names.
         target: path of the target, aligned with the source by line. Without
-            it, `source` is a table: .csv, .jsonl or .json, each also .gz,
-            .parquet, and with any other name a TSV. In JSON and Parquet a
-            list of strings is one source, or several targets, each of which
-            makes a pair.
+            it, `source` is a table: .csv, .jsonl, .json, .parquet, or a TSV,
+            all but Parquet also .gz. In JSON and Parquet a list of strings is
+            one source, or several targets, each of which makes a pair.
         columns: the source and the target of a table, by the names in its
             first row or its keys, or as numbers from "1". Without them a
-            table has a row of names with `source` and `target`, or no names
-            and two columns.
+            table has a row of names, `source` and `target`, or two columns.
 
     Example:
     >>> import pathlib, tempfile
@@ -144,7 +142,7 @@ class ParallelText:
         return report
 
     def notes(self) -> list[str]:
-        """Lines about tables that are not what their names say."""
+        """What is unusual about tables, a line each."""
         return notes_on(self.source) if self.target is None else []
 
     def examine(self) -> ExaminedText:

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 _PCM, _EXTENSIBLE = 1, 0xFFFE
 _HEADER, _CHUNK, _FORMAT = 12, 8, 16  # bytes: RIFF header, of a chunk, "fmt "
+_MOST_CHUNKS = 1000  # before the samples; a hostile file has millions
 _LOUDEST = 2.0**15
 
 
@@ -120,5 +121,6 @@ def wav_chunks(wav):
         lambda place, found: (place + _CHUNK <= total) & (found["start"] == 0),
         advance,
         (tf.constant(_HEADER), dict.fromkeys(names, tf.constant(0))),
+        maximum_iterations=_MOST_CHUNKS,
     )
     return found

@@ -85,10 +85,14 @@ def _draw(panel, grid, pixels):
 
 
 def decoded_picture(picture):
-    """Pixels of encoded bytes; None if there are none."""
+    """Pixels of encoded bytes, upright; None if there are none."""
     if not picture:
         return None
     import matplotlib.image
+    from PIL import Image, ImageOps  # which matplotlib needs
 
     file = io.BytesIO(picture)
-    return matplotlib.image.imread(file, format=kind_of(picture))
+    if kind_of(picture) == "png":
+        return matplotlib.image.imread(file, format="png")
+    with Image.open(file) as image:
+        return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from kseq.pictures import attention_page, grid_picture
+from kseq.pictures.grid_picture import decoded_picture
 from kseq.serving import Attention
 
 CELLS = [f"{row},{column}" for row in (1, 2) for column in (1, 2, 3)]
@@ -74,3 +75,15 @@ def test_a_page_shades_the_cells_without_weight():
 def test_text_has_no_images():
     page = attention_page([Attention(["▁a"], ["▁b"], np.ones((1, 1)))])
     assert "img-src" not in page
+
+
+def test_a_picture_is_upright_under_the_attention():
+    """As it is in the model, and in a browser."""
+    pixels = np.zeros((8, 16, 3), np.uint8)
+    pixels[:, :8] = 255
+    exif, file = Image.Exif(), io.BytesIO()
+    exif[0x0112] = 6  # to be turned clockwise
+    Image.fromarray(pixels).save(file, "JPEG", exif=exif)
+    found = decoded_picture(file.getvalue())
+    assert found.shape == (16, 8, 3)
+    assert found[:7].min() > 200 > 50 > found[9:].max()

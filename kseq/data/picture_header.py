@@ -1,0 +1,143 @@
+"""What the header of an encoded picture says, in the graph."""
+
+import tensorflow as tf
+
+MOST_PIXELS = 2**26  # of a picture: its decoded bytes fit into memory
+
+_JPEG, _PNG = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"
+_END_OF_PNG = b"IEND\xaeB`\x82"
+_EXIF = b"Exif\0\0"
+_ORIENTATION = 0x0112  # a tag of EXIF
+_UPRIGHT = 1
+_MOST_SEGMENTS = 2000  # before the picture; a hostile file has millions
+_APP1, _START_OF_SCAN = 0xE1, 0xDA
+# Those of C0 to CF that are no start of a frame: tables, and a reserved one.
+_TABLES = (0xC4, 0xC8, 0xCC)
+
+
+def picture_header(image):
+    """What a picture is, before it is decoded.
+
+    Args:
+        image: scalar string, the bytes of a file.
+
+    Returns:
+        dict of scalars: `is_picture`, bool, whether it is a JPEG or PNG file,
+        a PNG with its end, and not too large to be decoded; `height`, `width`,
+        int32, as stored, and 0 if it is neither; `orientation`, int32 from 1,
+        upright, to 8, as EXIF numbers them.
+
+    Example:
+    >>> image = tf.io.encode_png(np.zeros((2, 3, 3), "uint8"))
+    >>> header = picture_header(image)
+    >>> [header[name].numpy() for name in ("is_picture", "height", "width")]
+    [True, 2, 3]
+    """
+    is_jpeg = tf.strings.substr(image, 0, len(_JPEG)) == _JPEG
+    is_png = tf.strings.substr(image, 0, len(_PNG)) == _PNG
+    parts = tf.size(tf.strings.split(image, _END_OF_PNG))
+    content = tf.io.decode_raw(image, tf.uint8)
+    found = _jpeg_header(content, is_jpeg)
+    height = tf.where(is_png, _number(content, 20, 4), found["height"])
+    width = tf.where(is_png, _number(content, 16, 4), found["width"])
+    pixels = tf.cast(height, tf.int64) * tf.cast(width, tf.int64)
+    fits = (height > 0) & (width > 0) & (pixels <= MOST_PIXELS)
+    return {
+        "is_picture": (is_jpeg | (is_png & (parts > 1))) & fits,
+        "height": height,
+        "width": width,
+        "orientation": _orientation(content, found["exif"]),
+    }
+
+
+def upright(pixels, orientation):
+    """Turns pixels (H, W, C) by what EXIF says."""
+
+    def when(orientations, change, pixels):
+        is_one = tf.reduce_any(orientation == tf.constant(orientations))
+        return tf.cond(is_one, lambda: change(pixels), lambda: pixels)
+
+    pixels = when([5, 6, 7, 8], lambda x: tf.transpose(x, (1, 0, 2)), pixels)
+    pixels = when([2, 3, 6, 7], lambda x: tf.reverse(x, [1]), pixels)
+    return when([3, 4, 7, 8], lambda x: tf.reverse(x, [0]), pixels)
+
+
+def _number(content, place, width, little=False):
+    """An unsigned integer of up to 4 bytes; negative from 2**31."""
+    parts = tf.cast(content[place : place + width], tf.int32)
+    order = tf.range(tf.size(parts))
+    order = tf.where(little, order, tf.reverse(order, [0]))
+    return tf.reduce_sum(tf.bitwise.left_shift(parts, 8 * order))
+
+
+def _jpeg_header(content, is_jpeg):
+    """Height, width and the place of EXIF, from the segments up to them."""
+    total = tf.size(content)
+    exif = tf.constant(list(_EXIF), tf.uint8)
+
+    def advance(place, found):
+        marker = _number(content, place + 1, 1)
+        size = _number(content, place + 2, 2)
+        is_frame = (
+            (marker >= 0xC0)
+            & (marker <= 0xCF)
+            & tf.reduce_all(marker != tf.constant(_TABLES))
+        )
+        body = place + 4
+        start = content[body : body + len(_EXIF)]
+        is_exif = (
+            (marker == _APP1) & (found["exif"] == 0) & (size >= 8 + len(_EXIF))
+        )
+        is_exif &= tf.reduce_all(
+            tf.equal(tf.pad(start, [[0, len(_EXIF) - tf.size(start)]]), exif)
+        )
+        height, width = (
+            tf.where(is_frame, _number(content, body + 1 + at, 2), found[name])
+            for at, name in ((0, "height"), (2, "width"))
+        )
+        found = {
+            "exif": tf.where(is_exif, body + len(_EXIF), found["exif"]),
+            "height": height,
+            "width": width,
+        }
+        is_last = is_frame | (marker == _START_OF_SCAN) | (size < 2)
+        following = place + 2 + size
+        # A marker may have any number of bytes 255 before it.
+        is_fill = marker == 0xFF
+        following = tf.where(is_fill, place + 1, following)
+        is_last &= ~is_fill
+        return tf.where(is_last, total, tf.minimum(following, total)), found
+
+    def goes_on(place, found):
+        return (place + 4 <= total) & (_number(content, place, 1) == 0xFF)
+
+    nothing = dict.fromkeys(("exif", "height", "width"), tf.constant(0))
+    start = tf.where(is_jpeg, 2, total)
+    _, found = tf.while_loop(
+        goes_on,
+        advance,
+        (start, nothing),
+        maximum_iterations=_MOST_SEGMENTS,
+    )
+    return found
+
+
+def _orientation(content, start):
+    """The orientation in the first directory of EXIF, which is a TIFF."""
+    exif = content[start : start + 2**16]
+    little = _number(exif, 0, 1) == ord("I")
+    entries = tf.maximum(_number(exif, 4, 4, little), 0)
+    entries = tf.minimum(entries, 2**16)
+    count = _number(exif, entries, 2, little)
+    directory = exif[entries + 2 : entries + 2 + 12 * count]
+    directory = directory[: tf.size(directory) // 12 * 12]
+    fields = tf.cast(tf.reshape(directory, (-1, 12)), tf.int32)
+
+    def short(at):
+        first, second = fields[:, at], fields[:, at + 1]
+        return tf.where(little, first + 256 * second, 256 * first + second)
+
+    found = tf.boolean_mask(short(8), short(0) == _ORIENTATION)
+    found = tf.concat([found, [_UPRIGHT]], axis=0)[0]
+    is_known = (start > 0) & (found >= 1) & (found <= 8)
+    return tf.where(is_known, found, _UPRIGHT)
