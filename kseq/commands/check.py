@@ -17,7 +17,7 @@ def run(options):
         raise DataError(f"{' and '.join(given)} are mutually exclusive.")
     if given:
         _check_one_file_each(options, given[0])
-    if options.resample and not options.audio:
+    if _sample_rate(options) and not options.audio:
         raise DataError("--resample is for recordings: give --audio.")
     content = _content(options)
     read_first_rows(
@@ -79,7 +79,7 @@ def _read_transcripts(options):
         options.columns or (),
         features=options.features or "",
         audio=options.audio or "",
-        resample=options.resample or 0,
+        resample=_sample_rate(options),
         log=False,
     )
 
@@ -96,6 +96,11 @@ def _read_text(options):
     return read_text_corpus(
         *_train_and_validation(options), *(options.columns or ()), log=False
     )
+
+
+def _sample_rate(options):
+    """To which recordings are resampled, or 0."""
+    return getattr(options, "resample", None) or 0
 
 
 def _are_spoken(options):

@@ -5,6 +5,7 @@ import logging
 
 from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import (
+    are_resampled,
     check_features,
     max_turns,
     sample_rate,
@@ -166,7 +167,7 @@ def _of_transcripts(able, options):
         transcripts = read(
             audio=options.audio or "",
             sample_rate=sample_rate(able),
-            resample=options.resample,
+            resample=are_resampled(options),
         )
     else:
         _refuse(options, "features", "audio")

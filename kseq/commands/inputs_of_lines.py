@@ -125,11 +125,16 @@ def check_features(able, options):
             f"--features is for a model that takes features; {able.path} takes "
             f"{_GIVEN[able.source]}."
         )
-    if options.resample and able.source != "audio":
+    if are_resampled(options) and able.source != "audio":
         raise UserError(
             f"--resample is for a model of recordings; {able.path} takes "
             f"{_GIVEN.get(able.source, 'features')}."
         )
+
+
+def are_resampled(options):
+    """Whether recordings are; not every command has the option."""
+    return getattr(options, "resample", False)
 
 
 def stored_features(able, options):
@@ -157,7 +162,7 @@ def _recordings(able, options):
     return functools.partial(
         read_recording,
         sample_rate=sample_rate(able),
-        resample=options.resample,
+        resample=are_resampled(options),
         sounds=True,
     )
 

@@ -23,7 +23,7 @@ _FORMATS = frozenset(
 )
 _BLOCK = 2**20  # numbers that are decoded together
 _RATES = range(1000, 768_001)  # that are resampled
-_EXTRA = "pip install 'kseq[audio]'"
+_EXTRA = "the extra audio of kseq: pip install soundfile soxr"
 
 
 def read_recording(
@@ -102,7 +102,7 @@ def _converted(path, audio, sample_rate) -> bytes:
         import soundfile
     except (ModuleNotFoundError, OSError):  # or the library that it loads
         raise DataError(
-            f"{what}. Other recordings need soundfile: {_EXTRA}"
+            f"{what}. Other recordings need {_EXTRA}"
         ) from None
     try:
         with soundfile.SoundFile(io.BytesIO(_finished(audio))) as file:
@@ -141,7 +141,7 @@ def _resampled(path, blocks: Iterable[np.ndarray], rate, sample_rate):
     try:
         import soxr
     except ModuleNotFoundError:
-        raise DataError(f"{path}: resampling needs soxr: {_EXTRA}") from None
+        raise DataError(f"{path}: resampling needs {_EXTRA}") from None
     if rate not in _RATES:
         raise DataError(
             f"{path} has {rate} samples per second, which cannot be resampled."

@@ -192,8 +192,8 @@ def _parquet_records(path, keys):
         from pyarrow import parquet
     except ModuleNotFoundError:
         raise DataError(
-            f"{path}: Parquet needs pyarrow: pip install 'kseq[parquet]', or "
-            "convert the file to JSON lines."
+            f"{path}: Parquet needs the extra parquet of kseq: pip install "
+            "pyarrow"
         ) from None
     try:
         # In small parts: a row group can have a million rows.

@@ -59,6 +59,8 @@ def folder(tmp_path_factory):
     np.savez(folder / "a.npz", features=cells - 128, names=names)
     rows = [f"{name}\t{text}" for name in names for text in CAPTIONS]
     (folder / "captions.tsv").write_text("\n".join(rows))
+    (folder / "moving.gif").write_bytes(b"GIF89a" + bytes(20))
+    (folder / "moving.tsv").write_text("0.png\ta dog\nmoving.gif\ta cat\n")
     return folder
 
 
@@ -188,6 +190,7 @@ def test_explain_shows_the_picture(paths, folder, call, monkeypatch):
         ("image", b"0.png\n9.png", (), "line 2: 9.png is not a file"),
         ("image", b".", (), "line 1: . is not a file"),
         ("image", b"captions.tsv", (), "not a readable JPEG or PNG file"),
+        ("image", b"0.png\nmoving.gif", (), "line 2: moving.gif is not a "),
         ("image", b"a\0b", (), "line 1"),
         ("image", b"0.png", ("--features", "a.npz"), "is for a model that"),
         ("features", b"0.png", ("--features", "captions.tsv"), "captions.tsv"),
@@ -213,6 +216,7 @@ def test_a_folder_is_for_features(paths, folder, refused, monkeypatch):
     [
         ("image", ("captions.tsv",), "--images"),
         ("image", ("captions.tsv", "captions.tsv"), "needs one table"),
+        ("image", ("moving.tsv", "--images", "."), "moving.tsv:2: moving.gif"),
         ("image", ("captions.tsv", "--images", "none"), "not a folder"),
         ("features", ("captions.tsv",), "--features"),
     ],

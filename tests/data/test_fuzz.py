@@ -1,16 +1,30 @@
 """Any bytes are either rows or one DataError."""
 
 import os
+import random
+import resource
 import tempfile
+import time
 
 import pytest
+import tensorflow as tf
 
 from kseq.data import (
     DataError,
+    ImagePreprocessor,
     ParallelText,
+    read_corpus,
+    read_dialogue_corpus,
     read_dialogues,
+    read_document_corpus,
     read_documents,
+    read_tagging_corpus,
+    read_text_corpus,
 )
+from kseq.data.first_rows import read_first_rows
+from kseq.data.media_folder import read_picture
+from kseq.data.named_texts import CAPTIONS, TRANSCRIPTS, read_named_texts
+from kseq.data.recordings import read_recording
 from kseq.data.source_hashes import source_hashes
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -96,3 +110,89 @@ def test_python_and_tensorflow_read_the_same(content, name):
             return
         sources = [source for source, _ in text.pairs().as_numpy_iterator()]
         assert source_hashes(sources).tolist() == expected
+
+
+def read_table(kind):
+    """As `kseq check` and training read: the first rows, then all."""
+
+    def read(path, columns):
+        read_first_rows(kind, [path], (), columns)
+        if kind == "text":
+            return read_text_corpus(path, *columns, log=False)
+        if kind == "dialogues":
+            return read_dialogue_corpus(path, log=False)
+        columns = [columns] if columns else []
+        if kind == "pairs":
+            return read_corpus([path], None, *columns, log=False)
+        if kind == "documents":
+            return read_document_corpus(path, None, *columns, log=False)
+        if kind == "tags":
+            return read_tagging_corpus(path, None, *columns, log=False)
+        known = {"captions": CAPTIONS, "transcripts": TRANSCRIPTS}[kind]
+        return read_named_texts(path, *columns, known=known)
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def readers():
+    """Functions of a path and columns; a good picture is also decoded."""
+    preprocess = tf.function(
+        lambda images: ImagePreprocessor(1, 4, 6)(images).blank,
+        input_signature=[tf.TensorSpec((None,), tf.string)],
+        autograph=False,
+    )
+
+    def picture(path, columns):
+        assert not preprocess([read_picture(path)]).numpy().any()
+
+    def recording(path, columns):
+        read_recording(path, 16_000, resample=True, sounds=True)
+
+    kinds = ("pairs", "documents", "tags", "dialogues", "text")
+    tables = {
+        kind: read_table(kind) for kind in (*kinds, "captions", "transcripts")
+    }
+    return {**tables, "picture": picture, "recording": recording}
+
+
+@pytest.mark.parametrize(
+    ("count", "seed"),
+    [
+        (100, 1),
+        pytest.param(1000, random.randrange(10**6), marks=pytest.mark.slow),
+    ],
+)
+def test_a_changed_file_is_read_or_refused(readers, tmp_path, count, seed):
+    """By all readers, without a traceback, a hang or a gigabyte."""
+    for library in ("pyarrow", "soundfile", "soxr", "PIL"):
+        pytest.importorskip(library)
+    from tests.data.files_of_all_kinds import changed, files
+
+    good = files()
+    for kind, name, columns, content in good:
+        path = tmp_path / name
+        path.write_bytes(content)
+        if not name.endswith((".gif", ".webp")):
+            readers[kind](str(path), columns)
+    draw = random.Random(seed)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused = 0
+    for number in range(count):
+        kind, name, columns, content = good[number % len(good)]
+        path = tmp_path / name
+        path.write_bytes(changed(content, draw))
+        start = time.process_time()
+        try:
+            readers[kind](str(path), columns)
+        except DataError as error:
+            refused += 1
+            assert name in str(error)
+            assert len(str(error)) < 1000
+        except Exception as error:
+            where = f"file {number} of the seed {seed}, {kind}, {name}"
+            raise AssertionError(where) from error
+        assert time.process_time() - start < 20
+    assert count / 10 < refused < count
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert most < 2**20  # KiB
