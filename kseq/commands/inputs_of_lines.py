@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import os
+import sys
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from kseq.data.as_vectors import as_vectors
 from kseq.data.media_folder import read_picture
 from kseq.data.recordings import read_recording
 from kseq.data.text_files import LONGEST_LINE
+from kseq.one_line import escaped_line
 from kseq.serving.object_config import preprocessor_from_config
 from kseq.user_error import UserError
 
@@ -45,8 +47,9 @@ class InputsOfLines:
         self.source = able.source
         self._path = options.features
         self._number = 0
+        self._notes = []  # about the file of the line
         if self.source in _FILES:
-            self._read_file = _FILES[self.source](able, options)
+            self._read_file = _FILES[self.source](able, options, self._notes)
         elif self.source == "vectors":
             config = able.description.get("preprocessor")
             preprocessor = preprocessor_from_config(config)
@@ -90,9 +93,13 @@ class InputsOfLines:
         if not line:
             return line
         try:
-            return self._read_file(os.fsdecode(line))
+            content = self._read_file(os.fsdecode(line))
         except DataError as error:
             raise UserError(f"line {self._number}: {error}") from None
+        while self._notes:
+            note = escaped_line(self._notes.pop())
+            print(f"line {self._number}: {note}", file=sys.stderr)
+        return content
 
     def _features(self, line):
         self._number += 1
@@ -158,12 +165,13 @@ def max_turns(able):
     return preprocessor_from_config(config, None).max_turns
 
 
-def _recordings(able, options):
+def _recordings(able, options, notes):
     return functools.partial(
         read_recording,
         sample_rate=sample_rate(able),
         resample=are_resampled(options),
         sounds=True,
+        notes=notes,
     )
 
 

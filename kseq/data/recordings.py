@@ -6,6 +6,7 @@ import os
 import wave
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -15,6 +16,7 @@ from kseq.data.media_folder import LARGEST_FILE, read_file
 from kseq.data.wav_samples import wav_chunks, wav_samples
 
 _LOUDEST = 2.0**15
+_UNFINISHED = bytes(4), b"\xff\xff\xff\xff"  # sizes of recorders and pipes
 _FORMATS = frozenset(
     (
         *("WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF", "NIST"),
@@ -31,6 +33,7 @@ def read_recording(
     sample_rate: int | None = None,
     resample: bool = False,
     sounds: bool = False,
+    notes: list[str] | None = None,
 ) -> bytes:
     """A file as a WAV file of 16-bit PCM, which is decoded to check it.
 
@@ -44,16 +47,21 @@ def read_recording(
         sample_rate: int, samples per second that it must have; None for any.
         resample: whether a file of another rate is resampled to it.
         sounds: whether silence is refused.
+        notes: gets what should be said about the file.
 
     Raises:
         DataError: it cannot be read or decoded, has a different sample rate, or
             is silent.
     """
     audio = read_file(path)
-    rate, size, is_silent = _look_at(audio)
+    found = _look_at(audio)
+    rate = found.rate
+    is_unfinished = _size_in_header(audio, found) in _UNFINISHED
     if not rate:
+        audio = _finished(audio, found)
         audio = _converted(path, audio, sample_rate if resample else None)
-        rate, size, is_silent = _look_at(audio)
+        found = _look_at(audio)
+        rate = found.rate
     elif resample and rate != sample_rate:
         [samples] = wav_samples([audio])[0].numpy()
         samples = _resampled(path, [samples], rate, sample_rate)
@@ -64,22 +72,35 @@ def read_recording(
             f"{path} has {rate} samples per second; expected {sample_rate}. "
             "Resample it, for example with --resample."
         )
-    if sounds and is_silent:
+    if sounds and found.is_silent:
         raise DataError(
-            f"{path} is silent." if size else f"{path} has no samples."
+            f"{path} is silent." if found.size else f"{path} has no samples."
+        )
+    if notes is not None and is_unfinished and found.size:
+        notes.append(
+            f"{path} is unfinished: its header does not say how long it is. "
+            "What is there is used."
         )
     return audio
 
 
 def has_samples(audio: bytes) -> bool:
     """Whether a WAV file of 16-bit PCM has any samples."""
-    return _look_at(audio)[1] > 0
+    return _look_at(audio).size > 0
 
 
-def _look_at(audio):
-    """Sample rate, number of samples and whether all are 0; 0 if no WAV."""
-    rate, size, is_silent = _facts()(tf.constant([audio]))
-    return int(rate), int(size), bool(is_silent)
+class _Found(NamedTuple):
+    """Of a WAV file: of its samples if they are 16-bit PCM, of its header."""
+
+    rate: int
+    size: int
+    is_silent: bool
+    start: int
+    length: int
+
+
+def _look_at(audio) -> _Found:
+    return _Found(*map(int, _facts()(tf.constant([audio]))))
 
 
 @functools.cache
@@ -87,7 +108,9 @@ def _facts():
     def facts(audio):
         samples, rates = wav_samples(audio)
         is_silent = tf.reduce_all(samples.values == 0)
-        return rates[0], tf.size(samples.values), is_silent
+        chunks = wav_chunks(audio[0])
+        sizes = chunks["start"], chunks["size"]
+        return rates[0], tf.size(samples.values), is_silent, *sizes
 
     return tf.function(
         facts,
@@ -101,11 +124,9 @@ def _converted(path, audio, sample_rate) -> bytes:
     try:
         import soundfile
     except (ModuleNotFoundError, OSError):  # or the library that it loads
-        raise DataError(
-            f"{what}. Other recordings need {_EXTRA}"
-        ) from None
+        raise DataError(f"{what}. Other recordings need {_EXTRA}") from None
     try:
-        with soundfile.SoundFile(io.BytesIO(_finished(audio))) as file:
+        with soundfile.SoundFile(io.BytesIO(audio)) as file:
             if file.format not in _FORMATS:
                 raise DataError(f"{what}, but {file.format}.")
             blocks, rate = _blocks(file), file.samplerate
@@ -119,15 +140,17 @@ def _converted(path, audio, sample_rate) -> bytes:
         ) from None
 
 
-def _finished(audio) -> bytes:
+def _size_in_header(audio, found) -> bytes:
+    is_wav = audio.startswith(b"RIFF") and found.start
+    return audio[found.start - 4 : found.start] if is_wav else b""
+
+
+def _finished(audio, found) -> bytes:
     """The same with the number of bytes that are there in its header."""
-    if not audio.startswith(b"RIFF"):
+    if _size_in_header(audio, found) not in _UNFINISHED:
         return audio
-    chunks = wav_chunks(tf.constant(audio))
-    start, size = int(chunks["start"]), int(chunks["size"])
-    if not start:
-        return audio
-    return audio[: start - 4] + size.to_bytes(4, "little") + audio[start:]
+    size = min(found.length, len(audio) - found.start).to_bytes(4, "little")
+    return audio[: found.start - 4] + size + audio[found.start :]
 
 
 def _blocks(file) -> Iterator[np.ndarray]:

@@ -30,6 +30,7 @@ from kseq.data.transcripts import Transcripts
 from kseq.data.wav_samples import wav_samples
 from kseq.one_line import escaped_line
 
+_MOST_NOTES = 5  # about single recordings
 _log = logging.getLogger(__name__)
 
 
@@ -130,7 +131,7 @@ def read_speech_corpus(
     if features:
         stored = read_frames(features, max_seconds=max_seconds)
         preprocessor = stored.preprocessor
-        folder = None
+        folder, notes = None, []
     else:
         folder = _folder(tables, audio)
         names = list(dict.fromkeys(name for t in tables for name in t.texts))
@@ -140,8 +141,10 @@ def read_speech_corpus(
         preprocessor = AudioPreprocessor(
             sample_rate, num_mels, max_seconds=max_seconds
         )
+        notes = []
+        checked = _folder(tables, audio, sample_rate, bool(resample), notes)
+        stored = recorded_features(names, checked, preprocessor)
         folder = _folder(tables, audio, sample_rate, bool(resample))
-        stored = recorded_features(names, folder, preprocessor)
     longest = max_seconds * stored.preprocessor.frames_per_second
     trained = tables[0].of(stored, folder, longest)
     if validation:
@@ -155,6 +158,9 @@ def read_speech_corpus(
         )
         title = "held out of training"
     problems = [line for table in tables for line in table.problems]
+    problems += notes[:_MOST_NOTES]
+    if more := len(notes[_MOST_NOTES:]):
+        problems.append(f"{more} more recordings are unfinished.")
     problems += overlap(np.isin(judged.numbers, trained.numbers), "recording")
     corpus = SpeechCorpus(
         *(trained, judged, judged),
@@ -256,12 +262,15 @@ class _Table:
         )
 
 
-def _folder(tables, audio, sample_rate=None, resample=False):
+def _folder(tables, audio, sample_rate=None, resample=False, notes=None):
     """The folder of the recordings of all tables, in which each is."""
     path = Path(audio) if audio else Path(tables[0].path).parent
 
     read = functools.partial(
-        read_recording, sample_rate=sample_rate, resample=resample
+        read_recording,
+        sample_rate=sample_rate,
+        resample=resample,
+        notes=notes,
     )
     folder = MediaFolder(path, read, "recording")
     for table in tables:

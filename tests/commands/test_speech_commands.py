@@ -100,8 +100,9 @@ def test_the_same_answers_whatever_is_given(paths, predict):
 
 
 def test_unfinished_and_resampled_recordings(paths, predict, call):
-    whole, cut = predict(paths["audio"], b"0.wav\ncut.wav\n")[0]
+    (whole, cut), notes = predict(paths["audio"], b"0.wav\ncut.wav\n")
     assert whole == cut
+    assert notes.startswith("line 2: cut.wav is unfinished")
     soundfile = pytest.importorskip("soundfile")
     sound, _ = soundfile.read("3.wav")
     soundfile.write("3.flac", sound, 8000)

@@ -25,6 +25,7 @@ def files(count=12):
     """(kind, name, columns, content) of each."""
     pairs = [(f"source {n}", f"target {n}") for n in range(count)]
     labels = [(f"label {n % 2}", f"a text {n}") for n in range(count)]
+    marked = "a {} __eou__ b __eou__ c __eou__\n"
     quoted = b'source\ttarget\n"so ""so"""\tb\n'
     records = [{"source": a, "target": b} for a, b in pairs]
     documents = [{"label": n % 2 + 0.0, "text": f"t {n}"} for n in range(count)]
@@ -48,18 +49,19 @@ def files(count=12):
         ("documents", "a.csv", (), b"label,text\n" + rows(labels, ",")),
         ("documents", "a.jsonl", (), lines(documents)),
         ("documents", "a.parquet", (), parquet(documents)),
-        ("tags", "a.conll", (), b"a X\nb Y\n\n" * count),
+        ("tags", "a.conll", (), numbered("a{} X\nb Y\n\n", count)),
         ("tags", "a.jsonl", (), lines(tagged)),
         ("tags", "a.parquet", (), parquet(tagged)),
         (
             *("tags", "a.conllu", ()),
             "".join(
-                f"# {n}\n{word.format(1, n)}1-2\tx\n{word.format(2, n)}\n"
+                f"# {n}\n{word.format(1, n)}1-2\tx\n{word.format(2, n)}"
+                f"3\t.\t.\tPUNCT" + 6 * "\t_" + "\n\n"
                 for n in range(count)
             ).encode(),
         ),
-        ("dialogues", "a.txt", (), b"a\nb\nc\n\n" * count),
-        ("dialogues", "b.txt", (), b"a __eou__ b __eou__ c __eou__\n" * count),
+        ("dialogues", "a.txt", (), numbered("a{}\nb\nc\n\n", count)),
+        ("dialogues", "b.txt", (), numbered(marked, count)),
         ("dialogues", "a.jsonl", (), lines(turns)),
         ("text", "a.txt", (), b"a line of text\n" * count),
         ("text", "a.jsonl", (), lines(documents)),
@@ -74,6 +76,10 @@ def files(count=12):
         if not name.endswith(".parquet")
     ]
     return found + recordings() + pictures()
+
+
+def numbered(text, count):
+    return "".join(map(text.format, range(count))).encode()
 
 
 def rows(pairs, between):

@@ -126,8 +126,9 @@ def test_a_recorder_that_was_cut_off(folder):
     corpus = read_speech_corpus("table.tsv")
     names = corpus.train.names + corpus.validation.names
     assert sorted(names) == sorted({*NAMES} - {"1.wav"})
-    [problem] = corpus.problems
+    problem, note = corpus.problems
     assert "they are without samples, such as '1.wav' in line 2" in problem
+    assert note.startswith("0.wav is unfinished: its header does not say")
 
 
 def test_recordings_of_any_kind_are_resampled(folder):
