@@ -157,7 +157,8 @@ def _blocks(file) -> Iterator[np.ndarray]:
     """The samples of a file, the mean of its channels."""
     size = max(_BLOCK // file.channels, 1)
     while len(block := file.read(size, "float32", always_2d=True)):
-        yield block.mean(axis=1)
+        # A broken file of floats can have any.
+        yield np.clip(np.nan_to_num(block), -1, 1).mean(axis=1)
 
 
 def _resampled(path, blocks: Iterable[np.ndarray], rate, sample_rate):
@@ -172,7 +173,7 @@ def _resampled(path, blocks: Iterable[np.ndarray], rate, sample_rate):
     stream = soxr.ResampleStream(rate, sample_rate, 1, dtype="float32")
     for block in blocks:
         for part in np.array_split(block, 1 + len(block) // _BLOCK):
-            yield stream.resample_chunk(np.nan_to_num(part))
+            yield stream.resample_chunk(part)
     yield stream.resample_chunk(np.zeros(0, "float32"), last=True)
 
 
@@ -181,7 +182,7 @@ def _wav(path, blocks, sample_rate) -> bytes:
     with wave.open(file, "wb") as opened:
         opened.setparams((1, 2, sample_rate, 0, "NONE", None))
         for block in blocks:
-            values = np.round(np.nan_to_num(block) * _LOUDEST)
+            values = np.round(block * _LOUDEST)
             values = np.clip(values, -_LOUDEST, _LOUDEST - 1)
             opened.writeframesraw(values.astype("<i2").tobytes())
             if file.tell() > LARGEST_FILE:

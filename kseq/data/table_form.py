@@ -110,17 +110,15 @@ def _agreement(texts, delimiter) -> float:
 
 def _is_quoted(lines: Iterable) -> bool:
     """Whether each quote of a TSV is one of a program that writes them."""
-    width, rows, quoted_rows, has_proof = None, 0, 0, False
-    lines = (line.text.removesuffix(b"\r") for line in lines)
+    width, rows, has_proof, all_are_quoted = None, 0, False, True
+    lines = (line.text for line in lines)
     for text in lines:
-        if not text.strip():
+        if b'"' not in text:  # as almost all: this has to be quick
+            if all_are_quoted and text.strip():
+                width, all_are_quoted = text.count(b"\t") + 1, False
             continue
         rows += 1
-        count = text.count(b"\t") + 1
-        if b'"' not in text:
-            width = width or count
-            continue
-        parts = _lines_of_row(text, lines)
+        parts = _lines_of_row(text.removesuffix(b"\r"), lines)
         cells = parts and _cells(b"\n".join(parts))
         if not cells or len(cells) != (width or len(cells)):
             return False
@@ -135,11 +133,11 @@ def _is_quoted(lines: Iterable) -> bool:
             or ((b"\t" in cell or b"\n" in cell) and not are_rows)
             for cell in quoted
         )
-        quoted_rows += all(
+        all_are_quoted &= all(
             cell.startswith(b'"') or _NUMBER.fullmatch(cell) for cell in cells
         )
     # Or all cells but numbers are in quotes.
-    return has_proof or 2 < rows == quoted_rows
+    return has_proof or (all_are_quoted and rows > 2)
 
 
 def _lines_of_row(text, lines):
@@ -150,7 +148,7 @@ def _lines_of_row(text, lines):
         text = next(lines, None)
         if text is None or size > _LONGEST_ROW:
             return None
-        parts.append(text)
+        parts.append(text.removesuffix(b"\r"))
         size += len(text)
         is_open ^= text.count(b'"') % 2
     return parts
