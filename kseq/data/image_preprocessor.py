@@ -173,9 +173,9 @@ def decode_images(images, shape):
         return tf.ensure_shape(pixels, (*shape, 3))
 
     spec = tf.TensorSpec((*shape, 3), tf.float32)
-    # One after the other: a picture may need the memory of several.
+    # Not more: each may need 200 MB.
     return tf.map_fn(
-        decode, images, fn_output_signature=spec, parallel_iterations=1
+        decode, images, fn_output_signature=spec, parallel_iterations=4
     )
 
 
