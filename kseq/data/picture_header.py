@@ -30,8 +30,8 @@ def picture_header(image):
     Example:
     >>> image = tf.io.encode_png(np.zeros((2, 3, 3), "uint8"))
     >>> header = picture_header(image)
-    >>> [header[name].numpy() for name in ("is_picture", "height", "width")]
-    [True, 2, 3]
+    >>> [int(header[name]) for name in ("is_picture", "height", "width")]
+    [1, 2, 3]
     """
     is_jpeg = tf.strings.substr(image, 0, len(_JPEG)) == _JPEG
     is_png = tf.strings.substr(image, 0, len(_PNG)) == _PNG
