@@ -1,5 +1,6 @@
 """Files of recordings to what models take: WAV files of 16-bit PCM."""
 
+import contextlib
 import functools
 import io
 import os
@@ -119,6 +120,18 @@ def _facts():
     )
 
 
+class _Bytes(io.BytesIO):
+    """Bytes that stay where they are where a broken file says to go.
+
+    An exception could not pass through the library, and would be printed.
+    """
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        with contextlib.suppress(ValueError, OSError):
+            super().seek(offset, whence)
+        return self.tell()
+
+
 def _converted(path, audio, sample_rate) -> bytes:
     what = f"{path} is not a readable 16-bit PCM WAV file"
     try:
@@ -126,7 +139,7 @@ def _converted(path, audio, sample_rate) -> bytes:
     except (ModuleNotFoundError, OSError):  # or the library that it loads
         raise DataError(f"{what}. Other recordings need {_EXTRA}") from None
     try:
-        with soundfile.SoundFile(io.BytesIO(audio)) as file:
+        with soundfile.SoundFile(_Bytes(audio)) as file:
             if file.format not in _FORMATS:
                 raise DataError(f"{what}, but {file.format}.")
             blocks, rate = _blocks(file), file.samplerate

@@ -118,7 +118,12 @@ def test_resampling(write, rate, subtype):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"RIFF", b"fLaC", b"OggS" * 9, b"<html>404</html>\n", b"\0" * 999],
+    [
+        *(b"", b"RIFF", b"fLaC", b"OggS" * 9, b"<html>404</html>\n"),
+        b"\0" * 999,
+        # The library goes to a place before the file.
+        b"FORM\x00\x00\x06nAIFFCOMM\x00\x00\x00\x12\x00\x01",
+    ],
 )
 def test_what_is_no_recording(write, content):
     path = write("a.wav", content)
