@@ -31,6 +31,8 @@ with quiet_stderr():
         )
         tf.config.list_logical_devices()
 
+        from tests.simulated_gpu import reported_gpu, simulated_gpu  # noqa: F401
+
 
 def pytest_configure(config):
     # A quarter of the time of a search that is called once. Before a release,

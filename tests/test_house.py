@@ -81,6 +81,7 @@ ARROWS = {
             "data",
             "decoding",
             "json_files",
+            "layers",
             "lazy_package",
             "model_path",
             "models",

@@ -3,7 +3,6 @@
 import weakref
 
 import keras
-from keras import ops
 
 _given = weakref.WeakKeyDictionary()
 
@@ -24,19 +23,3 @@ def both_directions(layer, **kwargs):
     both = keras.layers.Bidirectional(layer, **kwargs)
     _given[both] = layer
     return both
-
-
-def never_empty(mask):
-    """A mask whose rows all have a real position, since cuDNN refuses others.
-
-    Args:
-        mask: (B, T) bool.
-
-    Returns:
-        (B, T) bool, also True at the first position of rows without any.
-    """
-    # Of unknown length in a functional model.
-    places = ops.cumsum(ops.ones_like(mask, dtype="int32"), axis=1)
-    first = ops.equal(places, 1)
-    is_empty = ops.logical_not(ops.any(mask, axis=1, keepdims=True))
-    return ops.logical_or(mask, ops.logical_and(first, is_empty))

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from kseq.check_integers import check_integers
-from kseq.layers.both_directions import both_directions, never_empty
+from kseq.layers.both_directions import both_directions
 from kseq.layers.dropout import Dropout
 from kseq.layers.recurrent_layer import recurrent_layer
 from kseq.user_error import ArgumentError
@@ -93,7 +93,7 @@ class HierarchicalEncoder(keras.layers.Layer):
         x = self.dropout_layer(source, training=training)
         x, *states = self.words(
             ops.reshape(x, (batch * turns, words, size)),
-            mask=never_empty(ops.reshape(source_mask, (batch * turns, words))),
+            mask=ops.reshape(source_mask, (batch * turns, words)),
         )
         x = ops.reshape(x, (batch, turns, words, self.units))
 
@@ -101,7 +101,7 @@ class HierarchicalEncoder(keras.layers.Layer):
         y = ops.reshape(last_hidden, (batch, turns, self.units))
         y = self.dropout_layer(y, training=training)
         has_words = ops.any(source_mask, axis=-1)
-        y, *states = self.turns(y, mask=never_empty(has_words))
+        y, *states = self.turns(y, mask=has_words)
         has_turns = ops.any(has_words, axis=-1)
         states = [
             _masked(state, has_turns) for state in _of_both_directions(states)

@@ -96,6 +96,7 @@ class LocationAwareAttention(BahdanauAttention):
             filters,
             kernel_size,
             padding="same",
+            data_format="channels_last",
             use_bias=False,
             dtype=self.dtype_policy,
             name="convolution",

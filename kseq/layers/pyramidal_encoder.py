@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from kseq.check_integers import check_integers
-from kseq.layers.both_directions import both_directions, never_empty
+from kseq.layers.both_directions import both_directions
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.recurrent_layer import recurrent_layer
@@ -99,6 +99,7 @@ class PyramidalEncoder(keras.layers.Layer):
                 _CHANNELS,
                 kernel_size=3,
                 strides=2,
+                data_format="channels_last",
                 activation="relu",
                 dtype=policy,
                 name=f"convolution_{i}",
@@ -152,7 +153,7 @@ class PyramidalEncoder(keras.layers.Layer):
             if i > 0:
                 x, mask = _in_pairs(x, mask)
             x = self.dropout_layer(x, training=training)
-            x = _masked(layer(x, mask=never_empty(mask)), mask)
+            x = _masked(layer(x, mask=mask), mask)
         memory = _masked(self.norm(x), mask)
         return self.dropout_layer(memory, training=training), mask, []
 

@@ -2,17 +2,41 @@
 
 import keras
 
+from kseq.layers.cudnn import inner_loop
 from kseq.user_error import ArgumentError
 
-_CELLS = {
-    "lstm": keras.layers.LSTM,
-    "gru": keras.layers.GRU,
-    "tanh": keras.layers.SimpleRNN,
+
+@keras.saving.register_keras_serializable(package="kseq", name="LSTM")
+class _LSTM(keras.layers.LSTM):
+    """That of Keras, which cuDNN runs with any mask too."""
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        return inner_loop(
+            self, super().inner_loop, sequences, initial_state, mask, training
+        )
+
+
+@keras.saving.register_keras_serializable(package="kseq", name="GRU")
+class _GRU(keras.layers.GRU):
+    """That of Keras, which cuDNN runs with any mask too."""
+
+    def inner_loop(self, sequences, initial_state, mask, training=False):
+        return inner_loop(
+            self, super().inner_loop, sequences, initial_state, mask, training
+        )
+
+
+_LAYERS = {
+    "lstm": _LSTM,
+    "gru": _GRU,
+    "tanh": keras.layers.SimpleRNN,  # cuDNN is not used for it
 }
 
 
 def recurrent_layer(cell, units, dtype, **kwargs):
     """Creates a recurrent layer that returns its states at all steps.
+
+    It takes any mask and batches without rows, also on a GPU.
 
     Args:
         cell: "lstm", "gru" or "tanh".
@@ -23,13 +47,13 @@ def recurrent_layer(cell, units, dtype, **kwargs):
     Raises:
         ArgumentError: if `cell` is none of them.
     """
-    if cell not in _CELLS:
+    if cell not in _LAYERS:
         raise ArgumentError(
-            f"cell must be one of {list(_CELLS)}. Received: cell={cell!r}"
+            f"cell must be one of {list(_LAYERS)}. Received: cell={cell!r}"
         )
     # The orthogonal initializer does not exist in half precision.
     is_half = dtype.variable_dtype in ("float16", "bfloat16")
-    return _CELLS[cell](
+    return _LAYERS[cell](
         units,
         recurrent_initializer="glorot_uniform" if is_half else "orthogonal",
         return_sequences=True,

@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.check_integers import check_integers
 from kseq.layers.attention_pooling import AttentionPooling
-from kseq.layers.both_directions import both_directions, never_empty
+from kseq.layers.both_directions import both_directions
 from kseq.layers.recurrent_layer import recurrent_layer
 
 
@@ -74,7 +74,7 @@ class RecurrentPooling(keras.layers.Layer):
         if inputs_mask is None:
             inputs_mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
 
-        hidden = self.recurrent(inputs, mask=never_empty(inputs_mask))
+        hidden = self.recurrent(inputs, mask=inputs_mask)
         return self.pooling(hidden, inputs_mask, return_weights=return_weights)
 
     def compute_mask(self, inputs, previous_mask):

@@ -4,6 +4,7 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import Dropout
+from kseq.layers.recurrent_layer import recurrent_layer
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.models.prompts import Prompt, PromptAndTarget, Tail, prompt_inputs
@@ -81,12 +82,8 @@ class LSTMLM(ExactModel):
         )
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.lstms = [
-            _LSTM(
-                units,
-                return_sequences=True,
-                return_state=True,
-                dtype=policy,
-                name=f"lstm_{i}",
+            recurrent_layer(
+                "lstm", units, policy, return_state=True, name=f"lstm_{i}"
             )
             for i in range(num_layers)
         ]
@@ -156,14 +153,3 @@ class LSTMLM(ExactModel):
 
     def get_config(self):
         return config_of(self, LSTMLM)
-
-
-class _LSTM(layers.LSTM):
-    """An LSTM that is masked without cuDNN, which reads no padding first."""
-
-    def inner_loop(self, sequences, initial_state, mask, training=False):
-        # In a graph, cuDNN would fail when it runs, not when it is traced.
-        loop = layers.RNN if mask is not None else layers.LSTM
-        return loop.inner_loop(
-            self, sequences, initial_state, mask, training=training
-        )

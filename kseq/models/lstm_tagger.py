@@ -4,7 +4,6 @@ import keras
 from keras import layers
 
 from kseq.layers import Dropout, JoinSentences, PieceEmbedding
-from kseq.layers.both_directions import never_empty
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.models.first_pieces import first_pieces
@@ -100,7 +99,7 @@ class LSTMTagger(ExactModel):
         ids = self.join(source_ids)  # (B, T)
         # Inputs of unit variance, as those of the other layers.
         x = self.embedding(ids) * embedding_dim**0.5
-        mask = never_empty(padding_mask(ids))
+        mask = padding_mask(ids)
         x, _ = read_source(self.encoder, x, mask, self.dropout_layer, True)
         words = first_pieces(x, source_ids)
         super().__init__(

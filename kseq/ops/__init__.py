@@ -30,6 +30,7 @@ from kseq.ops.masks import (
     start_mask,
     window_mask,
 )
+from kseq.ops.packing import real_first, take_steps
 from kseq.ops.recurrence import lstm_step, scan_time
 from kseq.ops.windowed_attention import windowed_attention
 
@@ -50,6 +51,7 @@ __all__ = [
     "padding_mask",
     "read_memory",
     "read_slots",
+    "real_first",
     "right_align",
     "rotate",
     "scaled_dot_energies",
@@ -58,6 +60,7 @@ __all__ = [
     "shift_weights",
     "sinusoids",
     "start_mask",
+    "take_steps",
     "unfold_hypotheses",
     "weighted_sum",
     "window_mask",

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.object_config import object_config
-from kseq.serving.served_function import served_function
+from kseq.serving.served_function import served_function, served_part
 
 
 class Classifier:
@@ -61,7 +61,7 @@ class Classifier:
         self.labels = tuple(labels)
         self.model_card = ""
         # Traced once for all signatures: tracing a recurrence takes seconds.
-        self._read = tf.function(model.explain, autograph=False)
+        self._read = served_part(model.explain)
 
         examples = {"inputs": tf.TensorSpec((None,), tf.string, "inputs")}
         raw = preprocessor.input_signature

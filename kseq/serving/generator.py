@@ -15,7 +15,7 @@ from kseq.runs.signature_texts import VARIED
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config
-from kseq.serving.served_function import served_function
+from kseq.serving.served_function import served_function, served_part
 
 
 class Generator:
@@ -118,9 +118,9 @@ class Generator:
                 self.search, constraints=(*self.search.constraints, ends)
             )
         # Traced once for all signatures: tracing a search takes seconds.
-        self.best = tf.function(self._search_best, autograph=False)
-        self._all = tf.function(self._search_all, autograph=False)
-        self._drawn = tf.function(self._search_drawn, autograph=False)
+        self.best = served_part(self._search_best)
+        self._all = served_part(self._search_all)
+        self._drawn = served_part(self._search_drawn)
 
         raw = preprocessor.input_signature
         target = {"target": tf.TensorSpec((None,), tf.string, "target")}

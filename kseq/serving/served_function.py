@@ -1,9 +1,11 @@
-"""Functions of named tensors, for signatures."""
+"""Functions of tensors in a graph that every machine can run."""
 
 import functools
 import inspect
 
 import tensorflow as tf
+
+from kseq.layers.cudnn import without_cudnn
 
 
 def served_function(method, inputs):
@@ -32,9 +34,21 @@ def served_function(method, inputs):
     call.__signature__ = inspect.Signature(
         [inspect.Parameter(name, kind) for name in inputs]
     )
-    return tf.function(
-        call, input_signature=list(inputs.values()), autograph=False
-    )
+    return served_part(call, input_signature=list(inputs.values()))
+
+
+def served_part(method, **options):
+    """A `tf.function` of a method that signatures call.
+
+    Its graph has only operations with a kernel for a CPU, also where it is
+    traced beside a GPU, and whoever calls it first.
+
+    Args:
+        method: callable of tensors.
+        **options: see `tf.function`.
+    """
+    method = without_cudnn()(method)
+    return tf.function(method, autograph=False, **options)
 
 
 def _by_keyword(method, names, *tensors):

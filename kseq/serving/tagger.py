@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from kseq.serving.object_config import object_config
-from kseq.serving.served_function import served_function
+from kseq.serving.served_function import served_function, served_part
 from kseq.serving.tagger_predictor import TaggerPredictor
 
 
@@ -55,9 +55,7 @@ class Tagger:
         self.tags = tuple(tags)
         self.model_card = ""
         # Traced once for both signatures: a recurrence takes seconds.
-        self._read = tf.function(
-            lambda inputs: model(inputs, training=False), autograph=False
-        )
+        self._read = served_part(lambda inputs: model(inputs, training=False))
         raw = preprocessor.input_signature
         self.signatures = {
             "serving_default": served_function(self._tag, raw),

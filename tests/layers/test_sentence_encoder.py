@@ -112,6 +112,20 @@ def test_dropout_is_for_training(seed):
     assert np.abs(layer(ids, training=True) - layer(ids)).max() > 1e-4
 
 
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow",
+    reason="cuDNN is that of TensorFlow.",
+)
+@pytest.mark.parametrize("shape", [(1, 2, 3), (0, 2, 3)])
+def test_groups_without_sentences_beside_a_gpu(seed, request, shape):
+    """There are two sentences for four groups, or none."""
+    layer, ids = encoder(groups=4), documents(shape)
+    expected = layer(ids)
+    by_cudnn = request.getfixturevalue("simulated_gpu")
+    np.testing.assert_allclose(layer(ids), expected, atol=1e-5)
+    assert by_cudnn
+
+
 # Errors.
 
 

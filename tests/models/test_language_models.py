@@ -224,20 +224,16 @@ def test_learned_positions_after_the_last_are_finite(seed):
     assert np.isfinite(found).all()
 
 
-def test_masked_lstms_run_without_cudnn(seed, monkeypatch):
-    """It refuses padding before tokens, which a graph finds out too late."""
-    model, masks = model_of("lstm"), []
-
-    def lstm_of_cudnn(inputs, hidden, cell, mask, *weights, **kwargs):
-        masks.append(mask)
-        raise NotImplementedError
-
-    monkeypatch.setattr("keras.src.backend.lstm", lstm_of_cudnn)
-    running_logits(model, [START, 5])
-    assert masks == [None] * model.num_layers
-    model.encode({"source_ids": prompts()})
-    model({"source_ids": prompts(), "target_ids": targets()})
-    assert masks == [None] * model.num_layers
+def test_prompts_beside_a_gpu(seed, request):
+    """Their padding comes first, which cuDNN alone would refuse."""
+    model = model_of("lstm")
+    inputs = {"source_ids": prompts(), "target_ids": targets()}
+    state, logits = model.encode(inputs), model(inputs)
+    by_cudnn = request.getfixturevalue("simulated_gpu")
+    again = model.encode(inputs)
+    keras.tree.map_structure(assert_close, again["states"], state["states"])
+    assert_close(model(inputs), logits)
+    assert by_cudnn == ["lstm"] * 2 * model.num_layers
 
 
 # Learning.
