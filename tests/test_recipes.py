@@ -388,3 +388,15 @@ def test_the_other_models_train(recipe, config, choice):
 
 def test_the_docstring_states_command_and_result(recipe):
     assert f"kseq train {recipe.__name__}" in recipe.__doc__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", SMALL, indirect=True)
+def test_beside_a_gpu(recipe, config, simulated_gpu):
+    """Train, validate, export and load; what trains has holes in its masks."""
+    if recipe.__name__ == "classify_documents":
+        config = dataclasses.replace(
+            config, model="hierarchical", sentence_dropout=0.3
+        )
+    recipe.main(config)
+    assert Path("saved_models/small/1/saved_model.pb").is_file()

@@ -1,0 +1,79 @@
+"""The models of all recipes train beside a GPU as they do without one."""
+
+import operator
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.recipe_models import SERVED, batch_of, make_served
+from tests.slow import slow
+
+# Those that cuDNN runs a part of.
+RECURRENT = {
+    "translate_lstm",
+    "classify_documents hierarchical",
+    "classify_documents flat",
+    "tag_words lstm",
+    "transcribe_speech",
+    "transcribe_speech convolution",
+    "chat single",
+    "chat joined",
+    "chat hierarchical",
+    "retrieve_answers",
+    "write_text lstm",
+}
+KINDS = [
+    kind if kind == "classify_documents hierarchical" else slow(kind)
+    for kind in SERVED
+]
+
+
+def trained(kind, dtype="float32"):
+    """Loss and weights after one step."""
+    served = make_served(kind, dtype)
+    served.model.compile(keras.optimizers.SGD(1.0))
+    loss = served.model.train_step(batch_of(kind, served))["loss"]
+    return [float(loss), *served.model.get_weights()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_is_the_same(request, kind):
+    expected = trained(kind)
+    by_cudnn = request.getfixturevalue("simulated_gpu")
+    for one, other in zip(trained(kind), expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+    assert bool(by_cudnn) == (kind in RECURRENT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(RECURRENT))
+def test_half_precision(simulated_gpu, kind):
+    for part in trained(kind, "mixed_bfloat16"):
+        assert np.isfinite(part).all()
+    assert simulated_gpu
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(RECURRENT))
+def test_devices_without_rows(simulated_gpu, two_devices, kind):
+    """The last batches of a length have one row: a device gets none."""
+    with two_devices.scope():
+        served = make_served(kind)
+        served.model.compile(keras.optimizers.Adam(0.01), clip_norm=1.0)
+    batch = batch_of(kind, served)
+    rows = [
+        tf.nest.map_structure(operator.itemgetter(slice(size)), batch)
+        for size in (1, 3, 1)
+    ]
+    shapes = tf.nest.map_structure(
+        lambda x: tf.TensorSpec((None, *x.shape[1:]), x.dtype), rows[0]
+    )
+    batches = tf.data.Dataset.from_generator(
+        lambda: iter(rows), output_signature=shapes
+    )
+    served.model.fit(batches, verbose=0, shuffle=False)
+    found = served.model.evaluate(batches, verbose=0, return_dict=True)
+    assert np.isfinite(found["loss"])
+    assert simulated_gpu
