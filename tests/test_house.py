@@ -5,6 +5,8 @@ import graphlib
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "kseq").rglob("*.py"))
 RECIPES = sorted((ROOT / "recipes").glob("*.py"))
@@ -29,7 +31,7 @@ ARROWS = {
     "ops": (("control_tokens",), ("keras",)),
     "layers": (
         ("check_integers", "control_tokens", "ops", "user_error"),
-        ("keras",),
+        ("keras", "tensorflow"),
     ),
     "models": (
         ("check_integers", "layers", "ops", "user_error"),
@@ -206,12 +208,16 @@ ARROWS = {
         ("keras",),
     ),
 }
-# Of the models only the exact step and its losses are TensorFlow's own.
-TENSORFLOW_IN_MODELS = {
-    "cross_entropy",
-    "exact_step",
-    "in_batch_losses",
-    "step_function",
+# Of the models only the exact step and its losses are TensorFlow's own; of the
+# layers, which replica draws a random number.
+TENSORFLOW_IN = {
+    "layers": {"replica_seeds"},
+    "models": {
+        "cross_entropy",
+        "exact_step",
+        "in_batch_losses",
+        "step_function",
+    },
 }
 
 # Classes of ours that others inherit from, beside the exact step. A score of a
@@ -332,13 +338,14 @@ def module_named(name, dotted):
     return package
 
 
-def test_models_use_tensorflow_in_the_exact_step_alone():
+@pytest.mark.parametrize("room", TENSORFLOW_IN)
+def test_models_and_layers_hardly_use_tensorflow(room):
     assert {
         path.stem
         for path in MODULES
-        if room_of(path) == "models"
+        if room_of(path) == room
         and (None, "tensorflow") in set(imports_of(path))
-    } == TENSORFLOW_IN_MODELS
+    } == TENSORFLOW_IN[room]
 
 
 def unsafe_parts(path):

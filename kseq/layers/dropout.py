@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from kseq.layers.replica_seeds import ReplicaSeeds
+
 _DRAWS = 2**15  # a random integer of 30 bits is two integers of 15 bits
 
 
@@ -14,7 +16,7 @@ class Dropout(keras.layers.Dropout):
 
     It differs from the Keras layer in that one random integer decides for two
     features, with the rate rounded to 1/32768, which takes two thirds of the
-    time on a CPU.
+    time on a CPU, and in that each replica of a strategy drops others.
 
     Args:
         rate: float in [0, 1], rate at which features are dropped.
@@ -56,9 +58,14 @@ class Dropout(keras.layers.Dropout):
             (*outer, (size + 1) // 2),
             minval=0,
             maxval=_DRAWS**2,
-            seed=self.seed_generator,
+            seed=ReplicaSeeds(self.seed_generator),
         )
-        low, high = ops.bitwise_and(pairs, _DRAWS - 1), pairs
+        # As floats, which hold 15 bits exactly wherever they are: a GPU
+        # compares no integers, TensorFlow would copy all of them to the CPU.
+        low, high = (
+            ops.cast(ops.bitwise_and(pairs, bits), "float32")
+            for bits in (_DRAWS - 1, -_DRAWS)
+        )
         kept = ops.concatenate(
             [low >= dropped, high >= dropped * _DRAWS], axis=-1
         )[..., :size]

@@ -5,6 +5,7 @@ from keras import ops
 
 from kseq.control_tokens import PAD
 from kseq.layers.dropout import Dropout
+from kseq.layers.replica_seeds import ReplicaSeeds
 from kseq.ops import padding_mask
 
 
@@ -40,7 +41,9 @@ class SentenceDropout(Dropout):
             return ids
         has_pieces = ops.any(padding_mask(ids), axis=-1)
         draws = keras.random.uniform(
-            ops.shape(has_pieces), dtype="float32", seed=self.seed_generator
+            ops.shape(has_pieces),
+            dtype="float32",
+            seed=ReplicaSeeds(self.seed_generator),
         )
         draws = ops.where(has_pieces, draws, -1.0)
         highest = ops.max(draws, axis=-1, keepdims=True, initial=-1.0)

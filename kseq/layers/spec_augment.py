@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from kseq.check_integers import check_integers
+from kseq.layers.replica_seeds import ReplicaSeeds
 from kseq.user_error import ArgumentError
 
 
@@ -159,7 +160,7 @@ class SpecAugment(keras.layers.Layer):
 
     def _draw(self, shape):
         return keras.random.uniform(
-            shape, dtype="float32", seed=self.seed_generator
+            shape, dtype="float32", seed=ReplicaSeeds(self.seed_generator)
         )
 
     def compute_mask(self, source, previous_mask):

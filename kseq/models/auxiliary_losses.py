@@ -58,7 +58,7 @@ def with_auxiliary(model, losses, inputs, labels, weights, memory, memory_mask):
 
         loss = (1 - ctc) * cross-entropy + (ctc * CTC + coverage * penalty) / n
 
-    where n is the number of tokens of the row.
+    where n is the number of tokens of the row, those with a weight.
 
     Args:
         model: has `coverage`, `ctc` and `ctc_logits`.
@@ -110,7 +110,7 @@ def _with_row_losses(losses, row_losses):
     weight = losses.weight
     if weight is None:
         weight = ops.ones_like(losses.loss)
-    tokens = ops.sum(ops.cast(weight, "float32"), axis=1, keepdims=True)
+    tokens = ops.sum(ops.cast(weight > 0, "float32"), axis=1, keepdims=True)
     part = ops.cast(row_losses, "float32")[:, None] / ops.maximum(tokens, 1.0)
     return losses._replace(loss=losses.loss + part)
 

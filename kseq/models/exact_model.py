@@ -82,7 +82,7 @@ class ExactModel(keras.Model):
         is added to the tokens of the row in equal parts, divided by the
         number of them:
 
-            loss + ctc[:, None] / maximum(sum(weight, axis=1), 1)[:, None]
+            loss + ctc[:, None] / maximum(sum(weight > 0, axis=1), 1)[:, None]
 
         A part of a batch may have no rows: that of a device, of the last batch.
 
@@ -174,6 +174,9 @@ class ExactModel(keras.Model):
         self._progress["perplexity"] = _Perplexity(name="perplexity")
         self._gradient_norm = keras.metrics.Mean(name="gradient_norm")
         self.optimizer.build(self.trainable_variables)
+        # They are summed before they are clipped: Keras must not sum the sums.
+        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        inner._all_reduce_sum_gradients = list
 
     @property
     def metrics(self):
@@ -229,17 +232,17 @@ class ExactModel(keras.Model):
         Every replica gets the same sums: Keras adds the totals and the counts
         of the replicas, so their quotient is right.
         """
-        weight = ops.maximum(sums["weight"], 1.0)
+        weight = sums["weight"]
         positions = ops.maximum(sums["positions"], 1.0)
         updates = {
-            "loss": (sums["loss"] / weight, weight),
+            "loss": (ops.divide_no_nan(sums["loss"], weight), weight),
             "tokens": (sums["real"],),
             "padding": (1 - sums["real"] / positions, positions),
         }
-        if "right" in sums:
-            updates["accuracy"] = (sums["right"] / weight, weight)
-        if "likelihood" in sums:
-            updates["perplexity"] = (sums["likelihood"] / weight, weight)
+        for name, key in (("accuracy", "right"), ("perplexity", "likelihood")):
+            if key in sums:
+                mean = ops.divide_no_nan(sums[key], weight)
+                updates[name] = (mean, weight)
         for name, update in updates.items():
             self._progress[name].update_state(*update)
         return {

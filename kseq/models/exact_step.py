@@ -33,7 +33,7 @@ def update(model, data):
 
     replica = tf.distribute.get_replica_context()
     sums, gradients = replica.all_reduce("SUM", totals)
-    factor = 1 / tf.maximum(sums["weight"], 1.0)
+    factor = tf.math.divide_no_nan(1.0, sums["weight"])
     norm = tf.linalg.global_norm(gradients) * factor
     if model.clip_norm is not None:
         limit = model.clip_norm * scale
@@ -46,8 +46,6 @@ def update(model, data):
     ):
         factor = tf.identity(factor)
 
-    # Keras sums the gradients of the replicas once more.
-    factor /= replica.num_replicas_in_sync
     model.optimizer.apply(
         [gradient * factor for gradient in gradients],
         model.trainable_variables,
@@ -74,8 +72,8 @@ def global_sums(model, data):
 def loss_and_gradients(model, data):
     """See `ExactModel.loss_and_gradients`."""
     sums, gradients = _sums_and_gradients(model, data, scale=1.0)
-    weight = tf.maximum(sums["weight"], 1.0)
-    return sums["loss"] / weight, [g / weight for g in gradients]
+    factor = tf.math.divide_no_nan(1.0, sums["weight"])
+    return sums["loss"] * factor, [g * factor for g in gradients]
 
 
 def _sums_and_gradients(model, data, scale):

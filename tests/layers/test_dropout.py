@@ -48,6 +48,24 @@ def test_any_number_of_features(seed, size):
     assert dropped(0.5, 3, size).shape == (3, size)
 
 
+@pytest.mark.parametrize("rate", [1e-4, 0.1, 0.25, 0.5, 0.9, 0.9999])
+def test_the_masks_are_those_of_integers(seed, rate):
+    """Though what is compared are floats: bit for bit, whatever is drawn."""
+    layer, same = Dropout(rate, seed=seed), keras.random.SeedGenerator(seed)
+    for shape in ((1000, 512), (500, 7)):
+        pairs = ops.convert_to_numpy(
+            keras.random.randint(
+                (shape[0], (shape[1] + 1) // 2), 0, 2**30, seed=same
+            )
+        )
+        drops = round(rate * 2**15)
+        kept = [pairs % 2**15 >= drops, pairs // 2**15 >= drops]
+        np.testing.assert_array_equal(
+            ops.convert_to_numpy(layer(ops.ones(shape), training=True)) > 0,
+            np.concatenate(kept, axis=1)[:, : shape[1]],
+        )
+
+
 def test_all_or_nothing():
     assert np.all(dropped(0.0, 3, 4) == 1)
     assert np.all(dropped(1.0, 3, 4) == 0)

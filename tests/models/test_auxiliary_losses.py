@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD
-from kseq.models.auxiliary_losses import ctc_losses
+from kseq.models.auxiliary_losses import _with_row_losses, ctc_losses
+from kseq.models.token_losses import TokenLosses
 from tests.layers.arrays import normal
 
 TIME = 4
@@ -81,3 +82,16 @@ def test_no_weight_is_no_label(seed):
     mask = mask_of(TIME)
 
     assert ctc_losses(logits, mask, labels, np.zeros((1, TIME)))[0] == 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 1e-6])
+def test_losses_of_rows_have_the_weight_of_their_row(scale):
+    """Their mean does not depend on the scale of the weights."""
+    weights = scale * np.array([[1.0, 1, 0], [2, 0, 0], [0, 0, 0]], "float32")
+    losses = TokenLosses(tf.zeros((3, 3)), weights)
+    found = _with_row_losses(losses, tf.constant([6.0, 3, 9])).loss
+
+    np.testing.assert_allclose(found[0, :2], 3)
+    np.testing.assert_allclose(found[1, 0], 3)
+    mean = np.sum(found * weights) / weights.sum()
+    assert mean == pytest.approx((1 * 6 + 2 * 3) / 4)

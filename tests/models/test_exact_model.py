@@ -150,6 +150,84 @@ def test_two_devices_equal_one(sizes, parts, two_devices):
         assert two[name] == pytest.approx(values, abs=1e-5), name
 
 
+@pytest.mark.slow
+def test_two_devices_equal_one_in_float16(two_devices):
+    """Also where a loss is scaled, and its optimizer is within another."""
+    settings = {"clip_norm": 0.1}
+    history, weights = train(
+        same_start(tiny_model("mixed_float16")), [6, 6], **settings
+    )
+    with two_devices.scope():
+        model = same_start(tiny_model("mixed_float16"))
+        two, two_weights = train(model, [6, 6], **settings)
+    assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert_all_close(weights, two_weights, atol=1e-3)
+    assert two["loss"] == pytest.approx(history["loss"], abs=1e-3)
+
+
+@pytest.mark.parametrize("policy", [slow("float32"), "mixed_float16"])
+def test_gradients_are_summed_over_devices_once(
+    policy, two_devices, monkeypatch
+):
+    """By the step, which clips the sum; not by Keras once more."""
+    reduced = []
+
+    def counted(self, operation, value, **options):
+        reduced.extend(tf.nest.flatten(value))
+        return all_reduce(self, operation, value, **options)
+
+    all_reduce = tf.distribute.ReplicaContext.all_reduce
+    monkeypatch.setattr(tf.distribute.ReplicaContext, "all_reduce", counted)
+    with two_devices.scope():
+        model = same_start(tiny_model(policy))
+        train(model, [6], clip_norm=0.1, run_eagerly=True)
+
+    shapes = [tuple(value.shape) for value in reduced]
+    expected = [tuple(weight.shape) for weight in model.trainable_variables]
+    # By each of the two; other tensors are sums of losses.
+    assert sorted(filter(None, shapes)) == sorted(2 * expected)
+    assert shapes.count(()) < 20
+
+
+@pytest.mark.parametrize("weight", [0.1, 1e-6])
+def test_a_mean_does_not_depend_on_the_scale_of_its_weights(weight):
+    """Also of all weights together being below 1."""
+
+    def weighted(scale):
+        [(inputs, labels, weights)] = batches([4])
+        return tf.data.Dataset.from_tensors((inputs, labels, scale * weights))
+
+    found = []
+    for scale in (weight, 1.0):
+        model = same_start(tiny_model())
+        settings = {"clip_norm": 10.0, "run_eagerly": True}
+        model.compile(keras.optimizers.SGD(0.5), **settings)
+        tested = model.evaluate(weighted(scale), verbose=0, return_dict=True)
+        loss, gradients = model.loss_and_gradients(next(iter(weighted(scale))))
+        trained = model.fit(weighted(scale), verbose=0, shuffle=False).history
+        numbers = [tested, {"loss": float(loss)}, trained]
+        found.append((numbers, gradients + model.get_weights()))
+    (numbers, arrays), (expected, expected_arrays) = found
+    for one, other in zip(numbers, expected, strict=True):
+        for name in one:
+            assert one[name] == pytest.approx(other[name], rel=1e-4), name
+    assert_all_close(arrays, expected_arrays)
+
+
+def test_no_weight_at_all_is_a_loss_of_0():
+    model = same_start(tiny_model())
+    before = model.get_weights()
+    settings = {"clip_norm": 1.0, "run_eagerly": True}
+    model.compile(keras.optimizers.SGD(0.5), **settings)
+    [(inputs, labels, weights)] = batches([3])
+    data = tf.data.Dataset.from_tensors((inputs, labels, 0 * weights))
+
+    assert model.evaluate(data, verbose=0, return_dict=True)["loss"] == 0
+    history = model.fit(data, verbose=0, shuffle=False).history
+    assert history["loss"] == history["gradient_norm"] == [0.0]
+    assert_all_close(model.get_weights(), before, atol=0)
+
+
 def test_the_norm_is_clipped_and_reported_before():
     model = same_start(tiny_model())
     before = model.get_weights()
