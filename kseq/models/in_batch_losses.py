@@ -42,17 +42,19 @@ def in_batch_losses(
     """
     weight = _row_weight(sample_weight, sources)
     is_real = weight > 0
-    # One tensor, gathered at once; float32 holds ids up to 2^24.
-    parts = [targets, is_real[:, None], target_ids]
+    # One tensor, gathered at once.
+    parts = [targets, is_real[:, None], _hashes(target_ids)]
     rows = tf.concat([tf.cast(part, tf.float32) for part in parts], axis=1)
     first, every = _rows_of_all_replicas(rows)
     dim = targets.shape[-1]
     candidates, is_candidate = every[:, :dim], every[:, dim] > 0
-    ids, own_ids = every[:, dim + 1 :], rows[:, dim + 1 :]
+    hashes, own_hashes = every[:, dim + 1 :], rows[:, dim + 1 :]
 
-    places = first + tf.range(tf.shape(rows)[0])
-    is_right = places[:, None] == tf.range(tf.shape(every)[0])  # (B, A)
-    is_equal = tf.reduce_all(own_ids[:, None] == ids, axis=-1)
+    # As floats: TensorFlow compares int32 on the CPU, also for a GPU.
+    places = tf.range(tf.cast(tf.shape(every)[0], tf.float32))
+    own_places = places[first : first + tf.shape(rows)[0]]
+    is_right = own_places[:, None] == places  # (B, A)
+    is_equal = tf.reduce_all(own_hashes[:, None] == hashes, axis=-1)
     admitted = is_right | (is_candidate & ~is_equal)
 
     logits = similarity(sources, candidates)
@@ -71,6 +73,30 @@ def in_batch_losses(
         likelihood=tf.stop_gradient(likelihood),
         right=of_right == tf.reduce_max(logits, axis=1),
     )
+
+
+def _hashes(ids):
+    """A hash of each row, of which only two in 2^40 pairs agree by chance.
+
+    Comparing all ids of all pairs of rows would take much memory.
+
+    Args:
+        ids: (B, T) int.
+
+    Returns:
+        (B, 3) float32, integers below 2^21.
+    """
+    factors = tf.random.stateless_uniform(
+        (tf.shape(ids)[1],),
+        seed=(1, 2),
+        minval=None,
+        maxval=None,
+        dtype=tf.int64,
+    )
+    # Odd, and multiplied modulo 2^64.
+    totals = tf.reduce_sum(tf.cast(ids, tf.int64) * (2 * factors + 1), axis=1)
+    parts = [tf.bitwise.right_shift(totals, shift) for shift in (1, 22, 43)]
+    return tf.bitwise.bitwise_and(tf.stack(parts, axis=1), 2**21 - 1)
 
 
 def _row_weight(sample_weight, sources):

@@ -30,14 +30,16 @@ def right_align(ids):
 
 
 def distances(query_length, memory_length):
-    """Distance from each query back to each memory position, (T, S) int32.
+    """Distance from each query back to each memory position, (T, S) float32.
 
     The queries are the last T of the S positions, since a cache holds the
-    earlier ones.
+    earlier ones. They are floats because TensorFlow computes with int32 on the
+    CPU, also for a GPU.
     """
-    query = ops.arange(query_length, dtype="int32")
-    query = query + (memory_length - query_length)
-    return query[:, None] - ops.arange(memory_length, dtype="int32")[None, :]
+    query = ops.arange(query_length, dtype="float32")
+    query = query + ops.cast(memory_length - query_length, "float32")
+    memory = ops.arange(memory_length, dtype="float32")
+    return query[:, None] - memory[None, :]
 
 
 def causal_mask(query_length, memory_length):
