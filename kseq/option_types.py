@@ -108,7 +108,8 @@ Metric = Literal[
     *("bleu", "chrf", "exact_match", "cer", "wer"),
     *("rouge_1", "rouge_2", "rouge_l", "distinct_1", "distinct_2"),
 ]
-DType = Literal["float32", "mixed_bfloat16", "mixed_float16"]
+# Of them auto is replaced when a run starts: see `kseq.runs.RunDirectory`.
+DType = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]
 
 
 def check_options(config):

@@ -73,6 +73,7 @@ def start_tensorflow(for_search=False):
             if "TF_NUM_INTRAOP_THREADS" not in os.environ:
                 _run_operations_on_one_processor(tensorflow)
         tensorflow.config.list_physical_devices()
+        importlib.import_module("kseq.devices").grow_gpu_memory()
         if not os.environ.get("TF_CONFIG"):  # a cluster must come first
             _run_one_kernel(tensorflow)
 

@@ -46,10 +46,11 @@ class Config:
     evaluate_every: options.PositiveInt = 500  # steps
     patience: options.PositiveInt = 4  # evaluations without a lower loss
     batch_tokens: options.PositiveInt = 6000
+    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
     learning_rate: options.PositiveFloat = 0.002  # peak learning rate
     warmup_steps: options.PositiveInt = 400
     label_smoothing: options.Rate = 0.0
-    dtype: options.DType = "mixed_bfloat16"
+    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     ema: options.Rate = 0.998  # momentum of the moving averages of the weights
     beam_size: options.SmallInt = 4
 
@@ -90,7 +91,9 @@ def main(config):
     import keras  # not above: --help does not wait for it
 
     run = runs.RunDirectory(config.run)
-    run.start(config, ("steps", "patience", "batch_tokens"), config.overwrite)
+    config = run.start(
+        config, ("steps", "patience", "batch_tokens"), config.overwrite
+    )
     training.set_seed(config.seed, config.deterministic)
 
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
@@ -133,6 +136,7 @@ def main(config):
             keras.optimizers.Adam(schedule, **ema),
             label_smoothing=config.label_smoothing,
             clip_norm=1.0,
+            accumulation_steps=config.accumulation_steps,
         )
     beam = decoding.BeamSearch(config.beam_size)
     pairs = corpus.train.pairs()

@@ -36,11 +36,12 @@ class Config:
     steps: options.PositiveInt = 2000
     evaluate_every: options.PositiveInt = 250  # steps
     batch_pieces: options.PositiveInt = 16_384
+    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
     learning_rate: options.PositiveFloat = 0.002  # peak learning rate
     warmup_steps: options.PositiveInt = 200
     label_smoothing: options.Rate = 0.1
     ema: options.Rate = 0.995  # of the moving averages of the weights
-    dtype: options.DType = "mixed_bfloat16"
+    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     pretraining_steps: options.NonNegativeInt = 0  # of piece prediction
 
 
@@ -90,7 +91,7 @@ def main(config):
     import keras  # not above: --help does not wait for it
 
     run = runs.RunDirectory(config.run)
-    run.start(config, ("steps", "batch_pieces"), config.overwrite)
+    config = run.start(config, ("steps", "batch_pieces"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
 
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
@@ -124,6 +125,7 @@ def main(config):
             ),
             label_smoothing=config.label_smoothing,
             clip_norm=1.0,
+            accumulation_steps=config.accumulation_steps,
         )
     classifier = serving.Classifier(model, preprocessor, corpus.labels)
     start.initialize(classifier)

@@ -32,6 +32,7 @@ class Config:
     steps: options.PositiveInt = 5000
     evaluate_every: options.PositiveInt = 500  # steps
     batch_size: options.PositiveInt = 16  # sequences
+    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
     learning_rate: options.PositiveFloat = 0.001
     ema: options.Rate = 0.999  # of the moving averages of the weights
     examples: options.PositiveInt = 256  # of validation, and of each test
@@ -74,7 +75,7 @@ def main(config):
     import keras
 
     run = runs.RunDirectory(config.run)
-    run.start(config, ("steps", "batch_size"), config.overwrite)
+    config = run.start(config, ("steps", "batch_size"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
 
     task = task_of(config)
@@ -90,7 +91,11 @@ def main(config):
         adam = keras.optimizers.Adam(
             config.learning_rate, use_ema=True, ema_momentum=config.ema
         )
-        model.compile(adam, clip_norm=1.0)
+        model.compile(
+            adam,
+            clip_norm=1.0,
+            accumulation_steps=config.accumulation_steps,
+        )
     preprocessor = data.VectorPreprocessor(task.input_dim)
     transducer = serving.Transducer(model, preprocessor)
     run.save(transducer)

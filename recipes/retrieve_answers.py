@@ -35,9 +35,10 @@ class Config:
     evaluate_every: options.PositiveInt = 500  # steps
     patience: options.PositiveInt = 4  # evaluations without a better recall
     batch_tokens: options.PositiveInt = 8000
+    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
     learning_rate: options.PositiveFloat = 0.001  # peak learning rate
     warmup_steps: options.PositiveInt = 400
-    dtype: options.DType = "mixed_bfloat16"
+    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     ema: options.Rate = 0.998  # momentum of the moving averages of the weights
 
 
@@ -62,7 +63,9 @@ def main(config):
     import keras  # not above: --help does not wait for it
 
     run = runs.RunDirectory(config.run)
-    run.start(config, ("steps", "patience", "batch_tokens"), config.overwrite)
+    config = run.start(
+        config, ("steps", "patience", "batch_tokens"), config.overwrite
+    )
     training.set_seed(config.seed, config.deterministic)
 
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
@@ -98,6 +101,7 @@ def main(config):
         model.compile(
             keras.optimizers.Adam(schedule, **ema),
             clip_norm=1.0,
+            accumulation_steps=config.accumulation_steps,
         )
     answers = list(dict.fromkeys(corpus.train.answers))
     retriever = serving.Retriever(model, *both, answers)

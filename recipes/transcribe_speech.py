@@ -56,6 +56,7 @@ class Config:
     evaluate_every: options.PositiveInt = 250  # steps
     patience: options.PositiveInt = 12  # evaluations without a better CER
     batch_tokens: options.PositiveInt = 4000  # frames
+    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
     learning_rate: options.PositiveFloat = 0.003  # peak learning rate
     warmup_steps: options.PositiveInt = 200
     label_smoothing: options.Rate = 0.1
@@ -89,7 +90,9 @@ def main(config):
     import keras  # not above: --help does not wait for it
 
     run = runs.RunDirectory(config.run)
-    run.start(config, ("steps", "patience", "batch_tokens"), config.overwrite)
+    config = run.start(
+        config, ("steps", "patience", "batch_tokens"), config.overwrite
+    )
     training.set_seed(config.seed, config.deterministic)
 
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
@@ -151,6 +154,7 @@ def main(config):
             keras.optimizers.Adam(schedule, **ema),
             label_smoothing=config.label_smoothing,
             clip_norm=1.0,
+            accumulation_steps=config.accumulation_steps,
         )
     by_ctc = {"ctc_weight": config.ctc_weight}
     beam = decoding.BeamSearch(config.beam_size, **by_ctc)

@@ -46,11 +46,12 @@ class Config:
     steps: options.PositiveInt = 6500
     evaluate_every: options.PositiveInt = 250  # steps
     batch_tokens: options.PositiveInt = 4096
+    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
     learning_rate: options.PositiveFloat = 0.005  # peak learning rate
     warmup_steps: options.PositiveInt = 2000
     label_smoothing: options.Rate = 0.1
     clip_norm: options.PositiveFloat = 1.0
-    dtype: options.DType = "mixed_bfloat16"
+    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     averaged: options.SmallInt = 8  # last checkpoints in the final weights
     beam_size: options.SmallInt = 5
     metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
@@ -69,7 +70,7 @@ def main(config):
     import keras  # not above: --help does not wait for it
 
     run = runs.RunDirectory(config.run)
-    run.start(config, ("steps", "batch_tokens"), config.overwrite)
+    config = run.start(config, ("steps", "batch_tokens"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
 
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
@@ -105,6 +106,7 @@ def main(config):
             keras.optimizers.Adam(schedule, beta_2=0.98, epsilon=1e-9),
             label_smoothing=config.label_smoothing,
             clip_norm=config.clip_norm,
+            accumulation_steps=config.accumulation_steps,
         )
     beam = decoding.BeamSearch(config.beam_size)
     longest = data.longest_target(corpus.train, target, config.max_length)

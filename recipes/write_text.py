@@ -46,11 +46,12 @@ class Config:
     steps: options.PositiveInt = 5000
     evaluate_every: options.PositiveInt = 250  # steps
     batch_size: options.PositiveInt = 32  # rows
+    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
     learning_rate: options.PositiveFloat = 0.002  # peak learning rate
     warmup_steps: options.PositiveInt = 400
     ema: options.Rate = 0.995  # of the moving averages of the weights
     clip_norm: options.PositiveFloat = 1.0
-    dtype: options.DType = "mixed_bfloat16"
+    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     temperature: options.PositiveFloat = 0.8
     top_k: options.NonNegativeInt = 0  # 0: all
     stop: tuple[str, ...] = ()  # strings that end a continuation
@@ -100,7 +101,7 @@ def main(config):
     import keras  # not above: --help does not wait for it
 
     run = runs.RunDirectory(config.run)
-    run.start(config, ("steps", "batch_size"), config.overwrite)
+    config = run.start(config, ("steps", "batch_size"), config.overwrite)
     training.set_seed(config.seed, config.deterministic)
 
     corpus = data.read_text_corpus(
@@ -126,6 +127,7 @@ def main(config):
                 schedule, beta_2=0.99, use_ema=True, ema_momentum=config.ema
             ),
             clip_norm=config.clip_norm,
+            accumulation_steps=config.accumulation_steps,
         )
     writer = serving.Generator(
         model,

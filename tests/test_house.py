@@ -26,8 +26,8 @@ ARROWS = {
     "option_types": (("user_error",), ()),
     "check_integers": (("user_error",), ()),
     "model_path": (("user_error",), ()),
-    "start_keras": (("user_error",), ("keras", "tensorflow")),
     "devices": ((), ("tensorflow",)),
+    "start_keras": (("devices", "user_error"), ("keras", "tensorflow")),
     "ops": (("control_tokens",), ("keras",)),
     "layers": (
         ("check_integers", "control_tokens", "ops", "user_error"),

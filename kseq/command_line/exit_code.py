@@ -125,12 +125,12 @@ def _described(error):
 
 
 def _batch_sizes(options):
-    """What to lower where memory is full."""
+    """What to raise, or to lower, where memory is full."""
     values = vars(getattr(options, "config", options)) if options else {}
     sizes = [
         f"--{name.replace('_', '-')} is {value or 'not given'}"
         for name, value in values.items()
-        if name.startswith("batch_")
+        if name == "accumulation_steps" or name.startswith("batch_")
     ]
     return f" ({', '.join(sizes)})" if sizes else ""
 

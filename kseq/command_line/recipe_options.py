@@ -31,6 +31,7 @@ _OF_ONE_RUN = frozenset(
         *("run", "overwrite", "from_", "new_tokenizer"),
         *("steps", "evaluate_every", "patience", "pretraining_steps"),
         *("learning_rate", "warmup_steps"),
+        "dtype",  # that of the machine
     )
 )
 

@@ -12,7 +12,6 @@ from kseq.layers import (
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
-from kseq.user_error import ArgumentError
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.models.in_batch_losses import in_batch_losses
@@ -65,6 +64,8 @@ class DualEncoder(ExactModel):
         Henderson et al. 2017, arXiv:1705.00652: multiple negatives. The
         recurrent encoders and the learned scale are ours.
     """
+
+    compares_rows = True
 
     def __init__(
         self,
@@ -175,16 +176,6 @@ class DualEncoder(ExactModel):
         x = embedding(ids) * self.embedding_dim**0.5
         x = pooling(self.dropout_layer(x, training=training), padding_mask(ids))
         return projection(self.dropout_layer(x, training=training))
-
-    def compile(self, optimizer, *, accumulation_steps=1, **settings):
-        """See `ExactModel.compile`; `accumulation_steps` must be 1."""
-        if accumulation_steps != 1:
-            raise ArgumentError(
-                "accumulation_steps must be 1: a source is compared with the "
-                "targets of its whole batch. "
-                f"Received: accumulation_steps={accumulation_steps}"
-            )
-        super().compile(optimizer, **settings)
 
     def loss_outputs(self, inputs, training):
         return self._vectors(inputs, training=training)

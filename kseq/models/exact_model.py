@@ -43,6 +43,9 @@ class ExactModel(keras.Model):
     mixed_float16, the optimizer handles overflow. A step that runs out of
     memory raises `OutOfMemoryError`, a first id out of range `ArgumentError`.
 
+    `steps_done` is the number of training steps since `compile`, also of those
+    whose update mixed_float16 skips. `training.Checkpoints` restores it.
+
     Training needs the TensorFlow backend.
 
     Args:
@@ -63,6 +66,8 @@ class ExactModel(keras.Model):
         >>> sorted(model.evaluate(x, y, verbose=0, return_dict=True))
         ['loss', 'padding', 'tokens']
     """
+
+    compares_rows = False  # whether losses depend on other rows of the batch
 
     def __init__(self, *args, dtype=None, **kwargs):
         super().__init__(*args, **kwargs)
@@ -166,6 +171,7 @@ class ExactModel(keras.Model):
         self.label_smoothing = label_smoothing
         self.clip_norm = clip_norm
         self.accumulation_steps = accumulation_steps
+        self.steps_done = 0
         self.auto_scale_loss = auto_scale_loss
         self._progress = {
             name: keras.metrics.Mean(name=name)

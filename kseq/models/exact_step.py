@@ -22,14 +22,13 @@ def update(model, data):
     """
     # Of mixed_float16; 1 for every other policy.
     scale = model.optimizer.scale_loss(tf.constant(1.0))
-    totals = None
-    for batch in _micro_batches(data, model.accumulation_steps):
-        # In sequence: in parallel they would need the memory of one batch.
-        with tf.control_dependencies(tf.nest.flatten(totals or [])):
-            part = _sums_and_gradients(model, batch, scale)
-            totals = (
-                tf.nest.map_structure(tf.add, totals, part) if totals else part
-            )
+    if model.compares_rows and model.accumulation_steps > 1:
+        totals = _of_outputs(model, data, scale)
+    else:
+        totals = _total(
+            lambda batch: _sums_and_gradients(model, batch, scale),
+            _micro_batches(data, model.accumulation_steps),
+        )
 
     replica = tf.distribute.get_replica_context()
     sums, gradients = replica.all_reduce("SUM", totals)
@@ -65,7 +64,7 @@ def global_sums(model, data):
         where the model has them; `real` and `positions`, tokens and all
         positions; `losses`, how many there are.
     """
-    sums = _sums(model, data, label_smoothing=0.0, training=False)
+    sums = _sums(model, data, 0.0, False, model.loss_outputs)
     return tf.distribute.get_replica_context().all_reduce("SUM", sums)
 
 
@@ -76,25 +75,102 @@ def loss_and_gradients(model, data):
     return sums["loss"] * factor, [g * factor for g in gradients]
 
 
+def _total(function, batches):
+    """The sum of a function of micro-batches, which returns a nest."""
+    total = None
+    for batch in batches:
+        # In sequence: in parallel they would need the memory of one batch.
+        with tf.control_dependencies(tf.nest.flatten(total or [])):
+            part = function(batch)
+            total = (
+                tf.nest.map_structure(tf.add, total, part) if total else part
+            )
+    return total
+
+
+def _of_outputs(model, data, scale):
+    """`_sums_and_gradients` in micro-batches, of losses that compare rows.
+
+    First the outputs of all rows, then the loss and its gradient by these;
+    then, of each micro-batch, the outputs once more, with the same dropout, and
+    their gradient by the weights. Only outputs are in memory for all rows.
+
+    Reference:
+        Gao et al. 2021, arXiv:2101.06983, section 3.
+    """
+    weights = _weights(model)
+    seeds = [v for v in model.non_trainable_variables if v.dtype == "int64"]
+    states = [tf.identity(seed.value) for seed in seeds]
+    parts = _micro_batches(data, model.accumulation_steps)
+    outputs = []
+    for inputs, *_ in parts:
+        with tf.control_dependencies(tf.nest.flatten(outputs)):
+            outputs.append(model.loss_outputs(inputs, training=True))
+    outputs = tf.nest.map_structure(lambda *x: tf.concat(x, axis=0), *outputs)
+    with tf.GradientTape() as tape:
+        tape.watch(outputs)
+        sums, loss, count = _scaled_loss(
+            model, data, scale, lambda inputs, training: outputs
+        )
+    of_outputs, gradients = tape.gradient(
+        loss, (outputs, weights), unconnected_gradients="zero"
+    )
+
+    def through(batch):
+        (inputs, *_), of_outputs = batch
+        with tf.GradientTape() as tape:
+            outputs = model.loss_outputs(inputs, training=True)
+        parts = tape.gradient(
+            outputs,
+            weights,
+            output_gradients=of_outputs,
+            unconnected_gradients="zero",
+        )
+        return [tf.convert_to_tensor(part) for part in parts]
+
+    with tf.control_dependencies(tf.nest.flatten(of_outputs)):
+        for seed, state in zip(seeds, states, strict=True):
+            seed.assign(state)
+    of_parts = _micro_batches(of_outputs, model.accumulation_steps)
+    further = _total(through, zip(parts, of_parts, strict=True))
+    gradients = map(tf.convert_to_tensor, gradients)
+    return sums, [
+        (one + other) * count
+        for one, other in zip(gradients, further, strict=True)
+    ]
+
+
 def _sums_and_gradients(model, data, scale):
     """`_sums`, and the gradients of `scale` times their loss."""
     with tf.GradientTape() as tape:
-        sums = _sums(model, data, model.label_smoothing, training=True)
-        # The gradient of a sum would overflow in float16: that of a mean. It
-        # is divided by the same number on all replicas, for a loss may depend
-        # on the rows of the others.
-        replica = tf.distribute.get_replica_context()
-        count = tf.maximum(replica.all_reduce("MEAN", sums["losses"]), 1.0)
-        loss = sums["loss"] / count * scale
+        sums, loss, count = _scaled_loss(model, data, scale, model.loss_outputs)
     gradients = tape.gradient(
-        loss, model.trainable_variables, unconnected_gradients="zero"
+        loss, _weights(model), unconnected_gradients="zero"
     )
     return sums, [tf.convert_to_tensor(g) * count for g in gradients]
 
 
-def _sums(model, data, label_smoothing, training):
+def _weights(model):
+    # Of a variable of Keras without a gradient TensorFlow makes no zeros.
+    return [variable.value for variable in model.trainable_variables]
+
+
+def _scaled_loss(model, data, scale, loss_outputs):
+    """`_sums`; what is differentiated; and by what its gradient is multiplied.
+
+    The gradient of a sum would overflow in float16: it is that of a mean,
+    divided by the same number on all replicas, since a loss may depend on the
+    rows of the others.
+    """
+    sums = _sums(model, data, model.label_smoothing, True, loss_outputs)
+    replica = tf.distribute.get_replica_context()
+    count = tf.maximum(replica.all_reduce("MEAN", sums["losses"]), 1.0)
+    return sums, sums["loss"] / count * scale, count
+
+
+def _sums(model, data, label_smoothing, training, loss_outputs):
     inputs, labels, weight = keras.utils.unpack_x_y_sample_weight(data)
-    outputs = model.loss_outputs(inputs, training)
+    outputs = loss_outputs(inputs, training)
     if model.losses:
         raise ValueError(
             "Regularizers and add_loss are not part of the exact step: add "

@@ -97,6 +97,9 @@ class StepFunction:
 class TrainFunction(StepFunction):
     """`train_step`, with an explanation where it fails.
 
+    It counts the steps in `steps_done` of the model, also those whose update
+    mixed_float16 skips, which the optimizer does not count.
+
     Args:
         model: `ExactModel`.
 
@@ -107,32 +110,34 @@ class TrainFunction(StepFunction):
 
     def __init__(self, model):
         super().__init__(model, model.train_step)
-        self.steps = 0
 
     def start(self):
-        """Reads the number of steps done before this call of `fit`."""
+        """Begins a call of `fit`; the model may have been loaded."""
         super().start()
-        self.steps = int(self.model.optimizer.iterations.numpy())
+        updates = int(self.model.optimizer.iterations.numpy())
+        self.model.steps_done = max(self.model.steps_done, updates)
 
     def _run(self, function, data):
-        self.steps += 1
+        updates = tf.identity(self.model.optimizer.iterations.value)
         try:
-            return super()._run(function, data)
+            logs = super()._run(function, data)
         except (
             tf.errors.InvalidArgumentError,
             tf.errors.ResourceExhaustedError,
         ) as error:
             # TensorFlow may have counted the step that failed.
-            self.model.optimizer.iterations.assign(self.steps - 1)
+            self.model.optimizer.iterations.assign(updates)
             raise self._explained(data, error) from error
+        self.model.steps_done += 1
+        return logs
 
     def _explained(self, data, error):
         """The error to raise for a failed step."""
-        batches = self._parts(data)
+        step, batches = self.model.steps_done + 1, self._parts(data)
         if isinstance(error, tf.errors.ResourceExhaustedError):
-            return out_of_memory(self.steps, batches)
+            return out_of_memory(self.model, step, batches)
         if _DIVERGED in error.message:
-            return diverged(self.model, self.steps, batches)
+            return diverged(self.model, step, batches)
         return error
 
 

@@ -40,10 +40,11 @@ def diverged(model, step, batches):
     )
 
 
-def out_of_memory(step, batches):
+def out_of_memory(model, step, batches):
     """Explains a step that ran out of memory.
 
     Args:
+        model: `ExactModel`.
         step: int, counted from 1.
         batches: list of `(inputs, labels, sample_weight)`, one for each
             device.
@@ -58,9 +59,12 @@ def out_of_memory(step, batches):
             inputs = {"inputs": inputs}
         names = (f"{name} {tuple(x.shape)}" for name, x in inputs.items())
         shapes.append(", ".join(names))
+    more = 2 * model.accumulation_steps
     return OutOfMemoryError(
         f"Out of memory at step {step}, with a batch of {'; '.join(shapes)}. "
-        "All checkpoints are intact. Train with smaller batches."
+        f"All checkpoints are intact. --accumulation-steps {more}, or compile("
+        f"accumulation_steps={more}), keeps fewer rows in memory at a time and "
+        "gives the same update; smaller batches change it."
     )
 
 

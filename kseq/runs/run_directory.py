@@ -10,7 +10,7 @@ import keras
 import kseq
 from kseq import version_0_1
 from kseq.check_integers import check_integers
-from kseq.devices import is_chief, on_all_machines
+from kseq.devices import dtype_policy, is_chief, on_all_machines
 from kseq.json_files import as_read, read_json, to_json
 from kseq.model_path import is_run
 from kseq.runs.changes import changes
@@ -22,6 +22,9 @@ from kseq.runs.replace_run import replace_run
 from kseq.runs.run_error import RunError
 from kseq.user_error import DiskError
 from kseq.whole_files import part_of, write_whole
+
+# Options of which every value trains the same weights from the same data.
+_SAME_UPDATE = ("accumulation_steps",)
 
 
 class RunDirectory:
@@ -106,18 +109,28 @@ class RunDirectory:
         The batch sizes of the config are kept in `batch_sizes`: a position in
         the data is valid only for batches of the same size.
 
+        A config whose `dtype` is "auto" gets that of the run that resumes; in
+        a new run that of the devices, see `kseq.devices.dtype_policy`.
+
         Args:
             config: the recipe's dataclass. Its fields `run` and `overwrite`,
                 if any, are left out: they belong to the command.
             may_change: names of the fields that may differ from those of an
-                existing run, such as the number of steps.
+                existing run, such as the number of steps. `accumulation_steps`
+                always may.
             overwrite: whether `save` deletes that run and starts a new one.
+
+        Returns:
+            The config of the run.
 
         Raises:
             RunError: if the directory is not a run, has a different config,
                 is being trained by another process, or shares its exports
                 with another run.
         """
+        if is_chief():
+            self._hold(overwrite)
+        config = self._decided(config)
         # Through JSON, because it is compared with what is read back.
         new = as_read(dataclasses.asdict(config))
         self.batch_sizes = ", ".join(
@@ -127,16 +140,28 @@ class RunDirectory:
             new.pop(name, None)
         self._config = new
         self._overwrites = overwrite
-        if not is_chief():
-            return
+        if is_chief() and self._is_saved:
+            may_change = (*may_change, *_SAME_UPDATE)
+            for line in self._refuse_other(self.config, new, may_change):
+                print(f"{self.path} resumes with {line}", file=sys.stderr)
+        return config
+
+    def _hold(self, overwrite):
         check_exports(self.exports, self.path)
         # Left by a start of version 0.1 that was killed.
         leftovers = [self.environment.name]
         leftovers += [part_of(f).name for f in (self.environment, self.config)]
         hold_directory(self.path, self.lock, leftovers)
         self._is_saved = is_run(self.path) and not overwrite
-        if self._is_saved:
-            self._refuse_other(self.config, new, may_change)
+
+    def _decided(self, config):
+        """The config with the dtype policy that "auto" stands for."""
+        if getattr(config, "dtype", None) != "auto":
+            return config
+        kept = None
+        if is_chief() and self._is_saved:
+            kept = version_0_1.renamed(read_json(self.config)).get("dtype")
+        return dataclasses.replace(config, dtype=dtype_policy(kept))
 
     def save(self, served, keep=5, more=None):
         """Writes a new run, or checks that the existing one is the same.
@@ -215,10 +240,10 @@ class RunDirectory:
         if is_chief():
             description = keras.saving.serialize_keras_object(model)
             files[self.model] = to_json(description)
-            self._check(files)
+            changed = self._check(files)
             check_free_disk(self.path, model, keep)
             try:
-                self._write(files)
+                self._write(files, changed)
             except OSError as error:
                 raise DiskError(
                     f"{self.path} cannot be written: {error.strerror}."
@@ -229,21 +254,29 @@ class RunDirectory:
         self._is_saved, self._overwrites = True, False
 
     def _check(self, files):
-        """Compares files with those of the run that resumes."""
+        """Compares files with those of the run that resumes.
+
+        Returns:
+            The paths of those that differ in what may change.
+        """
+        changed = []
         if not self._is_saved:
-            return
+            return changed
         for path in filter(Path.is_file, files):
             content = files[path]
             if path.suffix == ".json":
-                self._refuse_other(path, json.loads(content))
+                compiled = [f"compile_config.{name}" for name in _SAME_UPDATE]
+                if self._refuse_other(path, json.loads(content), compiled):
+                    changed.append(path)
             elif path.read_bytes() != content:
                 raise RunError(
                     f"{path} differs from what this training would use: the "
                     "data have changed. Use a different directory, or "
                     "overwrite this one."
                 )
+        return changed
 
-    def _write(self, files):
+    def _write(self, files, changed):
         if not self._is_saved:
             files[self.environment] = to_json(
                 environment(seed=self._config.get("seed"))
@@ -253,7 +286,8 @@ class RunDirectory:
             replace_run(self.path, content, self._names())
             return
         for path, content in files.items():
-            if not path.is_file():  # version 0.1 had fewer
+            # Version 0.1 had fewer.
+            if path in changed or not path.is_file():
                 write_whole(path, content)
         if read_json(self.config) != self._config:
             write_whole(self.config, to_json(self._config))
@@ -270,7 +304,7 @@ class RunDirectory:
         return [path.name for path in (*paths, *map(part_of, paths))]
 
     def _refuse_other(self, path, new, may_change=()):
-        """Compares with the content of `path`; prints the changes allowed."""
+        """Compares with the content of `path`; returns the changes allowed."""
         version = read_json(self.environment).get("kseq")
         found = changes(
             version_0_1.renamed(read_json(path)),
@@ -278,7 +312,9 @@ class RunDirectory:
             all_keys=version == kseq.__version__,
         )
         allowed = [
-            line for key, line in found if key.split(".")[0] in may_change
+            line
+            for key, line in found
+            if key in may_change or key.split(".")[0] in may_change
         ]
         refused = [line for _, line in found if line not in allowed]
         if refused:
@@ -288,8 +324,7 @@ class RunDirectory:
                 f"{listing}\n"
                 "Use a different directory, or overwrite this one."
             )
-        for line in allowed:
-            print(f"{self.path} resumes with {line}", file=sys.stderr)
+        return allowed
 
 
 def batch_fields(config):

@@ -26,6 +26,7 @@ from kseq.runs.run_error import RunError
 from kseq.stop_signals import take_over
 from kseq.training.below_the_bar import below_the_bar_of_keras
 from kseq.training.ema import ema_weights
+from kseq.user_error import UserError
 
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."
@@ -61,13 +62,16 @@ class Checkpoints(keras.callbacks.Callback):
 
     Args:
         run: `RunDirectory`.
-        monitor: name of the value in the logs that should improve.
+        monitor: name of the value in the logs that should improve; None for
+            no `best`.
         mode: "max" or "min".
         keep: int, number of the last states to keep; at least 1.
         patience: int or None. Training ends after this number of epochs without
             improvement, counted across interruptions.
 
     Raises:
+        RunError: at the end of an epoch whose logs have no such value. `last`
+            has been saved: the run resumes with the right name.
         ValueError: if an argument is invalid.
     """
 
@@ -83,6 +87,10 @@ class Checkpoints(keras.callbacks.Callback):
         if patience is not None and not patience > 0:
             raise ValueError(
                 f"patience must be above 0, or None. Received: {patience=}"
+            )
+        if patience is not None and monitor is None:
+            raise ValueError(
+                f"patience needs monitor. Received: {patience=}, {monitor=}"
             )
         self.run = run
         self.monitor = monitor
@@ -133,7 +141,7 @@ class Checkpoints(keras.callbacks.Callback):
                 model.optimizer.build(model.trainable_variables)
         assign(path, model.variables, numbered(tensors, "vars"))
         assign(path, model.optimizer.variables, numbered(tensors, "opt"))
-        self._step = step_of(path)
+        self._step = model.steps_done = step_of(path)
         self._data_start = self._step
         sizes = entry(path, tensors, "batch_sizes").decode()
         if version_0_1.renamed_sizes(sizes) == self.run.batch_sizes:
@@ -184,14 +192,16 @@ class Checkpoints(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if self._is_short:
             self.model.stop_training = False
-        value, *_ = on_all_machines(logs.get(self.monitor, math.nan))
-        if self._is_better(value):
-            self._best = value
-            self._best_step = self._step
-            with ema_weights(self.model):
-                best = tf.Variable(self._best, dtype=tf.float64)
-                self._save("best", 1, value=best)
+        if self.monitor in logs:
+            self._save_if_best(logs[self.monitor])
         self._save_last()
+        if self.monitor is not None and self.monitor not in logs:
+            self._leave()
+            raise RunError(
+                f"monitor={self.monitor!r} is not measured. These are: "
+                f"{', '.join(sorted(logs))}. Step {self._step} is saved in "
+                f"{self.run.path}, where training resumes with one of them."
+            )
         if number := self._signal_of_any():
             self._stop(number)
         if self._is_out_of_patience(self.params["steps"]):
@@ -211,6 +221,16 @@ class Checkpoints(keras.callbacks.Callback):
     def _signal_of_any(self):
         return int(max(on_all_machines(self._signal)))
 
+    def _save_if_best(self, value):
+        value, *_ = on_all_machines(value)
+        if not self._is_better(value):
+            return
+        self._best = value
+        self._best_step = self._step
+        with ema_weights(self.model):
+            best = tf.Variable(self._best, dtype=tf.float64)
+            self._save("best", 1, value=best)
+
     def _is_better(self, value):
         return value > self._best if self.mode == "max" else value < self._best
 
@@ -226,7 +246,11 @@ class Checkpoints(keras.callbacks.Callback):
             self._find_position()
         elif iterator is not self._iterator:
             raise ValueError(_NEEDS_ONE_ITERATOR)
-        return self._train(iterator)
+        try:
+            return self._train(iterator)
+        except UserError:  # ends `fit`, without another callback
+            self._leave()
+            raise
 
     def _find_position(self):
         if self._resumed is not None and self._can_save_iterator:

@@ -17,6 +17,7 @@ from kseq.training.event_files import (
     start_event_files,
 )
 from kseq.training.hyperparameters import write_hyperparameters
+from kseq.training.steps_done import steps_done
 from kseq.whole_files import write_whole
 
 
@@ -151,7 +152,7 @@ class MetricsLog(keras.callbacks.Callback):
         return means
 
     def _step(self):
-        return int(_number(self.model.optimizer.iterations))
+        return steps_done(self.model)
 
     def _drop_later_records(self):
         if self.run.metrics.is_file():

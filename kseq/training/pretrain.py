@@ -58,12 +58,16 @@ def pretrain(run, model, batches, steps):
             warmup_steps=_WARMUP_STEPS,
             decay_steps=steps,
         )
-        prediction.compile(keras.optimizers.Adam(schedule), clip_norm=1.0)
+        prediction.compile(
+            keras.optimizers.Adam(schedule),
+            clip_norm=1.0,
+            accumulation_steps=model.accumulation_steps,
+        )
     steps_per_epoch = min(steps, _STEPS_PER_EPOCH)
     fit(
         prediction,
         batches,
-        Checkpoints(own, keep=2),
+        Checkpoints(own, monitor=None, keep=2),
         steps=math.ceil(steps / steps_per_epoch) * steps_per_epoch,
         steps_per_epoch=steps_per_epoch,
         is_last=False,

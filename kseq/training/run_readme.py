@@ -7,6 +7,7 @@ import keras
 from kseq.devices import is_chief
 from kseq.runs.best_record import best_record
 from kseq.runs.model_card import Progress, model_card
+from kseq.training.steps_done import steps_done
 from kseq.whole_files import write_whole
 
 
@@ -34,10 +35,9 @@ class RunReadme(keras.callbacks.Callback):
         # Pretraining, in the run of a model, has no config.
         if not is_chief() or not run.config.is_file():
             return
-        iterations = self.model.optimizer.iterations
         results = getattr(self.evaluation, "results", {})
         progress = Progress(
-            step=int(keras.ops.convert_to_numpy(iterations)),
+            step=steps_done(self.model),
             total_steps=self.total_steps,
             parameters=self.model.count_params(),
             command=_command(),

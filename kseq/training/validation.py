@@ -11,6 +11,7 @@ from kseq.progress import progress
 from kseq.training.below_the_bar import below_the_bar_of_keras
 from kseq.training.ema import ema_weights
 from kseq.training.event_files import event_writer
+from kseq.training.steps_done import steps_done
 
 
 class Validation(keras.callbacks.Callback):
@@ -74,8 +75,7 @@ class Validation(keras.callbacks.Callback):
         table = [columns, ["---"] * len(columns)]
         table += [map(_cell, row) for row in self.evaluation.rows(self.samples)]
         text = "".join(f"| {' | '.join(row)} |\n" for row in table)
-        iterations = self.model.optimizer.iterations
-        step = int(keras.ops.convert_to_numpy(iterations))
+        step = steps_done(self.model)
         self.run.samples.mkdir(exist_ok=True)
         path = self.run.samples / f"{step:08d}.md"
         path.write_text(text, encoding="utf-8")

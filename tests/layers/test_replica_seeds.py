@@ -38,9 +38,7 @@ LAYERS = {
         lambda layer: layer(QUERY, MASK, training=True)[0],
     ),
     "stretch": (
-        lambda: SpecAugment(
-            time_masks=0, feature_masks=0, stretch=0.5, seed=3
-        ),
+        lambda: SpecAugment(time_masks=0, feature_masks=0, stretch=0.5, seed=3),
         lambda layer: layer(QUERY, MASK, training=True)[0],
     ),
     "attention": (

@@ -15,6 +15,7 @@ from kseq.models import DualEncoder
 from kseq.models.in_batch_losses import in_batch_losses
 from tests.layers.numpy_recurrence import recurrent_pooling
 from tests.models.new_weights import new_weights
+from tests.slow import slow
 
 SIZES = {"embedding_dim": 6, "units": 4, "dim": 5}
 VOCABULARIES = {"one vocabulary": (30, None), "two": (30, 20)}
@@ -205,9 +206,47 @@ def test_the_gradient_reaches_the_answers_of_other_devices(seed, two_devices):
             np.testing.assert_allclose(tf.concat(split, 0), one, atol=1e-5)
 
 
-def test_micro_batches_are_refused():
-    with pytest.raises(ValueError, match="Received: accumulation_steps=2"):
-        built()[0].compile("sgd", accumulation_steps=2)
+@pytest.mark.parametrize("parts", [2, slow(9)])
+def test_micro_batches_change_nothing(parts):
+    """Though the answers of all of them compete."""
+    data = batch_of(7)
+
+    def trained(accumulation_steps):
+        keras.utils.set_random_seed(1)
+        model = new_weights(*built())
+        model.compile(
+            keras.optimizers.SGD(0.5),
+            clip_norm=1.0,
+            label_smoothing=0.1,
+            accumulation_steps=accumulation_steps,
+            run_eagerly=True,
+        )
+        logs = model.train_on_batch(*data, return_dict=True)
+        return logs, model.get_weights()
+
+    (logs, weights), (cut, cut_weights) = trained(1), trained(parts)
+    assert cut == pytest.approx(logs, rel=1e-4)
+    for one, other in zip(weights, cut_weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_micro_batches_have_the_same_dropout_twice(monkeypatch):
+    """Where the gradient is computed, the outputs are those of the loss."""
+    model = make_model(dropout=0.5)
+    model.compile("sgd", accumulation_steps=2, run_eagerly=True)
+    outputs = []
+
+    def recorded(inputs, training):
+        outputs.append(DualEncoder.loss_outputs(model, inputs, training))
+        return outputs[-1]
+
+    monkeypatch.setattr(model, "loss_outputs", recorded)
+    model.train_on_batch(*batch_of(7))
+    first, second, first_again, second_again = outputs
+    for one, other in ((first, first_again), (second, second_again)):
+        for vectors, again in zip(one, other, strict=True):
+            np.testing.assert_array_equal(vectors, again)
+    assert np.any(first[0][:3] != second[0][:3])
 
 
 @pytest.mark.slow  # its loss and its gradients are compared above

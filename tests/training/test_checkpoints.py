@@ -461,16 +461,35 @@ def test_an_unknown_mode_is_refused(tmp_path):
     [
         *({"keep": value} for value in (0, -1, True, 2.0, None)),
         *({"patience": value} for value in (0, -1, float("nan"))),
+        {"patience": 2, "monitor": None},
     ],
     ids=str,
 )
 def test_absurd_values_are_refused(broken_run, options):
     """Before any checkpoint is deleted."""
     before = steps(broken_run)
-    [(name, value)] = options.items()
+    (name, value), *_ = options.items()
     with pytest.raises(ValueError, match=f"Received: {name}={value}"):
         Checkpoints(RunDirectory(broken_run), **options)
     assert steps(broken_run) == before
+
+
+def test_a_misspelt_monitor_is_an_error_that_loses_nothing(tmp_path):
+    """At the end of the first epoch, with the names that there are."""
+    with pytest.raises(RunError) as stopped:
+        train(tmp_path, epochs=3, monitor="val_blue", patience=2)
+    message = str(stopped.value)
+    assert "monitor='val_blue' is not measured. These are: loss." in message
+    assert stopped.value.exit_code == 2
+    assert steps(tmp_path) == [STEPS]
+    train(tmp_path, epochs=2)
+    assert steps(tmp_path) == [STEPS, 2 * STEPS]
+
+
+def test_a_run_that_monitors_nothing_has_no_best_weights(tmp_path):
+    train(tmp_path, epochs=2, monitor=None)
+    assert steps(tmp_path) == [STEPS, 2 * STEPS]
+    assert not (tmp_path / "checkpoints" / "best").exists()
 
 
 STRAY = (

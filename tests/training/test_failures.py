@@ -1,4 +1,5 @@
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -10,8 +11,14 @@ import pytest
 
 from kseq.models.training_errors import DivergedError
 from kseq.runs import RunDirectory
-from kseq.runs.checkpoint_files import numbered, read_newest
-from kseq.training import Checkpoints
+from kseq.runs.checkpoint_files import (
+    checkpoint_paths,
+    numbered,
+    read_newest,
+    step_of,
+)
+from kseq.training import Checkpoints, MetricsLog
+from kseq.training.steps_done import steps_done
 from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, same_start, tiny_model
 from tests.training.tiny_training import Config
@@ -50,6 +57,48 @@ def test_an_update_that_diverges_is_skipped():
     assert model.optimizer.iterations == 1
     for before, after in zip(weights, model.get_weights(), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_skipped_updates_are_steps(tmp_path):
+    """All count them alike: checkpoints, metrics, samples and messages."""
+    run = RunDirectory(tmp_path)
+    run.start(Config())
+    model = same_start(tiny_model("mixed_float16"))
+    # Scaled so much, the first gradients overflow.
+    model.compile(
+        keras.optimizers.LossScaleOptimizer(
+            keras.optimizers.SGD(0.1), initial_scale=2.0**40
+        ),
+        run_eagerly=True,
+    )
+    run.save_model(model)
+    [good] = batches([4])
+    bad = poisoned(*good)
+    checkpoints = Checkpoints(run, monitor="loss", mode="min")
+    with pytest.raises(DivergedError, match="at step 7: "):
+        model.fit(
+            one_by_one([good] * 6 + [bad]),
+            steps_per_epoch=2,
+            epochs=4,
+            callbacks=[MetricsLog(run, 8, every=2), checkpoints],
+            shuffle=False,
+            verbose=0,
+        )
+    updates = int(model.optimizer.iterations)
+    assert updates < model.steps_done == 6
+
+    last = checkpoint_paths(run.checkpoints / "last")
+    assert [step_of(path) for path in last] == [2, 4, 6]
+    lines = run.metrics.read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [2, 4, 6]
+
+    # And after a resume.
+    again = tiny_model("mixed_float16")
+    again.compile(
+        keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+    )
+    assert Checkpoints(run, monitor="loss").restore(again, 2) == 3
+    assert steps_done(again) == 6 and again.optimizer.iterations == updates
 
 
 @pytest.mark.parametrize("devices", [1, 2])
@@ -122,5 +171,6 @@ def test_a_step_without_memory(tmp_path):
     assert ended.returncode == 4, ended.stderr
     [message] = ended.stderr.splitlines()
     assert "Out of memory at step 3, with a batch of ids (4096, 512)" in message
+    assert "--accumulation-steps 2, or compile(accumulation_steps=2)" in message
     assert "--batch-tokens is 2097152" in message
     assert read_newest(tmp_path / "checkpoints" / "last")[0].endswith("-2")
