@@ -4,9 +4,10 @@ Importing this package imports neither TensorFlow nor Keras; its parts do, when
 they are first used.
 """
 
-import importlib.util
 import os
 import sys
+
+from kseq.lazy_package import import_name, lazy_module
 
 # Keras and TensorFlow read these once, when they are first imported.
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -38,7 +39,7 @@ def __getattr__(name):
     if name in _ROOMS:
         return _lazy_module(f"kseq.{name}")
     if name in _FUNCTIONS:
-        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
+        return import_name(_FUNCTIONS[name], name)
     raise AttributeError(f"module 'kseq' has no attribute {name!r}")
 
 
@@ -47,12 +48,7 @@ def __dir__():
 
 
 def _lazy_module(name):
-    """A module that is executed when its first attribute is read."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.find_spec(name)
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    if name not in sys.modules:
+        sys.modules[name] = module = lazy_module(name)
+        module.__spec__.loader.exec_module(module)
+    return sys.modules[name]

@@ -1,13 +1,17 @@
 """Packages whose modules are imported when they are first used."""
 
+import contextlib
+import importlib.machinery
 import importlib.util
+import sys
 from types import ModuleType
 
 
 class LazyPackage(ModuleType):
     """A package with the names of `_MODULES`, each from its module.
 
-    Its modules are attributes, too, without being imported before.
+    Its modules are attributes, too, without being imported before. If a module
+    cannot be imported, for whatever reason, an error says why.
 
     A package becomes one by
 
@@ -18,11 +22,11 @@ class LazyPackage(ModuleType):
     def __getattr__(self, name):
         module = self.__dict__["_MODULES"].get(name)
         if module is not None:
-            module = importlib.import_module(f"{self.__name__}.{module}")
-            return getattr(module, name)
+            return import_name(f"{self.__name__}.{module}", name)
         path = f"{self.__name__}.{name}"
         if name.isidentifier() and importlib.util.find_spec(path):
-            return importlib.import_module(path)
+            with attribute_errors_shown(path):
+                return importlib.import_module(path)
         raise AttributeError(
             f"module {self.__name__!r} has no attribute {name!r}"
         )
@@ -37,3 +41,62 @@ class LazyPackage(ModuleType):
 
     def __dir__(self):
         return [*self.__dict__, *self.__dict__["_MODULES"]]
+
+
+def import_name(path, name):
+    """The attribute `name` of the module `path`.
+
+    Raises:
+        ImportError: if there is none, or an AttributeError is raised where the
+            module is imported.
+    """
+    with attribute_errors_shown(path):
+        return getattr(importlib.import_module(path), name)
+
+
+def lazy_module(path):
+    """A module that is executed when its first attribute is read."""
+    spec = importlib.util.find_spec(path)
+    loader = _Loader(spec.loader.name, spec.loader.path)
+    spec.loader = importlib.util.LazyLoader(loader)
+    return importlib.util.module_from_spec(spec)
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def exec_module(self, module):
+        try:
+            with attribute_errors_shown(self.name):
+                super().exec_module(module)
+        except Exception as error:
+            # An import that reads the first attribute drops any error, and
+            # reads the next one.
+            module.__dict__["_error"] = error
+            module.__class__ = _Broken
+            sys.modules.pop(self.name, None)
+            raise
+
+
+class _Broken(ModuleType):
+    """A module that raises again what has ended its execution."""
+
+    def __getattr__(self, name):
+        raise self.__dict__["_error"]
+
+
+@contextlib.contextmanager
+def attribute_errors_shown(path):
+    """Raises an ImportError for an AttributeError, with its message.
+
+    While an attribute of a package is looked up, `from package import name`
+    and `hasattr` take any AttributeError for the answer that there is no such
+    name, and drop its message. Other errors pass.
+
+    Args:
+        path: str, the module that is imported.
+    """
+    try:
+        yield
+    except AttributeError as error:
+        raise ImportError(
+            f"{path} cannot be imported: AttributeError: {error}", name=path
+        ) from error

@@ -1,0 +1,87 @@
+"""A module that cannot be imported says why, wherever it is imported from."""
+
+import importlib
+import sys
+
+import pytest
+
+from kseq.lazy_package import lazy_module
+
+PACKAGE = """
+import sys
+
+from kseq.lazy_package import LazyPackage
+
+_MODULES = {"Tokenizer": "tokenizer"}
+sys.modules[__name__].__class__ = LazyPackage
+"""
+BROKEN = {
+    "import os\nos.no_such_thing\n": "'os' has no attribute 'no_such_thing'",
+    "class Other:\n    pass\n": "has no attribute 'Tokenizer'",
+    "import no_such_module\n": "No module named 'no_such_module'",
+    "raise ImportError('libcudart.so: not found')\n": "libcudart.so",
+    "raise OSError('a broken file')\n": "a broken file",
+}
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A function: writes a package with a module of this text."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def package(text):
+        folder = tmp_path / "lazy_kseq"
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").write_text(PACKAGE)
+        (folder / "tokenizer.py").write_text(text)
+        importlib.invalidate_caches()
+
+    yield package
+    for name in [name for name in sys.modules if name.startswith("lazy_kseq")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from lazy_kseq import Tokenizer",
+        "import lazy_kseq; lazy_kseq.Tokenizer",
+        "import lazy_kseq; hasattr(lazy_kseq, 'Tokenizer')",
+    ],
+)
+@pytest.mark.parametrize("text", BROKEN)
+def test_the_reason_is_shown(package, statement, text):
+    package(text)
+    with pytest.raises((ImportError, OSError), match=BROKEN[text]) as caught:
+        exec(statement, {})
+    if "AttributeError" in str(caught.value):
+        assert isinstance(caught.value.__cause__, AttributeError)
+
+
+def test_a_module_as_an_attribute_shows_it_too(package):
+    package("import os\nos.no_such_thing\n")
+    with pytest.raises(ImportError, match="no_such_thing"):
+        exec("from lazy_kseq import tokenizer", {})
+
+
+@pytest.mark.parametrize("text", [t for t in BROKEN if "class" not in t])
+def test_a_module_that_is_executed_later_shows_it_too(package, text):
+    """Of `kseq.layers`, say, that is an attribute of `kseq`."""
+    package(text)
+    importlib.import_module("lazy_kseq")
+    module = lazy_module("lazy_kseq.tokenizer")
+    sys.modules["lazy_kseq.tokenizer"] = module
+    module.__spec__.loader.exec_module(module)
+    with pytest.raises((ImportError, OSError), match=BROKEN[text]):
+        exec("from lazy_kseq.tokenizer import Tokenizer", {})
+    with pytest.raises((ImportError, OSError), match=BROKEN[text]):
+        module.Tokenizer  # noqa: B018
+
+
+def test_what_is_not_there_is_an_attribute_error(package):
+    package("class Tokenizer:\n    pass\n")
+    exec("from lazy_kseq import Tokenizer, tokenizer", {})
+    with pytest.raises(ImportError, match="cannot import name 'Tokeniser'"):
+        exec("from lazy_kseq import Tokeniser", {})
+    module = importlib.import_module("lazy_kseq")
+    assert not hasattr(module, "Tokeniser")
