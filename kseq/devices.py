@@ -15,6 +15,7 @@ import tensorflow as tf
 _COMPUTES_WITH_BFLOAT16 = (8, 0)
 # Of a processor, as /proc/cpuinfo names them: x86 and ARM. TensorFlow converts
 # to float32 and back where it has none of them, and then takes longer.
+_PROCESSOR = Path("/proc/cpuinfo")
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
 # A machine chooses one of the first two; every machine computes with the first.
 _POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -99,7 +100,7 @@ def _processor_has_bfloat16():
     if platform.system() != "Linux":
         return False
     try:
-        text = Path("/proc/cpuinfo").read_text("utf-8", errors="replace")
+        text = _PROCESSOR.read_text("utf-8", errors="replace")
     except OSError:
         return False
     features = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq import devices
 from kseq.data.built_in import dates
 from kseq.devices import (
     device_strategy,
+    dtype_policy,
     end_unless_chief,
+    grow_gpu_memory,
     is_chief,
     on_all_machines,
 )
@@ -23,6 +26,7 @@ from kseq.runs.checkpoint_files import (
     read_newest,
     step_of,
 )
+from kseq.start_keras import start_tensorflow
 from tests.benchmarks.local_cluster import local_cluster
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "translate_lstm.py"
@@ -102,6 +106,110 @@ def weights(run):
 
 def test_one_machine_asks_itself():
     assert on_all_machines(0.7) == [0.7]
+
+
+def with_gpus(monkeypatch, *capabilities):
+    """TensorFlow as it is beside so many GPUs, on a processor without bf16."""
+    monkeypatch.setattr(
+        tf.config,
+        "list_physical_devices",
+        lambda kind=None: list(capabilities) if kind == "GPU" else [],
+    )
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "get_device_details",
+        lambda gpu: {} if gpu is None else {"compute_capability": gpu},
+    )
+    monkeypatch.setattr(devices, "_processor_has_bfloat16", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "policy"),
+    [
+        ([(9, 0)], "mixed_bfloat16"),
+        ([(8, 0), (8, 6)], "mixed_bfloat16"),
+        ([(7, 5)], "float32"),
+        ([(9, 0), (7, 0)], "float32"),
+        ([None], "float32"),  # not of NVIDIA
+        ([], "float32"),
+    ],
+)
+def test_gpus_choose_the_dtype(monkeypatch, capabilities, policy):
+    with_gpus(monkeypatch, *capabilities)
+    assert dtype_policy() == policy
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("flags\t\t: fpu avx2 avx512f avx512_bf16 amx_tile", "mixed_bfloat16"),
+        ("flags\t\t: fpu avx2 avx512f amx_bf16", "mixed_bfloat16"),
+        ("Features\t: fp asimd sve bf16 i8mm", "mixed_bfloat16"),
+        ("flags\t\t: fpu avx2 avx512f avx512bw", "float32"),
+        ("flags\t\t: fpu avx2 f16c", "float32"),
+        ("model name\t: The bf16 processor\nflags\t: fpu", "float32"),
+        ("", "float32"),
+        (None, "float32"),
+    ],
+)
+def test_a_processor_chooses_the_dtype(monkeypatch, tmp_path, text, policy):
+    described = tmp_path / "cpuinfo"
+    if text is not None:
+        described.write_text(f"processor\t: 0\n{text}\nbugs\t\t: spectre\n")
+    monkeypatch.setattr(devices, "_PROCESSOR", described)
+    monkeypatch.setattr(devices.platform, "system", lambda: "Linux")
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    assert dtype_policy() == policy
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    assert dtype_policy() == "float32"
+
+
+@pytest.mark.parametrize(
+    ("others", "kept", "policy"),
+    [
+        ([0], None, "float32"),  # one machine without bfloat16 is enough
+        ([1], None, "mixed_bfloat16"),
+        ([1, 0, 1], None, "float32"),
+        ([1], "float32", "float32"),  # the chief resumes a run
+        ([0], "mixed_bfloat16", "mixed_bfloat16"),
+        ([0], "mixed_float16", "mixed_float16"),
+        ([3], None, "float32"),  # the chief is another one
+        ([4], None, "mixed_bfloat16"),
+    ],
+)
+def test_machines_agree_on_the_dtype(monkeypatch, others, kept, policy):
+    with_gpus(monkeypatch, (9, 0))
+    monkeypatch.setattr(
+        devices, "on_all_machines", lambda own: [float(own), *others]
+    )
+    assert dtype_policy(kept) == policy
+
+
+def test_memory_of_gpus_grows(monkeypatch):
+    grown = []
+    with_gpus(monkeypatch, (9, 0), (8, 0))
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "set_memory_growth",
+        lambda gpu, enable: grown.append((gpu, enable)),
+    )
+    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+    start_tensorflow()
+    assert grown == [((9, 0), True), ((8, 0), True)]
+
+    monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", "false")
+    grow_gpu_memory()
+    assert len(grown) == 2
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError])
+def test_memory_stays_as_a_program_has_divided_it(monkeypatch, error):
+    def refuse(gpu, enable):
+        raise error("cannot be modified after being initialized")
+
+    with_gpus(monkeypatch, (9, 0))
+    monkeypatch.setattr(tf.config.experimental, "set_memory_growth", refuse)
+    grow_gpu_memory()
 
 
 @pytest.mark.slow

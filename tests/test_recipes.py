@@ -1,3 +1,4 @@
+import ast
 import dataclasses
 import faulthandler
 import json
@@ -42,7 +43,7 @@ SMALL = {
         "model": "flat",
         "pretraining_steps": 2,
     },
-    "tag_words": {"dim": 8, "vocab_size": 400},
+    "tag_words": {"dim": 8, "vocab_size": 400, "accumulation_steps": 2},
     "caption_images": {"embedding_dim": 8, "units": 8},
     "transcribe_speech": {"embedding_dim": 8, "units": 8},
     "chat": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
@@ -299,6 +300,31 @@ def test_resumes_with_smaller_batches(recipe, config, capsys):
     smaller = {name: getattr(config, name) // 4}
     recipe.main(dataclasses.replace(config, **smaller))
     assert f"resumes with {name}: " in capsys.readouterr().err
+    lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [2, 4]
+
+
+def test_every_recipe_cuts_its_batches_where_asked(recipe):
+    """The option exists, does nothing by default, and reaches `compile`."""
+    assert recipe.Config().accumulation_steps == 1
+    compiled = [
+        {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+        for node in ast.walk(ast.parse(Path(recipe.__file__).read_text()))
+        if isinstance(node, ast.Call)
+        if getattr(node.func, "attr", None) == "compile"
+    ]
+    [settings] = compiled
+    assert settings["accumulation_steps"] == "config.accumulation_steps"
+
+
+@pytest.mark.slow
+def test_resumes_with_micro_batches(recipe, config, capsys):
+    """The other thing that a step without memory tells its user to do."""
+    recipe.main(dataclasses.replace(config, steps=2))
+    recipe.main(dataclasses.replace(config, accumulation_steps=2))
+    errors = capsys.readouterr().err
+    assert "resumes with accumulation_steps: 1 -> 2" in errors
+    assert "restart" not in errors
     lines = (Path(config.run) / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [2, 4]
 

@@ -1,8 +1,14 @@
 """One trainer of a run directory at a time."""
 
+import errno
 import fcntl
 import os
 import platform
+
+from kseq.runs.run_error import RunError
+
+# Of a file system that cannot lock files.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 # Of the runs that this process trains: {path: descriptor}. Whoever holds one
 # is the trainer until the process ends, however it ends.
@@ -17,6 +23,9 @@ def lock(path):
 
     Returns:
         The other holder, a str; None if this process has the lock.
+
+    Raises:
+        RunError: where the file system has no locks.
     """
     path = path.resolve()
     if path in _HELD:
@@ -31,6 +40,16 @@ def lock(path):
             holder = os.read(descriptor, 1000).decode(errors="replace")
             os.close(descriptor)
             return holder
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno not in _NO_LOCKS:
+                raise
+            raise RunError(
+                f"{path} cannot be locked: {error.strerror}. A run needs a "
+                "file system with flock, which keeps a second process from "
+                "training it. Lustre has it where it is mounted with the "
+                "option flock; or use a --run on another disk."
+            ) from error
         if _is_at(descriptor, path):
             break
         os.close(descriptor)  # its holder has just deleted it

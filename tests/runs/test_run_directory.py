@@ -1,6 +1,7 @@
 import atexit
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import keras
 import pytest
 
 from kseq.model_path import is_run, model_path
+from kseq.models import ExactModel
 from kseq.runs import DiskError, RunDirectory, RunError
 from kseq.runs.exports import claim_exports
 from kseq.runs.replace_run import recover
@@ -79,6 +81,69 @@ def test_another_config_is_refused_with_what_differs(run):
     assert "seed: 1 -> 2" in message
     assert "steps" not in message
     assert json.loads(run.config.read_text())["units"] == 8
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_is_named(tmp_path, monkeypatch, number):
+    def refuse(descriptor, operation):
+        raise OSError(number, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(RunError, match="cannot be locked: .*mounted with the"):
+        RunDirectory(tmp_path / "run").start(Config())
+
+
+@dataclasses.dataclass(frozen=True)
+class WithDType(Config):
+    dtype: str = "auto"
+    accumulation_steps: int = 1
+
+
+def test_a_run_keeps_what_auto_has_become(tmp_path, monkeypatch):
+    """Wherever it resumes; a new run chooses anew."""
+
+    def start(path, chosen, dtype="auto", **options):
+        monkeypatch.setattr(
+            "kseq.runs.run_directory.dtype_policy",
+            lambda kept=None: kept or chosen,
+        )
+        run = RunDirectory(tmp_path / path)
+        config = run.start(WithDType(dtype=dtype), **options)
+        run.save_model(model())
+        stored = json.loads(run.config.read_text())["dtype"]
+        assert stored == config.dtype
+        return stored
+
+    assert start("a", "mixed_bfloat16") == "mixed_bfloat16"
+    assert start("a", "float32") == "mixed_bfloat16"
+    assert start("a", "float32", "mixed_bfloat16") == "mixed_bfloat16"
+    with pytest.raises(RunError, match="dtype: mixed_bfloat16 -> float32"):
+        start("a", "float32", "float32")
+    assert start("b", "float32") == "float32"
+    assert start("c", "float32", "mixed_float16") == "mixed_float16"
+    assert start("c", "float32") == "mixed_float16"
+    assert start("a", "float32", overwrite=True) == "float32"
+
+
+def test_a_run_resumes_with_other_micro_batches(tmp_path, capsys):
+    """They change no update; config and model say what they are."""
+
+    def start(steps):
+        run = RunDirectory(tmp_path / "run")
+        run.start(WithDType(accumulation_steps=steps, dtype="float32"))
+        inputs = keras.Input((4,), name="inputs")
+        outputs = keras.layers.Dense(3, name="dense")(inputs)
+        one = ExactModel(inputs, outputs, name="exact")
+        one.compile("sgd", accumulation_steps=steps)
+        run.save_model(one)
+        compiled = json.loads(run.model.read_text())["compile_config"]
+        assert compiled["accumulation_steps"] == steps
+        assert json.loads(run.config.read_text())["accumulation_steps"] == steps
+        return capsys.readouterr().err
+
+    assert start(1) == ""
+    assert start(4).endswith("resumes with accumulation_steps: 1 -> 4\n")
+    assert start(4) == ""
 
 
 def test_what_may_change_is_printed_and_kept(run, capsys):
