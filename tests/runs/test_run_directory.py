@@ -89,7 +89,7 @@ def test_a_disk_without_locks_is_named(tmp_path, monkeypatch, number):
         raise OSError(number, "Function not implemented")
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(RunError, match="cannot be locked: .*mounted with the"):
+    with pytest.raises(RunError, match="cannot be locked"):
         RunDirectory(tmp_path / "run").start(Config())
 
 
