@@ -1,14 +1,22 @@
 """Recognizes runs and exports by their files, without TensorFlow."""
 
+import logging
+import stat
 from pathlib import Path
 
+from kseq.one_line import escaped_line
 from kseq.user_error import UserError
 
 RUN_FILES = ("config.json", "environment.json")  # a run has both
+LAST_VERSION = 2**63 - 1  # TensorFlow Serving's versions are int64
+
+_log = logging.getLogger(__name__)
 
 
 def model_path(path):
     """The path of a run, or of the newest version of an export.
+
+    A version that this process may not read is skipped, with a warning.
 
     Args:
         path: str or path: `runs/<name>`, `saved_models/<name>` or
@@ -27,18 +35,24 @@ def model_path(path):
     path = Path(path)
     if is_run(path) or is_version(path):
         return path
-    found = versions(path)
-    if (path / ".old-run").is_dir():
+    try:
+        if (path / ".old-run").is_dir():
+            raise UserError(
+                f"The start of a new run in {path} was interrupted. Repeat its "
+                "command, which restores the old run or finishes the new one."
+            )
+        found, reason = _newest(version_folders(path)), ""
+    except NotADirectoryError:
+        found, reason = None, ""
+    except FileNotFoundError:
+        found, reason = None, ": it does not exist"
+    except OSError as error:
+        found, reason = None, f": it cannot be read. {error.strerror}"
+    if found is None:
         raise UserError(
-            f"The start of a new run in {path} was interrupted. Repeat its "
-            "command, which restores the old run or finishes the new one."
+            f"{path} is neither a run directory nor an export{reason}"
         )
-    if not found:
-        missing = "" if path.exists() else ": it does not exist"
-        raise UserError(
-            f"{path} is neither a run directory nor an export{missing}"
-        )
-    return found[max(found)]
+    return found
 
 
 def run_path(path):
@@ -50,22 +64,96 @@ def run_path(path):
 
 def is_run(path):
     """Whether a directory holds a run."""
-    return all((Path(path) / name).is_file() for name in RUN_FILES)
+    return all(_is_file(Path(path) / name) for name in RUN_FILES)
 
 
 def is_version(path):
     """Whether a directory holds one version of an export."""
-    return (Path(path) / "saved_model.pb").is_file()
+    return _is_file(Path(path) / "saved_model.pb")
 
 
 def versions(path):
-    """The versions of an export that are there now, dict of number -> path."""
+    """The versions of an export that are there now, dict of number -> path.
+
+    What cannot be read now, because of its permissions or an error of a shared
+    disk, counts as not there.
+    """
     try:
-        children = list(Path(path).iterdir())
+        found = version_folders(path)
     except (OSError, ValueError):  # no folder, no permission, NUL
         return {}
     return {
-        int(child.name): child
-        for child in children
-        if child.name.isascii() and child.name.isdecimal() and is_version(child)
+        number: folder for number, folder in found.items() if is_version(folder)
     }
+
+
+def version_folders(path):
+    """What has the name of a version, dict of number -> path.
+
+    Of several names of one number, such as `1` and `001`, the shortest counts.
+
+    Raises:
+        OSError: if the folder cannot be read.
+    """
+    numbered = [
+        (number, child)
+        for child in Path(path).iterdir()
+        if (number := version_number(child.name)) is not None
+    ]
+    numbered.sort(key=lambda pair: len(pair[1].name), reverse=True)
+    return dict(numbered)
+
+
+def version_number(text):
+    """The version that digits name; None for what TensorFlow Serving has not.
+
+    Args:
+        text: str, as the name of a folder.
+    """
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    digits = text.lstrip("0") or "0"
+    # Python refuses to read thousands of digits.
+    is_short = len(digits) <= len(f"{LAST_VERSION}")
+    number = int(digits) if is_short else LAST_VERSION + 1
+    return number if number <= LAST_VERSION else None
+
+
+def holds_version(path):
+    """Whether a directory holds one version of an export.
+
+    Raises:
+        OSError: if that cannot be known now.
+    """
+    try:
+        mode = (Path(path) / "saved_model.pb").stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return stat.S_ISREG(mode)
+
+
+def _newest(folders):
+    """The newest version that can be read; None where there is none."""
+    problems = []
+    for number in sorted(folders, reverse=True):
+        folder = folders[number]
+        try:
+            if holds_version(folder):
+                (folder / "saved_model.pb").open("rb").close()
+                for problem in problems:
+                    _log.warning(f"{problem} {folder} is used.")
+                return folder
+        except OSError as error:
+            problems.append(
+                f"{escaped_line(folder)} cannot be read: {error.strerror}."
+            )
+    if problems:
+        raise UserError(" ".join(problems))
+    return None
+
+
+def _is_file(path):
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # no permission, a stale handle, NUL
+        return False

@@ -7,7 +7,7 @@ import socket
 import tempfile
 from pathlib import Path
 
-from kseq.model_path import is_run, is_version, versions
+from kseq.model_path import is_run, is_version, version_number, versions
 from kseq.start_keras import OPTIONAL, start_keras
 from kseq.user_error import UserError
 
@@ -113,12 +113,13 @@ def _refusal(path):
 
 def _label(text, models):
     """((name of the model, label), version)."""
-    found = re.fullmatch(r"(?:([^/:=]+):)?([^/:=\s]+)=(\d{1,18})", text)
-    if not found:
+    found = re.fullmatch(r"(?:([^/:=]+):)?([^/:=\s]+)=(\d+)", text)
+    version = version_number(found[3]) if found else None
+    if version is None:
         raise UserError(
             f"Expected --label [NAME:]LABEL=VERSION. Received: {text!r}"
         )
-    name, label, version = found.groups()
+    name, label, _ = found.groups()
     if name is None and len(models) > 1:
         raise UserError(
             f"--label {text}: there are several models; give the name of one, "
@@ -127,11 +128,11 @@ def _label(text, models):
     name = name or next(iter(models))
     if name not in models:
         raise UserError(f"--label {text}: there is no model {name}.")
-    if not is_version(models[name] / version):
+    if version not in versions(models[name]):
         raise UserError(
             f"--label {text}: {models[name]} has no version {version}."
         )
-    return (name, label), int(version)
+    return (name, label), version
 
 
 def _listening(host, port, option):
@@ -169,8 +170,7 @@ def _serve(folders, labels, listening, options):
     store.poll()
     for name in folders:
         if store.newest(name) is None:
-            [status, *_] = store.status(name).values()
-            raise UserError(f"{name} cannot be served: {status.error_message}")
+            raise UserError(f"{name} cannot be served: {store.problem(name)}")
     # Both end the server, which then returns; a second Ctrl-C ends at once.
     signal.signal(signal.SIGTERM, lambda *_: None)
     serve(store, listening, options)

@@ -5,6 +5,7 @@ server.
 """
 
 import asyncio
+import contextvars
 import functools
 import logging
 import time
@@ -23,12 +24,14 @@ from tensorflow_serving.apis import (
 )
 
 from kseq.server import proto_requests
+from kseq.server.access_record import access_record, request_id_of
 from kseq.server.body_memory import BodyMemory
 from kseq.server.request_error import RequestError
 
 _DEFINITIONS = "signature_def"
 _CALLS = 512  # at once; more of them are refused
 _INT32 = 2**31 - 1  # what an option of gRPC can be
+_VERSION_FOUND = contextvars.ContextVar("version")  # of a call
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -78,6 +81,10 @@ def _call(method):
     @functools.wraps(method)
     async def call(self, request, context):
         start, status, response = time.perf_counter(), "CANCELLED", None
+        _VERSION_FOUND.set(None)
+        sent = dict(context.invocation_metadata() or ()).get("x-request-id")
+        request_id = request_id_of(sent)
+        context.set_trailing_metadata((("x-request-id", request_id),))
         try:
             response = await method(self, request, context)
             status = "OK"
@@ -91,15 +98,17 @@ def _call(method):
             await context.abort(grpc.StatusCode.INTERNAL, "Internal error")
         finally:
             self.log(
-                {
-                    "client": _host(context.peer()),
-                    "model": self.known_model(request),
-                    "method": "gRPC",
-                    "path": method.__name__,
-                    "status": status,
-                    "bytes": response.ByteSize() if response else 0,
-                    "seconds": round(time.perf_counter() - start, 6),
-                }
+                access_record(
+                    start,
+                    model=self.known_model(request),
+                    version=_VERSION_FOUND.get(),
+                    request_id=request_id,
+                    client=_host(context.peer()),
+                    method="gRPC",
+                    path=method.__name__,
+                    status=status,
+                    bytes=response.ByteSize() if response else 0,
+                )
             )
 
     return call
@@ -142,7 +151,7 @@ class _Services(
 
     @_call
     async def Regress(self, request, context):  # noqa: N802
-        self.store.find(*_model(request))
+        self._find(request)
         raise RequestError("Expected a signature of regression")
 
     @_call
@@ -163,7 +172,7 @@ class _Services(
         for field in request.metadata_field:
             if field != _DEFINITIONS:
                 raise RequestError(f"Metadata field {field} is not supported")
-        servable = self.store.find(*_model(request))
+        servable = self._find(request)
         response = metadata_pb2.GetModelMetadataResponse()
         _set_spec(response.model_spec, servable)
         response.metadata[_DEFINITIONS].Pack(
@@ -186,8 +195,13 @@ class _Services(
             )
         return response
 
-    async def _answer(self, request, context, read, write):
+    def _find(self, request):
         servable = self.store.find(*_model(request))
+        _VERSION_FOUND.set(servable.version)
+        return servable
+
+    async def _answer(self, request, context, read, write):
+        servable = self._find(request)
         with self.memory.hold() as hold:
             hold(request.ByteSize())
             return await self._answer_held(

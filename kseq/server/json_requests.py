@@ -18,6 +18,7 @@ from kseq.server.request_error import RequestError
 from kseq.server.signatures import (
     SignatureRequest,
     check_classifies,
+    classes_and_scores,
     find_signature,
 )
 
@@ -39,7 +40,8 @@ def read_object(body):
     if not body.strip():
         raise RequestError("JSON Parse error: The document is empty")
     try:
-        found = json.loads(body.decode("utf-8"))
+        text = body.decode("utf-8")
+        found = json.loads(text, object_pairs_hook=_first_of_each)
         if _SURROGATE.search(body):  # Python takes one alone
             json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
@@ -68,8 +70,8 @@ def read_predict(body, signatures):
     request = read_object(body)
     if "instances" in request and "inputs" in request:
         raise RequestError(
-            "Not formatted correctly: expecting only one of "
-            "'inputs' or 'instances'"
+            "Not formatted correctly expecting only one of 'inputs' or "
+            "'instances' keys to exist"
         )
     if "instances" not in request and "inputs" not in request:
         raise RequestError("Missing 'inputs' or 'instances' key")
@@ -104,9 +106,16 @@ def read_classify(body, signatures):
     request = read_object(body)
     name, signature = _signature(request, signatures)
     check_classifies(name, signature)
-    examples = request.get("examples")
-    if not isinstance(examples, list) or not examples:
-        raise RequestError("Expected a list of objects as 'examples'")
+    if "examples" not in request:
+        raise RequestError(
+            "When method is classify, key 'examples' is expected and was not "
+            "found"
+        )
+    examples = request["examples"]
+    if not isinstance(examples, list):
+        raise RequestError("Expecting 'examples' value to be an list/array")
+    if not examples:
+        raise RequestError("'examples' value is an empty array")
     context = _features(request.get("context", {}))
     serialized = [
         tf.train.Example(
@@ -157,10 +166,14 @@ def classifications(outputs):
     """The answer to `:classify`, a dict for `json_bytes`.
 
     Args:
-        outputs: dict with `classes` and `scores`, (B, C).
+        outputs: dict with `classes`, `scores` or both, (B, C).
     """
-    classes = to_values("classes", outputs["classes"])
-    scores = to_values("scores", outputs["scores"])
+    classes, scores = (
+        to_values(name, value)
+        for name, value in zip(
+            ("classes", "scores"), classes_and_scores(outputs), strict=True
+        )
+    )
     rows = zip(classes, scores, strict=True)
     return {
         "results": [list(map(list, zip(*row, strict=True))) for row in rows]
@@ -172,17 +185,30 @@ def json_bytes(value):
     return json.dumps(value, ensure_ascii=False).encode()
 
 
+def _first_of_each(pairs):
+    """A dict in which the first of equal keys counts, as in RapidJSON."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        found = dict(reversed(pairs))
+    return found
+
+
 def _signature(request, signatures):
     name = request.get("signature_name", "")
     if not isinstance(name, str):
-        raise RequestError("'signature_name' key must be a string value")
+        raise RequestError(
+            "not formatted correctly. 'signature_name' key must be a string "
+            "value."
+        )
     return find_signature(name, signatures)
 
 
 def _columns_of_rows(instances, signature):
     """dict, name -> the list of its values in each instance."""
-    if not isinstance(instances, list) or not instances:
-        raise RequestError("Expected a list of values as 'instances'")
+    if not isinstance(instances, list):
+        raise RequestError("Excepting 'instances' to be an list/array")
+    if not instances:
+        raise RequestError("No values in 'instances' array")
     names = list(signature.inputs)
     are_objects = isinstance(instances[0], dict) and not is_bytes(instances[0])
     if not are_objects:

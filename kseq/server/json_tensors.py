@@ -1,7 +1,6 @@
 """Tensors in JSON, as TensorFlow Serving reads and writes them."""
 
 import base64
-import binascii
 import itertools
 import json
 
@@ -70,15 +69,18 @@ def to_values(name, array):
 
 def to_bytes(leaf):
     """The bytes of a string; RequestError where it is none."""
-    try:
-        if isinstance(leaf, str):
+    if isinstance(leaf, str):
+        try:
             return leaf.encode("utf-8")
-        if is_bytes(leaf) and isinstance(leaf["b64"], str):
-            return base64.b64decode(leaf["b64"], validate=True)
-    except (UnicodeEncodeError, binascii.Error, ValueError):
-        raise RequestError(
-            "JSON Value: a string is not valid UTF-8, or not base64"
-        ) from None
+        except UnicodeEncodeError:
+            raise RequestError(
+                "JSON Value: a string is not valid UTF-8"
+            ) from None
+    if is_bytes(leaf) and isinstance(leaf["b64"], str):
+        try:
+            return _from_base64(leaf["b64"])
+        except ValueError:
+            raise RequestError("Unable to base64 decode") from None
     raise wrong_type(leaf, "string")
 
 
@@ -108,6 +110,20 @@ def wrong_type(value, expected):
         f"JSON Value: {text:.50} Type: {name} is not of expected type: "
         f"{expected}"
     )
+
+
+def _from_base64(text):
+    """Bytes, as `absl::Base64Unescape` reads them; ValueError if it does not.
+
+    White space may be anywhere, padding may be left out, and its character be
+    a dot.
+    """
+    text = text.encode("ascii").translate(None, b" \t\n\v\f\r")
+    digits = text.rstrip(b"=.")
+    missing = -len(digits) % 4
+    if len(text) - len(digits) not in (0, missing):
+        raise ValueError("padding")
+    return base64.b64decode(digits + b"=" * missing, validate=True)
 
 
 def _leaves(value):

@@ -1,14 +1,21 @@
 """Prometheus metrics of a server."""
 
+import threading
+
 import prometheus_client
 from prometheus_client import Counter, Gauge, Histogram
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _REQUESTS = (1, 2, 4, 8, 16, 32)
+_VERSIONS = 4  # of a model that have requests of their own; older ones go
 
 
 class Metrics:
     """Counts requests, and looks at versions and the queue when it is asked.
+
+    Requests are counted for each version of a model. The counters of all but
+    the last four versions that answered are dropped, so that their number is
+    bounded.
 
     Args:
         store: `ModelStore`.
@@ -17,15 +24,20 @@ class Metrics:
     def __init__(self, store):
         self._registry = prometheus_client.CollectorRegistry()
         prometheus_client.ProcessCollector(registry=self._registry)
-        labels = ("model", "api", "status")
+        labels = ("model", "version", "api", "status")
+        self._counted = {}  # model -> dict, version -> labels of its requests
+        self._counting = threading.Lock()
         self._requests = self._add(
-            Counter, "kseq_requests", "Requests by model and status", labels
+            Counter,
+            "kseq_requests",
+            "Requests by model, version and status",
+            labels,
         )
         self._seconds = self._add(
             Histogram,
             "kseq_request_seconds",
             "Seconds from a request to its answer",
-            labels[:2],
+            labels[:3],
             buckets=_SECONDS,
         )
         self._together = self._add(
@@ -58,10 +70,28 @@ class Metrics:
 
     def observe(self, record):
         """Counts a request, a dict as in the access log."""
-        model, status = record["model"], str(record["status"])
+        version = record.get("version")  # None for a status, or an error
+        model = record["model"], "" if version is None else f"{version}"
         api = "gRPC" if record["method"] == "gRPC" else "REST"
-        self._requests.labels(model, api, status).inc()
-        self._seconds.labels(model, api).observe(record["seconds"])
+        labels = *model, api, str(record["status"])
+        with self._counting:
+            self._forget_older(*model, labels)
+            self._requests.labels(*labels).inc()
+            self._seconds.labels(*model, api).observe(record["seconds"])
+
+    def _forget_older(self, model, version, labels):
+        if not version:
+            return
+        counted = self._counted.setdefault(model, {})
+        used = counted.pop(version, set()) | {labels}
+        counted[version] = used  # the last one
+        if len(counted) > _VERSIONS:
+            oldest = next(iter(counted))
+            gone = counted.pop(oldest)
+            for each in gone:
+                self._requests.remove(*each)
+            for api in {api for *_, api, _ in gone}:
+                self._seconds.remove(model, oldest, api)
 
     def text(self):
         """Prometheus' text format, bytes."""

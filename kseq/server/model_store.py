@@ -1,15 +1,20 @@
 """Which versions of which models are served."""
 
+import os
 import threading
 import time
+from pathlib import Path
 from typing import NamedTuple
 
-from kseq.model_path import versions
+from kseq.model_path import holds_version, version_folders
+from kseq.one_line import one_line
 from kseq.server.request_error import RequestError
 from kseq.server.servable import Servable
 from kseq.user_error import UserError
 
 _RETRY = 30.0  # seconds until a broken version is tried again
+_LATE = 60.0  # seconds without a successful poll of a model: not ready
+_ENDED = 16  # versions of a model whose folders are gone, in its status
 
 
 class VersionStatus(NamedTuple):
@@ -26,14 +31,37 @@ class VersionStatus(NamedTuple):
     error_message: str = ""
 
 
+class Readiness(NamedTuple):
+    """Whether a model answers, and its versions are looked for.
+
+    Args:
+        version: int, the newest version that answers; None for none.
+        seconds: float, since the last poll that could read its folder; None
+            if none could.
+        problem: str, why the last poll could not; "" if it could.
+        is_ready: bool.
+    """
+
+    version: int | None
+    seconds: float | None
+    problem: str
+    is_ready: bool
+
+
 class ModelStore:
     """The models of some folders, each in its newest version.
 
     A version is a child of the folder whose name is a number, and that has a
-    `saved_model.pb`. The newest that can be loaded is served, and those that
-    have a label. A new one is loaded and warmed up before the old one is
-    dropped. A broken one is tried again when its files change, or every 30
-    seconds. One with a link to a file outside of the folder counts as broken.
+    `saved_model.pb`. The newest that can be loaded, and those that have
+    a label, are served, the latter also when their folder is gone. A new
+    one is loaded and warmed up before the old one is dropped. A broken one is
+    tried again when its files change, or every 30 seconds. One with a link to
+    a file outside of the folder counts as broken.
+
+    An error of a disk takes nothing down: it is shown in the status of the
+    version, or reported by `poll` and `readiness`, and what it hides is looked
+    for again at the next poll. An error of one model does not concern the
+    others.
 
     Args:
         folders: dict, name of the model -> `pathlib.Path`.
@@ -46,7 +74,10 @@ class ModelStore:
         self._served = {name: {} for name in folders}
         self._newest = dict.fromkeys(folders)
         self._status = {name: {} for name in folders}
-        self._broken = {}  # path -> (its files, when it was tried)
+        # Of each, number -> (its files, when it was tried).
+        self._broken = {name: {} for name in folders}
+        self._problems = dict.fromkeys(folders, "")
+        self._polled = dict.fromkeys(folders)  # when that succeeded
         self._polling = threading.Lock()
 
     def poll(self):
@@ -57,9 +88,14 @@ class ModelStore:
         """
         with self._polling:
             before = self._lines()
-            for name, folder in self.folders.items():
-                if found := versions(folder):
-                    self._update(name, found)
+            for name in self.folders:
+                try:
+                    self._poll(name)
+                except Exception as error:  # the others are looked at, too
+                    self._problems[name] = _reason(error)
+                else:
+                    self._problems[name] = ""
+                    self._polled[name] = time.monotonic()
             return [line for line in self._lines() if line not in before]
 
     def close(self):
@@ -73,6 +109,35 @@ class ModelStore:
     def is_ready(self):
         """Whether each model has a version that answers."""
         return all(self._served.values())
+
+    def readiness(self):
+        """The `Readiness` of each model, a dict.
+
+        A model is ready if it has a version that answers, and its folder could
+        be read in the last minute, or a version is being loaded.
+        """
+        now = time.monotonic()
+        found = {}
+        for name in self.folders:
+            newest, polled = self._newest[name], self._polled[name]
+            seconds = None if polled is None else now - polled
+            known = list(self._status[name].values())
+            is_loading = any(status.state == "LOADING" for status in known)
+            is_late = seconds is None or seconds > _LATE
+            found[name] = Readiness(
+                newest and newest.version,
+                seconds,
+                self._problems[name],
+                newest is not None and (is_loading or not is_late),
+            )
+        return found
+
+    def problem(self, name):
+        """Why no version of a model answers, a str."""
+        known = self._status[name]
+        if self._problems[name] or not known:
+            return self._problems[name] or "it has no version"
+        return known[max(known)].error_message
 
     def newest(self, name):
         """The `Servable` of a model's newest version; None if it has none."""
@@ -104,12 +169,18 @@ class ModelStore:
     def status(self, name, version=None, label=None):
         """The versions of a model, dict of number -> `VersionStatus`.
 
+        If its folder cannot be read, the reason is in the status of the newest
+        one.
+
         Raises:
             RequestError: if there is none.
         """
         if label is not None:
             version = self.find(name, label=label).version
         known = dict(self._status.get(name, {}))
+        problem = self._problems.get(name)
+        if problem and (newest := self._newest[name]):
+            known[newest.version] = VersionStatus("AVAILABLE", "OK", problem)
         if version is not None:
             if version not in known:
                 raise RequestError(
@@ -118,17 +189,60 @@ class ModelStore:
                 )
             return {version: known[version]}
         if not known:
+            reason = f": {problem}" if problem else ""
             raise RequestError(
-                f"Could not find any versions of model {name}", "NOT_FOUND"
+                f"Could not find any versions of model {name}{reason}",
+                "NOT_FOUND",
             )
         return known
 
     def _lines(self):
-        return [
+        lines = [
             f"{name}, version {number}: {status.state} {status.error_message}"
             for name, versions in self._status.items()
             for number, status in versions.items()
         ]
+        problems = self._problems.items()
+        return lines + [
+            f"{name}: its folder cannot be polled: {problem}"
+            for name, problem in problems
+            if problem
+        ]
+
+    def _poll(self, name):
+        folders = version_folders(self.folders[name])
+        found = {
+            number: path
+            for number, path in folders.items()
+            if self._is_there(name, number, path)
+        }
+        if found:
+            self._update(name, found)
+        self._forget(name, folders)
+
+    def _is_there(self, name, version, path):
+        """Whether a version is there; what cannot be read now is not."""
+        try:
+            return holds_version(path)
+        except OSError as error:
+            if version in self._served[name]:
+                return True  # it answers from memory
+            status = VersionStatus("END", "UNKNOWN", _reason(error))
+            self._status[name][version] = status
+            return False
+
+    def _forget(self, name, folders):
+        """Drops what is known of versions whose folders are gone."""
+        broken, status = self._broken[name], self._status[name]
+        for version in set(broken) - set(folders):
+            del broken[version]
+        gone = [
+            version
+            for version in status
+            if version not in folders and version not in self._served[name]
+        ]
+        for version in gone[:-_ENDED]:
+            del status[version]
 
     def _update(self, name, found):
         served = self._served[name]
@@ -141,18 +255,20 @@ class ModelStore:
                 break
         if not wanted:
             return  # what is broken takes nothing down
+        if self._newest[name]:
+            wanted.add(self._newest[name].version)
         for version in set(served) - wanted:
             del served[version]  # after the last request that has it
             self._status[name][version] = VersionStatus("END")
 
     def _is_loaded(self, name, version, found):
         """Whether a version answers, after an attempt to load it."""
-        if version not in found:
-            return False
         if version in self._served[name]:
             return True
+        if version not in found:
+            return False
         path, status = found[version], self._status[name]
-        files, tried = self._broken.get(path, (None, 0.0))
+        files, tried = self._broken[name].get(version, (None, 0.0))
         now = time.monotonic()
         if files == (files_now := _files(path)) and now - tried < _RETRY:
             return False
@@ -161,30 +277,56 @@ class ModelStore:
             _check_inside(self.folders[name], path)
             self._served[name][version] = Servable(name, path)
         except Exception as error:  # of many kinds, whatever is broken
-            reason = f"{error}".partition("\n")[0] or type(error).__name__
-            status[version] = VersionStatus("END", "UNKNOWN", reason)
-            self._broken[path] = files_now, now
+            status[version] = VersionStatus("END", "UNKNOWN", _reason(error))
+            self._broken[name][version] = files_now, now
             return False
-        self._broken.pop(path, None)
+        self._broken[name].pop(version, None)
         status[version] = VersionStatus("AVAILABLE")
         return True
+
+
+def _reason(error):
+    """One line of text that can be encoded."""
+    text = f"{error}".partition("\n")[0] or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        names = [os.fsdecode(error.filename)] if error.filename else []
+        text = ": ".join([*names, error.strerror])
+    return one_line(text).encode("utf-8", "replace").decode()
 
 
 def _check_inside(folder, path):
     """UserError if a version has files that are not in its folder."""
     base = folder.resolve()
-    for file in (path, *path.rglob("*")):
+    for file in _walk(path):
         if not file.resolve().is_relative_to(base):
             raise UserError(f"{file} is a link to what is not in {folder}")
 
 
 def _files(path):
-    """A stamp of the files of a version, which changes when it is written."""
-    found = []
-    for file in sorted(path.rglob("*")):
+    """A stamp of the files of a version, which changes when they change.
+
+    An error, as of what is being deleted, is a part of it.
+    """
+    found, errors = [], []
+    for file in _walk(path, errors.append):
         try:
             facts = file.stat()
-        except OSError:
+        except OSError as error:
+            errors.append(error)
             continue
-        found.append((str(file), facts.st_size, facts.st_mtime_ns))
-    return found
+        # The last of them changes with permissions, too.
+        times = facts.st_mtime_ns, facts.st_ctime_ns
+        found.append((str(file), facts.st_size, *times))
+    return sorted(found), sorted(map(str, errors))
+
+
+def _fail(error):
+    raise error
+
+
+def _walk(path, fail=_fail):
+    """A folder and all in it; `fail` is called with each OSError."""
+    yield path
+    for folder, folders, files in os.walk(path, onerror=fail):
+        for name in (*folders, *files):
+            yield Path(folder, name)

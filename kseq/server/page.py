@@ -18,6 +18,7 @@ _POLICY = (
     "connect-src 'self'; img-src 'self' data: blob:; media-src blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_EXACT = 2**53 - 1  # JavaScript rounds larger numbers
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -75,18 +76,16 @@ class Page:
             "outputs": {
                 key: sorted(s.outputs) for key, s in signatures.items()
             },
-            "sample_rate": _sample_rate(
-                self.store.folders[name] / str(newest.version)
-            ),
+            "sample_rate": _sample_rate(newest.path),
         }
 
     def _versions(self, name):
-        """Numbers of the versions that answer, the newest first."""
+        """The versions that answer, the newest first."""
         try:
             known = self.store.status(name)
         except RequestError:
             return []
-        return sorted(
+        numbers = sorted(
             (
                 number
                 for number, status in known.items()
@@ -94,6 +93,7 @@ class Page:
             ),
             reverse=True,
         )
+        return [n if n <= _EXACT else f"{n}" for n in numbers]
 
 
 def _read_files():

@@ -13,6 +13,7 @@ from kseq.server.signatures import (
     SignatureRequest,
     check_classifies,
     check_shape,
+    classes_and_scores,
     find_signature,
 )
 
@@ -97,9 +98,9 @@ def predict_response(request, outputs):
 
 
 def classify_response(_, outputs):
-    """The `ClassificationResponse` of `classes` and `scores`, (B, C)."""
+    """The `ClassificationResponse` of `classes`, `scores` or both, (B, C)."""
     response = ClassificationResponse()
-    rows = zip(outputs["classes"], outputs["scores"], strict=True)
+    rows = zip(*classes_and_scores(outputs), strict=True)
     for row in rows:
         classes = response.result.classifications.add().classes
         for label, score in zip(*row, strict=True):

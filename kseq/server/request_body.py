@@ -40,6 +40,8 @@ async def read_body(scope, receive, limit, timeout, hold):
                 received += len(part)
                 room = limit + 1 - len(body)
                 part = gzip.decompress(part, room) if gzip else part
+                if gzip and gzip.unused_data:
+                    raise RequestError("The gzip body has more than one member")
                 hold(len(part))
                 body += part
                 if max(received, len(body)) > limit:

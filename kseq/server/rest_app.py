@@ -13,6 +13,9 @@ from google.protobuf import json_format
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from kseq.model_path import version_number
+from kseq.server.access_record import access_record, request_id_of
+from kseq.server.allowed_hosts import AllowedHosts
 from kseq.server.body_memory import BodyMemory
 from kseq.server.json_requests import (
     classifications,
@@ -26,12 +29,15 @@ from kseq.server.request_body import read_body
 from kseq.server.request_error import RequestError
 
 _MODEL = r"/v1/models/(?P<name>[^/:]+)"
-_VERSION = r"(?:/versions/(?P<version>\d{1,18})|/labels/(?P<label>[^/:]+))?"
+_VERSION = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
 _POST = re.compile(
     rf"{_MODEL}{_VERSION}:(?P<verb>predict|classify|regress)", re.I
 )
 _GET = re.compile(rf"{_MODEL}{_VERSION}(?P<metadata>/metadata)?", re.I)
+_HEALTH = "/healthz"
+_READY = "/readyz"
 _METRICS = "/monitoring/prometheus/metrics"
+_VERSION_FOUND = "kseq.version"  # in the scope of a request
 _JSON = "application/json"
 _PROMETHEUS = "text/plain; version=0.0.4"
 
@@ -42,14 +48,14 @@ class RestApp:
     Args:
         store: `ModelStore`.
         batcher: `Batcher`.
-        hosts: names of the host that a request may give, as `localhost`; with
-            "*" any.
+        hosts: names of the host that a request may give, see `AllowedHosts`.
         body_limit: int, bytes of a body, also after decompression.
         timeout: float, seconds until a request is given up, and until its
             body must have come.
         memory: `BodyMemory`; four times `body_limit` by default.
         log: callable of a dict for each request, which has no text of it.
         metrics: callable that returns Prometheus' text, bytes; None for none.
+        is_stopping: callable, whether the server is about to end.
     """
 
     def __init__(
@@ -63,21 +69,25 @@ class RestApp:
         memory=None,
         log=None,
         metrics=None,
+        is_stopping=lambda: False,
     ):
         self.store = store
         self.batcher = batcher
-        self.hosts = {host.lower() for host in hosts}
+        self.hosts = AllowedHosts(hosts)
         self.body_limit = body_limit
         self.timeout = timeout
         self.memory = memory or BodyMemory(4 * body_limit)
         self.log = log
         self.metrics = metrics
+        self.is_stopping = is_stopping
         self.page = Page(store)
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             raise RuntimeError(f"Received a request of type {scope['type']!r}")
         start, response = time.perf_counter(), None
+        sent = dict(scope["headers"]).get(b"x-request-id", b"")
+        request_id = request_id_of(sent.decode("latin-1"))
         try:
             response = await self._respond(scope, receive)
         except ClientDisconnect:
@@ -88,23 +98,26 @@ class RestApp:
             response = _error("Internal error", 500)
             raise
         finally:
-            self._log(scope, response, time.perf_counter() - start)
+            self._log(scope, response, start, request_id)
             if response is not None:
+                response.headers["x-request-id"] = request_id
                 await response(scope, receive, send)
 
-    def _log(self, scope, response, seconds):
+    def _log(self, scope, response, start, request_id):
         if self.log is None:
             return
         self.log(
-            {
-                "client": (scope.get("client") or ("",))[0],
-                "model": self._known_model(scope),
-                "method": scope["method"],
-                "path": scope["path"],
-                "status": response.status_code if response else 499,
-                "bytes": len(response.body) if response else 0,
-                "seconds": round(seconds, 6),
-            }
+            access_record(
+                start,
+                model=self._known_model(scope),
+                version=scope.get(_VERSION_FOUND),
+                request_id=request_id,
+                client=(scope.get("client") or ("",))[0],
+                method=scope["method"],
+                path=scope["path"],
+                status=response.status_code if response else 499,
+                bytes=len(response.body) if response else 0,
+            )
         )
 
     def _known_model(self, scope):
@@ -114,10 +127,13 @@ class RestApp:
         return name if name in self.store.folders else ""
 
     async def _respond(self, scope, receive):
-        self._check_host(scope)
         method, path = scope["method"], _path(scope)
-        if path == "/healthz" and method in ("GET", "HEAD"):
+        is_read = method in ("GET", "HEAD")
+        if is_read and path == _HEALTH:  # by any Host: of an unknown address
             return _health(self.store.is_ready)
+        if is_read and path == _READY:
+            return _readiness(self.store.readiness(), self.is_stopping())
+        self.hosts.check(scope)
         if path == _METRICS and method == "GET" and self.metrics:
             return Response(self.metrics(), media_type=_PROMETHEUS)
         if response := self.page.respond(method, path):
@@ -127,23 +143,13 @@ class RestApp:
         if method == "POST" and (found := _POST.fullmatch(path)):
             return await self._answer(found, scope, receive)
         if method == "GET" and (found := _GET.fullmatch(path)):
-            return self._describe(found)
+            return self._describe(found, scope)
         if method == "GET" and re.fullmatch("/v1/models", path, re.I):
             raise RequestError("Missing model name in request.")
         raise RequestError(f"Malformed request: {method} {path}")
 
-    def _check_host(self, scope):
-        headers = dict(scope["headers"])
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        name = re.sub(r":\d*$", "", host)
-        if "*" not in self.hosts and name not in self.hosts:
-            raise RequestError(
-                "The Host of the request is not allowed; see --allow-host",
-                status=403,
-            )
-
     async def _answer(self, found, scope, receive):
-        servable = self.store.find(*_model(found))
+        servable = self._find(_model(found), scope)
         with self.memory.hold() as hold:
             body = await read_body(
                 scope, receive, self.body_limit, self.timeout, hold
@@ -179,11 +185,16 @@ class RestApp:
             left.cancel()
             answer.cancel()
 
-    def _describe(self, found):
-        name, version, label = _model(found)
+    def _describe(self, found, scope):
+        model = _model(found)
         if not found["metadata"]:
-            return _json(_status(self.store.status(name, version, label)))
-        return _json(_metadata(self.store.find(name, version, label)))
+            return _json(_status(self.store.status(*model)))
+        return _json(_metadata(self._find(model, scope)))
+
+    def _find(self, model, scope):
+        servable = self.store.find(*model)
+        scope[_VERSION_FOUND] = servable.version  # for the log
+        return servable
 
 
 async def _disconnected(receive):
@@ -199,12 +210,21 @@ def _path(scope):
 
 def _model(found):
     """(name, version, label) of a route."""
-    version, label = found["version"], found["label"]
+    label = found["label"]
     return (
         unquote(found["name"]),
-        None if version is None else int(version),
+        _version(found["version"]),
         None if label is None else unquote(label),
     )
+
+
+def _version(text):
+    if text is None:
+        return None
+    version = version_number(text)
+    if version is None:
+        raise RequestError(f"Failed to convert version: {text:.30} to numeric.")
+    return version
 
 
 def _status(versions):
@@ -245,6 +265,28 @@ def _metadata(servable):
 def _health(is_ready):
     return Response(
         "ok\n" if is_ready else "loading\n",
+        200 if is_ready else 503,
+        media_type="text/plain",
+    )
+
+
+def _readiness(models, is_stopping):
+    """Says nothing of the models: the Host is not checked."""
+    polled = [model.seconds for model in models.values()]
+    if is_stopping:
+        reason = "the server is stopping"
+    elif any(model.version is None for model in models.values()):
+        reason = "a model has no version that answers"
+    elif None in polled:
+        reason = "the folder of a model could not be read yet"
+    else:
+        seconds = max(polled, default=0)
+        reason = f"the last successful poll was {seconds:.1f} seconds ago"
+    is_ready = not is_stopping and all(
+        model.is_ready for model in models.values()
+    )
+    return Response(
+        f"{'ready' if is_ready else 'not ready'}: {reason}\n",
         200 if is_ready else 503,
         media_type="text/plain",
     )

@@ -22,6 +22,7 @@ class Servable:
         path: `pathlib.Path` of the version, whose name is its number.
 
     Attributes:
+        path: the same.
         version: int.
         signatures: dict, name -> `SignatureDef`.
 
@@ -32,6 +33,7 @@ class Servable:
 
     def __init__(self, name, path):
         self.name = name
+        self.path = path
         self.version = int(path.name)
         meta_graph = read_safe_graph(path)
         self.signatures = dict(meta_graph.signature_def)

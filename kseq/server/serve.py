@@ -82,6 +82,7 @@ def serve(store, listening, options):
         batcher,
         hosts=(*_LOCAL, *options.allow_host, options.host),
         metrics=metrics and metrics.text,
+        is_stopping=lambda: server.should_exit,
         **limits,
     )
     make_grpc = None
@@ -153,7 +154,11 @@ def _log(metrics, is_printed):
 
 def _poll(store, stopping):
     while not stopping.wait(_POLL):
-        for line in store.poll():
+        try:
+            lines = store.poll()
+        except Exception as error:  # the next poll may succeed
+            lines = [f"The models cannot be polled: {error!r}"]
+        for line in lines:
             _print(line, sys.stderr)
 
 

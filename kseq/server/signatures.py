@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from kseq.server.request_error import RequestError
@@ -48,11 +49,35 @@ def find_signature(name, signatures):
 def check_classifies(name, signature):
     """RequestError if a signature is not one of classification."""
     outputs = set(signature.outputs)
-    if set(signature.inputs) != {"inputs"} or outputs != {"classes", "scores"}:
+    is_one = outputs and outputs <= {"classes", "scores"}
+    if set(signature.inputs) != {"inputs"} or not is_one:
         raise RequestError(
             f'Signature "{name}" is not one of classification: expected the '
-            "input `inputs` and the outputs `classes` and `scores`",
+            "input `inputs` and the outputs `classes`, `scores` or both",
         )
+
+
+def classes_and_scores(outputs):
+    """Both outputs of a signature of classification, (B, C).
+
+    Args:
+        outputs: dict, which may have one of them: the names of classes are
+            then empty, or their scores 0, as TensorFlow Serving's are.
+
+    Raises:
+        RequestError: if they do not fit each other.
+    """
+    classes, scores = outputs.get("classes"), outputs.get("scores")
+    if classes is None:
+        classes = np.full(scores.shape, b"", object)
+    if scores is None:
+        scores = np.zeros(classes.shape, np.float32)
+    if classes.ndim != 2 or classes.shape != scores.shape:
+        raise RequestError(
+            f"Expected `classes` and `scores` of one shape (batch, classes); "
+            f"found {classes.shape} and {scores.shape}"
+        )
+    return classes, scores
 
 
 def check_shape(name, shape, info):

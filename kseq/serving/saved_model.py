@@ -14,6 +14,7 @@ from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
 from kseq.json_files import to_json
+from kseq.model_path import LAST_VERSION, version_number
 from kseq.progress import progress
 from kseq.runs.exports import check_exports, claim_exports
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
@@ -122,7 +123,14 @@ def _next_version(directory, run):
         _delete_left_overs(directory)
         log.seek(0)
         used = [path.name for path in directory.iterdir()] + log.read().split()
-        version = 1 + max((int(n) for n in used if n.isdecimal()), default=0)
+        version = 1 + max(
+            (n for n in map(version_number, used) if n is not None), default=0
+        )
+        if version > LAST_VERSION:
+            raise UserError(
+                f"{directory} has version {LAST_VERSION}, which no version "
+                "can follow. Export to a different folder with --to."
+            )
         log.write(f"{version}\n")
         log.flush()
         # Open until the version is written.

@@ -178,6 +178,9 @@ def test_the_extra_is_named(folder, monkeypatch, capsys, library, words, extra):
         (["--model", "a=missing"], "missing is neither"),
         (["{folder}", "--label", "stable"], r"Expected --label \[NAME:\]LABEL"),
         (["{folder}", "--label", "stable=6"], "has no version 6"),
+        (["{folder}", "--label", f"stable={2**63 - 1}"], "has no version 922"),
+        (["{folder}", "--label", f"stable={2**63}"], "Expected --label"),
+        (["{folder}", "--label", "stable=٣"], "Expected --label"),
         (["{folder}", "--label", "b:stable=7"], "there is no model b"),
         (["{folder}", "--port", "-1"], "expected 0 to 65535"),
         (["{folder}", "--port", "65536"], "expected 0 to 65535"),
@@ -223,6 +226,17 @@ def test_answers_do_not_wait_for_acknowledgements(folder, monkeypatch):
     monkeypatch.setattr(serve, "_serve", look)
     assert main(["serve", str(folder), "--port", "0"]) == 0
     assert found and found[0]
+
+
+def test_labels_of_any_name_of_a_version(tmp_path):
+    last = 2**63 - 1
+    for name in ("0012", f"{last}"):
+        (tmp_path / "m" / name).mkdir(parents=True)
+        (tmp_path / "m" / name / "saved_model.pb").touch()
+    models = {"m": tmp_path / "m"}
+    for text in ("old=12", "old=0012", "m:old=12"):
+        assert serve._label(text, models) == (("m", "old"), 12)
+    assert serve._label(f"new={last}", models) == (("m", "new"), last)
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path, capsys):

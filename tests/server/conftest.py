@@ -118,6 +118,14 @@ def _signatures():
     def classify(inputs):
         return _classify(inputs)
 
+    @_function(inputs=(tf.string, None))
+    def classify_scores(inputs):
+        return {"scores": _classify(inputs)["scores"]}
+
+    @_function(inputs=(tf.string, None))
+    def classify_names(inputs):
+        return {"classes": _classify(inputs)["classes"]}
+
     functions = {
         name: value for name, value in locals().items() if callable(value)
     }

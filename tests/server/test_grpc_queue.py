@@ -222,6 +222,8 @@ def test_log(store, open_grpc, asked, model, status):
     assert record.pop("path").endswith(METHODS[type(asked)])
     assert 0 <= record.pop("seconds") < 20
     assert "127.0.0.1" in record.pop("client")
+    assert record.pop("time") and record.pop("request_id")
+    assert record.pop("version") in {None, 1, 2, 7}
     assert record == {
         "model": model,
         "method": "gRPC",

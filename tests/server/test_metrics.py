@@ -67,16 +67,18 @@ def test_requests_of_both_apis(metrics, store, open_client, open_grpc):
         client.stop(1)
     found = values(metrics.text(), "kseq_requests_total")
     assert found == {
-        ("REST", "many", "200"): 3,
-        ("REST", "many", "400"): 1,
-        ("REST", "my films", "200"): 1,
-        ("gRPC", "many", "OK"): 1,
-        ("gRPC", "many", "INVALID_ARGUMENT"): 1,
+        ("REST", "many", "200", "2"): 2,
+        ("REST", "many", "200", ""): 1,  # a status is of no version
+        ("REST", "many", "400", "2"): 1,
+        ("REST", "my films", "200", ""): 1,
+        ("gRPC", "many", "OK", "2"): 1,
+        ("gRPC", "many", "INVALID_ARGUMENT", "2"): 1,
     }
     assert values(metrics.text(), "kseq_request_seconds_count") == {
-        ("REST", "many"): 4,
-        ("REST", "my films"): 1,
-        ("gRPC", "many"): 2,
+        ("REST", "many", ""): 1,
+        ("REST", "many", "2"): 3,
+        ("REST", "my films", ""): 1,
+        ("gRPC", "many", "2"): 2,
     }
 
 
@@ -90,8 +92,8 @@ def test_unknown_models_share_a_label(metrics, store, open_client, open_grpc):
             client.check_error(request, "NOT_FOUND")
         client.stop(1)
     assert values(metrics.text(), "kseq_requests_total") == {
-        ("REST", "", "404"): 8,
-        ("gRPC", "", "NOT_FOUND"): 4,
+        ("REST", "", "404", ""): 8,
+        ("gRPC", "", "NOT_FOUND", ""): 4,
     }
 
 
@@ -100,16 +102,37 @@ def test_seconds(metrics):
         metrics.observe(record(seconds=seconds))
     body = metrics.text()
     assert values(body, "kseq_request_seconds_sum") == {
-        ("REST", "many"): pytest.approx(100.073)
+        ("REST", "many", ""): pytest.approx(100.073)
     }
     buckets = {
         bound: count
-        for (_, bound, _), count in values(
+        for (_, bound, *_), count in values(
             body, "kseq_request_seconds_bucket"
         ).items()
     }
     assert (buckets["0.005"], buckets["0.05"]) == (1, 3)
     assert (buckets["30.0"], buckets["+Inf"]) == (3, 4)
+
+
+def test_the_last_versions_alone_have_counters(metrics):
+    for version in range(1, 101):
+        for status in (200, 400):
+            metrics.observe(record(version=version, status=status))
+        metrics.observe(record(version=1))  # by a label
+    body = metrics.text()
+    assert values(body, "kseq_requests_total") == {
+        ("REST", "many", "200", "1"): 101,
+        **{
+            ("REST", "many", status, f"{version}"): 1
+            for version in (98, 99, 100)
+            for status in ("200", "400")
+        },
+        ("REST", "many", "400", "1"): 1,
+    }
+    assert values(body, "kseq_request_seconds_count") == {
+        ("REST", "many", "1"): 102,
+        **{("REST", "many", f"{version}"): 2 for version in (98, 99, 100)},
+    }
 
 
 def test_calls_and_what_waits(metrics, store, monkeypatch):
@@ -185,7 +208,7 @@ def test_page(metrics, store, open_client):
         "text/plain; version=0.0.4"
     )
     found = values(answer.content, "kseq_requests_total")
-    assert found == {("REST", "many", "200"): 1}
+    assert found == {("REST", "many", "200", ""): 1}
     assert client.post(METRICS).status_code == 404
     assert client.get(f"{METRICS}/more").status_code == 404
 

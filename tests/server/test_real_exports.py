@@ -226,3 +226,29 @@ def test_health(open_store, open_client, numbered, install, tmp_path):
     assert client.get("/healthz").text == "ok\n"
     assert client.post("/healthz").status_code == 404
     assert client.get("/v1/healthz").status_code == 400
+
+
+def test_ready(open_store, open_client, numbered, install, tmp_path):
+    base, stopping = tmp_path / "m", []
+    store = open_store({"m": base})
+    client = open_client(store, is_stopping=lambda: bool(stopping))
+    host = {"host": "pod-7.example"}  # probes may send any
+
+    def answer(status):
+        for method in (client.get, client.head):
+            for path in ("/readyz", "/healthz"):
+                found = method(path, headers=host)
+                if path == "/readyz" or status == 200:
+                    assert found.status_code == status
+        return client.get("/readyz", headers=host).text
+
+    assert answer(503) == "not ready: a model has no version that answers\n"
+    install(numbered(1), base / "1")
+    store.poll()
+    text = answer(200)
+    assert text.startswith("ready: the last successful poll was 0.")
+    assert "m" not in text.split()  # which its Host may not know
+    assert client.post("/readyz").status_code == 404
+    stopping.append(True)
+    assert answer(503) == "not ready: the server is stopping\n"
+    assert client.get("/healthz").status_code == 200

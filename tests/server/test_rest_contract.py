@@ -26,6 +26,7 @@ NAN, INFINITY = float("nan"), float("inf")
 
 HELLO = {"instances": ["hello"]}
 HELLO_ANSWER = {"predictions": [{"text": "HELLO", "score": 5.0}]}
+NO_LIST = "Excepting 'instances' to be an list/array"
 ONE = {"predictions": [{"version": 1, "again": 1}]}
 
 
@@ -131,6 +132,17 @@ def malformed(method, path):
             f"{MANY}/labels/other:predict",
             fails(400, "Unrecognized servable version label"),
         ),
+        (
+            "POST",
+            f"{MANY}/versions/{2**63 - 1}:predict",
+            fails(404, f"Specific(many, {2**63 - 1})"),
+        ),
+        (
+            "GET",
+            f"{MANY}/versions/{2**63}",
+            fails(400, f"Failed to convert version: {2**63} to numeric."),
+        ),
+        ("POST", f"{MANY}/versions/0002:predict", HELLO_ANSWER),
         ("POST", f"{MANY}/versions/{9**99}:predict", fails({400, 404})),
         ("GET", f"{MANY}/versions/{9**99}", fails({400, 404})),
         ("GET", "/v1/models", fails(400, "Missing model name in request.")),
@@ -296,10 +308,18 @@ def test_not_found_outside_of_v1(client, path):
             {"instances": ["a"], "inputs": ["a"]},
             fails(400, "expecting only one of 'inputs' or 'instances'"),
         ),
-        ({"instances": []}, fails(400)),
-        ({"instances": "a"}, fails(400)),
-        ({"instances": {"text": ["a"]}}, fails(400)),
-        ({"instances": None}, fails(400)),
+        (
+            {"instances": ["a"], "inputs": ["a"]},
+            fails(
+                400,
+                "Not formatted correctly expecting only one of 'inputs' or "
+                "'instances' keys to exist",
+            ),
+        ),
+        ({"instances": []}, fails(400, "No values in 'instances' array")),
+        ({"instances": "a"}, fails(400, NO_LIST)),
+        ({"instances": {"text": ["a"]}}, fails(400, NO_LIST)),
+        ({"instances": None}, fails(400, NO_LIST)),
         ({"inputs": None}, fails(400)),
         ({"inputs": []}, fails({200, 400})),
         ({"inputs": "a"}, fails({200, 400})),
@@ -501,8 +521,22 @@ def examples(*values, **more):
             {"examples": [{"text": "a"}]},
             {"results": [[["A", 1.0], ["a", -1.0]]]},
         ),
-        (CLASSIFY, examples(), fails(400)),
-        (CLASSIFY, {"signature_name": "classify"}, fails(400)),
+        (CLASSIFY, examples(), fails(400, "'examples' value is an empty arr")),
+        (
+            CLASSIFY,
+            {"signature_name": "classify"},
+            fails(400, "key 'examples' is expected and was not found"),
+        ),
+        (
+            CLASSIFY,
+            in_row("classify_scores", "a") | {"examples": [{"text": "a"}]},
+            {"results": [[["", 1.0], ["", -1.0]]]},
+        ),
+        (
+            CLASSIFY,
+            in_row("classify_names", "a") | {"examples": [{"text": "a"}]},
+            {"results": [[["A", 0.0], ["a", 0.0]]]},
+        ),
         (CLASSIFY, examples("a"), fails(400)),
         (CLASSIFY, examples({"text": None}), fails(400)),
         (CLASSIFY, examples({"text": {"a": 1}}), fails(400)),
@@ -515,7 +549,11 @@ def examples(*values, **more):
         (CLASSIFY, examples({"text": {"b64": "!"}}), fails(400)),
         (CLASSIFY, examples({"text": "a", "n": 2**63}), fails(400)),
         (CLASSIFY, examples({"text": "a"}, context=5), fails(400)),
-        (CLASSIFY, {**examples(), "examples": {"text": "a"}}, fails(400)),
+        (
+            CLASSIFY,
+            {**examples(), "examples": {"text": "a"}},
+            fails(400, "Expecting 'examples' value to be an list/array"),
+        ),
         (
             CLASSIFY,
             {"signature_name": "x", "examples": [{"text": "a"}]},
@@ -719,7 +757,98 @@ def test_hostile_gzip(client, body):
     check(send(client, "POST", PREDICT, HELLO), HELLO_ANSWER)
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:8501", "LOCALHOST"])
+@pytest.mark.parametrize("rest", [b"\0", b"garbage", b"\x1f\x8b"])
+def test_what_follows_gzip(client, rest):
+    """A second member, or anything else, is not silently left out."""
+    whole = gzip.compress(json.dumps(HELLO).encode())
+    for body in (whole + rest, gzip.compress(b"") + whole, whole + whole):
+        check(
+            send(client, "POST", PREDICT, body, headers=GZIP),
+            fails(400, "The gzip body has more than one member"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("", b""),
+        ("YQ==", b"a"),
+        ("YQ", b"a"),
+        ("YWI", b"ab"),
+        ("YWJj", b"abc"),
+        (" Y Q\n=\t=\r\n", b"a"),
+        ("Y\v\fQ", b"a"),
+        ("YQ..", b"a"),
+        ("YR==", b"a"),  # bits that are left are ignored
+        ("\n".join("YWJj" * 60), b"abc" * 60),
+    ],
+)
+def test_base64(client, text, data):
+    body = in_row("to_bytes", {"b64": text})
+    expected = {"predictions": [b64(b"\xff" + data)]}
+    check(send(client, "POST", PREDICT, body), expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Y", "YWJjY", "YQ=", "YWI==", "YQ===", "YWJj=", "=", "====", "Y==="),
+        *("YQ==YQ==", "Y=Q=", "_-==", "YQ-_", "YQ\0\0", "YQ!", "\xa0YQ", "é"),
+        *("YQ\u2003", "YQ==!", "YQ,", "\ud800"),
+    ],
+)
+def test_what_is_no_base64(client, text):
+    body = in_row("to_bytes", {"b64": text})
+    expected = fails(400, "" if "\ud800" in text else "Unable to base64 decode")
+    check(send(client, "POST", PREDICT, body), expected)
+
+
+def test_the_first_of_equal_keys(client):
+    """As in RapidJSON."""
+    body = b'{"instances": [{"text": "hello", "text": 5}], "instances": 7}'
+    check(send(client, "POST", PREDICT, body), HELLO_ANSWER)
+
+
+def test_pages_of_other_sites(client):
+    for headers in (
+        {"origin": "http://evil.example", "content-type": "text/plain"},
+        {"sec-fetch-site": "cross-site"},
+    ):
+        answer = send(client, "POST", PREDICT, HELLO, headers=headers)
+        check(answer, fails(403, "a page of another site"))
+        assert send(client, "GET", MANY, headers=headers).status_code == 200
+    own = {"origin": "http://localhost"}
+    check(send(client, "POST", PREDICT, HELLO, headers=own), HELLO_ANSWER)
+
+
+def test_request_ids_and_what_is_logged(store, open_client):
+    records = []
+    client = open_client(store, log=records.append)
+    sent = {"x-request-id": "trace-7/a"}
+    answer = client.post(PREDICT, json=HELLO, headers=sent)
+    assert answer.headers["x-request-id"] == "trace-7/a"
+    client.post(f"{MANY}/labels/stable:predict", json={})
+    client.get(MANY)
+    for hostile in ("a b", "é".encode(), "a" * 129, "", '"'):
+        client.get(MANY, headers={"x-request-id": hostile})
+    versions = [record["version"] for record in records]
+    assert versions == [2, 1, *[None] * 6]
+    assert records[0]["request_id"] == "trace-7/a"
+    made = {record["request_id"] for record in records[1:]}
+    assert len(made) == 7
+    assert all(len(each) == 32 and each.isalnum() for each in made)
+    assert records[0]["time"] <= records[1]["time"] <= records[2]["time"]
+    assert records[0]["time"].endswith("+00:00")
+    assert "hello" not in json.dumps(records)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("localhost", "localhost:8501", "LOCALHOST", "localhost."),
+        *("10.0.0.5:8501", "[::1]:8501"),
+    ],
+)
 def test_allowed_host(client, host):
     answer = send(client, "POST", PREDICT, HELLO, headers={"host": host})
     check(answer, HELLO_ANSWER)

@@ -70,11 +70,11 @@ function readLink() {
   const model = named ?? models[0];
   choice = {
     model: model.name,
-    version: numberOf(link.get("version")),
+    version: versionOf(link.get("version")),
     compare: link.has("compare")
       ? {
           name: link.get("compare"),
-          version: numberOf(link.get("compare-version")),
+          version: versionOf(link.get("compare-version")),
         }
       : null,
     value: link.get("text"),
@@ -106,7 +106,7 @@ function chooseModel() {
 }
 
 function chooseOther() {
-  choice.version = numberOf(selects.version.value);
+  choice.version = versionOf(selects.version.value);
   const chosen = selects.compare.value;
   choice.compare = chosen ? JSON.parse(chosen) : null;
   open();
@@ -202,8 +202,10 @@ function targetOf(name, version) {
   return { name, version, model: find(name) };
 }
 
-function numberOf(text) {
-  return /^\d{1,18}$/.test(text ?? "") ? Number(text) : null;
+/** A version as the server names it: a string where a number is rounded. */
+function versionOf(text) {
+  if (!/^\d{1,19}$/.test(text ?? "")) return null;
+  return Number.isSafeInteger(Number(text)) ? Number(text) : text;
 }
 
 start();
