@@ -1,6 +1,5 @@
 """kseq predict: standard input to standard output, a line for a line."""
 
-import contextlib
 import itertools
 import json
 import sys
@@ -9,6 +8,8 @@ from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
+    CHUNK,
+    above_the_answers,
     counted,
     read_chunks,
     standard_input,
@@ -16,10 +17,7 @@ from kseq.commands.read_chunks import (
 )
 from kseq.data import read_lines
 from kseq.one_line import BREAKS, one_line
-from kseq.progress import progress
 from kseq.user_error import UserError
-
-_CHUNK = 1024  # lines at least, which are sorted by length
 
 
 def run(options):
@@ -32,10 +30,10 @@ def run(options):
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
     stdin = standard_input()
-    chunks = read_chunks(stdin, size=max(_CHUNK, options.batch_size or 0))
+    chunks = read_chunks(stdin, size=max(CHUNK, options.batch_size or 0))
     for lines in counted(chunks, stdin, "Predicting"):
         prefix = prefixes and prefixes.take(len(lines))
-        with _above_the_answers(len(lines)) as advance:
+        with above_the_answers("Predicting", len(lines)) as advance:
             answers = predictor.answers(
                 inputs_of(lines),
                 n_best=n_best,
@@ -51,13 +49,6 @@ def run(options):
         sys.stdout.buffer.flush()
     if prefixes:
         prefixes.check_end(number)
-
-
-def _above_the_answers(count):
-    """Progress that disappears before answers are shown on a terminal."""
-    if sys.stdout.isatty():
-        return progress("Predicting", count, "lines")
-    return contextlib.nullcontext()
 
 
 def _check(able, options):

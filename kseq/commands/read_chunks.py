@@ -1,5 +1,6 @@
 """Lines from standard input, as they arrive."""
 
+import contextlib
 import os
 import select
 import stat
@@ -12,6 +13,8 @@ from kseq.data.text_files import (
 )
 from kseq.progress import progress
 from kseq.user_error import UserError
+
+CHUNK = 1024  # lines at least, which are sorted by length
 
 
 def standard_input():
@@ -82,6 +85,13 @@ def counted(chunks, descriptor, description):
         for chunk in chunks:
             yield chunk
             advance(len(chunk))
+
+
+def above_the_answers(description, count):
+    """Progress that disappears before answers are shown on a terminal."""
+    if sys.stdout.isatty():
+        return progress(description, count, "lines")
+    return contextlib.nullcontext()
 
 
 def warn_if_cut(number, truncated, *lines):

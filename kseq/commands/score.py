@@ -1,9 +1,13 @@
 """kseq score: how likely a model finds given answers."""
 
+import contextlib
+import itertools
+import sys
+
 from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
-from kseq.commands.read_chunks import warn_if_cut
+from kseq.commands.read_chunks import CHUNK, above_the_answers, warn_if_cut
 from kseq.data import ParallelText, read_lines
 from kseq.data.text_files import LONGEST_LINE
 from kseq.progress import progress
@@ -15,28 +19,38 @@ def run(options):
     able = abilities(options.path)
     able.check_signature("score", "score")
     inputs_of = InputsOfLines(able, options)
-    sources, targets = _lines(able, options)
+    # Read once before the first score, for what is wrong with the files.
+    count = sum(1 for _ in _lines(able, options))
     predictor = open_predictor(options)
-    with progress("Scoring", len(sources), "lines") as advance:
-        inputs = inputs_of(sources)
-        scores = predictor.scores_and_cuts(inputs, targets, advance)
-    for number, (score, truncated) in enumerate(scores, start=1):
-        print(f"{score:.4f}")
-        lines = sources[number - 1], targets[number - 1]
-        warn_if_cut(number, truncated, *lines)
+    lines, number = _lines(able, options), 0
+    size = max(CHUNK, options.batch_size or 0)
+    with _beside_the_scores(count) as advance:
+        while chunk := list(itertools.islice(lines, size)):
+            sources, targets = map(list, zip(*chunk, strict=True))
+            with above_the_answers("Scoring", len(chunk)) as advance_chunk:
+                scores = predictor.scores_and_cuts(
+                    inputs_of(sources), targets, advance or advance_chunk
+                )
+            for (score, truncated), pair in zip(scores, chunk, strict=True):
+                number += 1
+                print(f"{score:.4f}")
+                warn_if_cut(number, truncated, *pair)
+            sys.stdout.flush()
+
+
+def _beside_the_scores(count):
+    if sys.stdout.isatty():
+        return contextlib.nullcontext()
+    return progress("Scoring", count, "lines")
 
 
 def _lines(able, options):
-    """Sources and answers; a language model may be given texts alone."""
+    """Pairs of source and answer; a language model may be given texts alone."""
     if options.target is None:
         if able.source != "prompt":
             raise UserError("score needs SOURCE and TARGET for this model.")
-        targets = [line.text for line in read_lines(options.source)]
-        sources = [b""] * len(targets)
+        pairs = ((b"", line.text) for line in read_lines(options.source))
     else:
         text = ParallelText(options.source, options.target)
-        sources, targets = text.source_lines(), text.target_lines()
-    return tuple(
-        [line[: LONGEST_LINE + 1] for line in lines]
-        for lines in (sources, targets)
-    )
+        pairs = zip(text.source_lines(), text.target_lines(), strict=True)
+    return (tuple(line[: LONGEST_LINE + 1] for line in pair) for pair in pairs)

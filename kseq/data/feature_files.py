@@ -1,17 +1,30 @@
 """Files of ready features."""
 
 import io
+import lzma
 import math
 import os
 import zipfile
+import zlib
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from kseq.data.data_error import DataError
 from kseq.data.feature_preprocessor import FeaturePreprocessor
 from kseq.data.stored_features import StoredFeatures
 from kseq.data.text_files import matching_files
 
+BROKEN = (  # what reading an .npz file raises if it is broken, or none
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    RuntimeError,  # it is encrypted, or compressed in an unknown way
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
 _SAMPLE = 1000  # pictures that show the size of features
 
 
@@ -98,7 +111,7 @@ def read_arrays(path, opened, needed, optional):
 
     Args:
         path: for messages.
-        opened: what `np.load` takes.
+        opened: file.
         needed: names of arrays.
         optional: the same.
 
@@ -109,9 +122,8 @@ def read_arrays(path, opened, needed, optional):
         DataError: it is not such a file, or lacks an array.
     """
     try:
-        with np.load(opened) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise DataError(f"{path} is not an .npz file.")
+        # And not np.load, which gives one array for an .npy file.
+        with NpzFile(opened) as file:
             names = set(file.files)
             if missing := {*needed} - names:
                 listed = " and ".join(f"`{name}`" for name in needed)
@@ -120,15 +132,19 @@ def read_arrays(path, opened, needed, optional):
                     f"found no {', '.join(sorted(missing))}."
                 )
             wanted = names & {*needed, *optional}
-            return {name: file[name] for name in wanted}
+            found = {name: file[name] for name in wanted}
     except DataError:
         raise
     except MemoryError:
         raise DataError(f"{path} does not fit into memory.") from None
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+    except BROKEN:
         raise DataError(
             f"{path} cannot be read: it is truncated, or not an .npz of arrays."
         ) from None
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray):  # but the bytes of a file
+            raise DataError(f"{path}: {name} is not an array.")
+    return found
 
 
 def _grid_shape(shape):

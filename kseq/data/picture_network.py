@@ -1,12 +1,13 @@
 """Networks of `keras.applications` that make features of pictures."""
 
 import io
-import zipfile
 
 import keras
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from kseq.data.data_error import DataError
+from kseq.data.feature_files import BROKEN
 
 
 class PictureNetwork:
@@ -82,10 +83,12 @@ class PictureNetwork:
             DataError: it is broken, or of another network.
         """
         try:
-            with open(path, "rb") as opened, np.load(opened) as file:
-                weights = [file[f"arr_{i}"] for i in range(len(file.files))]
+            # And not np.load, which gives one array for an .npy file.
+            with open(path, "rb") as opened, NpzFile(opened) as file:
+                names = [f"arr_{i}" for i in range(len(file.files))]
+                weights = [np.asarray(file[name]) for name in names]
             self._model.set_weights(weights)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except BROKEN:
             raise DataError(
                 f"{path} cannot be read as the weights of {self.name}."
             ) from None

@@ -27,6 +27,37 @@ def test_scores_are_those_of_predict(run, export, predict, call, tmp_path):
             assert float(score) == pytest.approx(float(other), abs=1.1e-4)
 
 
+def test_scores_are_printed_in_chunks(run, call, tmp_path, monkeypatch):
+    from kseq.commands import score
+    from kseq.serving import GeneratorPredictor
+
+    path = tmp_path / "lines"
+    path.write_bytes(lines_of(LEARNT[:1] * 5))
+    expected, _ = call("score", run, path, path)
+    sizes, whole = [], GeneratorPredictor.scores_and_cuts
+
+    def scores_and_cuts(self, inputs, targets, progress):
+        sizes.append((len(inputs), len(targets)))
+        return whole(self, inputs, targets, progress)
+
+    monkeypatch.setattr(GeneratorPredictor, "scores_and_cuts", scores_and_cuts)
+    monkeypatch.setattr(score, "CHUNK", 2)
+    found, _ = call("score", run, path, path)
+    assert sizes == [(2, 2), (2, 2), (1, 1)]
+    for one, other in zip(found.split(), expected.split(), strict=True):
+        assert float(one) == pytest.approx(float(other), abs=1.1e-4)
+
+
+def test_no_score_is_printed_if_the_files_do_not_fit(run, tmp_path, capfd):
+    for name, count in (("source", 3000), ("target", 2999)):
+        (tmp_path / name).write_bytes(lines_of(LEARNT[:1] * count))
+    command = ["score", run, tmp_path / "source", tmp_path / "target"]
+    assert cli.main([str(part) for part in command]) == 2
+    output, error = capfd.readouterr()
+    assert not output
+    assert "has 3000" in error and "has 2999" in error
+
+
 @pytest.mark.parametrize("options", [["--plain"], ["--audio", "."]])
 def test_options_of_other_inputs_are_not_for_text(run, refused, options):
     table = run / "config.json"

@@ -1,5 +1,7 @@
 """Captions and the features of their pictures, read and batched."""
 
+import zipfile
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +14,7 @@ from kseq.data import (
     evaluation_batches,
     read_caption_corpus,
     read_features,
+    read_frames,
     training_batches,
 )
 from kseq.data.image_preprocessor import cells_of
@@ -121,6 +124,41 @@ def test_broken_features(folder, changes, message):
     path = write_features(**changes)
     with pytest.raises(DataError, match=message):
         read_features(path)
+
+
+def test_one_array_is_no_file_of_features(folder):
+    np.save("a.npy", np.zeros((12, 4, 3)))
+    for read in (read_features, read_frames):
+        with pytest.raises(
+            DataError, match=r"a\.npy .* not an \.npz of arrays"
+        ):
+            read("a.npy")
+
+
+@pytest.mark.parametrize("change", ["text", "encrypted", "method", "data"])
+def test_members_that_are_no_arrays(folder, change):
+    path = folder / write_features()
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as file:
+        info = file.getinfo("names.npy")
+        start = info.header_offset
+    entry = content.rindex(b"names.npy") - 46  # in the directory
+    match change:
+        case "text":
+            with zipfile.ZipFile(path, "w") as file:
+                file.writestr("features", b"no array")
+                file.writestr("names", b"no array")
+            content = path.read_bytes()
+        case "encrypted":
+            content[start + 6] |= 1
+            content[entry + 8] |= 1
+        case "method":
+            content[start + 8] = content[entry + 10] = 99
+        case "data":  # not what was compressed
+            content[start + 8] = content[entry + 10] = zipfile.ZIP_DEFLATED
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"features\.npz"):
+        read_features("features.npz")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"\x93NUMPY", b"x" * 99])

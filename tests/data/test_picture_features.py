@@ -1,5 +1,7 @@
 """Pictures of a folder, and the features that a network makes of them."""
 
+import io
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -112,7 +114,9 @@ def test_broken_weights_of_a_network(folder):
     content = network.save()
     other = bytearray(content)
     other[len(other) // 2] ^= 1
-    for broken in (b"", content[:1000], bytes(other)):
+    array = io.BytesIO()
+    np.save(array, np.zeros(3))
+    for broken in (b"", content[:1000], bytes(other), array.getvalue()):
         (folder / "network.npz").write_bytes(broken)
         with pytest.raises(DataError, match="cannot be read as the weights"):
             network.load("network.npz")

@@ -141,6 +141,18 @@ def test_versions_are_never_reused(generator, tmp_path, quick_save):
     assert export(generator, tmp_path) == tmp_path / "9"
 
 
+def test_numbers_that_cannot_be_followed(generator, tmp_path, quick_save):
+    """Of more digits than TensorFlow Serving reads, and the last one."""
+    for name in ("99999999999999999999999", "٣٣", "003"):
+        (tmp_path / name).mkdir()
+    assert export(generator, tmp_path) == tmp_path / "4"
+    (tmp_path / f"{2**63 - 2}").mkdir()
+    assert export(generator, tmp_path) == tmp_path / f"{2**63 - 1}"
+    with pytest.raises(UserError, match="which no version can follow"):
+        export(generator, tmp_path)
+    assert not [*tmp_path.glob(".*.writing"), *tmp_path.glob(".*.partial")]
+
+
 def test_carries_the_readme_of_its_run(generator, tmp_path, quick_save):
     readme = "assets.extra/README.md"
     assert not (export(generator, tmp_path) / readme).exists()
