@@ -32,6 +32,16 @@ class HttpProtocol(H11Protocol):
         self._look.cancel()
         super().connection_lost(exc)
 
+    def send_400_response(self, msg):
+        """Says that a request is malformed, also in the middle of its body."""
+        if self.cycle and not self.cycle.response_complete:
+            self.cycle.disconnected = True  # it must not answer, too
+            self.cycle.message_event.set()
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # an answer has begun, or is of HEAD
+            self.transport.close()
+
     def _end_if_held(self):
         cycle, is_owed, unread = self._seen
         self._seen = (

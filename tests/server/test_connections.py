@@ -126,6 +126,21 @@ def request(body=HELLO, headers=b""):
     return HEAD[:-2] % len(body) + headers + b"\r\n" + body
 
 
+@pytest.mark.parametrize("method", [b"POST", b"HEAD", b"GET"])
+@pytest.mark.parametrize("wait", [0, 0.2], ids=["at once", "later"])
+def test_a_body_that_breaks_off(one_server, connect, caplog, method, wait):
+    """A second answer, after that of the protocol, would be a traceback."""
+    head = b"%s /v1/models/many:predict HTTP/1.1\r\nHost: localhost\r\n"
+    chunked = b"Transfer-Encoding: chunked\r\n\r\n"
+    connection = connect(one_server, head % method + chunked)
+    time.sleep(wait)
+    connection.sendall(b"no size of a chunk\r\n\r\n")
+    answer = connection.recv(2**16)
+    assert answer.startswith(b"HTTP/1.1 400") or method != b"POST"
+    wait_for(lambda: is_ended(connection))
+    assert not caplog.text.count("Traceback")
+
+
 def is_ended(connection):
     try:
         return connection.recv(1) == b""
