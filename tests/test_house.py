@@ -25,7 +25,7 @@ ARROWS = {
     "json_files": (("user_error",), ()),
     "option_types": (("user_error",), ()),
     "check_integers": (("user_error",), ()),
-    "model_path": (("user_error",), ()),
+    "model_path": (("one_line", "user_error"), ()),
     "devices": ((), ("tensorflow",)),
     "start_keras": (("devices", "user_error"), ("keras", "tensorflow")),
     "ops": (("control_tokens",), ("keras",)),

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from kseq.evaluation.accuracy import accuracy
+from kseq.evaluation.chunks import chunks
 from kseq.evaluation.classification_scores import classification_scores
 from kseq.evaluation.evidence_found import evidence_found
 from kseq.evaluation.macro_f1 import macro_f1
@@ -57,12 +58,12 @@ class Classifications:
             A dict, name of the metric -> float; and `loss`, the mean negative
             log-probability of the true label.
         """
-        found = self.predictor.probabilities(self.documents.texts, progress)
-        self._outputs = [max(row, key=row.get) for row in found]
-        likelihoods = [
-            row[label]
-            for row, label in zip(found, self.documents.labels, strict=True)
-        ]
+        self._outputs, likelihoods = [], []
+        labels = iter(self.documents.labels)
+        for texts in chunks(self.documents.texts):
+            for row in self.predictor.probabilities(texts, progress):
+                self._outputs.append(max(row, key=row.get))
+                likelihoods.append(row[next(labels)])
         losses = -np.log(np.maximum(likelihoods, 1e-30))
         self.results = scores_of(
             self.metrics, self._outputs, self.documents.labels

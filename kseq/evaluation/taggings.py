@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from kseq.evaluation.accuracy import accuracy
+from kseq.evaluation.chunks import chunks
 from kseq.evaluation.classification_scores import classification_scores
 from kseq.evaluation.exact_match import exact_match
 from kseq.evaluation.macro_f1 import macro_f1
@@ -59,23 +60,23 @@ class Taggings:
         Returns:
             A dict, name -> float.
         """
-        found = self.predictor.probabilities(self.sentences.texts, progress)
-        for text, tags, row in zip(*self.sentences, found, strict=True):
-            if len(row) != len(tags):
-                raise UserError(
-                    f"The model reads {len(row)} words of a sentence of "
-                    f"{len(tags)}: {one_line(text)[:_LONGEST]}"
-                )
-        words = np.concatenate(found)
-        true = _flat(self.sentences.tags)
+        self._outputs, likelihoods = [], []
         places = {tag: place for place, tag in enumerate(self._tags)}
-        likelihoods = words[np.arange(len(true)), [places[tag] for tag in true]]
+        true = iter(self.sentences.tags)
+        for texts in chunks(self.sentences.texts):
+            found = self.predictor.probabilities(texts, progress)
+            for text, row in zip(texts, found, strict=True):
+                tags = next(true)
+                if len(row) != len(tags):
+                    raise UserError(
+                        f"The model reads {len(row)} words of a sentence of "
+                        f"{len(tags)}: {one_line(text)[:_LONGEST]}"
+                    )
+                best = row.argmax(axis=-1)
+                self._outputs.append([self._tags[place] for place in best])
+                columns = [places[tag] for tag in tags]
+                likelihoods.extend(row[np.arange(len(tags)), columns])
         loss = float(np.mean(-np.log(np.maximum(likelihoods, 1e-30))))
-
-        self._outputs = [
-            [self._tags[place] for place in row.argmax(axis=-1)]
-            for row in found
-        ]
         self.results = scores_of((accuracy, macro_f1), *self._words())
         of_sentences = [exact_match]
         if are_bio(self._tags):

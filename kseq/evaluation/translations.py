@@ -4,6 +4,7 @@ import itertools
 
 from kseq.evaluation.bleu import bleu
 from kseq.evaluation.chrf import chrf
+from kseq.evaluation.chunks import chunks
 from kseq.evaluation.exact_match import exact_match
 from kseq.evaluation.score import listed, scores_of
 from kseq.pictures import attention_picture
@@ -68,8 +69,10 @@ class Translations:
         Returns:
             A dict, name of the metric -> float.
         """
-        answers = self.predictor.answers(self.inputs, progress=progress)
-        self._outputs = [answer.hypotheses[0].text for answer in answers]
+        self._outputs = []
+        for inputs in chunks(self.inputs):
+            answers = self.predictor.answers(inputs, progress=progress)
+            self._outputs += [answer.hypotheses[0].text for answer in answers]
         self.results = scores_of(self.metrics, self._outputs, self.references)
         return {name: score.value for name, score in self.results.items()}
 

@@ -3,14 +3,13 @@
 import os
 import threading
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 from kseq.model_path import holds_version, version_folders
 from kseq.one_line import one_line
 from kseq.server.request_error import RequestError
 from kseq.server.servable import Servable
-from kseq.user_error import UserError
+from kseq.server.version_files import check_inside, stamp_of
 
 _RETRY = 30.0  # seconds until a broken version is tried again
 _LATE = 60.0  # seconds without a successful poll of a model: not ready
@@ -270,11 +269,11 @@ class ModelStore:
         path, status = found[version], self._status[name]
         files, tried = self._broken[name].get(version, (None, 0.0))
         now = time.monotonic()
-        if files == (files_now := _files(path)) and now - tried < _RETRY:
+        if files == (files_now := stamp_of(path)) and now - tried < _RETRY:
             return False
         status[version] = VersionStatus("LOADING")
         try:
-            _check_inside(self.folders[name], path)
+            check_inside(self.folders[name], path)
             self._served[name][version] = Servable(name, path)
         except Exception as error:  # of many kinds, whatever is broken
             status[version] = VersionStatus("END", "UNKNOWN", _reason(error))
@@ -292,41 +291,3 @@ def _reason(error):
         names = [os.fsdecode(error.filename)] if error.filename else []
         text = ": ".join([*names, error.strerror])
     return one_line(text).encode("utf-8", "replace").decode()
-
-
-def _check_inside(folder, path):
-    """UserError if a version has files that are not in its folder."""
-    base = folder.resolve()
-    for file in _walk(path):
-        if not file.resolve().is_relative_to(base):
-            raise UserError(f"{file} is a link to what is not in {folder}")
-
-
-def _files(path):
-    """A stamp of the files of a version, which changes when they change.
-
-    An error, as of what is being deleted, is a part of it.
-    """
-    found, errors = [], []
-    for file in _walk(path, errors.append):
-        try:
-            facts = file.stat()
-        except OSError as error:
-            errors.append(error)
-            continue
-        # The last of them changes with permissions, too.
-        times = facts.st_mtime_ns, facts.st_ctime_ns
-        found.append((str(file), facts.st_size, *times))
-    return sorted(found), sorted(map(str, errors))
-
-
-def _fail(error):
-    raise error
-
-
-def _walk(path, fail=_fail):
-    """A folder and all in it; `fail` is called with each OSError."""
-    yield path
-    for folder, folders, files in os.walk(path, onerror=fail):
-        for name in (*folders, *files):
-            yield Path(folder, name)

@@ -9,7 +9,6 @@ import re
 import time
 from urllib.parse import unquote
 
-from google.protobuf import json_format
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
@@ -23,6 +22,11 @@ from kseq.server.json_requests import (
     predictions,
     read_classify,
     read_predict,
+)
+from kseq.server.model_descriptions import (
+    metadata_object,
+    readiness,
+    status_object,
 )
 from kseq.server.page import Page
 from kseq.server.request_body import read_body
@@ -188,8 +192,8 @@ class RestApp:
     def _describe(self, found, scope):
         model = _model(found)
         if not found["metadata"]:
-            return _json(_status(self.store.status(*model)))
-        return _json(_metadata(self._find(model, scope)))
+            return _json(status_object(self.store.status(*model)))
+        return _json(metadata_object(self._find(model, scope)))
 
     def _find(self, model, scope):
         servable = self.store.find(*model)
@@ -227,41 +231,6 @@ def _version(text):
     return version
 
 
-def _status(versions):
-    return {
-        "model_version_status": [
-            {
-                "version": str(number),
-                "state": status.state,
-                "status": {
-                    "error_code": status.error_code,
-                    "error_message": status.error_message,
-                },
-            }
-            for number, status in sorted(versions.items(), reverse=True)
-        ]
-    }
-
-
-def _metadata(servable):
-    signatures = {
-        name: json_format.MessageToDict(
-            definition,
-            preserving_proto_field_name=True,
-            always_print_fields_with_no_presence=True,
-        )
-        for name, definition in servable.signatures.items()
-    }
-    return {
-        "model_spec": {
-            "name": servable.name,
-            "signature_name": "",
-            "version": str(servable.version),
-        },
-        "metadata": {"signature_def": {"signature_def": signatures}},
-    }
-
-
 def _health(is_ready):
     return Response(
         "ok\n" if is_ready else "loading\n",
@@ -271,20 +240,7 @@ def _health(is_ready):
 
 
 def _readiness(models, is_stopping):
-    """Says nothing of the models: the Host is not checked."""
-    polled = [model.seconds for model in models.values()]
-    if is_stopping:
-        reason = "the server is stopping"
-    elif any(model.version is None for model in models.values()):
-        reason = "a model has no version that answers"
-    elif None in polled:
-        reason = "the folder of a model could not be read yet"
-    else:
-        seconds = max(polled, default=0)
-        reason = f"the last successful poll was {seconds:.1f} seconds ago"
-    is_ready = not is_stopping and all(
-        model.is_ready for model in models.values()
-    )
+    is_ready, reason = readiness(models, is_stopping)
     return Response(
         f"{'ready' if is_ready else 'not ready'}: {reason}\n",
         200 if is_ready else 503,

@@ -14,7 +14,9 @@ def documents(labels, evidence=None):
     return Documents(TEXTS, labels, evidence=evidence)
 
 
-def test_scores_rows_and_report(classifier):
+@pytest.mark.parametrize("size", [2, 4096])
+def test_scores_rows_and_report(classifier, size, monkeypatch):
+    monkeypatch.setattr("kseq.evaluation.chunks._SIZE", size)
     labels = ["fire", "flood", "flood"]
     found = Classifications(classifier, documents(labels))
     assert len(found) == 3

@@ -32,7 +32,9 @@ def tagger():
     return TaggerPredictor({"distribution": distribution})
 
 
-def test_scores_rows_and_report(tagger):
+@pytest.mark.parametrize("size", [2, 4096])
+def test_scores_rows_and_report(tagger, size, monkeypatch):
+    monkeypatch.setattr("kseq.evaluation.chunks._SIZE", size)
     found = Taggings(tagger, SENTENCES)
     assert len(found) == 3
     # One of six words is wrong, which has the only I-x.

@@ -13,7 +13,9 @@ def pairs():
     return tf.data.Dataset.from_tensor_slices((SOURCES, REFERENCES))
 
 
-def test_scores_rows_and_report(translator, pairs):
+@pytest.mark.parametrize("size", [2, 4096])
+def test_scores_rows_and_report(translator, pairs, size, monkeypatch):
+    monkeypatch.setattr("kseq.evaluation.chunks._SIZE", size)
     translations = Translations(translator, pairs)
     assert len(translations) == 3
     scores = translations.scores()
