@@ -107,7 +107,7 @@ ARROWS = {
         ),
     ),
     "server": (
-        ("model_path", "serving", "user_error"),
+        ("model_path", "one_line", "serving", "user_error"),
         (
             "google",
             "grpc",
