@@ -126,6 +126,22 @@ def request(body=HELLO, headers=b""):
     return HEAD[:-2] % len(body) + headers + b"\r\n" + body
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /healthz HTTP/1.0\r\n", b"200"),  # HAProxy's default check
+        (b"GET /readyz HTTP/1.0\r\n", b"200"),
+        (b"GET /v1/models/many HTTP/1.0\r\n", b"200"),
+        (b"GET /readyz HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n", b"200"),
+        (b"GET /readyz HTTP/1.1\r\n", b"400"),  # HTTP/1.1 needs a Host
+    ],
+)
+def test_probes(one_server, connect, head, status):
+    connection = connect(one_server, head + b"\r\n")
+    answer = b"".join(iter(lambda: connection.recv(2**16), b""))
+    assert answer[9:12] == status
+
+
 @pytest.mark.parametrize("method", [b"POST", b"HEAD", b"GET"])
 @pytest.mark.parametrize("wait", [0, 0.2], ids=["at once", "later"])
 def test_a_body_that_breaks_off(one_server, connect, caplog, method, wait):

@@ -166,8 +166,21 @@ GOOD, BAD = [("GOOD", 4), ("good", -4)], [("AB", 2), ("Ab", -2)]
             classify({"text": b"good"}, model=spec("my films", version=7)),
             [GOOD],
         ),
+        # One of the two outputs is enough.
+        (
+            classify(
+                {"text": b"good"}, model=spec(signature_name="classify_scores")
+            ),
+            [[("", 4), ("", -4)]],
+        ),
+        (
+            classify(
+                {"text": b"good"}, model=spec(signature_name="classify_names")
+            ),
+            [[("GOOD", 0), ("good", 0)]],
+        ),
     ],
-    ids=range(7),
+    ids=range(9),
 )
 def test_classify(grpc_client, asked, expected):
     response = grpc_client.send(asked)
@@ -179,7 +192,7 @@ def test_classify(grpc_client, asked, expected):
     assert response.model_spec == ModelSpec(
         name="my films" if films else "many",
         version={"value": 7 if films else 2},
-        signature_name="serving_default" if films else "classify",
+        signature_name=asked.model_spec.signature_name or "serving_default",
     )
 
 
@@ -338,3 +351,44 @@ def test_status_of_a_broken_version(
         store.poll()
         found = states(client, spec("m"))
         assert (found[1], found[3]) == (END, AVAILABLE)
+
+
+@pytest.mark.parametrize("number", [1732665600123456789, 2**63 - 1])
+def test_versions_of_nanoseconds(
+    open_store, open_client, open_grpc, tmp_path, numbered, install, number
+):
+    """All that names a version names the same one, without rounding."""
+    base, before = tmp_path / "m", number - 1
+    for each in (before, number):
+        install(numbered(each % 1000), base / str(each))
+    store = open_store({"m": base}, {("m", "old"): before})
+    rest, body = open_client(store), {"instances": ["a"]}
+    for route, value in (
+        (f"versions/{number}", number),
+        (f"versions/{before}", before),
+        ("labels/old", before),
+    ):
+        answer = rest.post(f"/v1/models/m/{route}:predict", json=body)
+        [prediction] = answer.json()["predictions"]
+        assert prediction["version"] == value % 1000
+        metadata = rest.get(f"/v1/models/m/{route}/metadata").json()
+        assert metadata["model_spec"]["version"] == f"{value}"
+    status = rest.get("/v1/models/m").json()["model_version_status"]
+    assert [row["version"] for row in status] == [f"{number}", f"{before}"]
+    [model] = rest.get("/page/models.json").json()["models"]
+    assert model["versions"] == [f"{number}", f"{before}"]  # for JavaScript
+    with open_grpc(store) as client:
+        for model, value in (
+            (spec("m"), number),
+            (spec("m", version=number), number),
+            (spec("m", version_label="old"), before),
+        ):
+            inputs = {"text": text(b"a")}
+            response = client.send(
+                PredictRequest(model_spec=model, inputs=inputs)
+            )
+            assert response.model_spec.version.value == value
+            request = GetModelStatusRequest(model_spec=model)
+            rows = client.send(request).model_version_status
+            assert value in [row.version for row in rows]
+        client.stop(1)

@@ -232,6 +232,20 @@ def test_log(store, open_grpc, asked, model, status):
     }
 
 
+def test_the_id_of_a_request(store, open_grpc):
+    records, found = [], []
+    with open_grpc(store, log=records.append) as client:
+        for sent in ((("x-request-id", "trace-7"),), (), None):
+            for request in (predict(), predict(model=SECRET)):
+                call = client.begin(request, metadata=sent)
+                found.append(dict(call.trailing_metadata())["x-request-id"])
+        client.stop(1)
+    assert found == [record["request_id"] for record in records]
+    assert found[:2] == ["trace-7"] * 2
+    assert len(set(found[2:])) == 4
+    assert [record["version"] for record in records] == [2, None] * 3
+
+
 def test_the_log_has_a_host_as_that_of_rest_has(store, open_grpc):
     records = []
     with open_grpc(store, log=records.append) as client:
