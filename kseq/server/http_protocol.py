@@ -6,6 +6,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _PATIENCE = 20.0  # seconds
 _LEAST = 64 * 1024  # bytes of an answer that a client reads in this time
+_HALF_CLOSED = 1.0  # seconds
 _CONNECTIONS = 512  # the usual limit of open files is 1024
 
 
@@ -15,8 +16,11 @@ class HttpProtocol(H11Protocol):
     Uvicorn ends a connection that is idle between two requests. This one
     looks at each connection every 20 seconds, and ends it if the client has
     not finished the headers of a request since the last look, goes on sending
-    a body that was answered, or has not read 64 KiB of its answer. More than
-    512 connections get status 503, more than 1024 are closed at once.
+    a body that was answered, or has not read 64 KiB of its answer. A client
+    that closes its side of the connection after a whole request has left, or
+    waits for its answer, which nobody can tell; it may wait for a second.
+
+    More than 512 connections get status 503, more than 1024 are closed at once.
     """
 
     def connection_made(self, transport):
@@ -31,6 +35,19 @@ class HttpProtocol(H11Protocol):
     def connection_lost(self, exc):
         self._look.cancel()
         super().connection_lost(exc)
+
+    def eof_received(self):
+        """Whether the connection stays open, for an answer that is awaited."""
+        is_whole = self.conn.their_state in (h11.DONE, h11.MUST_CLOSE)
+        if not is_whole or self.cycle.response_complete:
+            return False
+        self.cycle.keep_alive = False  # closed after the answer
+        self.loop.call_later(_HALF_CLOSED, self._end_if_unanswered)
+        return True
+
+    def _end_if_unanswered(self):
+        if not self.cycle.response_started:
+            self.transport.close()
 
     def send_400_response(self, msg):
         """Says that a request is malformed, also in the middle of its body."""

@@ -305,6 +305,30 @@ def test_bodies_that_are_too_large_together(
     assert receive(second) == (200, ANSWER, False)
 
 
+@pytest.mark.parametrize("wait", [0, 0.3], ids=["at once", "later"])
+def test_who_only_sends_no_more_gets_an_answer(
+    open_server, connect, held, wait
+):
+    """As with `nc -N`: the end of what it sends, not of what it reads."""
+    server = open_server()
+    connection = connect(server, request())
+    connection.shutdown(socket.SHUT_WR)
+    time.sleep(wait)
+    held.set()
+    assert receive(connection) == (200, ANSWER, False)
+    assert is_ended(connection)
+    wait_for(lambda: not server.connections)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"GET / HT", HEAD % 9000 + HELLO], ids=["", "head", "body"]
+)
+def test_who_sends_no_more_of_a_request(one_server, connect, data):
+    connection = connect(one_server, data)
+    connection.shutdown(socket.SHUT_WR)
+    assert is_ended(connection)
+
+
 def test_half_a_body_of_one_who_leaves_is_forgotten(open_server, connect):
     memory = BodyMemory(10_000)
     server = open_server(memory=memory)
