@@ -274,7 +274,7 @@ REFUSED = {
 }
 
 
-UNREADABLE = {"INTERNAL", "UNKNOWN"}
+UNREADABLE = {"INTERNAL", "UNKNOWN", "INVALID_ARGUMENT"}
 
 
 def is_one(message, data):
