@@ -1,16 +1,26 @@
 """kseq serve: exports and runs behind TensorFlow Serving's APIs."""
 
 import importlib.util
+import logging
 import re
 import signal
 import socket
 import tempfile
 from pathlib import Path
 
-from kseq.model_path import is_run, is_version, version_number, versions
+from kseq.model_path import (
+    holds_version,
+    is_run,
+    is_version,
+    version_folders,
+    version_number,
+    versions,
+)
+from kseq.one_line import escaped_line
 from kseq.start_keras import OPTIONAL, start_keras
 from kseq.user_error import UserError
 
+_log = logging.getLogger(__name__)
 _NAME = re.compile(r"(?!\.{1,2}$)[^/:\s\x00-\x1f]+")
 
 
@@ -77,6 +87,8 @@ def _found(paths):
             children = [path]
         else:
             children = sorted(filter(_is_model, _children(path)))
+            for problem in filter(None, map(_problem, _children(path))):
+                _log.warning(f"{problem} It is not served.")
         if not children:
             raise UserError(_refusal(Path(text)))
         for child in children:
@@ -105,10 +117,26 @@ def _refusal(path):
             f"{path} is one version; give the folder of versions that it is "
             f"in, {path.absolute().parent}."
         )
+    problem = _problem(path)
     return (
         f"{path} is neither a folder of versions, nor a folder of such "
-        "folders, nor a run."
+        f"folders, nor a run.{problem and ' '}{problem}"
     )
+
+
+def _problem(path):
+    """Why what has no version that can be read may be a model, or ""."""
+    if _is_model(path):
+        return ""
+    try:
+        for folder in version_folders(path).values():
+            holds_version(folder)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return ""
+    except OSError as error:
+        where = escaped_line(error.filename or path)
+        return f"{where} cannot be read: {error.strerror}."
+    return ""
 
 
 def _label(text, models):

@@ -19,6 +19,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
 
 from kseq.cli import main
 from kseq.commands import serve
+from tests.failing_disk import FailingDisk
 
 
 class _Slow(tf.Module):
@@ -185,7 +186,10 @@ def test_the_extra_is_named(folder, monkeypatch, capsys, library, words, extra):
         (["{folder}", "--port", "-1"], "expected 0 to 65535"),
         (["{folder}", "--port", "65536"], "expected 0 to 65535"),
         (["{folder}", "--port", "a"], "invalid int value"),
-        (["{folder}", "--grpc-port", "65536"], "--grpc-port: expected 0"),
+        (
+            ["{folder}", "--port", "0", "--grpc-port", "65536"],
+            "--grpc-port: expected 0",
+        ),
         (["{folder}", "--host", "no.such.host.invalid"], "Cannot listen"),
         (["{folder}", "--timeout", "nan"], "--timeout"),
         (["{folder}", "--timeout", "0"], "--timeout"),
@@ -226,6 +230,21 @@ def test_answers_do_not_wait_for_acknowledgements(folder, monkeypatch):
     monkeypatch.setattr(serve, "_serve", look)
     assert main(["serve", str(folder), "--port", "0"]) == 0
     assert found and found[0]
+
+
+@pytest.mark.parametrize("part", ["", "1", "1/saved_model.pb"])
+def test_what_cannot_be_read(tmp_path, monkeypatch, capsys, caplog, part):
+    for name in ("a", "b"):
+        (tmp_path / name / "1").mkdir(parents=True)
+        (tmp_path / name / "1" / "saved_model.pb").touch()
+    failing = tmp_path / "a" / part if part else tmp_path / "a"
+    FailingDisk(monkeypatch).errors[failing] = "EACCES"
+    assert main(["serve", str(tmp_path / "a")]) == 2
+    message = f"{tmp_path / 'a'}.* cannot be read: Permission denied"
+    assert re.search(message, capsys.readouterr().err)
+    models = serve._found([tmp_path])  # the others are served
+    assert list(models) == [("b", tmp_path / "b")]
+    assert re.search(f"{message}. It is not served", caplog.text)
 
 
 def test_labels_of_any_name_of_a_version(tmp_path):
