@@ -12,7 +12,7 @@ from kseq.server.json_tensors import (
     to_bytes,
     to_numbers,
     to_values,
-    wrong_type,
+    type_name,
 )
 from kseq.server.request_error import RequestError
 from kseq.server.signatures import (
@@ -219,10 +219,15 @@ def _columns_of_rows(instances, signature):
             )
         return {names[0]: instances}
     for number, instance in enumerate(instances):
-        if not isinstance(instance, dict) or set(instance) != set(names):
+        if not isinstance(instance, dict) or is_bytes(instance):
             raise RequestError(
-                f"Failed to process element: {number} of 'instances' list: "
-                f"expected an object with {names}"
+                f"Expecting object but got list at item {number} of input list"
+            )
+        if set(instance) != set(names):
+            raise RequestError(
+                f"Failed to process element: {number} of 'instances' list. "
+                "JSON object: keys must be equal to: "
+                f"{','.join(sorted(names))}"
             )
     return {name: [each[name] for each in instances] for name in names}
 
@@ -240,7 +245,7 @@ def _columns(inputs, signature):
     for name in names:
         if name not in inputs:
             raise RequestError(
-                f"Missing named input: {name} in 'inputs' object"
+                f"Missing named input: {name} in 'inputs' object."
             )
     return {name: inputs[name] for name in names}
 
@@ -248,7 +253,9 @@ def _columns(inputs, signature):
 def _features(example):
     """dict, name -> `tf.train.Feature`."""
     if not isinstance(example, dict):
-        raise wrong_type(example, "object")
+        raise RequestError(
+            f"Example must be JSON object but got JSON {type_name(example)}"
+        )
     return {name: _feature(name, value) for name, value in example.items()}
 
 

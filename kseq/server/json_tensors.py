@@ -100,10 +100,17 @@ def is_bytes(value):
     return isinstance(value, dict) and list(value) == ["b64"]
 
 
+def type_name(value):
+    """What TensorFlow Serving calls the type of a JSON value."""
+    names = {str: "String", dict: "Object", list: "Array"}
+    if isinstance(value, bool):
+        return f"{value}"
+    return names.get(type(value), "Null" if value is None else "Number")
+
+
 def wrong_type(value, expected):
     """The `RequestError` of a value that is not of an expected type."""
-    names = {str: "String", dict: "Object", list: "Array", bool: "Bool"}
-    name = names.get(type(value), "Null" if value is None else "Number")
+    name = type_name(value)
     containers = {dict: "{...}", list: "[...]"}  # which may be deep
     text = containers.get(type(value)) or json.dumps(value)
     return RequestError(

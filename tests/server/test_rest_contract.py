@@ -320,6 +320,20 @@ def test_not_found_outside_of_v1(client, path):
         ({"instances": "a"}, fails(400, NO_LIST)),
         ({"instances": {"text": ["a"]}}, fails(400, NO_LIST)),
         ({"instances": None}, fails(400, NO_LIST)),
+        (
+            in_row("several", {"a": [1, 2], "b": 3}, [1]),
+            fails(400, "Expecting object but got list at item 1 of input list"),
+        ),
+        (
+            in_row("several", {"a": [1, 2], "b": 3}, {"a": [1, 2]}),
+            fails(
+                400, "Failed to process element: 1 of 'instances' list. JSON"
+            ),
+        ),
+        (
+            in_column("several", {"a": [[1, 2]]}),
+            fails(400, "Missing named input: b in 'inputs' object."),
+        ),
         ({"inputs": None}, fails(400)),
         ({"inputs": []}, fails({200, 400})),
         ({"inputs": "a"}, fails({200, 400})),
@@ -537,7 +551,11 @@ def examples(*values, **more):
             in_row("classify_names", "a") | {"examples": [{"text": "a"}]},
             {"results": [[["A", 0.0], ["a", 0.0]]]},
         ),
-        (CLASSIFY, examples("a"), fails(400)),
+        (
+            CLASSIFY,
+            examples("a"),
+            fails(400, "Example must be JSON object but got JSON String"),
+        ),
         (CLASSIFY, examples({"text": None}), fails(400)),
         (CLASSIFY, examples({"text": {"a": 1}}), fails(400)),
         (CLASSIFY, examples({"text": [["a"]]}), fails(400)),
