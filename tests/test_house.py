@@ -447,18 +447,6 @@ def test_there_are_no_drawers():
     assert not [path for path in MODULES if drawers & {path.stem, *path.parts}]
 
 
-def test_files_are_short():
-    limits = {**dict.fromkeys(MODULES, 300), **dict.fromkeys(RECIPES, 190)}
-    lengths = {
-        path: len(path.read_text("utf-8").splitlines()) for path in limits
-    }
-    assert not [
-        f"{name_of(path)}: {lengths[path]}"
-        for path, limit in limits.items()
-        if lengths[path] > limit
-    ]
-
-
 def test_recipes_say_what_they_do():
     for path in RECIPES:
         first, *_ = ast.get_docstring(tree_of(path)).splitlines()
