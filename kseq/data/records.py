@@ -104,7 +104,9 @@ def number_text(value: int | float) -> str:
 
 def is_number(value) -> bool:
     """Whether `number_text` has a text for it: no NaN, no infinity."""
-    return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, int) or (
+        isinstance(value, float) and math.isfinite(value)
+    )
 
 
 def without_surrogates(text: str) -> str:

@@ -1,5 +1,6 @@
 """Captions and the features of their pictures, read and batched."""
 
+import os
 import zipfile
 
 import numpy as np
@@ -363,3 +364,12 @@ def test_wrong_sizes(kind, size):
 def test_wrong_scales(scale):
     with pytest.raises(ValueError, match="scale must be positive"):
         FeaturePreprocessor(1, 1, 1, scale)
+
+
+def test_the_name_of_a_file_stays_as_it_is(folder):
+    """With two spaces, and with bytes that are not UTF-8."""
+    names = b"a  b.jpg", b"\xff.jpg"
+    with open("names.tsv", "wb") as file:
+        file.write(b"".join(b" %b\tA  dog\n" % name for name in names))
+    texts, *_ = read_named_texts("names.tsv")
+    assert texts == {os.fsdecode(name): ["A dog"] for name in names}

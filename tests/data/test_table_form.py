@@ -145,6 +145,9 @@ def test_one_number_is_one_label(write):
     path = write("a.jsonl", "\n".join(lines).encode())
     found = read_documents(path, ("stars", "text")).labels
     assert found == ["4", "4", "4.5", "true", "4.0", "1e+300"]
+    path = write("b.jsonl", b'{"stars": %s, "text": "a"}' % (b"9" * 400))
+    with pytest.raises(DataError, match="at most 100 characters"):
+        read_documents(path, ("stars", "text"))
 
 
 def test_keys_inside_of_objects(write):
