@@ -33,9 +33,9 @@ def model_path(path):
             f"Expected the path of a run or an export. Received: {str(path)!r}"
         )
     path = Path(path)
-    if is_run(path) or is_version(path):
-        return path
     try:
+        if is_run(path) or is_version(path):
+            return path
         if (path / ".old-run").is_dir():
             raise UserError(
                 f"The start of a new run in {path} was interrupted. Repeat its "
@@ -63,13 +63,21 @@ def run_path(path):
 
 
 def is_run(path):
-    """Whether a directory holds a run."""
-    return all(_is_file(Path(path) / name) for name in RUN_FILES)
+    """Whether a directory holds a run.
+
+    Raises:
+        OSError: if that cannot be known now: a run must not be taken for an
+            empty directory.
+    """
+    return all((Path(path) / name).is_file() for name in RUN_FILES)
 
 
 def is_version(path):
-    """Whether a directory holds one version of an export."""
-    return _is_file(Path(path) / "saved_model.pb")
+    """Whether a directory holds one version of an export, which can be read."""
+    try:
+        return holds_version(path)
+    except (OSError, ValueError):  # no permission, a stale handle, NUL
+        return False
 
 
 def versions(path):
@@ -150,10 +158,3 @@ def _newest(folders):
     if problems:
         raise UserError(" ".join(problems))
     return None
-
-
-def _is_file(path):
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # no permission, a stale handle, NUL
-        return False

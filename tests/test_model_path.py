@@ -4,6 +4,7 @@ import pytest
 
 from kseq.model_path import (
     LAST_VERSION,
+    is_run,
     model_path,
     run_path,
     version_number,
@@ -85,6 +86,16 @@ def test_what_cannot_be_read_at_all(base, disk, error):
     for find in (model_path, run_path):
         with pytest.raises(UserError, match="nor an export: it cannot be read"):
             find(base)
+
+
+@pytest.mark.parametrize("error", ["EACCES", "ESTALE", "EIO"])
+def test_a_run_that_cannot_be_read_is_no_empty_directory(tmp_path, disk, error):
+    for name in ("config.json", "environment.json"):
+        (tmp_path / name).touch()
+    assert is_run(tmp_path)
+    disk.errors[tmp_path] = error
+    with pytest.raises(OSError):
+        is_run(tmp_path)
 
 
 def test_what_is_none(tmp_path):

@@ -101,7 +101,10 @@ def _found(paths):
 
 
 def _is_model(path):
-    return is_run(path) or bool(versions(path))
+    try:
+        return is_run(path) or bool(versions(path))
+    except OSError:  # of a run
+        return False
 
 
 def _children(path):
@@ -129,6 +132,7 @@ def _problem(path):
     if _is_model(path):
         return ""
     try:
+        is_run(path)
         for folder in version_folders(path).values():
             holds_version(folder)
     except (FileNotFoundError, NotADirectoryError, ValueError):
