@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.models.one_by_one import one_by_one
 from tests.recipe_models import SERVED, batch_of, make_served
 from tests.slow import slow
 
@@ -67,12 +68,7 @@ def test_devices_without_rows(simulated_gpu, two_devices, kind):
         tf.nest.map_structure(operator.itemgetter(slice(size)), batch)
         for size in (1, 3, 1)
     ]
-    shapes = tf.nest.map_structure(
-        lambda x: tf.TensorSpec((None, *x.shape[1:]), x.dtype), rows[0]
-    )
-    batches = tf.data.Dataset.from_generator(
-        lambda: iter(rows), output_signature=shapes
-    )
+    batches = one_by_one(rows)
     served.model.fit(batches, verbose=0, shuffle=False)
     found = served.model.evaluate(batches, verbose=0, return_dict=True)
     assert np.isfinite(found["loss"])
