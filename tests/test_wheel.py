@@ -54,6 +54,31 @@ def environment(request, wheel, tmp_path):
     return commands
 
 
+def test_trains_beside_jax(wheel, tmp_path):
+    """Keras imports it where it is installed, and so do others of TensorFlow's.
+
+    The newest one that Python 3.12 gets; `--upgrade` would change TensorFlow.
+    """
+    python = interpreter("3.12")
+    subprocess.run([python, "-m", "venv", tmp_path / "venv"], check=True)
+    commands = tmp_path / "venv" / "bin"
+    install = [commands / "python", "-m", "pip", "install", wheel, "jax>=0.11"]
+    subprocess.run(install, check=True, capture_output=True)
+    words = (
+        *("train", "translate_lstm", "--steps=2", "--evaluate-every=2"),
+        *("--vocab-size=600", "--embedding-dim=8", "--units=8"),
+    )
+    done = subprocess.run(
+        [commands / "kseq", *words],
+        cwd=tmp_path,
+        env=ALONE,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "saved_models/dates/1/saved_model.pb").is_file()
+
+
 def interpreter(version):
     """The path of a Python that has `venv`; skips where there is none.
 
