@@ -41,11 +41,12 @@ def to_json(value):
     """The text of a JSON file.
 
     An integer of NumPy is a number, any other value without a JSON type a
-    string.
+    string. It is valid UTF-8 also where a string is the name of a file in
+    other bytes.
     """
-    return (
-        json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n"
-    )
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+    # A surrogate becomes its escape, which JSON reads as the same string.
+    return text.encode("utf-8", "backslashreplace").decode() + "\n"
 
 
 def _plain(value):

@@ -4,6 +4,8 @@ import re
 
 # Control characters, and what some programs take for the end of a line.
 BREAKS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+# And bytes of a file name that are not UTF-8.
+_ESCAPED = re.compile(f"{BREAKS.pattern}|[\ud800-\udfff]")
 
 
 def one_line(text, keep=""):
@@ -28,8 +30,11 @@ def one_line(text, keep=""):
 def escaped_line(text):
     r"""Escapes control characters and line separators, as `repr` does.
 
+    Bytes of a file name that are not UTF-8, which are surrogates, are escaped
+    as well.
+
     Example:
         >>> print(escaped_line("a\nb"))
         a\nb
     """
-    return BREAKS.sub(lambda found: repr(found[0])[1:-1], str(text))
+    return _ESCAPED.sub(lambda found: repr(found[0])[1:-1], str(text))

@@ -20,8 +20,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args=None, namespace=None):
         if args is not None:
-            args = [_with_dashes(word) for word in args]
-            self._refuse_values_of_flags(args)
+            # What follows is no option, but may be a path.
+            end = args.index("--") if "--" in args else len(args)
+            options = [_with_dashes(word) for word in args[:end]]
+            self._refuse_values_of_flags(options)
+            args = [*options, *args[end:]]
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown:
             [word, *_] = unknown[0].split("=")

@@ -264,7 +264,10 @@ def _sizes(sources, targets):
 def _lines(pattern) -> tf.data.Dataset:
     paths = matching_files(pattern)
     files = tf.data.Dataset.from_tensor_slices(
-        (paths, [compression_of(path) for path in paths])
+        (
+            [os.fsencode(path) for path in paths],
+            [compression_of(path) for path in paths],
+        )
     )
     return files.flat_map(line_dataset)
 

@@ -36,7 +36,7 @@ def table_blocks(table: PairTable, size: int) -> tf.data.Dataset:
 
     files = tf.data.Dataset.from_tensor_slices(
         (
-            paths,
+            [os.fsencode(path) for path in paths],
             compressions,
             [layout.positions for layout in layouts],
             tf.constant([layout.skipped for layout in layouts], tf.int64),

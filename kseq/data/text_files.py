@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseq.data.data_error import DataError
+from kseq.one_line import escaped_line
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
@@ -35,7 +36,7 @@ class Line(NamedTuple):
     is_joined: bool = False  # with a space for each newline or tab inside
 
     def __str__(self):
-        return f"{self.path}:{self.number}"
+        return f"{escaped_line(self.path)}:{self.number}"
 
 
 def read_lines(pattern: str | os.PathLike) -> Iterator[Line]:
@@ -45,7 +46,7 @@ def read_lines(pattern: str | os.PathLike) -> Iterator[Line]:
         for line in _read_file(path):
             yield line
         if line is None:
-            raise DataError(f"{path} is empty.")
+            raise DataError(f"{escaped_line(path)} is empty.")
 
 
 def compression_of(path: str) -> str:
@@ -55,6 +56,9 @@ def compression_of(path: str) -> str:
 
 def matching_files(pattern: str | os.PathLike) -> list[str]:
     """The path itself, or those that it matches as a pattern, sorted.
+
+    What exists is never a pattern: `data [1]/*.gz` are the files in the folder
+    `data [1]`, if there is one.
 
     Raises:
         DataError: there is no such file, or one cannot be read, or only once.
@@ -67,14 +71,29 @@ def matching_files(pattern: str | os.PathLike) -> list[str]:
         )
     try:
         is_there = os.path.exists(pattern)
-        paths = [pattern] if is_there else sorted(glob.glob(pattern))
+        paths = [pattern] if is_there else sorted(_matches(pattern))
     except ValueError:  # NUL
         paths = []
     if not paths:
-        raise DataError(f"There is no file {pattern!r:.500}.")
+        hint = ""
+        if pattern == "-":
+            hint = (
+                " Standard input can be read only once; write it to a file "
+                "first."
+            )
+        raise DataError(f"There is no file {pattern!r:.500}.{hint}")
     for path in paths:
         _check_file(path)
     return paths
+
+
+def _matches(pattern):
+    """What a pattern matches in the deepest of its folders that exists."""
+    folder = os.path.dirname(pattern)
+    while folder and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    rest = pattern[len(folder) :]
+    return glob.glob(glob.escape(folder) + rest)
 
 
 def _check_file(path):
@@ -83,16 +102,17 @@ def _check_file(path):
         mode = os.stat(path).st_mode
     except OSError as error:
         raise _unreadable(path, error) from None
+    name = escaped_line(path)
     for is_kind, kind in _READ_ONCE:
         if is_kind(mode):
             raise DataError(
-                f"{path} is {kind}, which can be read only once; write it to "
+                f"{name} is {kind}, which can be read only once; write it to "
                 "a file first."
             )
     if stat.S_ISDIR(mode):
-        raise DataError(f"{path} is a directory; give the path of a file.")
+        raise DataError(f"{name} is a directory; give the path of a file.")
     if not os.access(path, os.R_OK):
-        raise DataError(f"Cannot read {path}: Permission denied.")
+        raise DataError(f"Cannot read {name}: Permission denied.")
 
 
 def _read_file(path) -> Iterator[Line]:
@@ -105,7 +125,9 @@ def _read_file(path) -> Iterator[Line]:
                     text = text.removeprefix(BYTE_ORDER_MARK)
                 yield Line(text.removesuffix(b"\n"), path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise DataError(f"{path} is not a whole .gz file.") from None
+        raise DataError(
+            f"{escaped_line(path)} is not a whole .gz file."
+        ) from None
     except OSError as error:
         raise _unreadable(path, error) from None
 
@@ -143,4 +165,4 @@ def _refuse_carriage_returns(path, text):
 
 
 def _unreadable(path, error):
-    return DataError(f"Cannot read {path}: {error.strerror}.")
+    return DataError(f"Cannot read {escaped_line(path)}: {error.strerror}.")

@@ -1,8 +1,9 @@
 """The scores of what a run has exported, printed."""
 
+import shlex
 from pathlib import Path
 
-from kseq.one_line import one_line
+from kseq.one_line import escaped_line, one_line
 from kseq.progress import progress
 from kseq.runs.model_card import with_test_scores
 from kseq.whole_files import write_whole
@@ -23,7 +24,7 @@ def report(path, evaluation, run, samples=5):
     """
     with progress("Testing", len(evaluation), "examples") as advance:
         evaluation.scores(advance)
-    title = f"{_in_a_line(path)} on {len(evaluation)} examples:"
+    title = f"{escaped_line(path)} on {len(evaluation)} examples:"
     lines = evaluation.report()
     print(f"\n{title}")
     for line in lines:
@@ -36,10 +37,11 @@ def report(path, evaluation, run, samples=5):
     print("\nSample answers:")
     for text, _, output in evaluation.rows(samples):
         print(f"  {_in_a_line(text)[:_WIDTH]}  ->  {_in_a_line(output)}")
-    print(f"\nAnswers to your own:  kseq predict {_in_a_line(path)} < FILE")
+    word = _word(path)
+    print(f"\nAnswers to your own:  kseq predict {word} < FILE")
     for hint in evaluation.hints:
-        print(hint.format(path=_in_a_line(path)))
-    logs = _in_a_line(_log_directory(run))
+        print(hint.format(path=word))
+    logs = _word(_log_directory(run))
     print(f"Training curves:  tensorboard --logdir {logs}")
 
 
@@ -47,6 +49,11 @@ def _log_directory(run):
     """The folder of all runs, for TensorBoard to name and compare them."""
     parent = run.path.parent
     return parent if parent.name else run.path
+
+
+def _word(path):
+    """A path as a word of a command line."""
+    return escaped_line(shlex.quote(str(path)))
 
 
 def _in_a_line(text):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from kseq.plain_path import plain_path
 from kseq.runs.run_error import RunError
 from kseq.user_error import DiskError
 from kseq.whole_files import flush, write_whole
@@ -49,7 +50,8 @@ def write_checkpoint(directory, step, keep, **values):
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _manifest(path).unlink(missing_ok=True)
-        tf.train.Checkpoint(**values).write(str(path))
+        with plain_path(directory) as plain:
+            tf.train.Checkpoint(**values).write(str(plain / path.name))
         files = sorted(directory.glob(f"{path.name}.*"))
         for file in files:
             flush(file)
@@ -140,6 +142,19 @@ def read_newest(directory):
     return None
 
 
+def restore_iterator(path, **iterator):
+    """Moves an iterator to its position in a checkpoint.
+
+    Args:
+        path: of the checkpoint.
+        **iterator: it, under the name that it has there.
+    """
+    path = Path(path)
+    with plain_path(path.parent) as plain:
+        saved = tf.train.Checkpoint(**iterator)
+        saved.read(str(plain / path.name)).expect_partial()
+
+
 def numbered(tensors, name):
     """The values of `name/0`, `name/1`, ... in this order."""
     names = (f"{name}/{index}" for index in itertools.count())
@@ -210,13 +225,16 @@ def _check_manifest(path):
 
 
 def _tensors(path):
-    types = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
-    tensors = tf.raw_ops.RestoreV2(
-        prefix=path,
-        tensor_names=list(types),
-        shape_and_slices=[""] * len(types),
-        dtypes=list(types.values()),
-    )
+    path = Path(path)
+    with plain_path(path.parent) as plain:
+        prefix = str(plain / path.name)
+        types = tf.train.load_checkpoint(prefix).get_variable_to_dtype_map()
+        tensors = tf.raw_ops.RestoreV2(
+            prefix=prefix,
+            tensor_names=list(types),
+            shape_and_slices=[""] * len(types),
+            dtypes=list(types.values()),
+        )
     names = (name.removesuffix(_VALUE) for name in types)
     return dict(zip(names, tensors, strict=True))
 

@@ -35,7 +35,8 @@ def check_exports(directory, run_path):
     if not record.is_file():
         return
     try:
-        owner = (directory.resolve() / record.read_text("utf-8")).resolve()
+        path = os.fsdecode(record.read_bytes())
+        owner = (directory.resolve() / path).resolve()
     except ValueError as error:
         raise RunError(f"{record} is broken: {error}") from error
     if owner != run_path.resolve():
@@ -55,4 +56,4 @@ def claim_exports(directory, run_path):
     """
     path = os.path.relpath(run_path.resolve(), directory.resolve())
     if not (directory / _RUN).is_file():
-        write_whole(directory / _RUN, path)
+        write_whole(directory / _RUN, os.fsencode(path))

@@ -9,6 +9,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from kseq.model_path import is_version, model_path
 from kseq.one_line import escaped_line
+from kseq.plain_path import plain_path
 from kseq.progress import progress
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.generator_predictor import SOURCES, GeneratorPredictor
@@ -76,9 +77,12 @@ def load_signatures(path):
         UserError: if it is broken.
     """
     try:
-        with progress(f"Loading {escaped_line(path)}"):
-            model = tf.saved_model.load(str(path))
-    except (MemoryError, tf.errors.ResourceExhaustedError):
+        with (
+            progress(f"Loading {escaped_line(path)}"),
+            plain_path(path) as plain,
+        ):
+            model = tf.saved_model.load(str(plain))
+    except (MemoryError, tf.errors.ResourceExhaustedError, UserError):
         raise
     except Exception as error:  # of many kinds, whatever is broken
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]

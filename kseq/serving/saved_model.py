@@ -15,6 +15,7 @@ from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 import kseq
 from kseq.json_files import to_json
 from kseq.model_path import LAST_VERSION, version_number
+from kseq.plain_path import plain_path
 from kseq.progress import progress
 from kseq.runs.exports import check_exports, claim_exports
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
@@ -167,11 +168,13 @@ def _save(served, path, quantize):
     for part in (served.preprocessor, served):
         variables += getattr(part, "variables", [])
     module.weights = [v.value for v in variables]
-    tf.saved_model.save(module, str(path), signatures=served.signatures)
-    if "classify" in served.signatures:
-        names = signature_def_utils.MethodNameUpdater(str(path))
-        names.replace_method_name("classify", CLASSIFY_METHOD_NAME)
-        names.save()
+    with plain_path(path.parent) as plain:
+        name = str(plain / path.name)
+        tf.saved_model.save(module, name, signatures=served.signatures)
+        if "classify" in served.signatures:
+            names = signature_def_utils.MethodNameUpdater(name)
+            names.replace_method_name("classify", CLASSIFY_METHOD_NAME)
+            names.save()
 
 
 def _describe(served, path, quantize):

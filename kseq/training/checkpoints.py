@@ -19,6 +19,7 @@ from kseq.runs.checkpoint_files import (
     entry,
     numbered,
     read_newest,
+    restore_iterator,
     step_of,
     write_checkpoint,
 )
@@ -254,8 +255,7 @@ class Checkpoints(keras.callbacks.Callback):
 
     def _find_position(self):
         if self._resumed is not None and self._can_save_iterator:
-            saved = tf.train.Checkpoint(**{_POSITION: self._iterator})
-            saved.read(self._resumed).expect_partial()
+            restore_iterator(self._resumed, **{_POSITION: self._iterator})
             return
         count = self._step - self._data_start
         if count:

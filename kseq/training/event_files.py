@@ -1,5 +1,7 @@
 """The event files of a run, which TensorBoard reads."""
 
+import os
+
 import tensorflow as tf
 from tensorflow.compat.v1 import Event, SessionLog
 
@@ -25,7 +27,7 @@ def event_writer(run, part):
     """
     path = run.tensorboard / part
     if path not in _writers:
-        _writers[path] = tf.summary.create_file_writer(str(path))
+        _writers[path] = tf.summary.create_file_writer(os.fsencode(path))
     return _writers[path]
 
 

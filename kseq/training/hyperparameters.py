@@ -5,6 +5,7 @@ import json
 import tensorflow as tf
 from tensorboard.plugins.hparams import api
 
+from kseq.one_line import escaped_line
 from kseq.runs.run_directory import read_json
 
 
@@ -23,13 +24,15 @@ def write_hyperparameters(run):
         name: value if isinstance(value, bool | int | float) else _text(value)
         for name, value in read_json(run.config).items()
     }
-    summary = api.hparams_pb(values, trial_id=run.path.resolve().name)
+    summary = api.hparams_pb(
+        values, trial_id=escaped_line(run.path.resolve().name)
+    )
     tf.summary.experimental.write_raw_pb(summary.SerializeToString(), step=0)
 
 
 def _text(value):
     if isinstance(value, str):
-        return value
+        return escaped_line(value)
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return json.dumps(value)
