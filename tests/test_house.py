@@ -66,9 +66,11 @@ ARROWS = {
     "runs": (
         (
             "check_integers",
+            "data",
             "devices",
             "json_files",
             "model_path",
+            "one_line",
             "plain_path",
             "progress",
             "user_error",

@@ -4,6 +4,8 @@ import tensorflow as tf
 
 from kseq.data.text_files import BYTE_ORDER_MARK
 
+_BUFFER = 2**18  # bytes, as in tf.data
+
 
 def line_dataset(path, compression) -> tf.data.Dataset:
     """The lines of one file, those of `read_lines`, as a data set of strings.
@@ -12,7 +14,14 @@ def line_dataset(path, compression) -> tf.data.Dataset:
         path: scalar string.
         compression: scalar string, see `compression_of`.
     """
-    lines = tf.data.TextLineDataset(path, compression_type=compression)
+    # Not `tf.data.TextLineDataset`, whose saved position has the path: the file
+    # may have another one when it is restored.
+    opened = tf.raw_ops.TextLineDataset(
+        filenames=path, compression_type=compression, buffer_size=_BUFFER
+    )
+    lines = tf.data.experimental.from_variant(
+        opened, tf.TensorSpec((), tf.string)
+    )
     first = lines.take(1).map(
         lambda line: tf.strings.regex_replace(line, b"^" + BYTE_ORDER_MARK, b"")
     )

@@ -263,13 +263,15 @@ def _sizes(sources, targets):
 
 def _lines(pattern) -> tf.data.Dataset:
     paths = matching_files(pattern)
-    files = tf.data.Dataset.from_tensor_slices(
-        (
-            [os.fsencode(path) for path in paths],
-            [compression_of(path) for path in paths],
-        )
-    )
-    return files.flat_map(line_dataset)
+    compressions = tf.constant([compression_of(path) for path in paths])
+    encoded = tf.constant([os.fsencode(path) for path in paths])
+
+    def lines(number):
+        return line_dataset(encoded[number], compressions[number])
+
+    # Numbers, because a saved position has what comes before its lines: a
+    # file may have another path when it is restored.
+    return tf.data.Dataset.range(len(paths)).flat_map(lines)
 
 
 def _report(counts) -> TextReport:

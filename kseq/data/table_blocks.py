@@ -1,6 +1,5 @@
 """Tables in tf.data."""
 
-import functools
 import os
 import tempfile
 import weakref
@@ -34,15 +33,19 @@ def table_blocks(table: PairTable, size: int) -> tf.data.Dataset:
             layouts.append(table.layout_of(path))
         compressions.append(compression_of(paths[-1]))
 
-    files = tf.data.Dataset.from_tensor_slices(
-        (
-            [os.fsencode(path) for path in paths],
-            compressions,
-            [layout.positions for layout in layouts],
-            tf.constant([layout.skipped for layout in layouts], tf.int64),
-        )
+    columns = (
+        tf.constant([os.fsencode(path) for path in paths]),
+        tf.constant(compressions),
+        tf.constant([layout.positions for layout in layouts]),
+        tf.constant([layout.skipped for layout in layouts], tf.int64),
     )
-    blocks = files.flat_map(functools.partial(_blocks_of_file, size))
+
+    def blocks_of(number):
+        return _blocks_of_file(size, *(column[number] for column in columns))
+
+    # Numbers, because a saved position has what comes before its lines: a
+    # file may have another path when it is restored.
+    blocks = tf.data.Dataset.range(len(paths)).flat_map(blocks_of)
     # Whatever is made of a data set keeps it alive.
     weakref.finalize(blocks, _close, copies)
     return blocks

@@ -6,6 +6,7 @@ import tensorflow as tf
 from kseq.check_integers import check_integers
 from kseq.progress import progress
 from kseq.runs.checkpoint_files import (
+    BrokenCheckpointError,
     checkpoint_paths,
     numbered,
     read_checkpoint,
@@ -70,12 +71,21 @@ def save_average(run, last=5):
             differ in number or shape.
     """
     check_integers(last=last)
-    paths = checkpoint_paths(run.checkpoints / "last")[-last:]
-    if not paths:
-        raise RunError(f"{run.path} has no checkpoints to average.")
-    with progress(f"Averaging {len(paths)} checkpoints"):
-        weights = [tf.Variable(value) for value in average_checkpoints(paths)]
-        write_checkpoint(
-            run.checkpoints / "average", step_of(paths[-1]), 1, vars=weights
-        )
-    return paths
+    directory = run.checkpoints / "last"
+    while paths := checkpoint_paths(directory)[-last:]:
+        try:
+            with progress(f"Averaging {len(paths)} checkpoints"):
+                _average(run, paths)
+            return paths
+        except BrokenCheckpointError:
+            # Unless training has deleted one to write another.
+            if {*paths} <= {*checkpoint_paths(directory)}:
+                raise
+    raise RunError(f"{run.path} has no checkpoints to average.")
+
+
+def _average(run, paths):
+    weights = [tf.Variable(value) for value in average_checkpoints(paths)]
+    write_checkpoint(
+        run.checkpoints / "average", step_of(paths[-1]), 1, vars=weights
+    )

@@ -1,5 +1,7 @@
 """Differences between two descriptions."""
 
+from kseq.one_line import escaped_line
+
 
 def changes(old, new, all_keys):
     """Differences between two JSON values.
@@ -18,7 +20,12 @@ def changes(old, new, all_keys):
     """
     old, new = _leaves(old), _leaves(new)
     return [
-        (key, f"{key}: {old.get(key, 'none')} -> {new.get(key, 'none')}")
+        (
+            key,
+            escaped_line(
+                f"{key}: {old.get(key, 'none')} -> {new.get(key, 'none')}"
+            ),
+        )
         for key in sorted(old.keys() | new.keys())
         if (all_keys or (key in old and key in new))
         and (key not in old or key not in new or old[key] != new[key])

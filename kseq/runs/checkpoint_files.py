@@ -125,7 +125,8 @@ def read_checkpoint(path):
 def read_newest(directory):
     """Reads the newest intact checkpoint.
 
-    Each newer one, which is broken, is logged as a warning.
+    Each newer one, which is broken, is logged as a warning. One that training
+    replaces while it is read is not broken: the newest is looked for again.
 
     Args:
         directory: a `pathlib.Path`; need not exist.
@@ -134,12 +135,19 @@ def read_newest(directory):
         path and dict of `read_checkpoint`, or None if there is no intact
         checkpoint.
     """
-    for path in reversed(checkpoint_paths(directory)):
+    broken = set()
+    while True:
+        found = [(p, _content(p)) for p in checkpoint_paths(directory)]
+        intact = [each for each in found if each not in broken]
+        if not intact:
+            return None
+        path, content = intact[-1]
         try:
             return path, read_checkpoint(path)
         except BrokenCheckpointError as error:
-            _log.warning(f"Skipped: {error}")
-    return None
+            if _content(path) == content:
+                _log.warning(f"Skipped: {error}")
+                broken.add((path, content))
 
 
 def restore_iterator(path, **iterator):
@@ -200,6 +208,14 @@ def assign(path, variables, values):
 
 def _manifest(path):
     return path.with_name(path.name + _MANIFEST)
+
+
+def _content(path):
+    """What a manifest says; a checkpoint that is written again has another."""
+    try:
+        return _manifest(Path(path)).read_bytes()
+    except OSError:
+        return b""
 
 
 def _sha256(path):

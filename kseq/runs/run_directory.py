@@ -14,6 +14,7 @@ from kseq.devices import dtype_policy, is_chief, on_all_machines
 from kseq.json_files import as_read, read_json, to_json
 from kseq.model_path import is_run
 from kseq.runs.changes import changes
+from kseq.runs.data_files import data_files, moved_fields
 from kseq.runs.environment import environment
 from kseq.runs.exports import check_exports
 from kseq.runs.free_disk import check_free_disk
@@ -32,8 +33,9 @@ class RunDirectory:
 
     | name | what it holds | |---|---| | `config.json` | every number of the
     recipe | | `environment.json` | versions, machine, seed | | `model.json` |
-    Keras's config of the model and its optimizer | | `task.json` | what is done
-    with the model: preprocessor, search, labels | | `source.model`,
+    Keras's config of the model and its optimizer | | `data.json` | hashes of
+    the files of the data, which may move | | `task.json` | what is done with
+    the model: preprocessor, search, labels | | `source.model`,
     `target.model` | the tokenizers | | `answers.txt` | answers that a retriever
     knows, one per line | | `pretraining/` | checkpoints and metrics of
     pretraining, if any | | `features.npz`, `network.npz` | of pictures, and
@@ -71,6 +73,7 @@ class RunDirectory:
         self.config = self.path / "config.json"
         self.environment = self.path / "environment.json"
         self.model = self.path / "model.json"
+        self.data = self.path / "data.json"
         self.task = self.path / "task.json"
         self._documents = self.path / "documents.json"  # of version 0.1
         self.answers = self.path / "answers.txt"
@@ -141,7 +144,8 @@ class RunDirectory:
         self._config = new
         self._overwrites = overwrite
         if is_chief() and self._is_saved:
-            may_change = (*may_change, *_SAME_UPDATE)
+            moved = moved_fields(self.config, self.data, new)
+            may_change = (*may_change, *_SAME_UPDATE, *moved)
             for line in self._refuse_other(self.config, new, may_change):
                 print(f"{self.path} resumes with {line}", file=sys.stderr)
         return config
@@ -282,6 +286,8 @@ class RunDirectory:
                 environment(seed=self._config.get("seed"))
             )
             files[self.config] = to_json(self._config)
+            if found := data_files(self._config):
+                files[self.data] = to_json(found)
             content = {path.name: text for path, text in files.items()}
             replace_run(self.path, content, self._names())
             return
@@ -295,7 +301,7 @@ class RunDirectory:
     def _names(self):
         """The names of all files that a run may have, except its lock."""
         paths = (
-            *(self.config, self.environment, self.model, self.task),
+            *(self.config, self.environment, self.model, self.data, self.task),
             *(self._documents, self.metrics, self.readme, *self._pictures),
             *(self.tokenizer("source"), self.tokenizer("target")),
             *(self.answers, self.pretraining, self.checkpoints),

@@ -32,9 +32,10 @@ from kseq.user_error import UserError
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."
 )
-# In a checkpoint. Version 0.1 has an `iterator`, of a data set of other parts
-# in the same order: what it has read is skipped instead.
-_POSITION = "position"
+# In a checkpoint. Earlier versions have an `iterator` or a `position`, of a
+# data set of other parts in the same order: what it has read is skipped
+# instead.
+_POSITION = "data_position"
 
 
 class Checkpoints(keras.callbacks.Callback):

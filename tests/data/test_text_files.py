@@ -6,13 +6,13 @@ import stat
 
 import pytest
 
-import kseq.data.text_files
 from kseq.data import (
     DataError,
     ParallelText,
     read_corpus,
     read_document_corpus,
     read_documents,
+    text_files,
 )
 
 
@@ -83,9 +83,7 @@ def test_what_is_no_file_is_refused_at_once(read, paths):
 
 @pytest.mark.parametrize("read", READERS)
 def test_an_unreadable_file_is_refused(read, paths, monkeypatch):
-    monkeypatch.setattr(
-        kseq.data.text_files.os, "access", lambda path, mode: False
-    )
+    monkeypatch.setattr(text_files.os, "access", lambda path, mode: False)
     with pytest.raises(DataError, match=r"Cannot read a\.tsv: Permission"):
         read("a.tsv")
 
@@ -98,7 +96,7 @@ def test_a_file_that_cannot_be_looked_at_is_refused(paths, monkeypatch):
             raise PermissionError(13, "Permission denied")
         return real(path, **options)
 
-    monkeypatch.setattr(kseq.data.text_files.os, "stat", refuse)
+    monkeypatch.setattr(text_files.os, "stat", refuse)
     monkeypatch.setattr(os.path, "exists", lambda path: True)
     with pytest.raises(DataError, match=r"Cannot read a\.tsv: Permission"):
         read_documents("a.tsv")
@@ -119,3 +117,38 @@ def test_another_encoding_is_refused(read, encoding, paths):
         file.write(text.encode(encoding))
     with pytest.raises(DataError, match=r"a\.tsv is UTF-16 or .*iconv"):
         read("a.tsv")
+
+
+def test_what_exists_is_never_a_pattern(tmp_path):
+    for folder in ("data [1]", "data 1", "other"):
+        (tmp_path / folder).mkdir()
+        for name in ("a", "b"):
+            (tmp_path / folder / f"{name}.txt").write_text(name)
+    (tmp_path / "data [1]" / "[ab].txt").write_text("literal")
+
+    def found(pattern):
+        paths = text_files.matching_files(tmp_path / pattern)
+        return [os.path.relpath(path, tmp_path) for path in paths]
+
+    assert found("data [1]/[ab].txt") == ["data [1]/[ab].txt"]
+    assert found("data [1]/?.txt") == ["data [1]/a.txt", "data [1]/b.txt"]
+    assert found("data 1/[ab].txt") == ["data 1/a.txt", "data 1/b.txt"]
+    assert found("[d]ata [12]/a.txt") == ["data 1/a.txt"]
+
+
+def test_names_of_files_that_are_no_text(tmp_path):
+    for name in (b"a\xff[1].txt", b"-b\n.txt"):
+        path = tmp_path / os.fsdecode(name)
+        path.write_text("one\ntwo\n")
+        text = ParallelText(path, path)
+        assert text.check().pairs == 2
+        assert len(list(text.pairs())) == 2
+        path.write_text("")
+        with pytest.raises(DataError, match="is empty") as caught:
+            text.check()
+        assert str(caught.value).isprintable()
+
+
+def test_a_dash_is_not_standard_input():
+    with pytest.raises(DataError, match="Standard input can be read only once"):
+        text_files.matching_files("-")

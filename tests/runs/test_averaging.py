@@ -8,6 +8,7 @@ from kseq.runs import (
     RunDirectory,
     RunError,
     average_checkpoints,
+    averaging,
     save_average,
 )
 from kseq.runs.checkpoint_files import (
@@ -61,6 +62,29 @@ def test_the_average_is_saved_as_weights_of_the_run(run):
 
 def test_fewer_checkpoints_than_asked_for_are_enough(run):
     assert len(save_average(run, last=10)) == 3
+
+
+def test_those_that_training_deletes_meanwhile_are_replaced(run, monkeypatch):
+    read, saves = averaging.read_checkpoint, iter([20])
+    folder = run.checkpoints / "last"
+
+    def read_after_a_save(path):
+        for step in saves:
+            values = [v.value for v in make_model().variables]
+            write_checkpoint(folder, step, 2, vars=values)
+        return read(path)
+
+    monkeypatch.setattr(averaging, "read_checkpoint", read_after_a_save)
+    assert [path[-7:] for path in save_average(run, last=3)] == [
+        "ckpt-15",
+        "ckpt-20",
+    ]
+
+
+def test_a_broken_one_is_refused(run):
+    (run.checkpoints / "last" / "ckpt-10.index").unlink()
+    with pytest.raises(RunError, match="ckpt-10 is broken"):
+        save_average(run, last=3)
 
 
 @pytest.mark.parametrize("last", [0, -1, True, 2.0, None])

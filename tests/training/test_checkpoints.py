@@ -252,6 +252,27 @@ def test_a_broken_checkpoint_is_passed_over(broken_run, part, damage, caplog):
     assert step_of(path) == 5
 
 
+def test_a_checkpoint_that_is_replaced_while_it_is_read(
+    tmp_path, monkeypatch, caplog
+):
+    """The reader finds the newer one; that the older one is gone is no news."""
+    value = tf.Variable(1.0)
+    write_checkpoint(tmp_path, 1, 1, value=value)
+    check, saves = checkpoint_files._check_manifest, iter([2, 3, 3])
+
+    def check_after_a_save(path):
+        if step := next(saves, None):
+            value.assign_add(1)
+            write_checkpoint(tmp_path, step, 1, value=value)
+        check(path)
+
+    monkeypatch.setattr(checkpoint_files, "_check_manifest", check_after_a_save)
+    path, tensors = read_newest(tmp_path)
+    assert step_of(path) == 3
+    assert float(tensors["value"]) == 4.0
+    assert not caplog.messages
+
+
 def test_training_resumes_from_the_checkpoint_before(broken_run, caplog):
     folder = broken_run / "checkpoints" / "last"
     _flip_a_bit(folder / "ckpt-10.index")

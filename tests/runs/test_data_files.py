@@ -1,0 +1,101 @@
+"""Data that moved are the same data."""
+
+import dataclasses
+import json
+
+import pytest
+
+from kseq.runs import RunDirectory, RunError
+from tests.runs.test_run_directory import model
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    train: tuple[str, ...] | None = None
+    images: str = ""
+    from_: str = ""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("a.de", "ein"), ("a.en", "one"), ("b.de", "zwei")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "1.jpg").write_bytes(b"picture")
+    return tmp_path
+
+
+def start(**values):
+    run = RunDirectory("run")
+    run.start(Config(**values))
+    run.save_model(model())
+    return json.loads(run.config.read_text())
+
+
+def test_a_path_written_in_another_way_resumes(folder, capsys):
+    start(train=("a.de", "a.en"))
+    (folder / "link.de").symlink_to("a.de")
+    for train in (
+        ["./a.de", "a.en"],
+        [str(folder / "a.de"), "../" + folder.name + "/a.en"],
+        ["link.de", "a.e*"],
+    ):
+        config = start(train=tuple(train))
+        assert config["train"] == train
+        assert f"-> {train[0]}" in capsys.readouterr().err
+
+
+def test_moved_files_and_folders_resume(folder):
+    start(train=("*.de", "a.en"), images="pictures")
+    (folder / "there").mkdir()
+    for name in ("a.de", "b.de", "a.en", "pictures"):
+        (folder / name).rename(folder / "there" / name)
+    start(train=("there/*.de", "there/a.en"), images="there/pictures")
+
+
+def test_other_bytes_are_refused(folder):
+    start(train=("a.de", "a.en"), images="pictures")
+    (folder / "other.de").write_text("eim")
+    (folder / "other").mkdir()
+    for values, found in (
+        ({"train": ("other.de", "a.en")}, r"train.0: a\.de -> other\.de"),
+        ({"train": ("a.en", "a.de")}, r"train.0: a\.de -> a\.en"),
+        ({"train": ("missing", "a.en")}, r"train.0: a\.de -> missing"),
+        ({"images": "other"}, "images: pictures -> other"),
+    ):
+        same = {"train": ("a.de", "a.en"), "images": "pictures"}
+        with pytest.raises(RunError, match=found):
+            start(**{**same, **values})
+
+
+def test_a_table_of_another_kind_is_another_file(folder):
+    (folder / "a.tsv").write_text("a\tb")
+    (folder / "a.csv").write_text("a\tb")
+    start(train=("a.tsv",))
+    with pytest.raises(RunError, match=r"a\.tsv -> a\.csv"):
+        start(train=("a.csv",))
+
+
+def test_what_was_overwritten_since_is_compared_as_it_was(folder):
+    start(train=("a.de", "a.en"))
+    (folder / "copy.de").write_text("ein")
+    (folder / "a.de").write_text("zwei")
+    start(train=("copy.de", "a.en"))
+    with pytest.raises(RunError, match=r"copy\.de -> a\.de"):
+        start(train=("a.de", "a.en"))
+
+
+def test_a_run_without_hashes_compares_the_files_that_are_there(folder):
+    start(train=("a.de", "a.en"))
+    (folder / "run" / "data.json").unlink()
+    start(train=("./a.de", "a.en"))
+    with pytest.raises(RunError, match=r"\./a\.de -> b\.de"):
+        start(train=("b.de", "a.en"))
+
+
+def test_the_run_that_it_started_from_by_another_path():
+    start(from_="runs/a")
+    start(from_="./runs/../runs/a")
+    with pytest.raises(RunError, match="runs/b"):
+        start(from_="runs/b")
