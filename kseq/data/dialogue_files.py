@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 
+from kseq.data.blank_text import is_blank
 from kseq.data.data_error import DataError
 from kseq.data.records import (
     has_records,
@@ -53,9 +54,8 @@ def dialogues_of_files(
         elif _has_marks(path):
             read = _marked_dialogues
         for texts in read(path, counts):
-            turns = [" ".join(text.split()) for text in texts]
-            counts["blank"] += turns.count("")
-            turns = [turn for turn in turns if turn]
+            turns = [" ".join(t.split()) for t in texts if not is_blank(t)]
+            counts["blank"] += len(texts) - len(turns)
             if len(turns) < 2:
                 counts["short"] += 1
             elif max(len(turn.encode()) for turn in turns) > LONGEST_LINE:
@@ -68,7 +68,7 @@ def _text_dialogues(path, counts) -> Iterator[list[str]]:
     texts = []
     for line in read_lines(path):
         [text] = decoded([line.text], counts)
-        if text.strip():
+        if not is_blank(text):
             texts.append(text)
         elif texts:
             yield texts
@@ -79,7 +79,7 @@ def _text_dialogues(path, counts) -> Iterator[list[str]]:
 
 def _has_marks(path) -> bool:
     """Whether the first line that is not blank has the marks of turns."""
-    lines = (line.text for line in read_lines(path) if line.text.strip())
+    lines = (line.text for line in read_lines(path) if not is_blank(line.text))
     return _END in next(lines, b"")
 
 

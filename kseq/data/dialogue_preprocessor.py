@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from kseq.check_integers import check_integers
 from kseq.control_tokens import END, PAD
+from kseq.data.blank_text import BLANK
 from kseq.data.source import Source
 from kseq.data.tokenizer import Tokenizer
 
@@ -150,6 +151,7 @@ class DialoguePreprocessor:
 def _clean(texts):
     """White space of all kinds becomes one space, and none at the ends."""
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8")
+    texts = tf.strings.regex_replace(texts, BLANK, "")
     return tf.strings.strip(tf.strings.regex_replace(texts, _SPACE, " "))
 
 

@@ -4,6 +4,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from kseq.check_integers import check_integers
+from kseq.data.blank_text import BLANK
 from kseq.data.documents import LINE_END, Documents
 from kseq.data.source import Source, source_of
 from kseq.data.tokenize_all import tokenize_all
@@ -140,6 +141,10 @@ class DocumentPreprocessor:
         if self.in_lines:
             text = tf.strings.regex_replace(text, "\t", "\n")
         sentences = tf.strings.split(text, "\n")  # (B, lines)
+        # The breaker would cut a character such as U+3000 apart.
+        sentences = sentences.with_flat_values(
+            tf.strings.regex_replace(sentences.flat_values, BLANK, "")
+        )
         if not self.in_lines:
             broken = _break(sentences.flat_values)
             sentences = sentences.with_flat_values(broken).merge_dims(1, 2)

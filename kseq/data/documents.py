@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kseq.data.blank_text import is_blank
 from kseq.data.data_error import DataError
 from kseq.data.document_labels import DEFAULT_COLUMNS, check_label
 from kseq.data.reading_problems import reading_problems
@@ -157,7 +158,7 @@ def _examined(path, columns):
                 found=forms[row.in_lines],
             )
         in_lines = row.in_lines
-        if not row.text.strip():
+        if is_blank(row.text):
             counts["blank"] += 1
         elif len(row.text.encode()) > LONGEST_DOCUMENT:
             counts["too_long"] += 1
@@ -237,7 +238,7 @@ def _record_row(line, record, label, text) -> _Row:
     if not in_lines and not isinstance(value, str):
         raise broken(line, f"a string at {key!r}", found=beginning(value))
     if in_lines:
-        sentences = [sentence for sentence in value if sentence.strip()]
+        sentences = [sentence for sentence in value if not is_blank(sentence)]
         value = "\n".join(map(_in_a_line, sentences))
     return _Row(
         line,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from kseq.data.blank_text import is_blank
 from kseq.data.data_error import DataError
 from kseq.data.records import (
     has_records,
@@ -102,8 +103,8 @@ def read_named_texts(
         text = _text(text)
         if plain:
             text = " ".join(_MARKS.sub(" ", text.lower()).split())
-        if not text or len(text.encode()) > LONGEST_LINE:
-            counts["too_long" if text else "blank"] += 1
+        if is_blank(text) or len(text.encode()) > LONGEST_LINE:
+            counts["blank" if is_blank(text) else "too_long"] += 1
             continue
         texts.setdefault(name, []).append(text)
         lines.setdefault(name, line)

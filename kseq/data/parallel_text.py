@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from kseq.data.blank_text import BLANK, is_blank
 from kseq.data.data_error import DataError
 from kseq.data.line_dataset import line_dataset
 from kseq.data.pair_table import PairTable
@@ -258,7 +259,9 @@ def _are_short(sources, targets) -> tf.Tensor:
 
 
 def _sizes(sources, targets):
-    return tf.strings.length(tf.strings.strip([sources, targets]))  # (2, B)
+    texts = tf.stack([sources, targets])
+    shown = tf.strings.strip(tf.strings.regex_replace(texts, BLANK, ""))
+    return tf.strings.length(shown)  # (2, B)
 
 
 def _lines(pattern) -> tf.data.Dataset:
@@ -284,7 +287,7 @@ def _count(pair, counts) -> bool:
     counts["pairs"] += 1
     counts["invalid"] += not all(map(_is_utf8, texts))
     counts["joined"] += any(line.is_joined for line in pair)
-    sizes = [len(_as_read(text)) for text in texts]
+    sizes = [0 if is_blank(t) else len(_as_read(t)) for t in texts]
     if max(sizes) > LONGEST_LINE:
         counts["too_long"] += 1
     elif min(sizes) == 0:

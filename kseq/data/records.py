@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from kseq.data.blank_text import is_blank
 from kseq.data.data_error import DataError
 from kseq.data.tables import beginning, broken, decoded, kind_of
 from kseq.data.text_files import Line, read_lines
@@ -121,8 +122,8 @@ def _json_records(lines, counts):
         if is_first and text.lstrip().startswith("["):
             yield from _items(itertools.chain([(line, text)], texts))
             return
-        is_first = is_first and not text.strip()
-        yield line, _object(line, text) if text.strip() else None
+        is_first = is_first and is_blank(text)
+        yield line, None if is_blank(text) else _object(line, text)
 
 
 def _object(line, content):

@@ -10,11 +10,13 @@ from kseq.data.data_error import DataError
 from kseq.data.split_over_devices import split_over_devices
 from kseq.data.text_corpus import lines_of
 from kseq.data.tokenizer import Tokenizer
+from kseq.data.tokenizer_training import parts_of
 from kseq.data.without_autotuning import IN_PARALLEL
 from kseq.progress import progress
 
 _GOLDEN = 2654435769  # 2 ** 32 divided by the golden ratio
 _CHARACTERS = 2**18  # that are tokenized at once, or one document
+_LONGEST = 2**16  # characters of a line that are tokenized together
 
 
 def running_ids(documents: list[str], tokenizer: Tokenizer) -> np.ndarray:
@@ -40,7 +42,7 @@ def running_ids(documents: list[str], tokenizer: Tokenizer) -> np.ndarray:
         "Tokenizing", sum(map(len, documents)), "characters"
     ) as advance:
         for some in _groups(documents):
-            lines = list(map(lines_of, some))
+            lines = list(map(_lines_of, some))
             ids = tokenizer.tokenize(list(itertools.chain(*lines)))
             ids = tf.RaggedTensor.from_row_lengths(ids, list(map(len, lines)))
             starts, ends = (tf.fill((len(some), 1), x) for x in (START, END))
@@ -48,6 +50,12 @@ def running_ids(documents: list[str], tokenizer: Tokenizer) -> np.ndarray:
             parts.append(ids.flat_values.numpy())
             advance(sum(map(len, some)))
     return np.concatenate(parts)
+
+
+def _lines_of(document):
+    """Its lines, of which a very long one would take very much memory."""
+    lines = (parts_of(line, _LONGEST) for line in lines_of(document))
+    return list(itertools.chain.from_iterable(lines))
 
 
 def _groups(documents):

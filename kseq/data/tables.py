@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from kseq.data.blank_text import is_blank
 from kseq.data.data_error import DataError
 from kseq.data.table_form import TableForm, form_of, table_notes
 from kseq.data.text_files import Line, read_lines
@@ -69,7 +70,7 @@ def notes_on(pattern: str | os.PathLike, default: str | None = "tsv"):
 
 def _tsv_cells(text) -> list[bytes]:
     text = text.removesuffix(b"\r")
-    return text.split(b"\t") if text.strip() else []
+    return [] if is_blank(text) else text.split(b"\t")
 
 
 def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
@@ -95,8 +96,7 @@ def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
                 "quotes as in RFC 4180: around a whole cell, doubled inside",
                 found=f"{beginning((first or last).text)} ({error})",
             ) from None
-        is_blank = not any(cell.strip() for cell in row)
-        cells = [] if is_blank else row
+        cells = [] if all(map(is_blank, row)) else row
         yield (
             first,
             [cell.encode(errors="surrogateescape") for cell in cells],

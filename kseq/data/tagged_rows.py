@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kseq.data.blank_text import is_blank
 from kseq.data.data_error import DataError
 from kseq.data.records import (
     has_keys,
@@ -194,7 +195,7 @@ def _column_rows(path, columns, counts) -> Iterator[_Row]:
 
 def _cells(line, is_conllu) -> list[bytes] | None:
     """Of a line; none of a blank one, None for what is not a word."""
-    text = line.text.strip(_SPACE)
+    text = b"" if is_blank(line.text) else line.text.strip(_SPACE)
     cells = [cell.strip(_SPACE) for cell in text.split(b"\t")]
     if is_conllu and text:
         return None if not cells[0].isdigit() else cells

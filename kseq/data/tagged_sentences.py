@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kseq.data.blank_text import is_blank
 from kseq.data.data_error import DataError
 from kseq.data.reading_problems import reading_problems
 from kseq.data.tables import notes_on
@@ -115,7 +116,7 @@ def examine_tagged_sentences(
     texts, tags = [], []
     with progress(f"Reading {escaped_line(path)}"):
         for row in tagged_rows(path, columns, counts):
-            if not row.words:
+            if is_blank(" ".join(row.words)):
                 counts["blank"] += 1
             elif len(row.words) > LONGEST_SENTENCE:
                 counts["too_long"] += 1

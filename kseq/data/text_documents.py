@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 
+from kseq.data.blank_text import is_blank
 from kseq.data.data_error import DataError
 from kseq.data.records import (
     has_keys,
@@ -32,7 +33,7 @@ def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
     Raises:
         DataError: a file cannot be read, is broken or has no text.
     """
-    documents = list(filter(str.strip, texts_of(path, column)))
+    documents = [t for t in texts_of(path, column) if not is_blank(t)]
     if not documents:
         raise DataError(f"{path} contains no text.")
     return documents

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from kseq.check_integers import check_integers
 from kseq.control_tokens import UNK
+from kseq.data.blank_text import BLANK
 from kseq.data.source import Source, source_of
 from kseq.data.tagged_sentences import LONGEST_SENTENCE
 from kseq.data.tokenize_all import tokenize_all
@@ -92,6 +93,7 @@ class WordPreprocessor:
     def _split(self, text):
         """The words, ragged, and whether `max_words` cut them, (B,) bool."""
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+        text = tf.strings.regex_replace(text, BLANK, "")
         words = tf.strings.split(text)
         kept = words[:, : self.max_words]
         return kept, words.row_lengths() > self.max_words

@@ -110,3 +110,13 @@ def test_an_evaluation_asks_for_every_token_once(characters, length):
     assert not np.isin(labels[weights == 0], asked).any()
     assert {*labels[weights == 0]} <= {START, PAD}
     np.testing.assert_array_equal(read.ravel()[: len(ids)], ids[: read.size])
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+def test_a_text_of_one_long_line_has_the_ids_of_the_line(kind, monkeypatch):
+    text = "a rose  is \t a rose, 12 roses " * 60
+    size = 60 if kind == "char" else 272
+    tokenizer = Tokenizer.train([text], size, kind, verbatim=True)
+    [whole] = tokenizer.tokenize([text]).to_list()
+    monkeypatch.setattr(kseq.data.running_text, "_LONGEST", 50)
+    assert running_ids([text], tokenizer)[1:-1].tolist() == whole

@@ -7,9 +7,8 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-import kseq.data.tokenizer
 from kseq.control_tokens import END, PAD, START, UNK
-from kseq.data import DataError, Tokenizer
+from kseq.data import DataError, Tokenizer, tokenizer_training
 
 LINES = [
     "the cat sat on the mat and the dog lay on the log",
@@ -147,7 +146,7 @@ def test_ids_are_the_same_alone_in_a_batch_and_in_a_graph(tokenizer):
 
 
 def test_training_is_deterministic(monkeypatch):
-    monkeypatch.setattr(kseq.data.tokenizer, "_SAMPLED_LINES", 101)
+    monkeypatch.setattr(tokenizer_training, "_SAMPLED_LINES", 101)
     lines = [f"{line} {number}" for number in range(99) for line in LINES]
 
     first = Tokenizer.train(lines, 300)
@@ -196,7 +195,88 @@ def test_a_vocabulary_of_characters_has_no_more_than_there_are():
     assert Tokenizer.train(["aab"], 8000, "char").vocab_size == 4 + 3
 
 
-@pytest.mark.parametrize("lines", [[], ["", " \r\n"], ["x" * 100_000]])
+@pytest.mark.parametrize("verbatim", [False, True])
+def test_all_characters_of_a_text_are_in_a_vocabulary_of_characters(verbatim):
+    """Also where SentencePiece uses them, or skips the line."""
+    texts = [f"x{text}y" for text in UNUSUAL.values() if "\0" not in text]
+    texts += ["x\u2585y", "x\x1fy", "x\x01\x7fy", "\ufeffz", "\ufffd\uffff"]
+    texts += ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "q" * 70_000 + "Q"]
+    tokenizer = Tokenizer.train(texts, 999, "char", verbatim=verbatim)
+
+    ids = tokenizer.tokenize(texts)
+
+    assert not (ids.flat_values == UNK).numpy().any()
+    returned = tokenizer.detokenize(ids.to_tensor()).numpy()
+    assert [text.decode() for text in returned] == texts
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+def test_a_line_with_a_character_of_sentencepiece_counts(model_type):
+    lines = ["zebra </s> zebra \u2585 zebra", "zebra\0 zebra"]
+    tokenizer = Tokenizer.train(lines * 9, 266, model_type)
+
+    for line in lines:
+        ids = tokenizer.tokenize([line])
+        assert not (ids.flat_values == UNK).numpy().any()
+        assert tokenizer.detokenize(ids.to_tensor()).numpy() == line.encode()
+    assert tf.reduce_min(tokenizer.tokenize(["zebra"])[0]) >= 4 + 256
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram", "char", "word"])
+def test_a_long_line_is_text(model_type):
+    words = ["rose", "dog", "\u3042\u3044", "\U0001f600"] * 10_000
+    text = " ".join(words)
+    assert len(text.encode()) > 100_000
+    sizes = {"bpe": 272, "unigram": 272}
+    tokenizer = Tokenizer.train([text], sizes.get(model_type, 99), model_type)
+
+    ids = tokenizer.tokenize([" ".join(words[:4])])
+    assert not (ids.flat_values == UNK).numpy().any()
+    if model_type == "word":
+        assert tokenizer.vocab_size == 4 + 4
+
+
+def test_characters_of_lines_that_are_not_drawn(monkeypatch):
+    monkeypatch.setattr(tokenizer_training, "_SAMPLED_LINES", 101)
+    lines = [f"a{chr(0x4E00 + number)}" for number in range(400)]
+    tokenizer = Tokenizer.train(lines, 8000, "char")
+    assert not (tokenizer.tokenize(lines).flat_values == UNK).numpy().any()
+
+
+def test_more_characters_than_pieces_are_said(caplog):
+    lines = ["a" * 9, "".join(chr(0x4E00 + number) for number in range(300))]
+    assert Tokenizer.train(lines, 100, "char").vocab_size == 100
+    [message] = caplog.messages
+    assert message == (
+        "206 of 302 different characters (66.24% of the text) have no place "
+        "in vocab_size=100: they are unknown, and cannot be read or written. "
+        "Set vocab_size to 306 to keep all."
+    )
+    caplog.clear()
+    Tokenizer.train(lines, 306, "char")
+    assert not caplog.messages
+
+
+def test_characters_that_are_spelled_in_bytes_are_said(caplog):
+    caplog.set_level("INFO", "kseq")
+    Tokenizer.train(["a rose is a rose " * 999 + "\u3042"], 270, "bpe")
+    [message] = caplog.messages
+    assert message.startswith("1 of 8 different characters (0.01%")
+    assert "spelled in bytes" in message
+
+
+def test_nuls_are_said(caplog):
+    Tokenizer.train(["a\0b\0"], 99, "char")
+    assert caplog.messages == ["2 NUL characters in the text are unknown."]
+
+
+def test_noncharacters_with_a_meaning_are_the_replacement_character(tokenizer):
+    assert tokenize(tokenizer, "a\ufdd0 \ufdd1b") == tokenize(
+        tokenizer, "a\ufffd \ufffdb"
+    )
+
+
+@pytest.mark.parametrize("lines", [[], ["", " \r\n"], ["\u3000", "\u200b"]])
 def test_an_empty_corpus_is_named(lines):
     with pytest.raises(DataError, match="no text to train"):
         Tokenizer.train(lines, 300)

@@ -1,0 +1,28 @@
+"""Texts that show nothing, the same in Python and in a graph."""
+
+import re
+
+# White space of all scripts, and characters without width, such as U+200B and
+# the byte order mark. Written out, since Python and RE2 know different
+# versions of Unicode.
+_INVISIBLE = (
+    "\t\n\v\f\r\x1c-\x1f \x85\xa0\xad\u1680\u180e\u2000-\u200f\u2028-\u202f"
+    "\u205f-\u2064\u2066-\u206f\u3000\ufeff"
+)
+BLANK = f"^[{_INVISIBLE}]+$"  # for Python and for `tf.strings`
+
+_BLANK = re.compile(f"[{_INVISIBLE}]*")
+
+
+def is_blank(text: str | bytes) -> bool:
+    r"""Whether a text is empty, or shows nothing.
+
+    >>> is_blank(" \u3000\u200b\n"), is_blank(b"a")
+    (True, False)
+    """
+    if isinstance(text, bytes):
+        text = text.strip()
+        if not text or b"!" <= text[:1] <= b"~":  # most lines
+            return not text
+        text = text.decode(errors="replace")
+    return _BLANK.fullmatch(text) is not None
