@@ -21,7 +21,8 @@ from kseq.start_keras import OPTIONAL, start_keras
 from kseq.user_error import UserError
 
 _log = logging.getLogger(__name__)
-_NAME = re.compile(r"(?!\.{1,2}$)[^/:\s\x00-\x1f]+")
+# Text, which a name in bytes that are not UTF-8 is not.
+_NAME = re.compile(r"(?!\.{1,2}$)[^/:\s\x00-\x1f\ud800-\udfff]+")
 
 
 def run(options):

@@ -17,6 +17,7 @@ from kseq.data.tokenizer_training import (
     CONTROL_IDS,
     LINE_BREAK,
     LOWER_BLOCK,
+    report_unknown,
     train_tokenizer,
 )
 from kseq.progress import progress
@@ -112,6 +113,10 @@ class Tokenizer(tf.Module):
             raise DataError(f"Cannot read {path}: {error.strerror}.") from None
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
+
+    def report_unknown(self, lines: Iterable[str | bytes]):
+        """Warns of characters of a text that a "char" tokenizer lacks."""
+        report_unknown(self.model, lines)
 
     def tokenize(self, text) -> tf.RaggedTensor:
         """(B,) string -> (B, T) int32, ragged, without START and END."""

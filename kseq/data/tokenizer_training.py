@@ -97,6 +97,26 @@ def train_tokenizer(lines, vocab_size, model_type, verbatim) -> bytes:
     return proto.SerializeToString(deterministic=True)
 
 
+def report_unknown(model: bytes, lines):
+    """Warns of the characters that a vocabulary of characters does not have.
+
+    Args:
+        model: bytes, a SentencePiece model; of another type, nothing is read.
+        lines: see `Tokenizer.train`.
+    """
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    if proto.trainer_spec.model_type != proto.trainer_spec.CHAR:
+        return
+    text = _Text(lines, not proto.normalizer_spec.add_dummy_prefix)
+    for _ in text:
+        pass
+    if found := _unknown(proto, text.characters()):
+        _log.warning(
+            f"{found} are not in the tokenizer that is kept: they are unknown, "
+            "and cannot be read or written. A new tokenizer has them."
+        )
+
+
 class _Text:
     """Lines as SentencePiece wants them, and whether there were any.
 
@@ -210,7 +230,7 @@ def _add_lost_characters(proto, counts, vocab_size):
     kept = {piece.piece for piece in proto.pieces[first:]}
     lost = counts.keys() - kept
     is_full = len(proto.pieces) == vocab_size
-    rarest = min(counts[piece] for piece in kept)
+    rarest = min((counts.get(piece, 0) for piece in kept), default=0)
     if not lost or (is_full and max(counts[p] for p in lost) <= rarest):
         return
     del proto.pieces[first:]
@@ -222,23 +242,27 @@ def _add_lost_characters(proto, counts, vocab_size):
 
 def _report_characters(proto, text, vocab_size, has_bytes):
     """Says how many characters of the text are no pieces."""
-    counts = text.characters()
     if (nulls := text.nulls()) and not has_bytes:
         _log.warning(f"{nulls:,} NUL characters in the text are unknown.")
-    known = {piece.piece for piece in proto.pieces}
-    lost = counts.keys() - known
+    counts = text.characters()
+    found = _unknown(proto, counts)
+    if found and has_bytes:
+        _log.info(f"{found} are rare: they are spelled in bytes.")
+    elif found:
+        _log.warning(
+            f"{found} have no place in vocab_size={vocab_size}: they are "
+            "unknown, and cannot be read or written. Set vocab_size to "
+            f"{len(counts) + len(CONTROL_IDS)} to keep all."
+        )
+
+
+def _unknown(proto, counts) -> str:
+    """How many characters are no pieces, in words; nothing if all are."""
+    lost = counts.keys() - {piece.piece for piece in proto.pieces}
     if not lost:
-        return
+        return ""
     share = sum(counts[piece] for piece in lost) / sum(counts.values())
-    found = (
+    return (
         f"{len(lost):,} of {len(counts):,} different characters "
         f"({share:.2%} of the text)"
-    )
-    if has_bytes:
-        _log.info(f"{found} are rare: they are spelled in bytes.")
-        return
-    _log.warning(
-        f"{found} have no place in vocab_size={vocab_size}: they are unknown, "
-        "and cannot be read or written. Set vocab_size to "
-        f"{len(counts) + len(CONTROL_IDS)} to keep all."
     )

@@ -75,7 +75,8 @@ class FineTuning:
         """The tokenizer of the other run, or one that is trained.
 
         Args:
-            lines: see `Tokenizer.train`; read only where one is trained.
+            lines: see `Tokenizer.train`; read where one is trained, or to warn
+                of characters that one of characters does not have.
             vocab_size: int, of a tokenizer that is trained.
             name: "source" or "target", of the one that is kept.
             model_type: see `Tokenizer.train`.
@@ -85,7 +86,9 @@ class FineTuning:
         """
         if not self._keeps_tokenizers:
             return Tokenizer.train(lines, vocab_size, model_type)
-        return Tokenizer.load((self._other or self.run).tokenizer(name))
+        kept = Tokenizer.load((self._other or self.run).tokenizer(name))
+        kept.report_unknown(lines)
+        return kept
 
     def tokenizers(self, corpus, vocab_size, pieces=("bpe",)):
         """The tokenizers of source and target, which may be one.

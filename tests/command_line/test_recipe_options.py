@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.recipe_options import read_options
 from kseq.option_types import PositiveInt
 
@@ -60,3 +61,11 @@ def test_a_run_that_has_started_needs_no_other(make_run):
     assert read(*words) == new
     with pytest.raises(SystemExit, match="2"):
         read(*words, "--run", "runs/other")
+
+
+def test_words_after_two_dashes_are_no_options():
+    parser = CommandParser()
+    parser.add_argument("--batch-size")
+    parser.add_argument("path")
+    options = parser.parse_args(["--batch_size=3", "--", "--my_run=1"])
+    assert (options.batch_size, options.path) == ("3", "--my_run=1")

@@ -1,6 +1,7 @@
 import contextlib
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -264,3 +265,10 @@ def test_a_model_that_cannot_be_loaded(tmp_path, capsys):
     (broken / "saved_model.pb").write_bytes(b"broken")
     assert main(["serve", str(broken.parent), "--port", "0"]) == 2
     assert "broken cannot be served: " in capsys.readouterr().err
+
+
+def test_a_model_needs_a_name_that_is_text(folder, tmp_path, capfd):
+    name = os.fsdecode(b"n\xff")
+    (tmp_path / name).symlink_to(folder)
+    assert main(["serve", str(tmp_path)]) == 2
+    assert r"'n\udcff' is not a valid model name" in capfd.readouterr().err

@@ -111,6 +111,17 @@ def test_weights_and_tokenizer_of_a_run_are_kept(
         np.testing.assert_array_equal(a, b)
 
 
+def test_characters_that_a_kept_tokenizer_lacks_are_said(tmp_path, caplog):
+    characters = Tokenizer.train(["abc"], 99, "char")
+    saved(tmp_path / "old", generator(characters, lstm(characters)))
+    start = FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old")
+    assert start.tokenizer(["abc"], 99).model == characters.model
+    assert not caplog.messages
+    start.tokenizer(["abcdé"], 99)
+    [message] = caplog.messages
+    assert message.startswith("2 of 6 different characters (33.33% of the")
+
+
 def test_seeds_of_dropout_are_those_of_the_new_run(tmp_path, tokenizer):
     saved(tmp_path / "old", generator(tokenizer, transformer(tokenizer)))
     new = generator(tokenizer, transformer(tokenizer, dropout=0.0))
