@@ -59,8 +59,14 @@ def add_serve(command):
         help="a host name that requests may give besides localhost; '*' for "
         "any",
     )
+    command.add_argument(
+        "--body-limit",
+        type=reader(PositiveInt),
+        metavar="MIB",
+        help="maximum request size; default: 4, and 64 for models of pictures, "
+        "recordings or features",
+    )
     for flag, kind, default, letter, help in (
-        ("--body-limit", PositiveInt, 64, "MIB", "maximum request size"),
         ("--timeout", PositiveFloat, 30.0, "S", "timeout of a request"),
         ("--queue-size", PositiveInt, 256, "N", "maximum waiting requests"),
     ):

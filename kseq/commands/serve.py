@@ -1,8 +1,11 @@
 """kseq serve: exports and runs behind TensorFlow Serving's APIs."""
 
+import functools
+import gc
 import importlib.util
 import logging
 import re
+import shutil
 import signal
 import socket
 import tempfile
@@ -39,7 +42,7 @@ def run(options):
                 name: _folder(path, Path(exports) / f"{number}")
                 for number, (name, path) in enumerate(models.items())
             }
-            _serve(folders, labels, listening, options)
+            _serve(folders, labels, listening, options, Path(exports))
 
 
 def _check_installed(options):
@@ -195,10 +198,12 @@ def _folder(path, export_to):
     return export_to
 
 
-def _serve(folders, labels, listening, options):
+def _serve(folders, labels, listening, options, exports):
     from kseq.server.model_store import ModelStore
     from kseq.server.serve import serve
 
+    gc.collect()
+    gc.freeze()  # libraries, which are not looked at again and again
     store = ModelStore(folders, labels)
     store.poll()
     for name in folders:
@@ -206,4 +211,5 @@ def _serve(folders, labels, listening, options):
             raise UserError(f"{name} cannot be served: {store.problem(name)}")
     # Both end the server, which then returns; a second Ctrl-C ends at once.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    serve(store, listening, options)
+    clean_up = functools.partial(shutil.rmtree, exports, ignore_errors=True)
+    serve(store, listening, options, clean_up)

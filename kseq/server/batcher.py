@@ -5,42 +5,19 @@ import collections
 import concurrent.futures
 import threading
 import time
-from typing import Any, NamedTuple
 
-import numpy as np
-
+from kseq.server.batch_call import BatchCall, shutting_down
 from kseq.server.request_error import RequestError
 from kseq.server.request_parts import RequestParts
 from kseq.server.row_lengths import row_lengths, similar_rows
+from kseq.server.waiting_request import ROWS, WaitingRequest
 
-_ROWS = 32  # of a call
 _LENGTH = 32_768  # rows times the longest of them, of a call
 _MANY = 4096  # values; to look at each takes a while
-_LONG = 4096  # such requests never occupy the last worker
-
-
-class _Request(NamedTuple):
-    """A waiting request.
-
-    Args:
-        servable: `Servable`.
-        signature: str.
-        inputs: dict, name -> `np.ndarray`.
-        rows: int.
-        longest: int, the length of its longest row, see `row_lengths`.
-        deadline: float, of `time.monotonic`.
-        since: float, of `time.monotonic`, when it began to wait.
-        future: `concurrent.futures.Future` of its outputs.
-    """
-
-    servable: Any
-    signature: str
-    inputs: dict[str, Any]
-    rows: int
-    longest: int
-    deadline: float
-    since: float
-    future: Any
+_WHOLE = 2**22  # rows times the longest, of a call that cannot be split
+_ANSWER = 32 * 2**20  # bytes of the outputs of a request,
+_TIMES_INPUTS = 32  # and so many more for each byte of its inputs
+_STOPPING = 2.0  # seconds for calls that were cancelled
 
 
 class Batcher:
@@ -50,23 +27,30 @@ class Batcher:
     signature of the same version, with rows of similar lengths, are then
     answered together. Nothing waits for a thread that is idle. A large
     request is answered in parts, between which the others have their turn.
-    One thread is kept for short requests.
+    One thread is kept for short requests. A call ends when nobody waits for
+    it any more.
 
     Args:
         queue_size: int, how many requests may wait.
         num_threads: int, at least 2.
         observe: callable of the number of requests in each call.
+        observe_wait: callable of the seconds that a request has waited.
     """
 
-    def __init__(self, queue_size, num_threads=2, observe=None):
+    def __init__(
+        self, queue_size, num_threads=2, observe=None, observe_wait=None
+    ):
         self.queue_size = queue_size
         self.num_threads = num_threads
         self.observe = observe or (lambda size: None)
+        self.observe_wait = observe_wait or (lambda seconds: None)
         self._queues = collections.OrderedDict()  # key -> deque of requests
         self._waiting = 0
         self._long_ones = 0  # that are being answered
+        self._calls = []  # `BatchCall`s that are being answered
         self._changed = threading.Condition()
         self._is_closed = False
+        self._is_over = False
         self._threads = [
             threading.Thread(target=self._work, daemon=True)
             for _ in range(num_threads)
@@ -85,15 +69,18 @@ class Batcher:
 
         Returns:
             A `concurrent.futures.Future` of the outputs, a dict. One that is
-            cancelled leaves the queue.
+            cancelled leaves the queue, or ends its call.
 
         Raises:
             RequestError: if the queue is full.
         """
         deadline = time.monotonic() + timeout
         lengths = row_lengths(inputs)
-        can_be_split = servable.adds_rows(signature)
-        parts = similar_rows(lengths, _ROWS, _LENGTH) if can_be_split else []
+        size = lengths.sum() + sum(value.nbytes for value in inputs.values())
+        most = _ANSWER + _TIMES_INPUTS * int(size)
+        is_padded = servable.pads_rows(signature)
+        can_be_split = is_padded or servable.adds_rows(signature)
+        parts = similar_rows(lengths, ROWS, _LENGTH) if can_be_split else []
 
         def put(rows, future):
             """Puts some rows into the queue; None for all."""
@@ -101,13 +88,17 @@ class Batcher:
             if rows is not None:
                 chosen = {name: value[rows] for name, value in inputs.items()}
                 sizes = lengths[rows]
+            elif len(parts) != 1 and _is_too_large(lengths):
+                future.set_exception(_too_large(lengths))
+                return
             self._put(
-                _Request(
+                WaitingRequest(
                     servable,
                     signature,
                     chosen,
                     len(sizes) or 1,
                     int(sizes.max(initial=0)),
+                    most,
                     deadline,
                     time.monotonic(),
                     future,
@@ -117,14 +108,14 @@ class Batcher:
         future = concurrent.futures.Future()
         with self._changed:
             if self._is_closed:
-                raise RequestError("The server is shutting down", "UNAVAILABLE")
+                raise shutting_down()
             if self._waiting >= self.queue_size:
                 raise RequestError(
                     f"The queue is full: {self._waiting} requests wait",
                     "RESOURCE_EXHAUSTED",
                 )
             if len(parts) > 1:
-                RequestParts(future, parts, put).begin()
+                RequestParts(future, parts, put, most, is_padded).begin()
             else:
                 put(None, future)
         return future
@@ -153,17 +144,45 @@ class Batcher:
         """int, requests in the queue."""
         return self._waiting
 
-    def close(self):
-        """Answers what waits, and ends the threads."""
+    def close(self, grace=None):
+        """Answers what waits, and ends the threads.
+
+        Args:
+            grace: float, seconds until what is left is cancelled; a call that
+                cannot be cancelled is then left alone. None: no limit.
+        """
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+        self._join(grace)
+        if any(thread.is_alive() for thread in self._threads):
+            self._cancel_all()
+            self._join(_STOPPING)
+
+    def _join(self, seconds):
+        end = None if seconds is None else time.monotonic() + seconds
         for thread in self._threads:
-            thread.join()
+            thread.join(end and max(end - time.monotonic(), 0))
+
+    def _cancel_all(self):
+        with self._changed:
+            self._is_over = True
+            waiting = [r for queue in self._queues.values() for r in queue]
+            self._queues.clear()
+            self._waiting = 0
+            calls = list(self._calls)
+            self._changed.notify_all()
+        for request in waiting:
+            request.fail(shutting_down())
+        for call in calls:
+            call.end()
 
     def _put(self, request):
-        key = _key(request)
+        key = request.key
         with self._changed:
+            if self._is_over:
+                request.fail(shutting_down())
+                return
             queue = self._queues.setdefault(key, collections.deque())
             queue.append(request)
             self._waiting += 1
@@ -175,6 +194,9 @@ class Batcher:
         if not request.future.cancelled():
             return
         with self._changed:
+            for call in self._calls:
+                if any(other is request for other in call.requests):
+                    call.cancel_if_nobody_waits()
             queue = self._queues.get(key, ())
             for place, other in enumerate(queue):
                 if other is request:
@@ -187,17 +209,26 @@ class Batcher:
     def _work(self):
         while True:
             with self._changed:
-                while not (requests := self._next_batch()):
+                while not (taken := self._next_batch()):
                     if self._is_closed and not self._waiting:
                         return
                     self._changed.wait()
-            self.observe(len(requests))
+                call = BatchCall(taken)
+                self._calls.append(call)
+            self._observe(taken)
             try:
-                _answer(requests)
+                call.answer()
             finally:
                 with self._changed:
-                    self._long_ones -= _is_long(requests[0])
+                    self._calls.remove(call)
+                    self._long_ones -= taken[0].is_long
                     self._changed.notify_all()
+
+    def _observe(self, taken):
+        self.observe(len(taken))
+        now = time.monotonic()
+        for request in taken:
+            self.observe_wait(now - request.since)
 
     def _next_batch(self):
         """Requests of one key, the one that waits longest among them."""
@@ -205,7 +236,7 @@ class Batcher:
         ready = [
             key
             for key, queue in self._queues.items()
-            if not (all_but_one and _is_long(queue[0]))
+            if not (all_but_one and queue[0].is_long)
         ]
         if not ready:
             return []
@@ -215,79 +246,23 @@ class Batcher:
         while queue:
             rows += queue[0].rows
             longest = max(longest, queue[0].longest)
-            if taken and (rows > _ROWS or rows * longest > _LENGTH):
+            if taken and (rows > ROWS or rows * longest > _LENGTH):
                 break
             taken.append(queue.popleft())
         if not queue:
             del self._queues[key]
         self._waiting -= len(taken)
-        self._long_ones += _is_long(taken[0])
+        self._long_ones += taken[0].is_long
         return taken
 
 
-def _key(request):
-    """Requests of equal keys may be answered together."""
-    sizes = {v.shape[:1] for v in request.inputs.values()}
-    if len(sizes) > 1 or not request.servable.adds_rows(request.signature):
-        return request.future  # alone
-    shapes = tuple(v.shape[1:] for v in request.inputs.values())
-    return (
-        request.servable,
-        request.signature,
-        shapes,
-        max(request.longest, 16).bit_length(),
+def _is_too_large(lengths):
+    return len(lengths) * int(lengths.max(initial=0)) > _WHOLE
+
+
+def _too_large(lengths):
+    return RequestError(
+        f"The outputs of this signature cannot be split, and {len(lengths)} "
+        f"inputs, the longest of {lengths.max()}, are too large for one call. "
+        f"Send at most {_WHOLE // lengths.max()} at once."
     )
-
-
-def _is_long(request):
-    """Whether it is long, or large and yet answered by one call."""
-    return request.longest >= _LONG or request.rows > _ROWS
-
-
-def _answer(requests):
-    """Sets the future of each request."""
-    now = time.monotonic()
-    begun = []
-    for request in requests:
-        if not request.future.set_running_or_notify_cancel():
-            continue
-        if request.deadline < now:
-            request.future.set_exception(
-                RequestError("Timed out in the queue", "DEADLINE_EXCEEDED")
-            )
-        else:
-            begun.append(request)
-    if len(begun) > 1 and _answer_together(begun):
-        return
-    for request in begun:
-        try:
-            request.future.set_result(
-                request.servable.run(request.signature, request.inputs)
-            )
-        except Exception as error:  # it is the client's
-            request.future.set_exception(error)
-
-
-def _answer_together(requests):
-    """Whether that went well; otherwise each is answered alone."""
-    servable, signature, inputs, *_ = requests[0]
-    try:
-        outputs = servable.run(
-            signature,
-            {
-                name: np.concatenate([r.inputs[name] for r in requests])
-                for name in inputs
-            },
-        )
-    except Exception:  # of one of them, which is found when they are alone
-        return False
-    rows = sum(request.rows for request in requests)
-    if any(len(value) != rows for value in outputs.values()):
-        return False
-    start = 0
-    for request in requests:
-        rows = slice(start, start := start + request.rows)
-        request.future.set_result(
-            {name: value[rows] for name, value in outputs.items()}
-        )
-    return True

@@ -25,7 +25,8 @@ from tensorflow_serving.apis import (
 
 from kseq.server import proto_requests
 from kseq.server.access_record import access_record, request_id_of
-from kseq.server.body_memory import BodyMemory
+from kseq.server.body_memory import BodyMemory, request_memory
+from kseq.server.grpc_messages import GrpcMessages
 from kseq.server.request_error import RequestError
 
 _DEFINITIONS = "signature_def"
@@ -39,7 +40,7 @@ def grpc_server(
     store,
     batcher,
     *,
-    body_limit=64 * 2**20,
+    body_limit=4 * 2**20,
     timeout=30.0,
     memory=None,
     log=None,
@@ -52,7 +53,7 @@ def grpc_server(
         body_limit: int, bytes of a message.
         timeout: float, seconds until a request is given up, if the client
             sets no earlier deadline.
-        memory: `BodyMemory`; four times `body_limit` by default.
+        memory: `BodyMemory`; see `RestApp` for the default.
         log: callable of a dict for each request, which has no text of it.
 
     Returns:
@@ -60,16 +61,22 @@ def grpc_server(
     """
     # It prints a traceback for each message that is none.
     logging.getLogger("grpc").setLevel(logging.CRITICAL)
+    memory = memory or BodyMemory(request_memory(body_limit))
+    services = _Services(store, batcher, body_limit, timeout, memory, log)
+    messages = GrpcMessages(
+        memory, body_limit, timeout, _client, services.refuse
+    )
     server = grpc.aio.server(
+        interceptors=[messages],
         options=[
             ("grpc.max_receive_message_length", min(body_limit, _INT32)),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),  # a port in use is an error
+            # What is not asked for stays with the client.
+            ("grpc.http2.bdp_probe", 0),
         ],
         maximum_concurrent_rpcs=_CALLS,
     )
-    memory = memory or BodyMemory(4 * body_limit)
-    services = _Services(store, batcher, body_limit, timeout, memory, log)
     prediction_service.add_PredictionServiceServicer_to_server(services, server)
     model_service.add_ModelServiceServicer_to_server(services, server)
     return server
@@ -98,20 +105,31 @@ def _call(method):
             await context.abort(grpc.StatusCode.INTERNAL, "Internal error")
         finally:
             self.log(
-                access_record(
+                _record(
+                    context,
+                    method.__name__,
+                    status,
                     start,
                     model=self.known_model(request),
                     version=_VERSION_FOUND.get(),
                     request_id=request_id,
-                    client=_host(context.peer()),
-                    method="gRPC",
-                    path=method.__name__,
-                    status=status,
                     bytes=response.ByteSize() if response else 0,
                 )
             )
 
     return call
+
+
+def _record(context, method, status, start, **known):
+    """What is known of a call, for the log."""
+    return access_record(
+        start,
+        client=_client(context),
+        method="gRPC",
+        path=method,
+        status=status,
+        **known,
+    )
 
 
 class _Services(
@@ -130,6 +148,21 @@ class _Services(
         spec = getattr(request, "model_spec", None)  # some have none
         known = spec is not None and spec.name in self.store.folders
         return spec.name if known else ""
+
+    async def refuse(self, context, method, error):
+        """Answers a call whose message is not read, or not decoded."""
+        record = _record(
+            context,
+            method,
+            error.code,
+            time.perf_counter(),
+            model="",
+            version=None,
+            request_id=request_id_of(None),
+            bytes=0,
+        )
+        self.log(record)
+        await context.abort(grpc.StatusCode[error.code], _line(error))
 
     @_call
     async def Predict(self, request, context):  # noqa: N802, of the proto
@@ -202,13 +235,6 @@ class _Services(
 
     async def _answer(self, request, context, read, write):
         servable = self._find(request)
-        with self.memory.hold() as hold:
-            hold(request.ByteSize())
-            return await self._answer_held(
-                servable, request, context, read, write
-            )
-
-    async def _answer_held(self, servable, request, context, read, write):
         # In a thread: a large one must not hold the others.
         found = await asyncio.to_thread(
             read, request, servable.signatures, self.body_limit
@@ -244,8 +270,9 @@ def _set_spec(spec, servable):
     spec.version.value = servable.version
 
 
-def _host(peer):
+def _client(context):
     """Of "ipv4:127.0.0.1:50123", as in the log of REST."""
+    peer = context.peer()
     return unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]")
 
 

@@ -1,5 +1,7 @@
 """The connections of the HTTP server."""
 
+import collections
+
 import h11
 from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -20,17 +22,21 @@ class HttpProtocol(H11Protocol):
     that closes its side of the connection after a whole request has left, or
     waits for its answer, which nobody can tell; it may wait for a second.
 
-    More than 512 connections get status 503, more than 1024 are closed at once.
+    Of more than 512 connections the one that is idle for longest makes room,
+    of the address that has most. If none is idle, the new one gets status 503,
+    unless it asks for its health; more than 1024 are closed at once.
     """
 
     def connection_made(self, transport):
         super().connection_made(transport)
         self._seen = (None, True, 0)
+        self._since = self.loop.time()
         self._look = self.loop.call_later(_PATIENCE, self._end_if_held)
-        if len(self.connections) > _CONNECTIONS:
-            self.app = _refuse
-        if len(self.connections) > 2 * _CONNECTIONS:
-            transport.abort()
+        self._make_room()
+
+    def data_received(self, data):
+        self._since = self.loop.time()
+        super().data_received(data)
 
     def connection_lost(self, exc):
         self._look.cancel()
@@ -59,6 +65,29 @@ class HttpProtocol(H11Protocol):
         except h11.LocalProtocolError:  # an answer has begun, or is of HEAD
             self.transport.close()
 
+    def _make_room(self):
+        left = [c for c in self.connections if not c.transport.is_closing()]
+        if len(left) <= _CONNECTIONS:
+            return
+        counts = collections.Counter(each._address() for each in left)
+        idle = [each for each in left if each is not self and each._is_idle()]
+        if idle:
+            longest = min(
+                idle, key=lambda each: (-counts[each._address()], each._since)
+            )
+            longest.transport.abort()
+            return
+        self.app = _refuse_all_but_health(self.app)
+        if len(left) > 2 * _CONNECTIONS:
+            self.transport.abort()
+
+    def _address(self):
+        return self.client[0] if self.client else None
+
+    def _is_idle(self):
+        """Whether no request of it is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
     def _end_if_held(self):
         cycle, is_owed, unread = self._seen
         self._seen = (
@@ -82,11 +111,16 @@ class HttpProtocol(H11Protocol):
         return is_body and self.cycle.response_complete
 
 
-async def _refuse(scope, receive, send):
-    response = Response(
-        b'{"error": "Too many connections"}',
-        503,
-        {"connection": "close"},
-        media_type="application/json",
-    )
-    await response(scope, receive, send)
+def _refuse_all_but_health(app):
+    async def refuse(scope, receive, send):
+        if scope["path"] in ("/healthz", "/readyz"):
+            return await app(scope, receive, send)
+        response = Response(
+            b'{"error": "Too many connections"}',
+            503,
+            {"connection": "close", "retry-after": "1"},
+            media_type="application/json",
+        )
+        return await response(scope, receive, send)
+
+    return refuse

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import tensorflow as tf
 
+from kseq.server.json_bodies import parse_json
 from kseq.server.json_tensors import (
     is_bytes,
     to_array,
@@ -41,7 +42,7 @@ def read_object(body):
         raise RequestError("JSON Parse error: The document is empty")
     try:
         text = body.decode("utf-8")
-        found = json.loads(text, object_pairs_hook=_first_of_each)
+        found = parse_json(text, object_pairs_hook=_first_of_each)
         if _SURROGATE.search(body):  # Python takes one alone
             json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
@@ -143,15 +144,7 @@ def predictions(outputs, is_row):
         RequestError: if the outputs do not fit into this form.
     """
     if is_row:
-        sizes = {name: value.shape[:1] for name, value in outputs.items()}
-        expected = next(iter(sizes.values()))
-        for name, size in sizes.items():
-            if not size or size != expected:
-                raise RequestError(
-                    f"Tensor name: {name} has inconsistent batch size: "
-                    f"{(*size, 0)[0]} expecting batch size: "
-                    f"{(*expected, 0)[0]}"
-                )
+        check_rows(outputs)
     values = {name: to_values(name, value) for name, value in outputs.items()}
     key = "predictions" if is_row else "outputs"
     if len(values) == 1:
@@ -160,6 +153,19 @@ def predictions(outputs, is_row):
         return {key: values}
     rows = zip(*values.values(), strict=True)
     return {key: [dict(zip(values, row, strict=True)) for row in rows]}
+
+
+def check_rows(outputs):
+    """RequestError if outputs, a dict of arrays, have no common rows."""
+    sizes = {name: value.shape[:1] for name, value in outputs.items()}
+    expected = next(iter(sizes.values()))
+    for name, size in sizes.items():
+        if not size or size != expected:
+            raise RequestError(
+                f"Tensor name: {name} has inconsistent batch size: "
+                f"{(*size, 0)[0]} expecting batch size: "
+                f"{(*expected, 0)[0]}"
+            )
 
 
 def classifications(outputs):

@@ -63,8 +63,13 @@ def to_values(name, array):
         return strings.reshape(array.shape).tolist()
     if array.dtype.kind in "iub" or array.dtype == np.float64:
         return array.tolist()
-    # The shortest digits that give the same float32, as repr does.
-    return array.astype(np.float32).astype(str).astype(float).tolist()
+    # The shortest digits that give the same float32, as repr does. Zeros,
+    # most of what is padded, have them already.
+    values = np.array(array, np.float64)
+    others = values != 0
+    digits = array[others].astype(np.float32).astype(str)
+    values[others] = digits.astype(np.float64)
+    return values.tolist()
 
 
 def to_bytes(leaf):

@@ -46,6 +46,17 @@ class Metrics:
             "Requests that a call of the model answered",
             buckets=_REQUESTS,
         )
+        self._queued = self._add(
+            Histogram,
+            "kseq_queue_seconds",
+            "Seconds that a request waits for its call",
+            buckets=_SECONDS,
+        )
+        self._refused = self._add(
+            Gauge,
+            "kseq_refused_bytes",
+            "Bytes of requests for which there was no memory, since the start",
+        )
         self._waiting = self._add(
             Gauge, "kseq_waiting_requests", "Requests in the queue"
         )
@@ -60,13 +71,18 @@ class Metrics:
                 lambda n=name: _version(store, n)
             )
 
-    def watch(self, batcher):
-        """Looks at the queue of a `Batcher` from now on."""
+    def watch(self, batcher, memory):
+        """Looks at a `Batcher` and a `BodyMemory` from now on."""
         self._waiting.set_function(lambda: batcher.waiting)
+        self._refused.set_function(lambda: memory.refused)
 
     def observe_call(self, requests):
         """Counts a call for a number of requests."""
         self._together.observe(requests)
+
+    def observe_wait(self, seconds):
+        """Counts the seconds that a request has waited in the queue."""
+        self._queued.observe(seconds)
 
     def observe(self, record):
         """Counts a request, a dict as in the access log."""

@@ -31,6 +31,7 @@ _FIELDS = {
     "object": "string",
 }
 _STRING = 64  # bytes, of an empty one
+_AT_ONCE = 8192  # values
 
 
 def read_predict(request, signatures, limit):
@@ -172,11 +173,14 @@ def _tensor(array):
     dtype = tf.string if is_text else tf.dtypes.as_dtype(array.dtype)
     if field == "half":  # its bits
         array = array.view(np.uint16)
-    return TensorProto(
+    proto = TensorProto(
         dtype=dtype.as_datatype_enum,
         tensor_shape=tf.TensorShape(array.shape).as_proto(),
-        **{f"{field}_val": array.ravel().tolist()},
     )
+    values, flat = getattr(proto, f"{field}_val"), array.ravel()
+    for start in range(0, flat.size, _AT_ONCE):  # others have their turn
+        values.extend(flat[start : start + _AT_ONCE].tolist())
+    return proto
 
 
 def _text(label):

@@ -7,6 +7,10 @@ from starlette.requests import ClientDisconnect
 
 from kseq.server.request_error import RequestError
 
+_SMALL = 64 * 1024  # bytes; more of them hold memory that others may want
+_PACE = 5.0  # seconds in which
+_LEAST = 64 * 1024  # bytes of a large body must come
+
 
 async def read_body(scope, receive, limit, timeout, hold):
     """Reads a body, which may be compressed by gzip.
@@ -33,11 +37,14 @@ async def read_body(scope, receive, limit, timeout, hold):
         raise _too_large(limit)
     is_gzip = headers.get(b"content-encoding", b"").lower() == b"gzip"
     gzip = zlib.decompressobj(wbits=31) if is_gzip else None
-    body, received = bytearray(), 0
+    body, received, seen = bytearray(), 0, 0
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(timeout), asyncio.timeout(None) as pace:
             async for part in _parts(receive):
                 received += len(part)
+                if received - seen >= _LEAST or seen <= _SMALL < received:
+                    seen = received
+                    pace.reschedule(asyncio.get_running_loop().time() + _PACE)
                 room = limit + 1 - len(body)
                 part = gzip.decompress(part, room) if gzip else part
                 if gzip and gzip.unused_data:

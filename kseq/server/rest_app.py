@@ -15,11 +15,11 @@ from starlette.responses import Response
 from kseq.model_path import version_number
 from kseq.server.access_record import access_record, request_id_of
 from kseq.server.allowed_hosts import AllowedHosts
-from kseq.server.body_memory import BodyMemory
+from kseq.server.body_memory import BodyMemory, request_memory
+from kseq.server.json_answers import classified_bytes, predicted_bytes
+from kseq.server.json_bodies import json_memory
 from kseq.server.json_requests import (
-    classifications,
     json_bytes,
-    predictions,
     read_classify,
     read_predict,
 )
@@ -43,6 +43,8 @@ _READY = "/readyz"
 _METRICS = "/monitoring/prometheus/metrics"
 _VERSION_FOUND = "kseq.version"  # in the scope of a request
 _JSON = "application/json"
+_RETRY_AFTER = "1"  # seconds
+_SMALL = 8192  # bytes or values, which take less than a thread's switch
 _PROMETHEUS = "text/plain; version=0.0.4"
 
 
@@ -56,7 +58,8 @@ class RestApp:
         body_limit: int, bytes of a body, also after decompression.
         timeout: float, seconds until a request is given up, and until its
             body must have come.
-        memory: `BodyMemory`; four times `body_limit` by default.
+        memory: `BodyMemory`; 16 times `body_limit` by default, at least 512
+            MiB.
         log: callable of a dict for each request, which has no text of it.
         metrics: callable that returns Prometheus' text, bytes; None for none.
         is_stopping: callable, whether the server is about to end.
@@ -80,7 +83,7 @@ class RestApp:
         self.hosts = AllowedHosts(hosts)
         self.body_limit = body_limit
         self.timeout = timeout
-        self.memory = memory or BodyMemory(4 * body_limit)
+        self.memory = memory or BodyMemory(request_memory(body_limit))
         self.log = log
         self.metrics = metrics
         self.is_stopping = is_stopping
@@ -92,20 +95,21 @@ class RestApp:
         start, response = time.perf_counter(), None
         sent = dict(scope["headers"]).get(b"x-request-id", b"")
         request_id = request_id_of(sent.decode("latin-1"))
-        try:
-            response = await self._respond(scope, receive)
-        except ClientDisconnect:
-            pass  # and so nobody waits for an answer
-        except RequestError as error:
-            response = _error(str(error), error.status)
-        except Exception:
-            response = _error("Internal error", 500)
-            raise
-        finally:
-            self._log(scope, response, start, request_id)
-            if response is not None:
-                response.headers["x-request-id"] = request_id
-                await response(scope, receive, send)
+        with self.memory.hold(_client(scope)) as hold:
+            try:
+                response = await self._respond(scope, receive, hold)
+            except ClientDisconnect:
+                pass  # and so nobody waits for an answer
+            except RequestError as error:
+                response = _error(str(error), error.status)
+            except Exception:
+                response = _error("Internal error", 500)
+                raise
+            finally:
+                self._log(scope, response, start, request_id)
+                if response is not None:
+                    response.headers["x-request-id"] = request_id
+                    await response(scope, receive, send)
 
     def _log(self, scope, response, start, request_id):
         if self.log is None:
@@ -116,7 +120,7 @@ class RestApp:
                 model=self._known_model(scope),
                 version=scope.get(_VERSION_FOUND),
                 request_id=request_id,
-                client=(scope.get("client") or ("",))[0],
+                client=_client(scope) or "",
                 method=scope["method"],
                 path=scope["path"],
                 status=response.status_code if response else 499,
@@ -130,7 +134,7 @@ class RestApp:
         name = unquote(found["name"]) if found else ""
         return name if name in self.store.folders else ""
 
-    async def _respond(self, scope, receive):
+    async def _respond(self, scope, receive, hold):
         method, path = scope["method"], _path(scope)
         is_read = method in ("GET", "HEAD")
         if is_read and path == _HEALTH:  # by any Host: of an unknown address
@@ -145,30 +149,33 @@ class RestApp:
         if not re.match("/v1/", path, re.I):
             return _error("Not found", 404)
         if method == "POST" and (found := _POST.fullmatch(path)):
-            return await self._answer(found, scope, receive)
+            return await self._answer(found, scope, receive, hold)
         if method == "GET" and (found := _GET.fullmatch(path)):
             return self._describe(found, scope)
         if method == "GET" and re.fullmatch("/v1/models", path, re.I):
             raise RequestError("Missing model name in request.")
         raise RequestError(f"Malformed request: {method} {path}")
 
-    async def _answer(self, found, scope, receive):
+    async def _answer(self, found, scope, receive, hold):
         servable = self._find(_model(found), scope)
-        with self.memory.hold() as hold:
-            body = await read_body(
-                scope, receive, self.body_limit, self.timeout, hold
-            )
-            return await self._answer_body(found, servable, body, receive)
+        body = await read_body(
+            scope, receive, self.body_limit, self.timeout, hold
+        )
+        most = self.memory.limit // 4
+        hold(await _aside(len(body), json_memory, body, most))
+        response = await self._answer_body(found, servable, body, receive)
+        hold(len(response.body))  # until it is sent
+        return response
 
     async def _answer_body(self, found, servable, body, receive):
         verb = found["verb"].lower()
         if verb not in _VERBS:
             raise RequestError("Expected a signature of regression")
         read, answer = _VERBS[verb]
-        # In a thread: a large one must not hold the others.
-        request = await asyncio.to_thread(read, body, servable.signatures)
+        request = await _aside(len(body), read, body, servable.signatures)
         outputs = await self._outputs(servable, request, receive)
-        return await asyncio.to_thread(answer, request, outputs)
+        size = sum(value.size for value in outputs.values())
+        return await _aside(size, answer, request, outputs)
 
     async def _outputs(self, servable, request, receive):
         """What the batcher answers, unless the client leaves before."""
@@ -199,6 +206,18 @@ class RestApp:
         servable = self.store.find(*model)
         scope[_VERSION_FOUND] = servable.version  # for the log
         return servable
+
+
+async def _aside(size, function, *arguments):
+    """In a thread, if it is large: it must not hold the others."""
+    if size <= _SMALL:
+        return function(*arguments)
+    return await asyncio.to_thread(function, *arguments)
+
+
+def _client(scope):
+    """The address of a client; None if it is not known."""
+    return (scope.get("client") or (None,))[0]
 
 
 async def _disconnected(receive):
@@ -249,11 +268,12 @@ def _readiness(models, is_stopping):
 
 
 def _predicted(request, outputs):
-    return _json(predictions(outputs, request.is_row))
+    body = predicted_bytes(outputs, request.is_row)
+    return Response(body, media_type=_JSON)
 
 
 def _classified(_, outputs):
-    return _json(classifications(outputs))
+    return Response(classified_bytes(outputs), media_type=_JSON)
 
 
 def _json(value, status=200):
@@ -265,6 +285,8 @@ def _error(message, status):
     response = _json({"error": text}, status)
     if status == 408:  # the rest of its body is no request
         response.headers["connection"] = "close"
+    if status in (429, 503):
+        response.headers["retry-after"] = _RETRY_AFTER
     return response
 
 

@@ -5,7 +5,9 @@ import re
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
+from kseq.server.long_texts import cut_examples, cut_texts
 from kseq.server.request_error import HTTP_STATUS, RequestError
 from kseq.serving.load_export import load_signatures, read_safe_graph
 
@@ -38,10 +40,14 @@ class Servable:
         meta_graph = read_safe_graph(path)
         self.signatures = dict(meta_graph.signature_def)
         self._functions = load_signatures(path)
+        self._is_of_kseq = (path / "assets.extra" / "kseq.json").is_file()
         self._warm_up()
 
     def run(self, signature, inputs):
         """Calls a signature.
+
+        Of a text of more than 64 KiB an export of kseq reads a part, and says
+        so where it has an output `truncated`.
 
         Args:
             signature: str, its name.
@@ -54,6 +60,7 @@ class Servable:
             RequestError: for what TensorFlow refuses.
         """
         specs = self.signatures[signature].inputs
+        inputs, cut = self._cut(signature, inputs)
         try:
             outputs = self._functions[signature](
                 **{
@@ -61,11 +68,15 @@ class Servable:
                     for name, value in inputs.items()
                 }
             )
-            return {name: _array(outputs[name]) for name in sorted(outputs)}
+            arrays = {name: _array(outputs[name]) for name in sorted(outputs)}
         except tf.errors.OpError as error:
             raise _request_error(error) from error
         except UnicodeDecodeError as error:  # in the text of such an error
             raise RequestError("The text is not valid UTF-8") from error
+        if cut:
+            arrays["truncated"] = arrays["truncated"].copy()
+            arrays["truncated"][cut] = True
+        return arrays
 
     def adds_rows(self, signature):
         """Whether requests of a signature can be batched.
@@ -73,18 +84,41 @@ class Servable:
         This needs the batch as the first dimension, and as the only one of the
         outputs that varies: what is padded has a different shape in a batch.
         """
-        definition = self.signatures[signature]
-        shapes = [
-            [dim.size for dim in info.tensor_shape.dim]
-            for info in definition.inputs.values()
-        ]
-        answers = [
-            [dim.size for dim in info.tensor_shape.dim]
-            for info in definition.outputs.values()
-        ]
-        return all(shape[:1] == [-1] for shape in shapes + answers) and all(
-            -1 not in shape[1:] for shape in answers
+        inputs, outputs = self._shapes(signature)
+        return all(shape[:1] == [-1] for shape in inputs + outputs) and all(
+            -1 not in shape[1:] for shape in outputs
         )
+
+    def pads_rows(self, signature):
+        """Whether outputs are padded to the longest row, with "" and 0.
+
+        That is the padding of the exports of kseq; it is not known of others.
+        """
+        inputs, outputs = self._shapes(signature)
+        return self._is_of_kseq and all(
+            shape[:1] == [-1] for shape in inputs + outputs
+        )
+
+    def _shapes(self, signature):
+        definition = self.signatures[signature]
+        return tuple(
+            [
+                [dim.size for dim in info.tensor_shape.dim]
+                for info in infos.values()
+            ]
+            for infos in (definition.inputs, definition.outputs)
+        )
+
+    def _cut(self, signature, inputs):
+        """Inputs without what no model reads, and the rows that are cut."""
+        definition = self.signatures[signature]
+        if not self._is_of_kseq:
+            return inputs, []
+        if definition.method_name == CLASSIFY_METHOD_NAME:
+            return {"inputs": cut_examples(inputs["inputs"])}, []
+        if "truncated" in definition.outputs:
+            return cut_texts(inputs)
+        return inputs, []
 
     def _warm_up(self):
         """Calls each signature once: the first call optimizes its graph.

@@ -9,15 +9,18 @@ import sys
 import threading
 
 import uvicorn
+from tensorflow.core.framework import types_pb2
 
 from kseq.server.batcher import Batcher
-from kseq.server.body_memory import BodyMemory
+from kseq.server.body_memory import BodyMemory, request_memory
 from kseq.server.http_protocol import HttpProtocol
 from kseq.server.rest_app import RestApp
 from kseq.user_error import UserError
 
 _POLL = 1.0  # seconds
-_BODIES = 4  # of full size, that are held at once
+_GRACE = 20.0  # seconds for what is in flight; schedulers kill after 30
+_CANCELLING = 5.0  # seconds more for what is cancelled then
+_BODY, _LARGE_BODY = 4, 64  # MiB
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -29,13 +32,20 @@ class _Server(uvicorn.Server):
         make_grpc: callable that returns a `grpc.aio.Server`, or None.
         grace: float, seconds that it may take to stop; then connections are
             ended, also of clients that do not read their answers.
+        on_signal: callable that is called at the first signal to stop.
     """
 
-    def __init__(self, config, make_grpc, grace):
+    def __init__(self, config, make_grpc, grace, on_signal=None):
         super().__init__(config)
         self.make_grpc = make_grpc
         self.grace = grace
+        self.on_signal = on_signal
         self.grpc = None
+
+    def handle_exit(self, sig, frame):
+        if self.on_signal and not self.should_exit:
+            self.on_signal()
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets=None):
         await super().startup(sockets)
@@ -55,26 +65,34 @@ class _Server(uvicorn.Server):
             connection.transport.abort()
 
 
-def serve(store, listening, options):
+def serve(store, listening, options, clean_up):
     """Answers until SIGTERM or Ctrl-C, then what is in flight.
+
+    That ends after 20 seconds, or `--timeout` if it is less. A call that does
+    not let itself be cancelled does not hold the end of the process: five
+    seconds later it ends with all its threads.
 
     Args:
         store: `ModelStore`, which is polled every second.
         listening: socket.
         options: of `kseq serve`.
+        clean_up: callable that deletes what must not outlive the process.
     """
     metrics = _metrics(store) if options.metrics else None
     batcher = Batcher(
         options.queue_size,
         num_threads=max(os.cpu_count() or 1, 2),
         observe=metrics and metrics.observe_call,
+        observe_wait=metrics and metrics.observe_wait,
     )
+    body_limit = (options.body_limit or _usual_body_limit(store)) * 2**20
+    memory = BodyMemory(request_memory(body_limit))
     if metrics:
-        metrics.watch(batcher)
+        metrics.watch(batcher, memory)
     limits = {
-        "body_limit": options.body_limit * 2**20,
+        "body_limit": body_limit,
         "timeout": options.timeout,
-        "memory": BodyMemory(_BODIES * options.body_limit * 2**20),
+        "memory": memory,
         "log": _log(metrics, options.access_log),
     }
     app = RestApp(
@@ -88,7 +106,13 @@ def serve(store, listening, options):
     make_grpc = None
     if options.grpc_port is not None:
         make_grpc = _grpc(store, batcher, options, limits)
-    server = _Server(_config(app), make_grpc, grace=options.timeout)
+    grace = min(options.timeout, _GRACE)
+    server = _Server(
+        _config(app),
+        make_grpc,
+        grace,
+        lambda: _end_after(grace + _CANCELLING, clean_up),
+    )
     stopping = threading.Event()
     polling = threading.Thread(target=_poll, args=(store, stopping))
     polling.start()
@@ -97,9 +121,42 @@ def serve(store, listening, options):
         server.run(sockets=[listening])
     finally:
         stopping.set()
-        batcher.close()
+        batcher.close(0.0)  # whoever waited for an answer has it, or has left
         polling.join()
         store.close()
+
+
+def _end_after(seconds, clean_up):
+    """Ends the process in some seconds, whatever its threads do then."""
+
+    def end():
+        clean_up()
+        for file in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                file.flush()
+        os._exit(0)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+
+
+def _usual_body_limit(store):
+    """MiB: pictures, recordings and features are larger than texts."""
+    are_large = any(
+        _is_large(name, info)
+        for model in store.folders
+        for signature in store.newest(model).signatures.values()
+        for name, info in signature.inputs.items()
+    )
+    return _LARGE_BODY if are_large else _BODY
+
+
+def _is_large(name, info):
+    if info.dtype == types_pb2.DT_STRING:
+        return name in ("image", "audio")
+    shape = info.tensor_shape
+    return shape.unknown_rank or len(shape.dim) > 1
 
 
 def _config(app):

@@ -26,7 +26,8 @@ class Tagger:
               padding; `probabilities` (B, W) float32, of these tags, 0 at
               padding; `truncated` (B,) bool, whether the sentence was cut.
             - `distribution`: `words`; `tagset` (B, C) string, all tags in
-              order; `probabilities` (B, W, C) float32; `truncated`.
+              order; `probabilities` (B, W, C) float32, 0 at padding;
+              `truncated`.
 
     Raises:
         ValueError: if there is not one tag for each class of the model.
@@ -94,9 +95,11 @@ class Tagger:
         source = self.preprocessor(text)
         words = self.preprocessor.words(text)
         shape = [tf.shape(words)[0], len(self.tags)]
+        probabilities = tf.nn.softmax(self._read(source.inputs))
+        is_word = tf.cast(words != "", probabilities.dtype)
         return {
             "words": words,
             "tagset": tf.broadcast_to(self.tags, shape),
-            "probabilities": tf.nn.softmax(self._read(source.inputs)),
+            "probabilities": probabilities * is_word[:, :, None],
             "truncated": source.truncated,
         }

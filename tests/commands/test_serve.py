@@ -35,13 +35,28 @@ class _Slow(tf.Module):
         )[0]
         return {"count": tf.fill(tf.shape(text), count)}
 
+    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string, "text")])
+    def for_ever(self, text):
+        """A loop whose condition TensorFlow leaves out, with what ends it."""
+        count = tf.cond(
+            tf.reduce_any(text == "for ever"),
+            lambda: tf.while_loop(
+                lambda i: True, lambda i: [i + 1], [tf.constant(0)]
+            )[0],
+            lambda: tf.constant(0),
+        )
+        return {"count": tf.fill(tf.shape(text), count)}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved_models") / "slow"
     module = _Slow()
     # What warms a signature up is no number.
-    signatures = {"serving_default": module.count}
+    signatures = {
+        "serving_default": module.count,
+        "for_ever": module.for_ever,
+    }
     tf.saved_model.save(module, str(folder / "7"), signatures=signatures)
     return folder
 
@@ -108,8 +123,8 @@ def test_what_is_in_flight_is_answered_before_the_end(folder):
         threads = [
             threading.Thread(target=lambda ask=ask: answers.append(ask()))
             for ask in (
-                lambda: predict(port, "800000"),
-                lambda: predict_by_grpc(other_port, "800000"),
+                lambda: predict(port, "300000"),
+                lambda: predict_by_grpc(other_port, "300000"),
             )
         ]
         for thread in threads:
@@ -121,14 +136,42 @@ def test_what_is_in_flight_is_answered_before_the_end(folder):
         process.send_signal(signal.SIGTERM)
         for thread in threads:
             thread.join(60)
-        assert (200, {"predictions": [800000]}) in answers
-        assert [800000] in answers
+        assert (200, {"predictions": [300000]}) in answers
+        assert [300000] in answers
         for connection in silent:
             connection.close()
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "Traceback" not in err
-    assert "800000" not in out + err
+    assert "300000" not in out + err
+
+
+def test_the_end_has_a_bound_whatever_runs(folder):
+    with serving(str(folder), "--timeout", "1") as (process, port):
+        connections = []
+        for signature, value in (
+            ("serving_default", "2000000000"),
+            ("for_ever", "for ever"),
+        ):
+            body = {"signature_name": signature, "instances": [value]}
+            body = json.dumps(body).encode()
+            connections.append(socket.create_connection(("127.0.0.1", port)))
+            connections[-1].sendall(
+                b"POST /v1/models/slow:predict HTTP/1.1\r\nHost: localhost\r\n"
+                b"Content-Length: %d\r\n\r\n" % len(body) + body
+            )
+        for connection in connections:
+            assert b" 504 " in connection.recv(100)
+        connections[0].sendall(
+            b"POST /v1/models/slow:predict HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Length: 100\r\n\r\n{"
+        )
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        for connection in connections:
+            connection.close()
+    assert process.returncode == 0
+    assert "Traceback" not in err
 
 
 @pytest.mark.slow
@@ -223,7 +266,7 @@ def test_a_port_in_use(folder, capsys):
 def test_answers_do_not_wait_for_acknowledgements(folder, monkeypatch):
     found = []
 
-    def look(folders, labels, listening, options):
+    def look(folders, labels, listening, options, exports):
         found.append(
             listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         )

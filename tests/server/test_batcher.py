@@ -4,7 +4,9 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from kseq.server import cancellation
 from kseq.server.batcher import Batcher
 from kseq.server.request_error import RequestError
 from kseq.server.row_lengths import row_lengths
@@ -18,15 +20,19 @@ class Lengths:
         wrong: texts that are refused.
     """
 
-    def __init__(self, held=(), wrong=(), adds_rows=True):
+    def __init__(self, held=(), wrong=(), adds_rows=True, pads_rows=False):
         self.held = held
         self.wrong = wrong
         self.are_added = adds_rows
+        self.are_padded = pads_rows
         self.release = threading.Event()
         self.calls = []
 
     def adds_rows(self, signature):
         return self.are_added
+
+    def pads_rows(self, signature):
+        return self.are_padded
 
     def run(self, signature, inputs):
         (texts,) = (values.tolist() for values in inputs.values())
@@ -312,3 +318,183 @@ def test_what_waits_is_answered_before_the_end(make):
     assert waiting.result(0)["length"].tolist() == [1]
     with pytest.raises(RequestError, match="shutting down"):
         ask(batcher, servable, b"a")
+
+
+class Padded(Lengths):
+    """Answers with the letters of each text, padded, and their squares."""
+
+    def __init__(self, **options):
+        super().__init__(adds_rows=False, pads_rows=True, **options)
+
+    def run(self, signature, inputs):
+        sizes = super().run(signature, inputs)["length"]
+        letters = [
+            [bytes([letter]) for letter in text] for text in inputs["text"]
+        ]
+        longest = sizes.max(initial=0)
+        padded = np.full((len(sizes), longest), b"", object)
+        squares = np.zeros((len(sizes), longest, longest), np.float32)
+        for row, size in enumerate(sizes):
+            padded[row, :size] = letters[row]
+            squares[row, :size, :size] = size
+        return {"letters": padded, "squares": squares, "length": sizes}
+
+
+def test_padded_outputs_are_split_by_length_and_padded_again(make, seed):
+    draws = random.Random(seed)
+    texts = [b"ab" * draws.choice([0, 1, 2, 20]) for _ in range(150)]
+    servable = Padded()
+    joined = ask(make(), servable, *texts).result(20)
+    assert max(map(len, servable.calls)) == 32
+    assert len(servable.calls[0][-1]) == 40  # the longest come first
+    whole = Padded().run("", {"text": np.array(texts, object)})
+    assert joined.keys() == whole.keys()
+    for name, value in whole.items():
+        assert joined[name].dtype == value.dtype
+        np.testing.assert_array_equal(joined[name], value)
+
+
+def test_padded_outputs_of_several_requests_are_not_joined(make):
+    servable = Padded(held=[b"one", b"a text of which the length is another"])
+    batcher = make()
+    occupied(batcher, servable)
+    waiting = [ask(batcher, servable, text) for text in (b"ab", b"abc")]
+    servable.release.set()
+    shapes = [future.result(20)["letters"].shape for future in waiting]
+    assert shapes == [(1, 2), (1, 3)]
+
+
+def test_an_answer_that_would_be_too_large_is_not_made(make):
+    """One long row pads all others: 1,001 * 300 * 300 numbers."""
+    servable = Padded()
+    batcher = make()
+    with pytest.raises(RequestError, match="more than") as error:
+        ask(batcher, servable, b"a" * 300, *[b"a"] * 1000).result(20)
+    assert error.value.status == 400
+    assert len(servable.calls) == 1
+    assert ask(batcher, servable, b"a").result(20)["length"] == [1]
+
+
+def test_one_call_with_too_large_an_answer(make):
+    servable = Lengths()
+    servable.run = lambda signature, inputs: {"x": np.zeros((1, 2**24))}
+    with pytest.raises(RequestError, match="more than"):
+        ask(make(), servable, b"a").result(20)
+
+
+def test_a_large_answer_to_a_large_request(make):
+    """What grows with the inputs is not bounded."""
+    servable = Lengths()
+    servable.run = lambda signature, inputs: {
+        "x": np.zeros((len(inputs["text"]), 512))
+    }
+    found = ask(make(), servable, *[b"a" * 200] * 10_000).result(20)
+    assert found["x"].nbytes > 32 * 2**20
+
+
+def test_a_call_that_cannot_be_split_is_bounded(make):
+    servable = Lengths(adds_rows=False)
+    batcher = make()
+    with pytest.raises(RequestError, match="at most 41 at once") as error:
+        ask(batcher, servable, b"a" * 100_000, *[b"a"] * 100).result(20)
+    assert error.value.status == 400
+    assert not servable.calls
+    many = ask(batcher, servable, *[b"a"] * 10_000)
+    assert len(many.result(20)["length"]) == 10_000
+
+
+class Endless:
+    """Counts for minutes, in a loop of TensorFlow."""
+
+    def __init__(self):
+        self.begun = threading.Event()
+        self.ended = []
+        self._count = tf.function(
+            lambda: tf.while_loop(
+                lambda i: i < 2**30, lambda i: [i + 1], [tf.constant(0)]
+            )[0],
+            autograph=False,
+        ).get_concrete_function()
+
+    def adds_rows(self, signature):
+        return True
+
+    pads_rows = adds_rows
+
+    def run(self, signature, inputs):
+        self.begun.set()
+        try:
+            if inputs["text"][0] == b"count":
+                self._count()
+        except tf.errors.CancelledError as error:
+            self.ended.append(error)
+            raise
+        return {"length": np.zeros(len(inputs["text"]))}
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_a_call_ends_when_nobody_waits_for_it(make, rows):
+    endless, batcher = Endless(), make()
+    future = ask(batcher, endless, *[b"count"] * rows)
+    endless.begun.wait(20)
+    assert ask(batcher, endless, b"a").result(20)["length"] == [0]
+    assert future.cancel()
+    wait_for(lambda: endless.ended)
+    wait_for(lambda: not batcher._calls)
+    assert ask(batcher, endless, b"a").result(20)["length"] == [0]
+
+
+def test_threads_are_cancelled_apart(make):
+    endless, batcher = Endless(), make(num_threads=3)
+    futures = []
+    for count in (1, 2):
+        futures.append(ask(batcher, endless, b"count"))
+        wait_for(lambda n=count: len(batcher._calls) == n)
+    futures[0].cancel()
+    wait_for(lambda: len(batcher._calls) == 1)
+    assert len(endless.ended) == 1
+    assert not futures[1].done()
+    futures[1].cancel()
+    wait_for(lambda: len(endless.ended) == 2)
+
+
+def test_a_call_goes_on_while_one_waits_for_it(make):
+    servable = Lengths(held=[b"one", b"a text of which the length is another"])
+    batcher = make()
+    occupied(batcher, servable)
+    first, second = (ask(batcher, servable, text) for text in (b"a", b"bb"))
+    servable.held = [*servable.held, b"a"]
+    assert batcher.waiting == 2
+    servable.release.set()
+    first.cancel()
+    assert second.result(20)["length"] == [2]
+
+
+def test_the_end_has_a_bound(make):
+    """Also where a call does not let itself be cancelled."""
+    endless, batcher = Endless(), make()
+    stuck = Lengths(held=[b"stuck"])
+    futures = [
+        ask(batcher, stuck, b"stuck"),
+        ask(batcher, endless, b"count"),
+        ask(batcher, endless, b"a text of another length, which waits"),
+    ]
+    wait_for(lambda: len(batcher._calls) == 2)
+    start = time.monotonic()
+    batcher.close(0.1)
+    assert time.monotonic() - start < 10
+    assert len(endless.ended) == 1
+    for future in futures[1:]:
+        assert future.exception(0).code == "UNAVAILABLE"
+    stuck.release.set()
+
+
+def test_without_the_private_names_a_call_runs_to_its_end(make, monkeypatch):
+    monkeypatch.delattr(cancellation.cancellation, "CancellationManager")
+    servable = Lengths(held=[b"held"])
+    batcher = make()
+    future = ask(batcher, servable, b"held")
+    wait_for(lambda: servable.calls)
+    future.cancel()
+    servable.release.set()
+    assert ask(batcher, servable, b"a").result(20)["length"] == [1]

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from kseq.commands.serve import _listening
-from kseq.server import Batcher, RestApp, http_protocol, serve
+from kseq.server import Batcher, RestApp, http_protocol, request_body, serve
 from kseq.server.body_memory import BodyMemory
 
 HELLO = b'{"instances": ["hello"]}'
@@ -262,24 +262,52 @@ def test_the_end_does_not_wait_for_half_a_request(open_server, connect):
     wait_for(server.is_stopped)
 
 
-def test_too_many_connections(monkeypatch, open_server, connect):
+def test_of_too_many_connections_the_longest_idle_makes_room(
+    monkeypatch, open_server, connect
+):
     monkeypatch.setattr(http_protocol, "_CONNECTIONS", 2)
     server = open_server()
     first, second = (connect(server, request()) for _ in range(2))
     for connection in (first, second):
         assert receive(connection) == (200, ANSWER, False)
-    third = connect(server, request())
+    first.sendall(request())
+    assert receive(first) == (200, ANSWER, False)
+    for _ in range(5):
+        assert receive(connect(server, request())) == (200, ANSWER, False)
+    assert is_ended(second)
+    wait_for(lambda: server.connections == 2)
+
+
+def test_connections_that_send_no_request_make_room(
+    monkeypatch, open_server, connect
+):
+    monkeypatch.setattr(http_protocol, "_CONNECTIONS", 2)
+    server = open_server()
+    silent = [connect(server, data) for data in (b"", HEAD[:20]) * 10]
+    assert receive(connect(server, request())) == (200, ANSWER, False)
+    assert sum(map(is_ended, silent[:-2])) == len(silent) - 2
+
+
+def test_too_many_connections_with_a_request(
+    monkeypatch, open_server, connect, held
+):
+    monkeypatch.setattr(http_protocol, "_CONNECTIONS", 2)
+    server = open_server()
+    busy = []
+    for count in (1, 2):
+        busy.append(connect(server, request()))
+        wait_for(lambda n=count: len(held.begun) == n)
     error = {"error": "Too many connections"}
-    assert receive(third) == (503, error, True)
-    silent = [connect(server) for _ in range(2)]
-    wait_for(lambda: server.connections == 4)
-    assert is_ended(connect(server))
-    for connection in (first, second):
-        connection.sendall(request())
+    assert receive(connect(server, request())) == (503, error, True)
+    health = connect(
+        server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    assert health.recv(12) == b"HTTP/1.1 200"
+    held.set()
+    for connection in busy:
         assert receive(connection) == (200, ANSWER, False)
-    for connection in (first, *silent):
+    for connection in busy:
         connection.close()
-    wait_for(lambda: server.connections == 1)
     assert receive(connect(server, request())) == (200, ANSWER, False)
 
 
@@ -287,7 +315,7 @@ def test_too_many_connections(monkeypatch, open_server, connect):
 def test_bodies_that_are_too_large_together(
     open_server, connect, held, is_gzip
 ):
-    memory = BodyMemory(10_000)
+    memory = BodyMemory(40_000)
     server = open_server(memory=memory)
     body, headers = HELLO.ljust(6000), b""
     if is_gzip:
@@ -297,6 +325,7 @@ def test_bodies_that_are_too_large_together(
     status, answer, _ = receive(connect(server, request(body, headers)))
     assert status == 429
     assert "no room for" in answer["error"]
+    assert memory.refused > 0
     small = connect(server, request())
     held.set()
     assert receive(first) == receive(small) == (200, ANSWER, False)
@@ -327,6 +356,85 @@ def test_who_sends_no_more_of_a_request(one_server, connect, data):
     connection = connect(one_server, data)
     connection.shutdown(socket.SHUT_WR)
     assert is_ended(connection)
+
+
+def test_stalled_bodies_leave_room_for_small_ones(
+    monkeypatch, open_server, connect
+):
+    monkeypatch.setattr(request_body, "_PACE", 0.3)
+    memory = BodyMemory(2**23)
+    server = open_server(memory=memory, body_limit=2**21)
+    size = 2**21 - 1
+    stalled = [
+        connect(server, HEAD % size + b" " * (size - 1)) for _ in range(4)
+    ]
+    for _ in range(5):
+        assert receive(connect(server, request())) == (200, ANSWER, False)
+    statuses = sorted(receive(connection)[0] for connection in stalled)
+    assert statuses == [408, 429, 429, 429]  # a quarter for one client
+    wait_for(lambda: memory.held == 0)
+    body = HELLO.ljust(size // 2)
+    assert receive(connect(server, request(body))) == (200, ANSWER, False)
+
+
+def test_a_large_body_that_comes_slowly_enough(
+    monkeypatch, open_server, connect
+):
+    monkeypatch.setattr(request_body, "_PACE", 0.5)
+    connection = connect(open_server(), HEAD % 1_000_000)
+    body = HELLO.ljust(1_000_000)
+    for start in range(0, len(body), 100_000):
+        connection.sendall(body[start : start + 100_000])
+        time.sleep(0.1)
+    assert receive(connection) == (200, ANSWER, False)
+
+
+@pytest.mark.parametrize("value", [b"[],", b'{"":0},', b"[" * 300])
+def test_many_values_are_refused(one_server, connect, value):
+    values = value * (2**24 // len(value))
+    body = b'{"instances": [%s]}' % values.rstrip(b",")
+    status, answer, _ = receive(connect(one_server, request(body)))
+    assert status == 413
+    assert "too many values" in answer["error"]
+    assert receive(connect(one_server, request())) == (200, ANSWER, False)
+
+
+def test_who_is_refused_learns_when_to_come_back(open_server, connect, held):
+    server = open_server(queue_size=1)
+    busy = []
+    for count in (1, 2):
+        busy.append(connect(server, request()))
+        wait_for(lambda n=count: len(held.begun) == n)
+    busy.append(connect(server, request()))
+    wait_for(lambda: server.batcher.waiting == 1)
+    answer = http.client.HTTPResponse(connect(server, request()))
+    answer.begin()
+    assert answer.status == 429
+    assert answer.headers["retry-after"] == "1"
+    held.set()
+    for connection in busy:
+        assert receive(connection) == (200, ANSWER, False)
+
+
+def slow(number):
+    return request(
+        b'{"signature_name": "count_slowly", "instances": [%d]}' % number
+    )
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_call_ends_with_its_time_and_with_its_client(
+    open_server, connect, leaves
+):
+    server = open_server(timeout=20.0 if leaves else 0.5)
+    connection = connect(server, slow(2**30))
+    wait_for(lambda: server.batcher._calls)
+    if leaves:
+        connection.close()
+    else:
+        assert receive(connection)[0] == 504
+    wait_for(lambda: not server.batcher._calls)
+    assert receive(connect(server, request())) == (200, ANSWER, False)
 
 
 def test_half_a_body_of_one_who_leaves_is_forgotten(open_server, connect):

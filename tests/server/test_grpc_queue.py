@@ -1,12 +1,15 @@
 """gRPC clients that wait, leave and are turned away, and what is logged."""
 
+import gc
 import json
 import shutil
 import threading
 import time
+import tracemalloc
 
 import grpc
 import pytest
+import tensorflow as tf
 from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
 from tensorflow_serving.apis.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
@@ -17,6 +20,7 @@ from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
+from kseq.server import grpc_messages
 from kseq.server.body_memory import BodyMemory
 from tests.server.grpc_client import METHODS, spec
 from tests.server.tensor_protos import text
@@ -104,7 +108,7 @@ def test_full_queue(store, open_grpc, held):
 
 
 def test_messages_that_are_too_large_together(store, open_grpc, held):
-    memory = BodyMemory(10_000)
+    memory = BodyMemory(40_000)
     with open_grpc(store, memory=memory) as client:
         large = predict(b"a" * 6000)
         first = client.begin(large)
@@ -252,3 +256,59 @@ def test_the_log_has_a_host_as_that_of_rest_has(store, open_grpc):
         client.send(predict())
         client.stop(1)
     assert [record["client"] for record in records] == ["127.0.0.1"]
+
+
+def test_messages_that_do_not_come_make_room(store, open_grpc, monkeypatch):
+    monkeypatch.setattr(grpc_messages, "_PACE", 0.3)
+    monkeypatch.setattr(grpc_messages, "_READ", 0)  # four at once
+    more = threading.Event()
+
+    def nothing():
+        more.wait(20)
+        yield from ()
+
+    with open_grpc(store) as client:
+        send = client.channel.stream_unary(
+            "/tensorflow.serving.PredictionService/Predict"
+        )
+        stalled = [send.future(nothing(), 20) for _ in range(4)]
+        time.sleep(0.5)
+        assert [score_of(client.send(predict())) for _ in "abc"] == [5] * 3
+        ended = [call for call in stalled if call.done()]
+        assert 1 <= len(ended) <= 3
+        for call in ended:
+            assert call.code().name == "DEADLINE_EXCEEDED"
+        more.set()
+        for call in stalled:
+            assert call.exception(20) is not None
+
+
+def test_a_call_ends_with_its_client(store, open_grpc):
+    slow = predict()
+    slow.model_spec.signature_name = "count_slowly"
+    slow.inputs.clear()
+    slow.inputs["x"].CopyFrom(tf.make_tensor_proto([2**30], tf.int32))
+    with open_grpc(store) as client:
+        call = client.begin(slow)
+        wait_for(lambda: client.batcher._calls)
+        call.cancel()
+        wait_for(lambda: not client.batcher._calls)
+        assert score_of(client.send(predict())) == 5
+
+
+def test_refused_messages_are_forgotten_at_once(store, open_grpc):
+    memory = BodyMemory(40_000)
+    with open_grpc(store, memory=memory) as client:
+        large = predict(b"a" * 2**21)
+        client.check_error(large, "RESOURCE_EXHAUSTED", "no room for")
+        gc.collect()
+        gc.disable()
+        tracemalloc.start()
+        try:
+            for _ in range(8):
+                client.check_error(large, "RESOURCE_EXHAUSTED", "no room for")
+            left, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+        assert left < 6 * 2**20

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from kseq.server import Batcher
+from kseq.server.body_memory import BodyMemory
 from kseq.server.metrics import Metrics
 from tests.server.grpc_client import spec
 from tests.server.tensor_protos import text
@@ -149,7 +150,7 @@ def test_calls_and_what_waits(metrics, store, monkeypatch):
 
     monkeypatch.setattr(servable, "run", hold)
     batcher = Batcher(10, num_threads=2, observe=metrics.observe_call)
-    metrics.watch(batcher)
+    metrics.watch(batcher, BodyMemory(1))
     assert waiting() == 0
     inputs = {"text": np.array([b"a"], object)}
     answers = []

@@ -148,6 +148,50 @@ def test_answers_in_a_batch_are_those_alone(open_served, kind):
     assert max(served.calls) > 1
 
 
+def rows_of(served, signature, count):
+    """Inputs of a signature, that of a request of so many rows."""
+    inputs = inputs_of(served.kind)
+    if served.kind == "transducer":
+        rows = np.stack(inputs)
+    elif isinstance(inputs[0], list):
+        rows = np.array(to_json(inputs), object)
+    else:
+        rows = np.array(inputs, object)
+    repeated = rows[np.arange(count) % len(rows)]
+    more = {
+        "prefix": np.array([b"", b"a"] * count, object)[:count],
+        "temperature": np.ones(count, np.float32),
+        "top_p": np.full(count, 0.9, np.float32),
+        "seed": np.arange(count),
+    }
+    return {name: more.get(name, repeated) for name in signature.inputs}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_padded_answers_in_parts_are_those_of_one_call(open_served, kind):
+    served = open_served(kind)
+    servable = served.store.find("m")
+    padded = {
+        name: signature
+        for name, signature in servable.signatures.items()
+        if servable.pads_rows(name) and not servable.adds_rows(name)
+    }
+    assert padded
+    for name, signature in padded.items():
+        inputs = rows_of(served, signature, 70)
+        whole = servable.run(name, inputs)
+        served.calls.clear()
+        found = served.batcher.submit(servable, name, inputs, 60).result(60)
+        assert len(served.calls) >= 3
+        assert found.keys() == whole.keys()
+        for key, value in whole.items():
+            assert found[key].shape == value.shape, (name, key)
+            if value.dtype.kind == "f":
+                np.testing.assert_allclose(found[key], value, atol=1e-4)
+            else:
+                assert found[key].tolist() == value.tolist(), (name, key)
+
+
 def test_a_large_request_has_the_answers_of_small_ones(open_served):
     served = open_served("classifier")
     draw = np.random.default_rng(1)
@@ -196,7 +240,7 @@ def test_a_run_and_a_folder_of_folders(
     expected = served.expected(texts)
     found = {}
 
-    def ask(folders, labels, listening, options):
+    def ask(folders, labels, listening, options, exports):
         client = open_client(open_store(folders))
         assert client.get("/healthz").status_code == 200
         for name in folders:

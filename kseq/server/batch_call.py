@@ -1,0 +1,86 @@
+"""One call that answers several requests."""
+
+import time
+
+import numpy as np
+
+from kseq.server.cancellation import Cancellation
+from kseq.server.request_error import RequestError
+from kseq.server.request_parts import check_size
+
+
+class BatchCall:
+    """Answers requests together, or one after the other where that fails.
+
+    Args:
+        requests: list of `WaitingRequest`s of one key.
+    """
+
+    def __init__(self, requests):
+        self.requests = requests
+        self._cancellation = Cancellation()
+        self._is_over = False
+
+    def cancel_if_nobody_waits(self):
+        """Ends it when the last of its requests is cancelled."""
+        if all(request.future.cancelled() for request in self.requests):
+            self._cancellation.cancel()
+
+    def end(self):
+        """Ends it; its requests get an error."""
+        self._is_over = True
+        self._cancellation.cancel()
+
+    def answer(self):
+        """Sets the future of each request that is not cancelled before."""
+        now = time.monotonic()
+        begun = []
+        for request in self.requests:
+            if request.deadline < now:
+                late = "Timed out in the queue"
+                request.fail(RequestError(late, "DEADLINE_EXCEEDED"))
+            else:
+                begun.append(request)
+        with self._cancellation.scope():
+            if len(begun) > 1 and _answer_together(begun):
+                return
+            for request in begun:
+                if not request.future.cancelled():
+                    self._answer_alone(request)
+
+    def _answer_alone(self, request):
+        try:
+            outputs = request.servable.run(request.signature, request.inputs)
+            check_size(outputs, request.most)
+        except Exception as error:  # it is the client's
+            request.fail(shutting_down() if self._is_over else error)
+        else:
+            request.succeed(outputs)
+
+
+def shutting_down():
+    """The `RequestError` of what is not answered any more."""
+    return RequestError("The server is shutting down", "UNAVAILABLE")
+
+
+def _answer_together(requests):
+    """Whether that went well; otherwise each is answered alone."""
+    servable, signature, inputs, *_ = requests[0]
+    try:
+        outputs = servable.run(
+            signature,
+            {
+                name: np.concatenate([r.inputs[name] for r in requests])
+                for name in inputs
+            },
+        )
+    except Exception:  # of one of them, which is found when they are alone
+        return False
+    rows = sum(request.rows for request in requests)
+    if any(len(value) != rows for value in outputs.values()):
+        return False
+    start = 0
+    for request in requests:
+        rows = slice(start, start := start + request.rows)
+        request.succeed({name: v[rows] for name, v in outputs.items()})
+    return True

@@ -1,0 +1,61 @@
+"""Calls of TensorFlow that another thread can end."""
+
+import contextlib
+import threading
+
+from tensorflow.python.eager import cancellation
+
+
+class Cancellation:
+    """Ends a call of a graph while it runs.
+
+    TensorFlow looks at it in the condition of each loop and before each
+    function: a search ends within one of its steps. That costs nothing, while
+    a clock that is read in the graph would make its loops run one after the
+    other. A call that was cancelled raises `tf.errors.CancelledError`.
+
+    Where TensorFlow has none of the private names that this needs, a call
+    runs to its end.
+    """
+
+    def __init__(self):
+        self._manager = _ThreadsOwn.make()
+
+    def cancel(self):
+        """Ends the calls in `scope`, and refuses those that follow."""
+        if self._manager is not None:
+            self._manager.start_cancel()
+
+    @contextlib.contextmanager
+    def scope(self):
+        """In it, the calls of this thread can be cancelled."""
+        _current.manager = self._manager
+        try:
+            yield
+        finally:
+            _current.manager = None
+
+
+class _ThreadsOwn(threading.local):
+    """The `CancellationManager` of the thread that makes a call.
+
+    TensorFlow's own context is one for all threads.
+    """
+
+    manager = None
+
+    @staticmethod
+    def make():
+        """A manager; None where TensorFlow has none."""
+        make = getattr(cancellation, "CancellationManager", None)
+        is_known = make and hasattr(cancellation, "_active_context")
+        return make() if is_known else None
+
+    @property
+    def _impl(self):  # what TensorFlow asks of a manager
+        return (self.manager or self.make())._impl
+
+
+_current = _ThreadsOwn()
+if _ThreadsOwn.make() is not None:
+    cancellation._active_context = _current

@@ -1,0 +1,95 @@
+"""The messages of gRPC, read within limits."""
+
+import asyncio
+import collections
+import contextlib
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from kseq.server.request_error import RequestError
+
+_READERS = 4  # messages that are read at once, or more if they are small:
+_READ = 64 * 2**20  # bytes of them together
+_PACE = 5.0  # seconds for a message that others wait for
+_COPIES = 4  # of a message: its bytes, its objects, and their arrays
+
+
+class GrpcMessages(grpc.aio.ServerInterceptor):
+    """Reads few messages at once, and counts each before it is decoded.
+
+    gRPC reads the message of a unary call whole before anybody can refuse it.
+    To the server, each call is therefore a stream, of which it reads one
+    message when it is its turn.
+
+    Args:
+        memory: `BodyMemory`.
+        limit: int, bytes of a message.
+        timeout: float, seconds in which a message must come.
+        client: callable of a context, the address of its client.
+        refuse: coroutine function of a context, the name of a method and a
+            `RequestError`.
+    """
+
+    def __init__(self, memory, limit, timeout, client, refuse):
+        self.memory = memory
+        self.timeout = timeout
+        self.client = client
+        self.refuse = refuse
+        self._free = asyncio.Semaphore(max(_READERS, _READ // limit))
+        self._readers = collections.deque()  # (since when, its timeout)
+
+    async def intercept_service(self, continuation, handler_call_details):
+        handler = await continuation(handler_call_details)
+        if handler is None or handler.unary_unary is None:
+            return handler
+        name = handler_call_details.method.rpartition("/")[2]
+
+        async def answer(_, context):
+            with self.memory.hold(self.client(context)) as hold:
+                request = refused = None
+                try:
+                    request = await self._read(context, handler, hold)
+                except RequestError as error:  # its frames have the message
+                    refused = error.with_traceback(None)
+                if refused:
+                    return await self.refuse(context, name, refused)
+                return await handler.unary_unary(request, context)
+
+        return grpc.stream_unary_rpc_method_handler(
+            answer, response_serializer=handler.response_serializer
+        )
+
+    async def _read(self, context, handler, hold):
+        """The request of a call."""
+        try:
+            async with self._turn():
+                message = await context.read()  # an iterator would keep it
+        except TimeoutError:
+            raise RequestError(
+                "The message was not received in time", "DEADLINE_EXCEEDED"
+            ) from None
+        if message is grpc.aio.EOF:
+            raise RequestError("Expected a message")
+        hold(_COPIES * len(message))
+        try:
+            return await asyncio.to_thread(
+                handler.request_deserializer, message
+            )
+        except DecodeError:
+            raise RequestError("The message cannot be decoded") from None
+
+    @contextlib.asynccontextmanager
+    async def _turn(self):
+        """Waits for its turn; the one that reads for longest must then end."""
+        if self._free.locked() and self._readers:
+            since, deadline = self._readers.popleft()
+            deadline.reschedule(since + _PACE)
+        async with self._free, asyncio.timeout(self.timeout) as deadline:
+            reader = asyncio.get_running_loop().time(), deadline
+            self._readers.append(reader)
+            try:
+                yield
+            finally:
+                if reader in self._readers:
+                    self._readers.remove(reader)

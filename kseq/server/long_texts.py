@@ -1,0 +1,78 @@
+"""Texts that are longer than any that a model reads."""
+
+import numpy as np
+import tensorflow as tf
+
+# Bytes, as `kseq predict` reads of a line. To tokenize more takes seconds, of
+# which a model keeps a few hundred tokens.
+LONGEST = 64 * 1024
+
+_NO_TEXTS = ("image", "audio")
+_KEEP_THEIR_END = ("prompt",)  # others keep their beginning
+
+
+def cut_texts(inputs):
+    """Cuts texts of more than 64 KiB at a character.
+
+    Args:
+        inputs: dict, name -> `np.ndarray`.
+
+    Returns:
+        Such a dict, and the numbers of the rows in which a text was cut.
+    """
+    found, rows = dict(inputs), set()
+    for name, array in inputs.items():
+        if array.dtype != object or name in _NO_TEXTS or not array.ndim:
+            continue
+        cut = _cut_end if name in _KEEP_THEIR_END else _cut
+        places = [
+            place
+            for place, text in np.ndenumerate(array)
+            if len(text) > LONGEST
+        ]
+        if places:
+            found[name] = array.copy()
+            for place in places:
+                found[name][place] = cut(array[place])
+            rows.update(place[0] for place in places)
+    return found, sorted(rows)
+
+
+def cut_examples(inputs):
+    """The same of the texts in serialized `tf.train.Example`s.
+
+    Args:
+        inputs: (B,) object, bytes.
+    """
+    found = inputs.copy()
+    for row, serialized in enumerate(inputs):
+        if len(serialized) <= LONGEST:
+            continue
+        example = tf.train.Example.FromString(serialized)
+        for feature in example.features.feature.values():
+            texts = feature.bytes_list.value
+            for number, text in enumerate(texts):
+                texts[number] = _cut(text)
+        found[row] = example.SerializeToString()
+    return found
+
+
+def _cut(text):
+    if len(text) <= LONGEST:
+        return text
+    end = LONGEST
+    while end and _is_inside(text[end]):
+        end -= 1
+    return text[:end]
+
+
+def _cut_end(text):
+    start = len(text) - LONGEST
+    while start < len(text) and _is_inside(text[start]):
+        start += 1
+    return text[start:]
+
+
+def _is_inside(byte):
+    """Whether it continues a character of UTF-8."""
+    return byte & 0xC0 == 0x80
