@@ -13,17 +13,17 @@ class BatchCall:
     """Answers requests together, or one after the other where that fails.
 
     Args:
-        requests: list of `WaitingRequest`s of one key.
+        batch: list of `WaitingRequest`s of one key.
     """
 
-    def __init__(self, requests):
-        self.requests = requests
+    def __init__(self, batch):
+        self.batch = batch
         self._cancellation = Cancellation()
         self._is_over = False
 
     def cancel_if_nobody_waits(self):
         """Ends it when the last of its requests is cancelled."""
-        if all(request.future.cancelled() for request in self.requests):
+        if all(request.future.cancelled() for request in self.batch):
             self._cancellation.cancel()
 
     def end(self):
@@ -35,7 +35,7 @@ class BatchCall:
         """Sets the future of each request that is not cancelled before."""
         now = time.monotonic()
         begun = []
-        for request in self.requests:
+        for request in self.batch:
             if request.deadline < now:
                 late = "Timed out in the queue"
                 request.fail(RequestError(late, "DEADLINE_EXCEEDED"))
@@ -63,24 +63,24 @@ def shutting_down():
     return RequestError("The server is shutting down", "UNAVAILABLE")
 
 
-def _answer_together(requests):
+def _answer_together(batch):
     """Whether that went well; otherwise each is answered alone."""
-    servable, signature, inputs, *_ = requests[0]
+    servable, signature, inputs, *_ = batch[0]
     try:
         outputs = servable.run(
             signature,
             {
-                name: np.concatenate([r.inputs[name] for r in requests])
+                name: np.concatenate([r.inputs[name] for r in batch])
                 for name in inputs
             },
         )
     except Exception:  # of one of them, which is found when they are alone
         return False
-    rows = sum(request.rows for request in requests)
+    rows = sum(request.rows for request in batch)
     if any(len(value) != rows for value in outputs.values()):
         return False
     start = 0
-    for request in requests:
+    for request in batch:
         rows = slice(start, start := start + request.rows)
         request.succeed({name: v[rows] for name, v in outputs.items()})
     return True

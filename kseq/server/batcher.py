@@ -195,7 +195,7 @@ class Batcher:
             return
         with self._changed:
             for call in self._calls:
-                if any(other is request for other in call.requests):
+                if any(other is request for other in call.batch):
                     call.cancel_if_nobody_waits()
             queue = self._queues.get(key, ())
             for place, other in enumerate(queue):
