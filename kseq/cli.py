@@ -11,6 +11,7 @@ import sys
 from typing import get_args
 
 import kseq
+from kseq.command_line.allow_op_option import add_allow_op
 from kseq.command_line.argument_types import checked, existing_file, reader
 from kseq.command_line.check_options import add_check
 from kseq.command_line.command_parser import CommandParser
@@ -122,12 +123,14 @@ def _add_predict(commands):
         ("--attention", "attention weights in the JSON"),
     ):
         command.add_argument(flag, action="store_true", help=help)
+    add_allow_op(command)
 
 
 def _add_chat(commands):
     command = _command(commands, "chat", "chat with a dialogue model")
     _add_path(command, model_path)
     add_search(command)
+    add_allow_op(command)
 
 
 def _add_score(commands):
@@ -139,6 +142,7 @@ def _add_score(commands):
     _add_batch_size(command)
     add_features(command)
     add_resample(command)
+    add_allow_op(command)
 
 
 def _add_evaluate(commands):
@@ -183,6 +187,7 @@ def _add_evaluate(commands):
     _add_batch_size(command)
     add_features(command)
     add_resample(command)
+    add_allow_op(command)
 
 
 def _add_explain(commands):
@@ -202,6 +207,7 @@ def _add_explain(commands):
         metavar="FOLDER",
         help="the pictures of --features, to be shown",
     )
+    add_allow_op(command)
 
 
 def _add_export(commands):

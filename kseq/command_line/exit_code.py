@@ -6,12 +6,15 @@ import os
 import re
 import sys
 
+from kseq.model_path import is_version
+from kseq.one_line import escaped_line
 from kseq.user_error import DiskError, UserError
 
 # Of TensorFlow, which is not imported here: a machine of the cluster is lost.
 _LOST = ("UnavailableError", "AbortedError")
 # The operation, which it puts around its messages.
 _OF_TENSORFLOW = re.compile(r"^\{\{.*?\}\} | \[Op:\w+\]$")
+_AROUND = re.compile(r"Graph execution error|Detected at node|<stack |\s|File ")
 
 
 def exit_code(read, act, *, name, broken_pipe=0):
@@ -93,9 +96,30 @@ def _explain(error, options):
         return 4, _exhausted(error, options)
     if isinstance(error, UserError):
         return error.exit_code, str(error)
+    path = getattr(options, "path", None)
+    if _is_of_tensorflow(error) and path and is_version(path):
+        return 2, (
+            f"{path} could not answer: is it broken, or the input of "
+            f"another kind? {_reason(error)}"
+        )
     if isinstance(error, OSError) and error.errno not in (None, errno.EBADF):
         return 4 if error.errno in DiskError.errnos else 2, _described(error)
     return None, ""
+
+
+def _is_of_tensorflow(error):
+    """Whether an operation of a graph has failed."""
+    return any(kind.__name__ == "OpError" for kind in type(error).__mro__)
+
+
+def _reason(error):
+    """The line of such an error that says what is wrong."""
+    lines = [
+        line
+        for line in str(getattr(error, "message", "")).splitlines()
+        if line and not _AROUND.match(line)
+    ]
+    return escaped_line(_OF_TENSORFLOW.sub("", [*lines, ""][0])[:300])
 
 
 def _exhausted(error, options):

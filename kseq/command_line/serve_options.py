@@ -1,5 +1,6 @@
 """Options of `kseq serve`."""
 
+from kseq.command_line.allow_op_option import add_allow_op
 from kseq.command_line.argument_types import reader
 from kseq.option_types import PositiveFloat, PositiveInt
 
@@ -87,3 +88,4 @@ def add_serve(command):
         action="store_true",
         help="expose Prometheus metrics at /monitoring/prometheus/metrics",
     )
+    add_allow_op(command)

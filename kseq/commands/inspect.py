@@ -13,8 +13,9 @@ from kseq.runs.checkpoint_files import (
     read_newest,
     step_of,
 )
-from kseq.serving.load_export import op_names, read_meta_graph
+from kseq.serving.load_export import read_meta_graph
 from kseq.serving.load_run import load_model
+from kseq.serving.safe_graph import op_names, other_ops
 
 
 def run(options):
@@ -70,6 +71,8 @@ def _facts_of_export(path):
             inputs, outputs = signature.inputs, signature.outputs
             yield name, f"{_tensors(inputs)} -> {_tensors(outputs)}"
     yield "ops", ", ".join(sorted(op_names(meta_graph)))
+    if found := other_ops(meta_graph):
+        yield "ops of no export", ", ".join(found)
 
 
 def _tensors(tensors):

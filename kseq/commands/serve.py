@@ -204,7 +204,7 @@ def _serve(folders, labels, listening, options, exports):
 
     gc.collect()
     gc.freeze()  # libraries, which are not looked at again and again
-    store = ModelStore(folders, labels)
+    store = ModelStore(folders, labels, options.allow_op)
     store.poll()
     for name in folders:
         if store.newest(name) is None:

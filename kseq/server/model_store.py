@@ -65,10 +65,12 @@ class ModelStore:
     Args:
         folders: dict, name of the model -> `pathlib.Path`.
         labels: dict, (name of the model, label) -> number of a version.
+        allow_ops: see `load_export`.
     """
 
-    def __init__(self, folders, labels=None):
+    def __init__(self, folders, labels=None, allow_ops=()):
         self.folders = dict(folders)
+        self.allow_ops = tuple(allow_ops)
         self.labels = dict(labels or {})
         self._served = {name: {} for name in folders}
         self._newest = dict.fromkeys(folders)
@@ -274,7 +276,7 @@ class ModelStore:
         status[version] = VersionStatus("LOADING")
         try:
             check_inside(self.folders[name], path)
-            self._served[name][version] = Servable(name, path)
+            self._served[name][version] = Servable(name, path, self.allow_ops)
         except Exception as error:  # of many kinds, whatever is broken
             status[version] = VersionStatus("END", "UNKNOWN", _reason(error))
             self._broken[name][version] = files_now, now

@@ -22,6 +22,7 @@ class Servable:
     Args:
         name: str, of the model.
         path: `pathlib.Path` of the version, whose name is its number.
+        allow_ops: see `load_export`.
 
     Attributes:
         path: the same.
@@ -29,17 +30,16 @@ class Servable:
         signatures: dict, name -> `SignatureDef`.
 
     Raises:
-        UserError: if it is broken, or its graph could run Python or touch
-            files.
+        UserError: if it is broken, or may not be loaded.
     """
 
-    def __init__(self, name, path):
+    def __init__(self, name, path, allow_ops=()):
         self.name = name
         self.path = path
         self.version = int(path.name)
-        meta_graph = read_safe_graph(path)
+        meta_graph = read_safe_graph(path, allow_ops)
         self.signatures = dict(meta_graph.signature_def)
-        self._functions = load_signatures(path)
+        self._functions = load_signatures(path, meta_graph)
         self._is_of_kseq = (path / "assets.extra" / "kseq.json").is_file()
         self._warm_up()
 

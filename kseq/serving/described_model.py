@@ -19,9 +19,11 @@ _KINDS = (
     keras.dtype_policies.DTypePolicy,
     keras.random.SeedGenerator,
 )
-_RUN_CODE = {
+# These of them run code or read files that their config names.
+_REFUSED = {
     *("Lambda", "TFSMLayer", "TorchModuleWrapper"),
     *("JaxLayer", "FlaxLayer"),
+    *("IndexLookup", "StringLookup", "IntegerLookup", "TextVectorization"),
 }
 # Keras's descriptions of values.
 _VALUES = {
@@ -150,5 +152,5 @@ def _is_known(node):
     return (
         isinstance(found, type)
         and issubclass(found, _KINDS)
-        and name not in _RUN_CODE
+        and name not in _REFUSED
     )

@@ -7,7 +7,7 @@ from kseq.start_keras import start_tensorflow
 from kseq.user_error import UserError
 
 
-def load(path, *, weights=None, search=None):
+def load(path, *, weights=None, search=None, allow_ops=()):
     """Opens a run or an export, ready to answer lists of strings.
 
     Args:
@@ -17,6 +17,9 @@ def load(path, *, weights=None, search=None):
             these that exists.
         search: of a run: how answers are found, for example
             `kseq.decoding.GreedySearch()`; by default that of the run.
+        allow_ops: of an export: names of operations that it may have as well
+            as those of kseq's own exports. Such an operation can read and
+            write files and run programs: only for exports that you trust.
 
     Returns:
         A `GeneratorPredictor` or a `ClassifierPredictor`: a callable, lists
@@ -26,7 +29,8 @@ def load(path, *, weights=None, search=None):
 
     Raises:
         UserError: if there is no such run or export, or `weights` or `search`
-            is given for an export.
+            is given for an export or `allow_ops` for a run, or the export may
+            not be loaded.
 
     Example:
         >>> translator = kseq.load("saved_models/dates")  # doctest: +SKIP
@@ -34,6 +38,11 @@ def load(path, *, weights=None, search=None):
         ['1999-03-03']
     """
     path = model_path(path)
+    if is_run(path) and allow_ops:
+        raise UserError(
+            f"Operations can be allowed for exports; {path} is a run "
+            "directory, which needs no --allow-op."
+        )
     if not is_run(path):
         for name, value in (("weights", weights), ("search", search)):
             if value is not None:
@@ -49,4 +58,4 @@ def load(path, *, weights=None, search=None):
         return load_run(path, weights=weights, search=search).predictor()
     from kseq.serving.load_export import load_export
 
-    return load_export(path)
+    return load_export(path, allow_ops=allow_ops)

@@ -1,6 +1,9 @@
 """Exports, opened where no model code is needed."""
 
-import re
+import contextlib
+import math
+import tempfile
+from pathlib import Path
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401, it has the operations of tokenizers
@@ -9,55 +12,59 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from kseq.model_path import is_version, model_path
 from kseq.one_line import escaped_line
-from kseq.plain_path import plain_path
 from kseq.progress import progress
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.generator_predictor import SOURCES, GeneratorPredictor
+from kseq.serving.safe_graph import check_graph, is_own
 from kseq.serving.stored_weight import free_with
 from kseq.serving.tagger_predictor import TaggerPredictor
 from kseq.serving.transducer_predictor import TransducerPredictor
 from kseq.user_error import UserError
 
-# SaveV2, RestoreV2 and ShardedFilename are in every SavedModel.
-_UNSAFE = re.compile(
-    r"PyFunc|File(?!name)|Reader|Dataset|Print|Debug|Summary|Remap"
-)
+_GRAPH = "saved_model.pb"
+_LARGEST = 2**31  # bytes of a graph, as TensorFlow's
 _DEFAULT = "serving_default"
 _TEXT = {"text", "score", "truncated"}
 _TAGS = {"words", "tags", "probabilities", "truncated"}
 _LABEL = {"label", "probability", "labels", "probabilities", "truncated"}
 
 
-def load_export(path):
+def load_export(path, *, allow_ops=()):
     """Opens a version that `export` wrote.
 
-    The graph is read before it is loaded: a graph that could run Python or
-    touch files is refused.
+    The graph is read before it is loaded. It is refused if it has an operation
+    that no export of kseq has, or an object that could run anything else. What
+    this process has exported itself may have any operation.
 
     Args:
         path: str or path, `saved_models/<name>/<version>`, or
             `saved_models/<name>` for its newest version.
+        allow_ops: names of operations that it may have as well, because you
+            trust it. An operation can read and write files and run programs.
 
     Returns:
         A `GeneratorPredictor`, `ClassifierPredictor`, `TaggerPredictor` or
         `TransducerPredictor`.
 
     Raises:
-        UserError: if there is no such export.
+        UserError: if there is no such export, or it may not be loaded.
     """
     path = model_path(path)
     if not is_version(path):
         raise UserError(f"{path} is not an export.")
-    default = read_safe_graph(path).signature_def[_DEFAULT]
+    meta_graph = read_safe_graph(path, allow_ops)
+    default = meta_graph.signature_def[_DEFAULT]
     inputs, outputs = list(default.inputs), set(default.outputs)
     if inputs == ["text"] and outputs >= _LABEL:
-        return ClassifierPredictor(load_signatures(path))
+        return ClassifierPredictor(load_signatures(path, meta_graph))
     if inputs == ["text"] and outputs >= _TAGS:
-        return TaggerPredictor(load_signatures(path))
+        return TaggerPredictor(load_signatures(path, meta_graph))
     if len(inputs) == 1 and inputs[0] in SOURCES and outputs >= _TEXT:
-        return GeneratorPredictor(load_signatures(path), source=inputs[0])
+        return GeneratorPredictor(
+            load_signatures(path, meta_graph), source=inputs[0]
+        )
     if inputs == ["vectors"] and "probabilities" in outputs:
-        return TransducerPredictor(load_signatures(path))
+        return TransducerPredictor(load_signatures(path, meta_graph))
     raise UserError(
         f"An export must have a signature {_DEFAULT} from one of "
         f"{', '.join(SOURCES)} to `text`, from `text` to `label` or to `tags`, "
@@ -67,51 +74,106 @@ def load_export(path):
     )
 
 
-def load_signatures(path):
+def load_signatures(path, meta_graph):
     """Loads a version: dict, name -> function of its tensors by keyword.
+
+    TensorFlow is given the graph that was checked, and not the file: that may
+    have been replaced since. It is also given a path without characters that
+    it would take for a pattern.
 
     Args:
         path: `pathlib.Path` of the version.
+        meta_graph: what `read_safe_graph` returned.
 
     Raises:
         UserError: if it is broken.
     """
-    try:
-        with (
-            progress(f"Loading {escaped_line(path)}"),
-            plain_path(path) as plain,
-        ):
-            model = tf.saved_model.load(str(plain))
-    except (MemoryError, tf.errors.ResourceExhaustedError, UserError):
-        raise
-    except Exception as error:  # of many kinds, whatever is broken
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise UserError(
-            f"{path} is broken: it cannot be loaded. {reason:.200}"
-        ) from error
-    signatures = dict(model.signatures)
+    saved = saved_model_pb2.SavedModel(
+        saved_model_schema_version=1, meta_graphs=[meta_graph]
+    )
+    with tempfile.TemporaryDirectory(prefix="kseq-") as folder:
+        checked = Path(folder)
+        try:
+            (checked / _GRAPH).write_bytes(saved.SerializeToString())
+            (checked / "variables").symlink_to((path / "variables").absolute())
+            _check_weights(checked / "variables", meta_graph)
+            with progress(f"Loading {escaped_line(path)}"):
+                model = tf.saved_model.load(folder)
+            signatures = dict(model.signatures)
+            _check_signatures(signatures, meta_graph)
+        except (MemoryError, tf.errors.ResourceExhaustedError):
+            raise
+        except Exception as error:  # of many kinds, whatever is broken
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            reason = reason.replace(folder, str(path))
+            raise UserError(
+                f"{path} is broken: it cannot be loaded. {reason:.200}"
+            ) from error
     if stored := getattr(model, "stored_weights", ()):
         free_with(signatures.values(), stored)
     return signatures
 
 
-def read_safe_graph(path):
+def _check_weights(folder, meta_graph):
+    """ValueError if the weights would take more memory than their files."""
+    files = folder.glob("variables.data-*")
+    available = sum(file.stat().st_size for file in files)
+    stored = tf.train.load_checkpoint(str(folder / "variables"))
+    dtypes = stored.get_variable_to_dtype_map()
+    needed = sum(
+        math.prod(shape) * (dtypes[name].size or 1)
+        for name, shape in stored.get_variable_to_shape_map().items()
+    )
+    variables = [
+        node.variable
+        for node in meta_graph.object_graph_def.nodes
+        if node.HasField("variable")
+    ]
+    declared = sum(
+        math.prod(dim.size for dim in variable.shape.dim)
+        * (tf.dtypes.as_dtype(variable.dtype).size or 1)
+        for variable in variables
+    )
+    if max(needed, declared) > available:
+        raise ValueError(
+            f"its weights would take {max(needed, declared)} bytes, but their "
+            f"files have {available}"
+        )
+
+
+def _check_signatures(signatures, meta_graph):
+    """ValueError unless the functions are what the graph says of them."""
+    for name, definition in meta_graph.signature_def.items():
+        if name.startswith("__"):
+            continue
+        found = signatures[name]
+        num_inputs = len(definition.inputs) + len(found.captured_inputs)
+        if num_inputs != len(found.function_def.signature.input_arg):
+            raise ValueError(f"its signature {name} takes other inputs")
+        for specs, declared in (
+            (found.structured_input_signature[1], definition.inputs),
+            (found.structured_outputs, definition.outputs),
+        ):
+            dtypes = {k: spec.dtype for k, spec in specs.items()}
+            expected = {k: info.dtype for k, info in declared.items()}
+            if dtypes != expected:
+                raise ValueError(f"its signature {name} is another function")
+
+
+def read_safe_graph(path, allow_ops=()):
     """The graph and the signatures of a version, which may be loaded.
 
     Args:
         path: `pathlib.Path` of the version.
+        allow_ops: see `load_export`.
 
     Raises:
-        UserError: if its file is broken, or its graph could run Python or
-            touch files.
+        UserError: if its file is broken, or it is not allowed.
     """
-    meta_graph = read_meta_graph(path)
-    unsafe = sorted(filter(_UNSAFE.search, op_names(meta_graph)))
-    if unsafe:
-        raise UserError(
-            "An export must not run Python or touch files. "
-            f"Received: {path}, with {unsafe}"
-        )
+    serialized = _read_graph(path)
+    meta_graph = _parsed(path, serialized)
+    if not is_own(serialized):
+        check_graph(path, meta_graph, allow_ops)
     return meta_graph
 
 
@@ -124,17 +186,22 @@ def read_meta_graph(path):
     Raises:
         UserError: if its file is broken.
     """
+    return _parsed(path, _read_graph(path))
+
+
+def _read_graph(path):
+    with contextlib.suppress(OSError), open(path / _GRAPH, "rb") as file:
+        serialized = file.read(_LARGEST)
+        if len(serialized) < _LARGEST:
+            return serialized
+    raise UserError(f"{path / _GRAPH} cannot be read.")
+
+
+def _parsed(path, serialized):
     saved = saved_model_pb2.SavedModel()
     try:
-        saved.ParseFromString((path / "saved_model.pb").read_bytes())
+        saved.ParseFromString(serialized)
         [meta_graph] = saved.meta_graphs
-    except (DecodeError, ValueError, OSError):
-        raise UserError(f"{path}/saved_model.pb cannot be read.") from None
+    except (DecodeError, ValueError):
+        raise UserError(f"{path / _GRAPH} cannot be read.") from None
     return meta_graph
-
-
-def op_names(meta_graph):
-    """The names of all operations of a graph, a set."""
-    graph = meta_graph.graph_def
-    nodes = [graph.node, *(f.node_def for f in graph.library.function)]
-    return {node.op for part in nodes for node in part}

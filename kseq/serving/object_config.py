@@ -5,6 +5,10 @@ import inspect
 import kseq
 from kseq.runs import RunError
 
+# Arguments that name a file or an address, and that no config has: weights
+# are those of the run. A config may come from somebody else.
+_NOT_IN_CONFIGS = ("weights",)
+
 
 def object_config(value):
     """The class and the arguments of a search or of a preprocessor.
@@ -101,10 +105,13 @@ def _object(config, room, attribute, *arguments):
 
 
 def _check_types(parameters, options):
-    """Raises ValueError where an int is expected and is not one."""
+    """Raises ValueError for a value of another type, or not of a config."""
     for name, value in options.items():
+        if name in _NOT_IN_CONFIGS:
+            raise ValueError(f"{name}={value!r:.50}")
         default = getattr(parameters.get(name), "default", None)
-        if type(default) not in (int, bool):
+        if type(default) not in (int, bool, str):
             continue
-        if type(value) is not type(default) or abs(value) >= 2**31:
+        is_other = type(value) is not type(default)
+        if is_other or (type(value) is int and abs(value) >= 2**31):
             raise ValueError(f"{name}={value!r:.50}")

@@ -40,6 +40,7 @@ class PredictLines(beam.PTransform):
     Args:
         path: str or path of an export, see `kseq.load`. All workers read the
             version that is the newest when the pipeline is made.
+        allow_ops: see `kseq.load`.
 
     Raises:
         UserError: if there is no such export.
@@ -50,12 +51,13 @@ class PredictLines(beam.PTransform):
         ... )  # doctest: +SKIP
     """
 
-    def __init__(self, path):
+    def __init__(self, path, allow_ops=()):
         super().__init__()
         self.path = os.path.abspath(model_path(path))
+        self.allow_ops = allow_ops
 
     def expand(self, pcoll):
-        results = pcoll | RunInference(_Handler(self.path))
+        results = pcoll | RunInference(_Handler(self.path, self.allow_ops))
         return results | beam.FlatMap(_record).with_outputs(
             "broken", main="answers"
         )
@@ -64,14 +66,15 @@ class PredictLines(beam.PTransform):
 class _Handler(ModelHandler):
     """Gives pairs of an element and its record, or its error, a str."""
 
-    def __init__(self, path):
+    def __init__(self, path, allow_ops):
         super().__init__(min_batch_size=_BATCH, max_batch_size=_BATCH)
         self.path = path
+        self.allow_ops = allow_ops
         self._truncated = Metrics.counter("kseq", "truncated")
 
     def load_model(self):
         start_tensorflow(for_search=True)
-        return load(self.path)
+        return load(self.path, allow_ops=self.allow_ops)
 
     def run_inference(self, batch, model, inference_args=None):
         try:

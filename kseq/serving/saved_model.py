@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -10,14 +11,17 @@ import keras
 import tensorflow as tf
 import tensorflow_text
 from tensorflow.compat.v1.saved_model import signature_def_utils
+from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
 from kseq.json_files import to_json
 from kseq.model_path import LAST_VERSION, version_number
+from kseq.one_line import escaped_line
 from kseq.plain_path import plain_path
 from kseq.progress import progress
 from kseq.runs.exports import check_exports, claim_exports
+from kseq.serving.safe_graph import other_ops, trust
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
 from kseq.user_error import DiskError, UserError
 from kseq.whole_files import flush
@@ -30,6 +34,7 @@ The matrices of this export are stored in {dtype}. The scores above are those of
 the weights in float32.
 """
 _LIBRARIES = (kseq, keras, tf, tensorflow_text)
+_log = logging.getLogger(__name__)
 
 
 def export(served, directory, run=None, quantize=None):
@@ -100,6 +105,7 @@ def _export(served, directory, run, quantize):
             _save(served, hidden, quantize)
         _describe(served, hidden, quantize)
         _flush_all(hidden)
+        _trust(hidden / "saved_model.pb", directory / version)
         os.rename(hidden, directory / version)
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
@@ -197,6 +203,23 @@ def _describe(served, path, quantize):
         readme = path / "assets.extra" / "README.md"
         weights = _QUANTIZED.format(dtype=quantize) if quantize else ""
         readme.write_text(served.model_card + weights, "utf-8")
+
+
+def _trust(graph, path):
+    """Lets this process open the export, and says what others need."""
+    serialized = graph.read_bytes()
+    trust(serialized)
+    for meta_graph in saved_model_pb2.SavedModel.FromString(
+        serialized
+    ).meta_graphs:
+        if found := other_ops(meta_graph):
+            _log.warning(
+                escaped_line(
+                    f"{path} has operations that no export of kseq has, of a "
+                    "constraint or a layer of your own. To open it: "
+                    f"{' '.join(f'--allow-op {op}' for op in found)}"
+                )
+            )
 
 
 def _flush_all(path):

@@ -18,6 +18,7 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 
 from kseq.server import Batcher, ModelStore, RestApp
+from kseq.serving.safe_graph import trust
 from tests.server.grpc_client import serve_grpc
 
 
@@ -143,6 +144,12 @@ def _set_classify(path, *names):
     for name in names:
         updater.replace_method_name(name, CLASSIFY_METHOD_NAME)
     updater.save()
+    _trust(path)
+
+
+def _trust(path):
+    """Their operations are not only those that kseq exports."""
+    trust((path / "saved_model.pb").read_bytes())
 
 
 def _save_number(path, number):
@@ -158,6 +165,7 @@ def _save_number(path, number):
     module.numbers = numbers
     signatures = {"serving_default": numbers}
     tf.saved_model.save(module, str(path), signatures=signatures)
+    _trust(path)
 
 
 @pytest.fixture(scope="session")
@@ -248,6 +256,7 @@ def uncallable(tmp_path_factory):
         return {"y": tf.constant([1.0])}
 
     _save(path, {"serving_default": ignore})
+    _trust(path)
     return path
 
 

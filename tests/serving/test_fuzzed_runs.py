@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import json
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -26,6 +27,8 @@ NAMES = strategies.sampled_from(
         *("preprocessor", "search", "max_length", "labels", "tokenizer"),
         *("units", "heads", "train", "columns", "dtype", "vocab_size"),
         *("Transformer", "BeamSearch", "TextPreprocessor", "kseq.models"),
+        *("weights", "imagenet", "network", "MobileNet", "vocabulary"),
+        *("ImagePreprocessor", "StringLookup", "keras.layers", "/etc/passwd"),
     ]
 )
 ANY_JSON = strategies.recursive(
@@ -53,7 +56,23 @@ def whole(generators, run_of):
     with pytest.MonkeyPatch.context() as patch:
         # A slow machine prints no progress among the messages.
         patch.setattr("kseq.progress._FIRST", 600)
+        for module in networks():
+            patch.setattr(module.file_utils, "get_file", not_called)
         yield run_of(generators["lstm"])
+
+
+def networks():
+    """The modules of Keras that download weights."""
+    names = [n for n in sys.modules if n.startswith("keras.src.applications.")]
+    return [
+        sys.modules[name]
+        for name in names
+        if hasattr(sys.modules[name], "file_utils")
+    ]
+
+
+def not_called(*args, **options):
+    raise AssertionError(f"a download of {args}, {options}")
 
 
 def changed(data, tree):

@@ -1,6 +1,8 @@
 """Run files that are broken or hostile: one message, and nothing runs."""
 
+import inspect
 import json
+import re
 import shutil
 import time
 
@@ -16,7 +18,7 @@ from kseq.models import LSTMSeq2Seq
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.serving import load_model
-from kseq.serving.described_model import described_model
+from kseq.serving.described_model import _KINDS, _is_known, described_model
 from kseq.user_error import UserError
 
 BROKEN = [
@@ -130,6 +132,12 @@ CRAFTED = {
     "lambda_layer": marked("Lambda", "keras.layers", {"function": LAMBDA}),
     "lambda": LAMBDA,
     "saved_model": marked("TFSMLayer", "keras.layers", {"filepath": "/tmp"}),
+    "vocabulary": marked(
+        "StringLookup", "keras.layers", {"vocabulary": "/etc/passwd"}
+    ),
+    "vectorization": marked(
+        "TextVectorization", "keras.layers", {"vocabulary": "/etc/passwd"}
+    ),
     "torch": marked("TorchModuleWrapper", "keras.layers"),
     "torch_inside": marked(
         "TorchModuleWrapper",
@@ -164,6 +172,24 @@ def test_no_other_class_is_made(run, crafted, place):
         isinstance(description["config"], dict)
     ):
         assert crafted["class_name"] in message
+
+
+def test_no_class_of_keras_reads_what_its_config_names():
+    """Those that take a path, a vocabulary or a program are not made."""
+    wrong = re.compile("path|file|vocab|^(url|origin|module|function|.*_fn)$")
+    classes = [*_KINDS]
+    for found in classes:
+        classes += found.__subclasses__()
+    classes = [c for c in classes if c.__module__.startswith("keras.")]
+    assert len(classes) > 400
+    made = {
+        found.__name__
+        for found in classes
+        if any(map(wrong.search, inspect.signature(found.__init__).parameters))
+        and _is_known(marked(found.__name__, found.__module__))
+    }
+    # Of a function in this process; a rate of dropping; a number of paths.
+    assert made <= {"VectorizedMap", "StochasticDepth", "CTCDecode"}
 
 
 @pytest.mark.parametrize(

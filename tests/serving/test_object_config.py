@@ -1,5 +1,6 @@
 import json
 
+import keras
 import pytest
 
 from kseq.data import TextPreprocessor
@@ -93,11 +94,32 @@ def test_no_other_search_is_made(config):
         search_from_config(config)
 
 
+@pytest.mark.parametrize("weights", ["imagenet", "weights.h5", "", None])
+def test_no_weights_are_downloaded_or_read(weights, monkeypatch):
+    """Those of a network are in the run, whatever its config says."""
+
+    def not_called(*args, **options):
+        raise AssertionError(f"a network with {args}, {options}")
+
+    monkeypatch.setattr(keras.applications, "MobileNetV3Small", not_called)
+    sizes = {"side": 32, "rows": 2, "columns": 3}
+    config = {"class": "ImagePreprocessor", "network": "MobileNetV3Small"}
+    with pytest.raises(RunError, match="weights="):
+        preprocessor_from_config(config | sizes | {"weights": weights})
+
+
 @pytest.mark.parametrize(
     "config",
     [
         None,
         {},
+        {
+            "class": "ImagePreprocessor",
+            "side": 2,
+            "rows": 2,
+            "columns": 3,
+            "network": ["MobileNetV3Small"],
+        },
         {"class": "os.system"},
         {"class": "Corpus", "validation": 2, "test": 3},
         {"class": "Documents", "labels": []},

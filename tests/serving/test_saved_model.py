@@ -127,7 +127,7 @@ def quick_save(monkeypatch, failure):
 
     def save(module, path, signatures):
         Path(path).mkdir()
-        Path(path, "saved_model.pb").write_text("saved")
+        Path(path, "saved_model.pb").write_text("")
         if failure:
             raise failure[0]
 
@@ -160,6 +160,25 @@ def test_carries_the_readme_of_its_run(generator, tmp_path, quick_save):
     served.model_card = "# Größe\n"
     card = (export(served, tmp_path) / readme).read_text("utf-8")
     assert card == "# Größe\n"
+
+
+def test_operations_of_the_user_are_named(
+    generator, tmp_path, monkeypatch, caplog
+):
+    def save(module, path, signatures):
+        saved = saved_model_pb2.SavedModel()
+        nodes = saved.meta_graphs.add().graph_def.node
+        for op in ("StringUpper", "Identity", "StringLower"):
+            nodes.add(name=op, op=op)
+        Path(path).mkdir()
+        serialized = saved.SerializeToString()
+        Path(path, "saved_model.pb").write_bytes(serialized)
+
+    monkeypatch.setattr(tf.saved_model, "save", save)
+    path = export(generator, tmp_path)
+    [line] = caplog.messages
+    assert str(path) in line
+    assert line.endswith("--allow-op StringLower --allow-op StringUpper")
 
 
 def test_the_readme_names_the_signatures(generators, classifiers, retriever):

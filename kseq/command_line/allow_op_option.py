@@ -1,0 +1,29 @@
+"""The option `--allow-op` of the commands that open exports."""
+
+import argparse
+import re
+
+_NAME = re.compile(r"[A-Za-z][\w>/-]*", re.ASCII)
+
+
+def add_allow_op(command):
+    """Adds the operations that an export may have besides those of kseq."""
+    command.add_argument(
+        "--allow-op",
+        action="append",
+        default=[],
+        type=_op_name,
+        metavar="NAME",
+        help="for an export that you trust: an operation that those of kseq "
+        "do not have, needed by a constraint or a layer of your own; it can "
+        "read and write files and run programs",
+    )
+
+
+def _op_name(text):
+    if not _NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"expected the name of an operation, such as StringUpper. "
+            f"Received: {text!r}"
+        )
+    return text
