@@ -78,7 +78,7 @@ def test_configs_of_python_are_checked(page, value):
 @pytest.mark.parametrize("value", ["foo", None, [], 8])
 def test_choices_are_checked(page, value):
     has_dtype = hasattr(page.Config, "dtype")
-    name, first = ("dtype", "float32") if has_dtype else ("task", "copy")
+    name, first = ("dtype", "auto") if has_dtype else ("task", "copy")
     with pytest.raises(UserError, match=f"--{name}: expected one of {first}, "):
         check_options(dataclasses.replace(page.Config(), **{name: value}))
 

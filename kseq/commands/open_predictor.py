@@ -23,7 +23,7 @@ def open_predictor(options):
         options.path,
         weights=getattr(options, "weights", None),
         search=None if draws else search,
-        allow_ops=options.allow_op,
+        allow_ops=getattr(options, "allow_op", ()),
     )
     if draws:
         predictor.sampling = search

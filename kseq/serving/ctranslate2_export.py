@@ -34,7 +34,9 @@ print([target.decode(answer.hypotheses[0]) for answer in answers])
 ```
 
 Before this, kseq removes carriage returns, and ASCII white space at both ends
-of a text. All other characters pass through SentencePiece as they do in kseq.
+of a text; U+FDD0 and U+FDD1 become U+FFFD, and a text of white space and
+characters without width alone becomes empty. All other characters pass through
+SentencePiece as they do in kseq.
 
 `Translator(..., compute_type="int8")` computes in 8 bits from the same files.
 CTranslate2 ends a beam earlier than kseq does, so a few answers differ.

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from kseq import cli
+from kseq.serving.safe_graph import trust
 from tests.commands.some_lines import SOURCES, lines_of
 
 
@@ -88,6 +89,7 @@ def test_one_line_whatever_the_label(tmp_path, predict):
     )
     signatures = {"serving_default": module.answer}
     tf.saved_model.save(module, tmp_path, signatures=signatures)
+    trust((tmp_path / "saved_model.pb").read_bytes())
     assert predict(tmp_path, b"a\nb\n")[0] == ["fire and\tflood   "] * 2
     assert (
         predict(tmp_path, b"a\nb\n", "--n-best=2", "--scores")[0]

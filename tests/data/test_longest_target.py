@@ -17,7 +17,7 @@ def pairs_of(targets):
 def test_it_is_the_length_of_the_longest_that_is_trained_on(
     tokenizer, max_length
 ):
-    lengths = [len(tokenizer.tokenize([line])[0]) + 1 for line in LINES]
+    lengths = tokenizer.tokenize(LINES).row_lengths().numpy() + 1
     expected = max([n for n in lengths if n <= max_length], default=0)
 
     assert longest_target(pairs_of(LINES), tokenizer, max_length) == expected

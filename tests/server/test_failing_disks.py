@@ -18,7 +18,7 @@ from tests.failing_disk import ERRORS, FailingDisk
 class _Servable:
     """What `ModelStore` loads, without TensorFlow."""
 
-    def __init__(self, name, path):
+    def __init__(self, name, path, allow_ops):
         self.name, self.path, self.version = name, path, int(path.name)
         text = (path / "saved_model.pb").read_text()
         if text != "whole":

@@ -6,6 +6,7 @@ from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 from kseq.server.long_texts import LONGEST, cut_texts
 from kseq.server.servable import Servable
+from kseq.serving.safe_graph import trust
 
 LONG = "é" * LONGEST  # two bytes each
 
@@ -91,6 +92,7 @@ def path(tmp_path_factory):
     updater = signature_def_utils.MethodNameUpdater(str(path))
     updater.replace_method_name("classify", CLASSIFY_METHOD_NAME)
     updater.save()
+    trust((path / "saved_model.pb").read_bytes())
     return path
 
 

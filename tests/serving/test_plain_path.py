@@ -16,7 +16,7 @@ from kseq.runs.checkpoint_files import (
     write_checkpoint,
 )
 from kseq.runs.exports import check_exports, claim_exports
-from kseq.serving.load_export import load_signatures
+from kseq.serving.load_export import load_signatures, read_meta_graph
 from kseq.serving.saved_model import export
 from kseq.training.event_files import close_event_files, event_writer
 from kseq.user_error import UserError
@@ -72,7 +72,8 @@ def test_events_are_written(folder):
 
 def test_an_export_is_loaded(folder, saved):
     shutil.copytree(saved, folder)
-    text = load_signatures(folder)["serving_default"](text=tf.constant("a"))
+    signatures = load_signatures(folder, read_meta_graph(folder))
+    text = signatures["serving_default"](text=tf.constant("a"))
     assert text["text"].numpy() == b"ab"
 
 
@@ -103,7 +104,8 @@ def test_a_model_is_exported(tmp_path, classifiers):
     folder = tmp_path / NAMES["bytes"]
     version = export(classifiers["flat"], folder)
     text = tf.constant(["a dog"])
-    label = load_signatures(version)["serving_default"](text=text)["label"]
+    signatures = load_signatures(version, read_meta_graph(version))
+    label = signatures["serving_default"](text=text)["label"]
     assert label.numpy()[0].decode() in classifiers["flat"].labels
 
 

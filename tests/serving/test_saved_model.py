@@ -310,9 +310,13 @@ def test_two_runs_of_one_name(generators, tmp_path, quick_save):
     assert export(generator, moved, run).name == "3"
     (moved / ".run").unlink()  # of version 0.1, or as the message says
     assert export(generator, moved, other).name == "4"
-    for broken in (b"\xff", b"a\0b"):
-        (moved / ".run").write_bytes(broken)
-        with pytest.raises(RunError, match="is broken"):
+    # A path may be of any bytes but NUL.
+    for written, message in (
+        (b"a\0b", "is broken"),
+        (b"\xff", "different run"),
+    ):
+        (moved / ".run").write_bytes(written)
+        with pytest.raises(RunError, match=message):
             check_exports(moved, run.path)
 
 
