@@ -41,46 +41,47 @@ class BatchCall:
                 request.fail(RequestError(late, "DEADLINE_EXCEEDED"))
             else:
                 begun.append(request)
-        with self._cancellation.scope():
-            if len(begun) > 1 and _answer_together(begun):
-                return
-            for request in begun:
-                if not request.future.cancelled():
-                    self._answer_alone(request)
+        if len(begun) > 1 and self._answer_together(begun):
+            return
+        for request in begun:
+            if not request.future.cancelled():
+                self._answer_alone(request)
 
     def _answer_alone(self, request):
         try:
-            outputs = request.servable.run(request.signature, request.inputs)
+            outputs = self._run(request, request.inputs)
             check_size(outputs, request.most)
         except Exception as error:  # it is the client's
             request.fail(shutting_down() if self._is_over else error)
         else:
             request.succeed(outputs)
 
+    def _answer_together(self, batch):
+        """Whether that went well; otherwise each is answered alone."""
+        try:
+            outputs = self._run(
+                batch[0],
+                {
+                    name: np.concatenate([r.inputs[name] for r in batch])
+                    for name in batch[0].inputs
+                },
+            )
+        except Exception:  # of one of them, which is found when they are alone
+            return False
+        rows = sum(request.rows for request in batch)
+        if any(len(value) != rows for value in outputs.values()):
+            return False
+        start = 0
+        for request in batch:
+            rows = slice(start, start := start + request.rows)
+            request.succeed({name: v[rows] for name, v in outputs.items()})
+        return True
+
+    def _run(self, request, inputs):
+        with self._cancellation.scope():
+            return request.servable.run(request.signature, inputs)
+
 
 def shutting_down():
     """The `RequestError` of what is not answered any more."""
     return RequestError("The server is shutting down", "UNAVAILABLE")
-
-
-def _answer_together(batch):
-    """Whether that went well; otherwise each is answered alone."""
-    servable, signature, inputs, *_ = batch[0]
-    try:
-        outputs = servable.run(
-            signature,
-            {
-                name: np.concatenate([r.inputs[name] for r in batch])
-                for name in inputs
-            },
-        )
-    except Exception:  # of one of them, which is found when they are alone
-        return False
-    rows = sum(request.rows for request in batch)
-    if any(len(value) != rows for value in outputs.values()):
-        return False
-    start = 0
-    for request in batch:
-        rows = slice(start, start := start + request.rows)
-        request.succeed({name: v[rows] for name, v in outputs.items()})
-    return True

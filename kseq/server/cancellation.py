@@ -19,21 +19,36 @@ class Cancellation:
     """
 
     def __init__(self):
-        self._manager = _ThreadsOwn.make()
+        self._changes = threading.Lock()
+        self._manager = None
+        self._is_cancelled = False
 
     def cancel(self):
-        """Ends the calls in `scope`, and refuses those that follow."""
-        if self._manager is not None:
-            self._manager.start_cancel()
+        """Ends the call in `scope`, and refuses those that follow."""
+        with self._changes:
+            self._is_cancelled = True
+            if self._manager is not None:
+                self._manager.start_cancel()
 
     @contextlib.contextmanager
     def scope(self):
-        """In it, the calls of this thread can be cancelled."""
-        _current.manager = self._manager
+        """In it, one call of this thread can be cancelled.
+
+        A call that fails cancels what it was given, and with it the next one:
+        each has a manager of its own.
+        """
+        manager = _ThreadsOwn.make()
+        with self._changes:
+            self._manager = manager
+            if self._is_cancelled and manager is not None:
+                manager.start_cancel()
+        _current.manager = manager
         try:
             yield
         finally:
             _current.manager = None
+            with self._changes:
+                self._manager = None
 
 
 class _ThreadsOwn(threading.local):

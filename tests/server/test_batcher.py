@@ -498,3 +498,38 @@ def test_without_the_private_names_a_call_runs_to_its_end(make, monkeypatch):
     future.cancel()
     servable.release.set()
     assert ask(batcher, servable, b"a").result(20)["length"] == [1]
+
+
+@tf.function(input_signature=[tf.TensorSpec((None,), tf.string)])
+def numbers(text):
+    return tf.strings.to_number(text, tf.int32)
+
+
+class Numbers(Lengths):
+    """A graph that fails where a text is no number."""
+
+    def run(self, signature, inputs):
+        super().run(signature, inputs)
+        (texts,) = inputs.values()
+        return {"number": numbers(tf.constant(texts.tolist())).numpy()}
+
+
+def test_a_call_that_fails_cancels_no_other(make):
+    """TensorFlow cancels what a failed call was given."""
+    servable = Numbers(held=[b"1" * 9, b"2" * 9])
+    batcher = make()
+    occupied(batcher, servable)
+    good, bad, other = (ask(batcher, servable, t) for t in (b"1", b"x", b"2"))
+    servable.release.set()
+    assert good.result(20)["number"] == [1]
+    assert other.result(20)["number"] == [2]
+    assert isinstance(bad.exception(20), tf.errors.InvalidArgumentError)
+    assert [b"1", b"x", b"2"] in servable.calls
+
+
+def test_what_is_cancelled_begins_no_further_call():
+    calls = cancellation.Cancellation()
+    calls.cancel()
+    with calls.scope(), pytest.raises(tf.errors.CancelledError):
+        numbers(tf.constant(["1"]))
+    numbers(tf.constant(["1"]))
