@@ -33,7 +33,7 @@ def device_strategy():
         A `tf.distribute.Strategy`; make and compile the model in its scope.
     """
     grow_gpu_memory()
-    if _cluster_size() > 1:
+    if num_machines() > 1:
         return tf.distribute.MultiWorkerMirroredStrategy()
     if len(tf.config.list_logical_devices("GPU")) > 1:
         return tf.distribute.MirroredStrategy()
@@ -107,13 +107,20 @@ def _processor_has_bfloat16():
     return bool(features and _BFLOAT16_INSTRUCTIONS & set(features[1].split()))
 
 
+def num_machines():
+    """The number of machines in the cluster; 1 where there is none."""
+    cluster = _configuration().get("cluster", {})
+    named = sum(len(cluster.get(kind, ())) for kind in ("chief", "worker"))
+    return max(named, 1)
+
+
 def is_chief():
     """Whether this process is the one that writes files.
 
     Of the workers in TF_CONFIG that is the chief, or the first where there is
     none; and any process without a cluster.
     """
-    if _cluster_size() < 2:
+    if num_machines() < 2:
         return True
     task = _configuration()["task"]
     if "chief" in _configuration()["cluster"]:
@@ -132,7 +139,7 @@ def on_all_machines(value):
     Returns:
         A list of float; of this one alone where there is no cluster.
     """
-    if _cluster_size() < 2:
+    if num_machines() < 2:
         return [float(value)]
     gathered = _gather()(tf.constant(value, tf.float64))
     strategy = device_strategy()
@@ -164,8 +171,3 @@ def end_unless_chief():
 
 def _configuration():
     return json.loads(os.environ.get("TF_CONFIG") or "{}")
-
-
-def _cluster_size():
-    cluster = _configuration().get("cluster", {})
-    return sum(len(cluster.get(kind, ())) for kind in ("chief", "worker"))

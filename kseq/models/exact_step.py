@@ -1,55 +1,67 @@
 """The training step of `ExactModel`, exact on any number of devices."""
 
+import functools
 import itertools
 
 import keras
 import tensorflow as tf
 
-from kseq.models.step_function import check_finite
+from kseq.models.guarded_update import (
+    compiles_whole_step,
+    guarded_update,
+    seeds_of,
+    values_of,
+)
 from kseq.ops import padding_mask
+
+# The gradients of the last layers, which are known first, are exchanged while
+# those of the others are computed.
+_IN_PIECES = tf.distribute.experimental.CommunicationOptions(
+    bytes_per_pack=32 * 2**20
+)
 
 
 def update(model, data):
     """Updates the weights with the gradient over the global batch.
+
+    If the loss or the gradient is not finite, or that of a step before it was
+    not, nothing changes: neither weights and seeds nor the optimizer.
 
     Args:
         model: `ExactModel`.
         data: `(inputs, labels, sample_weight)`, the part of this replica.
 
     Returns:
-        The sums of the global batch, see `global_sums`, and the norm of the
-        gradient before clipping, () float32.
+        The sums of the global batch, see `global_sums`; `norm`, that of the
+        gradient before clipping; `norms`, which is 1, but 0 of a norm that is
+        not finite. All of them are 0 where nothing changes.
     """
+    seeds = values_of(seeds_of(model))
     # Of mixed_float16; 1 for every other policy.
     scale = model.optimizer.scale_loss(tf.constant(1.0))
-    if model.compares_rows and model.accumulation_steps > 1:
-        totals = _of_outputs(model, data, scale)
-    else:
-        totals = _total(
-            lambda batch: _sums_and_gradients(model, batch, scale),
-            _micro_batches(data, model.accumulation_steps),
-        )
-
+    totals = _on_replica(model, _totals)(data, scale)
     replica = tf.distribute.get_replica_context()
-    sums, gradients = replica.all_reduce("SUM", totals)
+    sums, gradients = replica.all_reduce("SUM", totals, options=_IN_PIECES)
+
     factor = tf.math.divide_no_nan(1.0, sums["weight"])
     norm = tf.linalg.global_norm(gradients) * factor
+    is_finite = tf.math.is_finite(norm)
     if model.clip_norm is not None:
         limit = model.clip_norm * scale
-        factor *= tf.where(tf.math.is_finite(norm), limit, norm)
+        factor *= tf.where(is_finite, limit, norm)
         factor /= tf.maximum(norm, limit)
+
     # The optimizer skips the update where gradients of a scaled loss overflow.
     is_scaled = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
-    with tf.control_dependencies(
-        [check_finite(sums["loss"], *([] if is_scaled else [norm]))]
-    ):
-        factor = tf.identity(factor)
-
-    model.optimizer.apply(
-        [gradient * factor for gradient in gradients],
-        model.trainable_variables,
+    admitted = model.step_guard.admit(
+        tf.math.is_finite(sums["loss"]) & (is_finite | is_scaled)
     )
-    return sums, norm / scale
+    guarded_update(model, admitted, gradients, factor, seeds)
+
+    sums["steps"] = tf.ones(())
+    sums["norm"] = tf.where(is_finite, norm / scale, 0.0)
+    sums["norms"] = tf.cast(is_finite, tf.float32)
+    return {k: tf.where(admitted, value, 0.0) for k, value in sums.items()}
 
 
 def global_sums(model, data):
@@ -62,10 +74,11 @@ def global_sums(model, data):
     Returns:
         A dict of () float32: `loss` and `weight`; `likelihood` and `right`
         where the model has them; `real` and `positions`, tokens and all
-        positions; `losses`, how many there are.
+        positions; `losses`, how many there are; `steps`, which is 1.
     """
-    sums = _sums(model, data, 0.0, False, model.loss_outputs)
-    return tf.distribute.get_replica_context().all_reduce("SUM", sums)
+    sums = _on_replica(model, _test_sums)(data)
+    replica = tf.distribute.get_replica_context()
+    return {**replica.all_reduce("SUM", sums), "steps": tf.ones(())}
 
 
 def loss_and_gradients(model, data):
@@ -73,6 +86,29 @@ def loss_and_gradients(model, data):
     sums, gradients = _sums_and_gradients(model, data, scale=1.0)
     factor = tf.math.divide_no_nan(1.0, sums["weight"])
     return sums["loss"] * factor, [g * factor for g in gradients]
+
+
+def _on_replica(model, function):
+    """What a replica computes by itself: a function of a model and others.
+
+    Where XLA cannot have the whole step, it compiles this part; but not where
+    the losses of a replica depend on the rows of the others.
+    """
+    function = functools.partial(function, model)
+    is_whole = not model.jit_compile or compiles_whole_step(model)
+    if is_whole or model.compares_rows:
+        return function
+    return tf.function(function, jit_compile=True, autograph=False)
+
+
+def _totals(model, data, scale):
+    """`_sums_and_gradients` of all micro-batches."""
+    if model.compares_rows and model.accumulation_steps > 1:
+        return _of_outputs(model, data, scale)
+    return _total(
+        lambda batch: _sums_and_gradients(model, batch, scale),
+        _micro_batches(data, model.accumulation_steps),
+    )
 
 
 def _total(function, batches):
@@ -99,8 +135,8 @@ def _of_outputs(model, data, scale):
         Gao et al. 2021, arXiv:2101.06983, section 3.
     """
     weights = _weights(model)
-    seeds = [v for v in model.non_trainable_variables if v.dtype == "int64"]
-    states = [tf.identity(seed.value) for seed in seeds]
+    seeds = seeds_of(model)
+    states = values_of(seeds)
     parts = _micro_batches(data, model.accumulation_steps)
     outputs = []
     for inputs, *_ in parts:
@@ -158,14 +194,21 @@ def _weights(model):
 def _scaled_loss(model, data, scale, loss_outputs):
     """`_sums`; what is differentiated; and by what its gradient is multiplied.
 
-    The gradient of a sum would overflow in float16: it is that of a mean,
-    divided by the same number on all replicas, since a loss may depend on the
+    The gradient of a sum would overflow in float16: it is that of a mean. It
+    is divided by the same number on all replicas where a loss depends on the
     rows of the others.
     """
     sums = _sums(model, data, model.label_smoothing, True, loss_outputs)
-    replica = tf.distribute.get_replica_context()
-    count = tf.maximum(replica.all_reduce("MEAN", sums["losses"]), 1.0)
+    count = sums["losses"]
+    if model.compares_rows:
+        replica = tf.distribute.get_replica_context()
+        count = replica.all_reduce("MEAN", count)
+    count = tf.maximum(count, 1.0)
     return sums, sums["loss"] / count * scale, count
+
+
+def _test_sums(model, data):
+    return _sums(model, data, 0.0, False, model.loss_outputs)
 
 
 def _sums(model, data, label_smoothing, training, loss_outputs):

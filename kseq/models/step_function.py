@@ -5,9 +5,17 @@ import functools
 import tensorflow as tf
 
 from kseq.models.check_ids import check_ids
+from kseq.models.guarded_update import compiles_whole_step
 from kseq.models.training_errors import diverged, out_of_memory
 
-_DIVERGED = "not finite"
+# Steps on a GPU after which the host reads its results. It waits for them, and
+# the GPU for the next step.
+READ_EVERY = 10
+
+
+def has_gpu():
+    """Whether TensorFlow computes on a GPU here."""
+    return bool(tf.config.list_logical_devices("GPU"))
 
 
 class StepFunction:
@@ -16,8 +24,11 @@ class StepFunction:
     It differs from the function that Keras makes of a step: the batch is
     taken from the iterator outside of the compiled part, several machines
     are supported, and each signature of the data is compiled once, whatever
-    the lengths of its batches. The ids of the first batch after `start` are
-    checked.
+    the lengths of its batches; XLA compiles each length once. The ids of the
+    first batch after `start` are checked.
+
+    On a GPU, the logs are those of the first step and of every tenth, so that
+    no other step waits for them. `end_epoch` reads those of the last one.
 
     Args:
         model: `ExactModel`.
@@ -27,7 +38,7 @@ class StepFunction:
         iterator: over `(inputs, labels, sample_weight)`.
 
     Returns:
-        A dict of logs.
+        A dict of logs, numbers: the same each time, which later calls change.
 
     Raises:
         ArgumentError: if the first batch has an id beyond the vocabulary.
@@ -38,20 +49,45 @@ class StepFunction:
         self._step = step
         self._compiled = []
         self._is_checked = False
+        self._logs = {}
+        self._unread = None  # the logs of the last step, on its device
+        self._steps = 0
 
     def start(self):
         """Begins a call of `fit` or `evaluate`."""
         self._is_checked = False
+        self._logs = {}
+        self._steps = 0
 
     def __call__(self, iterator):
         # An iterator over Python values has no signature.
         spec = getattr(iterator, "element_spec", None)
         data = next(iterator)
         if not self._is_checked:
-            for part in self._parts(data):
-                check_ids(self.model, part)
+            self._check_ids(data)
             self._is_checked = True
-        return self._run(self._function_of(spec), data)
+        self._unread = self._run(self._function_of(spec), data)
+        self._steps += 1
+        is_shown = self._steps == 1 or self._steps % READ_EVERY == 0
+        if is_shown or not has_gpu():
+            self.read()
+        return self._logs
+
+    def end_epoch(self):
+        """Reads the logs of the last step; the next one begins an epoch."""
+        self.read()
+        self._steps = 0
+
+    def read(self):
+        """Updates the logs with those of the last step."""
+        if self._unread is not None:
+            logs, self._unread = self._unread, None
+            # In place: Keras keeps what the last step has returned.
+            self._logs.update({k: float(value) for k, value in logs.items()})
+
+    def _check_ids(self, data):
+        for part in self._parts(data):
+            check_ids(self.model, part)
 
     def _parts(self, data):
         """A batch as it is on each of the devices of this machine."""
@@ -91,6 +127,7 @@ class StepFunction:
             input_signature=spec and [spec],
             reduce_retracing=True,
             autograph=False,
+            jit_compile=compiles_whole_step(self.model),
         )
 
 
@@ -104,48 +141,71 @@ class TrainFunction(StepFunction):
         model: `ExactModel`.
 
     Raises:
-        DivergedError: if loss or gradient are not finite.
+        DivergedError: if loss or gradient are not finite. The model is as it
+            was before that step, also if the logs are read some steps later.
         OutOfMemoryError: if the step runs out of memory.
     """
 
     def __init__(self, model):
         super().__init__(model, model.train_step)
+        self._batches = []  # of the steps since the last reading
 
     def start(self):
         """Begins a call of `fit`; the model may have been loaded."""
+        self.read()  # where the last one was interrupted
+        self.model.step_guard.read()  # and where a step failed
         super().start()
         updates = int(self.model.optimizer.iterations.numpy())
         self.model.steps_done = max(self.model.steps_done, updates)
 
+    def compile_shape(self, data, spec=None):
+        """Compiles the step for batches of one shape, and trains nothing.
+
+        Args:
+            data: a batch of that shape, as it comes from the iterator; its
+                values do not matter, but must be valid ids.
+            spec: the `element_spec` of the iterator that training will read.
+        """
+        with self.model.step_guard.dry_run():
+            super()._run(self._function_of(spec), data)
+
+    def read(self):
+        batches, self._batches = self._batches, []
+        if batches:
+            self._check_finite(batches)
+        super().read()
+
+    def _check_finite(self, batches):
+        count = self.model.step_guard.read()
+        if count == len(batches):
+            return
+        self._unread = None
+        self.model.step_guard.open()
+        self.model.steps_done -= len(batches) - count
+        # XLA reads no label beyond the vocabulary: the loss is NaN.
+        self._check_ids(batches[count])
+        raise diverged(
+            self.model, self.model.steps_done + 1, self._parts(batches[count])
+        )
+
     def _run(self, function, data):
-        updates = tf.identity(self.model.optimizer.iterations.value)
         try:
             logs = super()._run(function, data)
-        except (
-            tf.errors.InvalidArgumentError,
-            tf.errors.ResourceExhaustedError,
-        ) as error:
-            # TensorFlow may have counted the step that failed.
-            self.model.optimizer.iterations.assign(updates)
-            raise self._explained(data, error) from error
+        except tf.errors.OpError as error:
+            if not _is_out_of_memory(error):
+                raise
+            step = self.model.steps_done + 1
+            parts = self._parts(data)
+            raise out_of_memory(self.model, step, parts) from error
+        self._batches.append(data)
         self.model.steps_done += 1
         return logs
 
-    def _explained(self, data, error):
-        """The error to raise for a failed step."""
-        step, batches = self.model.steps_done + 1, self._parts(data)
-        if isinstance(error, tf.errors.ResourceExhaustedError):
-            return out_of_memory(self.model, step, batches)
-        if _DIVERGED in error.message:
-            return diverged(self.model, step, batches)
-        return error
 
-
-def check_finite(*values):
-    """An operation that fails, and the step with it, unless all are finite.
-
-    Args:
-        *values: () float tensors.
-    """
-    finite = tf.reduce_all(tf.math.is_finite(tf.stack(values)))
-    return tf.debugging.Assert(finite, [_DIVERGED, *values])
+def _is_out_of_memory(error):
+    # Of a library of the GPU, it is an internal error.
+    message = error.message.lower().replace("_", " ")
+    return (
+        isinstance(error, tf.errors.ResourceExhaustedError)
+        or "out of memory" in message
+    )

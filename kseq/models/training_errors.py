@@ -30,7 +30,11 @@ def diverged(model, step, batches):
     Returns:
         DivergedError.
     """
+    seeds = [v for v in model.non_trainable_variables if v.dtype == "int64"]
+    states = [ops.convert_to_numpy(seed) for seed in seeds]
     loss, norm, source = _where(model, batches)
+    for seed, state in zip(seeds, states, strict=True):
+        seed.assign(state)
     rate = float(ops.convert_to_numpy(model.optimizer.learning_rate))
     return DivergedError(
         f"Training diverged at step {step}: loss {loss:.4g}, gradient norm "

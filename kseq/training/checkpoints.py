@@ -1,5 +1,6 @@
 """Checkpoints of the complete state of training."""
 
+import contextlib
 import math
 import os
 import signal
@@ -11,7 +12,8 @@ import tensorflow as tf
 
 from kseq import version_0_1
 from kseq.check_integers import check_integers
-from kseq.devices import is_chief, on_all_machines
+from kseq.devices import is_chief, num_machines, on_all_machines
+from kseq.models.step_function import READ_EVERY, TrainFunction
 from kseq.progress import progress
 from kseq.runs.checkpoint_files import (
     assign,
@@ -50,8 +52,9 @@ class Checkpoints(keras.callbacks.Callback):
 
     On SIGTERM and Ctrl-C the step is finished, `last` saved and the process
     ended with exit code 143 or 130; a second one stops at once. In a cluster
-    all machines end after the same step when one of them gets a signal, and the
-    value of the chief is monitored.
+    all machines end after the same step, the tenth, twentieth and so on of an
+    epoch, when one of them gets a signal, and the value of the chief is
+    monitored.
 
     It must be the last callback, and `fit` needs `steps_per_epoch` and a data
     set that repeats: Keras then keeps one iterator over all epochs. See
@@ -184,10 +187,13 @@ class Checkpoints(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self._step = self._start + batch + 1
         if self._step < self._end:
-            if number := self._signal_of_any():
+            if number := self._signal_after(batch + 1):
+                self._read_steps()
                 self._save_last()
                 self._stop(number)
-        elif batch + 1 < self.params["steps"]:
+            return
+        self._read_steps()
+        if batch + 1 < self.params["steps"]:
             # This ends the epoch; on_epoch_end takes it back.
             self._is_short = self.model.stop_training = True
 
@@ -220,6 +226,26 @@ class Checkpoints(keras.callbacks.Callback):
         self.model.train_function = self._train
         self._iterator = None
 
+    def _read_steps(self):
+        """Ends training before a checkpoint if a step has diverged."""
+        if isinstance(self._train, TrainFunction):
+            with self._left_on_error():
+                self._train.read()
+
+    @contextlib.contextmanager
+    def _left_on_error(self):
+        try:
+            yield
+        except UserError:  # ends `fit`, without another callback
+            self._leave()
+            raise
+
+    def _signal_after(self, steps):
+        # To ask the others takes longer than a small step.
+        if num_machines() > 1 and steps % READ_EVERY:
+            return 0
+        return self._signal_of_any()
+
     def _signal_of_any(self):
         return int(max(on_all_machines(self._signal)))
 
@@ -248,11 +274,8 @@ class Checkpoints(keras.callbacks.Callback):
             self._find_position()
         elif iterator is not self._iterator:
             raise ValueError(_NEEDS_ONE_ITERATOR)
-        try:
+        with self._left_on_error():
             return self._train(iterator)
-        except UserError:  # ends `fit`, without another callback
-            self._leave()
-            raise
 
     def _find_position(self):
         if self._resumed is not None and self._can_save_iterator:

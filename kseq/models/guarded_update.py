@@ -1,0 +1,91 @@
+"""The update of a model, or none where a step is not admitted."""
+
+import tensorflow as tf
+
+
+def compiles_whole_step(model):
+    """Whether XLA gets a step in one piece, with its update.
+
+    Not where devices exchange values: there it gets what each device computes
+    of a batch by itself.
+
+    Args:
+        model: `ExactModel`.
+    """
+    return model.jit_compile and not isinstance(
+        model.distribute_strategy,
+        (
+            tf.distribute.MirroredStrategy,
+            tf.distribute.MultiWorkerMirroredStrategy,
+        ),
+    )
+
+
+def seeds_of(model):
+    """The variables that a step changes besides weights: seeds of dropout."""
+    return [v for v in model.non_trainable_variables if v.dtype == "int64"]
+
+
+def values_of(variables):
+    """Their values now, which later assignments do not change."""
+    return [tf.identity(variable.value) for variable in variables]
+
+
+def guarded_update(model, admitted, gradients, factor, states):
+    """Updates a model where its step is admitted; else nothing has changed.
+
+    Args:
+        model: `ExactModel`.
+        admitted: () bool, the same on all replicas; see `StepGuard`.
+        gradients: list of tensors, the same on all replicas.
+        factor: () float32, by which the gradients are multiplied.
+        states: list of tensors, the values of `seeds_of` before the step.
+    """
+
+    def apply(gradients, factor):
+        gradients = [gradient * factor for gradient in gradients]
+        model.optimizer.apply(gradients, model.trainable_variables)
+
+    def restore(states):
+        for seed, state in zip(seeds_of(model), states, strict=True):
+            seed.assign(state)
+
+    if not compiles_whole_step(model):
+        _branch(admitted, (apply, gradients, factor), (restore, states))
+        return
+    # XLA makes one operation of an update and of this selection. At a branch,
+    # a GPU would wait for the host.
+    variables = [*model.trainable_variables, *model.optimizer.variables]
+    states = [*values_of(variables), *states]
+    apply(gradients, factor)
+    for variable, state in zip(
+        [*variables, *seeds_of(model)], states, strict=True
+    ):
+        variable.assign(tf.where(admitted, variable.value, state))
+
+
+def _branch(condition, chosen, otherwise):
+    """Calls one of two functions on each replica.
+
+    TensorFlow takes no branch on a replica if it may talk to others, as an
+    optimizer does.
+
+    Args:
+        condition: () bool, the same on all replicas.
+        chosen: a function and its arguments, where the condition is true.
+        otherwise: the same where it is false.
+    """
+
+    def across_replicas(strategy, condition, chosen, otherwise):
+        first, *_ = strategy.experimental_local_results(condition)
+        on_each = strategy.extended.call_for_each_replica
+        tf.cond(
+            first,
+            lambda: on_each(functions[0], args=chosen),
+            lambda: on_each(functions[1], args=otherwise),
+        )
+
+    functions = chosen[0], otherwise[0]
+    tf.distribute.get_replica_context().merge_call(
+        across_replicas, args=(condition, chosen[1:], otherwise[1:])
+    )
