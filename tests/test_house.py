@@ -144,6 +144,7 @@ ARROWS = {
             "data",
             "devices",
             "model_path",
+            "models",
             "one_line",
             "progress",
             "runs",
@@ -216,12 +217,14 @@ ARROWS = {
 # Of the models only the exact step and its losses are TensorFlow's own; of the
 # layers, which replica draws a random number.
 TENSORFLOW_IN = {
-    "layers": {"replica_seeds"},
+    "layers": {"random_numbers"},
     "models": {
         "cross_entropy",
         "exact_step",
+        "guarded_update",
         "in_batch_losses",
         "step_function",
+        "step_guard",
     },
 }
 

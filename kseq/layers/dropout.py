@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.layers.replica_seeds import ReplicaSeeds
+from kseq.layers.random_numbers import random_bits
 
 _DRAWS = 2**15  # a random integer of 30 bits is two integers of 15 bits
 
@@ -54,17 +54,13 @@ class Dropout(keras.layers.Dropout):
             return ops.zeros_like(inputs)
 
         *outer, size = ops.shape(inputs)
-        pairs = keras.random.randint(
-            (*outer, (size + 1) // 2),
-            minval=0,
-            maxval=_DRAWS**2,
-            seed=ReplicaSeeds(self.seed_generator),
-        )
+        shape = (*outer, (size + 1) // 2)
+        pairs = random_bits(shape, self.seed_generator)
         # As floats, which hold 15 bits exactly wherever they are: a GPU
         # compares no integers, TensorFlow would copy all of them to the CPU.
         low, high = (
             ops.cast(ops.bitwise_and(pairs, bits), "float32")
-            for bits in (_DRAWS - 1, -_DRAWS)
+            for bits in (_DRAWS - 1, (_DRAWS - 1) * _DRAWS)
         )
         kept = ops.concatenate(
             [low >= dropped, high >= dropped * _DRAWS], axis=-1

@@ -27,6 +27,10 @@ class JoinSentences(keras.layers.Layer):
                [8, 9, 0, 0]])
     """
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_jit = False  # XLA has no sizes that depend on values
+
     def call(self, ids):
         batch, sentences, pieces = ops.shape(ids)
         ids = ops.reshape(ids, (batch, sentences * pieces))

@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.control_tokens import PAD
 from kseq.layers.dropout import Dropout
-from kseq.layers.replica_seeds import ReplicaSeeds
+from kseq.layers.random_numbers import random_uniform
 from kseq.ops import padding_mask
 
 
@@ -40,11 +40,7 @@ class SentenceDropout(Dropout):
         if not training or not self.rate:
             return ids
         has_pieces = ops.any(padding_mask(ids), axis=-1)
-        draws = keras.random.uniform(
-            ops.shape(has_pieces),
-            dtype="float32",
-            seed=ReplicaSeeds(self.seed_generator),
-        )
+        draws = random_uniform(ops.shape(has_pieces), self.seed_generator)
         draws = ops.where(has_pieces, draws, -1.0)
         highest = ops.max(draws, axis=-1, keepdims=True, initial=-1.0)
         kept = draws >= ops.minimum(highest, self.rate)

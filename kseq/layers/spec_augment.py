@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from kseq.check_integers import check_integers
-from kseq.layers.replica_seeds import ReplicaSeeds
+from kseq.layers.random_numbers import random_uniform
 from kseq.user_error import ArgumentError
 
 
@@ -159,9 +159,7 @@ class SpecAugment(keras.layers.Layer):
         return stretched, new_mask
 
     def _draw(self, shape):
-        return keras.random.uniform(
-            shape, dtype="float32", seed=ReplicaSeeds(self.seed_generator)
-        )
+        return random_uniform(shape, self.seed_generator)
 
     def compute_mask(self, source, previous_mask):
         return None  # the mask is an output

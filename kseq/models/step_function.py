@@ -1,6 +1,7 @@
 """Compiled steps of a model on its devices, and what a failed one raises."""
 
 import functools
+import threading
 
 import tensorflow as tf
 
@@ -48,6 +49,7 @@ class StepFunction:
         self.model = model
         self._step = step
         self._compiled = []
+        self._lock = threading.Lock()  # `compile_shape` is called in threads
         self._is_checked = False
         self._logs = {}
         self._unread = None  # the logs of the last step, on its device
@@ -102,12 +104,13 @@ class StepFunction:
         return function(data)
 
     def _function_of(self, spec):
-        for known, function in self._compiled:
-            if known == spec:
-                return function
-        function = self._compile(spec)
-        self._compiled.append((spec, function))
-        return function
+        with self._lock:
+            for known, function in self._compiled:
+                if known == spec:
+                    return function
+            function = self._compile(spec)
+            self._compiled.append((spec, function))
+            return function
 
     def _compile(self, spec):
         strategy = self.model.distribute_strategy
