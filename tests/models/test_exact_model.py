@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.models import ExactModel
+from kseq.models import ExactModel, exact_step
 from kseq.ops import padding_mask
 from tests.half_precision import HALF_POLICIES
 from tests.models.one_by_one import one_by_one
@@ -189,6 +189,31 @@ def test_gradients_are_summed_over_devices_once(
     assert shapes.count(()) < 20
 
 
+def test_gradients_are_exchanged_in_few_pieces(two_devices, monkeypatch):
+    """The first one while the others are computed, but not one for each."""
+    kilobyte = tf.distribute.experimental.CommunicationOptions(
+        bytes_per_pack=1024
+    )
+    counts = []
+    for pieces in (exact_step._IN_PIECES, kilobyte):
+        monkeypatch.setattr(exact_step, "_IN_PIECES", pieces)
+        with two_devices.scope():
+            model = same_start(tiny_model())
+            model.compile(keras.optimizers.SGD(0.5), clip_norm=0.1)
+        step = tf.function(
+            lambda data, model=model: two_devices.run(
+                model.train_step, args=(data,)
+            )
+        )
+        [batch] = batches([6])
+        graph = step.get_concrete_function(batch).graph
+        types = [operation.type for operation in graph.get_operations()]
+        counts.append(types.count("CollectiveReduceV2"))
+    # Of each device; a weight of a small model is smaller than a piece.
+    assert len(model.trainable_variables) == 5
+    assert counts == [2, 4]
+
+
 @pytest.mark.parametrize("weight", [0.1, 1e-6])
 def test_a_mean_does_not_depend_on_the_scale_of_its_weights(weight):
     """Also of all weights together being below 1."""
@@ -315,7 +340,6 @@ def test_what_could_not_be_exact_is_refused(settings, message):
         {"loss_weights": [1.0]},
         {"metrics": ["accuracy"]},
         {"weighted_metrics": ["accuracy"]},
-        {"jit_compile": True},
         {"steps_per_execution": 2},
     ],
 )
