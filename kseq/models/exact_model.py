@@ -2,6 +2,7 @@
 
 import keras
 from keras import ops
+from keras.src.trainers.trainer import model_supports_jit
 
 from kseq.check_integers import check_integers
 from kseq.models.token_losses import TokenLosses
@@ -292,9 +293,7 @@ class _Perplexity(keras.metrics.Mean):
 
 def _chooses_xla(model):
     """Whether `jit_compile="auto"` compiles the steps of a model by XLA."""
-    return has_gpu() and all(
-        layer.supports_jit for layer in model._flatten_layers()
-    )
+    return has_gpu() and model_supports_jit(model)
 
 
 def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):

@@ -24,7 +24,7 @@ from kseq.runs.checkpoint_files import (
 )
 from kseq.serving import load_model
 from kseq.stop_signals import stop_in_order
-from kseq.training import Checkpoints
+from kseq.training import Checkpoints, checkpoints
 from kseq.user_error import DiskError
 from kseq.whole_files import flush
 from tests.slow import slow
@@ -94,6 +94,25 @@ def test_a_signal_ends_the_step_and_saves(tmp_path, capsys, number, code):
     assert steps(tmp_path) == [5, 7]
     assert "Stopped after step 7" in capsys.readouterr().err
     assert signal.getsignal(number) == before
+
+
+def test_machines_ask_each_other_every_tenth_step(
+    tmp_path, capsys, monkeypatch
+):
+    """And stop together: the signal of any of them counts."""
+    asked = []
+
+    def ask(own):
+        asked.append(own)
+        return [0.0, 15.0 if len(asked) == 2 else own]
+
+    monkeypatch.setattr(checkpoints, "num_machines", lambda: 2)
+    monkeypatch.setattr(checkpoints, "on_all_machines", ask)
+    with pytest.raises(SystemExit) as stopped:
+        train(tmp_path, 1, steps=35)
+    assert stopped.value.code == 143
+    assert steps(tmp_path) == [20]
+    assert asked == [0, 0]
 
 
 class SignalAtTheStart(keras.callbacks.Callback):

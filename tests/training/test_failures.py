@@ -1,6 +1,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 
+from kseq.models import step_function
 from kseq.models.training_errors import DivergedError
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import (
@@ -21,6 +23,7 @@ from kseq.training import Checkpoints, MetricsLog
 from kseq.training.steps_done import steps_done
 from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, same_start, tiny_model
+from tests.training.test_checkpoints import Signal
 from tests.training.tiny_training import Config
 
 _TOLD_TENSORFLOW = ("CUDA_VISIBLE_DEVICES", "TF_CPP_MIN_LOG_LEVEL")
@@ -131,7 +134,11 @@ def test_float16_may_overflow():
     assert float(model.optimizer.dynamic_scale) == 2.0**39
 
 
-def test_what_was_saved_is_finite(tmp_path):
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_was_saved_is_finite(is_late, tmp_path, monkeypatch):
+    """Also where the host reads the results of steps later, as of a GPU."""
+    monkeypatch.setattr(step_function, "has_gpu", lambda: is_late)
+    before = signal.getsignal(signal.SIGTERM)
     [good] = batches([4])
     bad = poisoned(*good)
     run = RunDirectory(tmp_path)
@@ -152,6 +159,31 @@ def test_what_was_saved_is_finite(tmp_path):
         )
     assert is_finite(run.checkpoints / "last")
     assert is_finite(run.checkpoints / "best")
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_signal_after_a_step_that_diverged(tmp_path, monkeypatch):
+    """Nothing is saved of steps that have not been read."""
+    monkeypatch.setattr(step_function, "has_gpu", lambda: True)
+    [good] = batches([4])
+    run = RunDirectory(tmp_path)
+    run.start(Config())
+    model = same_start(tiny_model())
+    model.compile(keras.optimizers.SGD(0.1))
+    run.save_model(model)
+    with pytest.raises(DivergedError, match="at step 2"):
+        model.fit(
+            one_by_one([good, poisoned(*good), good, good]).repeat(),
+            steps_per_epoch=4,
+            callbacks=[
+                Signal(3, signal.SIGTERM),
+                Checkpoints(run, monitor="loss", mode="min"),
+            ],
+            shuffle=False,
+            verbose=0,
+        )
+    assert not checkpoint_paths(run.checkpoints / "last")
+    assert model.steps_done == model.optimizer.iterations == 1
 
 
 @pytest.mark.slow
