@@ -1,24 +1,38 @@
 """Pairs of strings to batches of ids."""
 
+import functools
 import logging
+from collections import Counter
+from typing import Literal
 
+import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
+from kseq.data.batch_shapes import (
+    BatchShapes,
+    padded_lengths,
+    shapes_wanted,
+    whole_rows,
+    with_shapes,
+)
 from kseq.data.data_error import DataError
 from kseq.data.parallel_text import are_usable
 from kseq.data.split_over_devices import split_over_devices
 from kseq.data.teacher_forcing import teacher_forcing
 from kseq.data.text_preprocessor import TextPreprocessor
 from kseq.data.tokenizer import Tokenizer
-from kseq.data.without_autotuning import IN_PARALLEL
+from kseq.data.without_autotuning import IN_PARALLEL, without_autotuning
 from kseq.progress import progress
 
 _BLOCK = 64  # neighbours that are read, tokenized and shuffled together
 _MIXED = 8192  # single pairs, shuffled after the blocks
 _SAMPLE = 100  # blocks that show how many pairs are too long
+# Blocks that are all measured to choose shapes; of the same number after them
+# every second one, of twice this number then every fourth one, and so on.
+_MEASURED = 1024
+_ENDLESS = 2**13  # blocks of endless pairs that are read for that
 
-_DOUBLED_AT = [2**power for power in range(5, 31)]
 _KEY_BASE = 2**31
 
 _log = logging.getLogger(__name__)
@@ -33,11 +47,13 @@ def training_batches(
     max_length: int,
     seed: int,
     shuffle_buffer: int = 200_000,
+    max_shapes: int | Literal["auto"] | None = "auto",
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
     A batch holds pairs of similar lengths, padded on each side to a multiple
-    of 4, above 32 of 8, above 64 of 16, and so on. The iterator can be saved
+    of 4, above 32 of 8, above 64 of 16, and so on; with `max_shapes`, to one
+    of a few shapes, each with its number of rows. The iterator can be saved
     in a `tf.train.Checkpoint`.
 
     Args:
@@ -52,14 +68,21 @@ def training_batches(
         seed: of the shuffling, which differs in every epoch.
         shuffle_buffer: pairs held in memory, and in checkpoints, to draw
             from; a smaller text is shuffled as a whole.
+        max_shapes: how many different (source, target) lengths batches have,
+            see `BatchShapes`; None for any number. "auto" is 12 where there is
+            a GPU, for which XLA compiles each of them, otherwise None. Only
+            some pairs of a large corpus are measured: longer ones have other
+            lengths.
 
     Returns:
         Data set of `({"source_ids", "target_ids"}, labels, sample_weight)`,
         int32 (B, S), (B, T) and (B, T), and float32 (B, T). With features
         `source` (B, S, F) float32 and `source_mask` (B, S) bool are in place
-        of `source_ids`.
+        of `source_ids`. With `max_shapes` it has an attribute `shapes`, see
+        `with_shapes`.
 
     Raises:
+        ArgumentError: `max_shapes` is invalid.
         DataError: no pair can be trained on.
 
     Example:
@@ -74,14 +97,30 @@ def training_batches(
     >>> inputs["target_ids"].shape == labels.shape
     True
     """
-    tokenize = _tokenization(preprocessor, target_tokenizer, max_length)
+    most = shapes_wanted(max_shapes)
+    both = (preprocessor, target_tokenizer, max_length)
+    tokenize = _tokenization(*both)
     blocks = pairs.batch(_BLOCK).map(_only_text, **IN_PARALLEL)
     with progress("Checking the lengths of the pairs"):
         _check_lengths(blocks, tokenize, max_length)
+    shapes = None
+    if most is not None:
+        with progress("Choosing the shapes of the batches"):
+            measure = _tokenization(*both, pad=tf.identity)
+            shapes = _chosen_shapes(blocks, measure, most)
+        shapes.log()
+        tokenize = _tokenization(*both, pad=shapes)
     blocks = blocks.shuffle(1 + shuffle_buffer // _BLOCK, seed=seed)
     examples = _examples(blocks, tokenize).shuffle(_MIXED, seed=seed)
-    batches = _batched(examples.repeat(), batch_tokens, max_length)
-    return split_over_devices(_with_features(batches, preprocessor))
+    # The lengths of features, or of turns on their axis, have no limit.
+    is_text = not hasattr(preprocessor, "look_up")
+    limits = [max_length if is_text else _KEY_BASE, max_length]
+    batches = _batched(examples.repeat(), batch_tokens, limits, shapes)
+    batches = split_over_devices(_with_features(batches, preprocessor, shapes))
+    if shapes is None:
+        return batches
+    empty = _empty_batches(shapes, batch_tokens, preprocessor)
+    return with_shapes(batches, empty)
 
 
 def evaluation_batches(
@@ -113,8 +152,13 @@ def _only_text(source, target):
     return source[good], target[good]
 
 
-def _tokenization(preprocessor, target_tokenizer, max_length=None):
-    """A function from blocks of strings to blocks of keys and ids."""
+def _tokenization(
+    preprocessor, target_tokenizer, max_length=None, pad=padded_lengths
+):
+    """A function from blocks of strings to blocks of keys and ids.
+
+    A key has the lengths of source and target, padded by a function of (B, 2).
+    """
 
     def tokenize(source, target):
         source = preprocessor.tokenize(source)
@@ -123,7 +167,9 @@ def _tokenization(preprocessor, target_tokenizer, max_length=None):
             lengths = tf.maximum(source.row_lengths(), target.row_lengths())
             good = tf.where(lengths <= max_length)[:, 0]
             source, target = tf.gather(source, good), tf.gather(target, good)
-        return _keys(preprocessor.lengths(source), target), source, target
+        lengths = [preprocessor.lengths(source), target.row_lengths()]
+        padded = pad(tf.stack(lengths, axis=1))
+        return _KEY_BASE * padded[:, 0] + padded[:, 1], source, target
 
     return tokenize
 
@@ -157,14 +203,42 @@ def _count(blocks):
     return int(blocks.reduce(0, lambda count, block: count + tf.size(block[0])))
 
 
-def _batched(examples, batch_tokens, max_length=None):
+def _chosen_shapes(blocks, measure, max_shapes):
+    """`BatchShapes` for pairs, of which some are measured."""
+
+    def stride(number):
+        """1; 2 from the block `_MEASURED` on, 4 from twice this number on."""
+        starts = tf.constant([_MEASURED * 2**power for power in range(30)])
+        doublings = tf.math.count_nonzero(number >= tf.cast(starts, tf.int64))
+        return tf.bitwise.left_shift(tf.constant(1, tf.int64), doublings)
+
+    def measured(number, block):
+        keys, *_ = measure(*block)
+        return stride(number), keys
+
+    if blocks.cardinality() == tf.data.INFINITE_CARDINALITY:
+        blocks = blocks.take(_ENDLESS)
+    sample = without_autotuning(blocks).enumerate()
+    sample = sample.filter(lambda number, _: number % stride(number) == 0)
+    counts = Counter()
+    for weight, keys in sample.map(measured, **IN_PARALLEL):
+        for key in keys.numpy().tolist():
+            counts[key] += int(weight)
+    return BatchShapes(
+        _lengths(np.array(list(counts))).numpy().T,
+        np.array(list(counts.values())),
+        max_shapes=max_shapes,
+    )
+
+
+def _batched(examples, batch_tokens, limits=None, shapes=None):
     def rows(key):
-        return tf.maximum(batch_tokens // tf.reduce_max(_lengths(key)), 1)
+        return _rows(_lengths(key), batch_tokens, shapes)
 
     def batch(key, window):
         lengths = tf.constant([-1, -1], tf.int64)  # those of the longest
-        if max_length is not None:
-            lengths = tf.minimum(_lengths(key), max_length)
+        if limits is not None:
+            lengths = tf.minimum(_lengths(key), limits)
 
         def pad(_, source, target):
             return (
@@ -180,31 +254,39 @@ def _batched(examples, batch_tokens, max_length=None):
     return batches.map(_teacher_forced, **IN_PARALLEL).prefetch(2)
 
 
-def _with_features(batches, preprocessor):
+def _rows(lengths, batch_tokens, shapes):
+    rows = tf.maximum(batch_tokens // tf.reduce_max(lengths), 1)
+    return rows if shapes is None else whole_rows(rows)
+
+
+def _with_features(batches, preprocessor, shapes=None):
     """Looked up last: no buffer, and so no checkpoint, holds features."""
-    look_up = getattr(preprocessor, "look_up", None)
+    look_up = _look_up(preprocessor, shapes)
     if look_up is None:
         return batches
     return batches.map(look_up, **IN_PARALLEL)
 
 
-def _keys(source_lengths, target):
-    """One number for both padded lengths of each pair, (B,)."""
-    return _KEY_BASE * _padded(source_lengths) + _padded(target.row_lengths())
+def _look_up(preprocessor, shapes):
+    look_up = getattr(preprocessor, "look_up", None)
+    if look_up is None or shapes is None:
+        return look_up
+    return functools.partial(look_up, whole_width=True)
+
+
+def _empty_batches(shapes, batch_tokens, preprocessor):
+    """A batch of each shape, of padding."""
+    look_up = _look_up(preprocessor, shapes)
+    for lengths in shapes.lengths:
+        rows = _rows(lengths, batch_tokens, shapes)
+        source, target = (tf.zeros((rows, n), tf.int32) for n in lengths)
+        batch = _teacher_forced(source, target)
+        yield batch if look_up is None else look_up(*batch)
 
 
 def _lengths(key):
     """The padded lengths (2,) in a key."""
     return tf.stack([key // _KEY_BASE, key % _KEY_BASE])
-
-
-def _padded(lengths):
-    """The next multiples of 4, above 32 of 8, above 64 of 16, and so on."""
-    doublings = tf.math.count_nonzero(
-        lengths[:, None] > tf.constant(_DOUBLED_AT, tf.int64), axis=1
-    )
-    steps = tf.bitwise.left_shift(tf.constant(4, tf.int64), doublings)
-    return (lengths + steps - 1) // steps * steps
 
 
 def _teacher_forced(source_ids, labels):

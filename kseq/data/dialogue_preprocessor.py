@@ -116,11 +116,24 @@ class DialoguePreprocessor:
         longest = tf.reduce_max(_turns(ids).row_lengths(axis=2), axis=1)
         return self.max_turns * longest
 
-    def look_up(self, inputs, labels, weight):
-        """A batch with an axis of turns, if they have one."""
+    def look_up(self, inputs, labels, weight, whole_width=False):
+        """A batch with an axis of turns, if they have one.
+
+        Args:
+            inputs: those of pairs, all turns in a sequence.
+            labels: stay as they are.
+            weight: stays as it is.
+            whole_width: whether there are `max_turns` turns that together have
+                the width of `source_ids`; otherwise as many and as long as
+                they are in this batch.
+        """
         if self.nested:
-            ids = _split(inputs["source_ids"])
-            inputs = {**inputs, "source_ids": ids}
+            ids = inputs["source_ids"]
+            shape = None
+            if whole_width:
+                width = tf.shape(ids)[1] // self.max_turns
+                shape = (-1, self.max_turns, width)
+            inputs = {**inputs, "source_ids": _split(ids, shape)}
         return inputs, labels, weight
 
     def tokens(self, inputs) -> tf.Tensor:
@@ -166,6 +179,7 @@ def _turns(ids):
     return tf.RaggedTensor.from_row_lengths(turns, counts)
 
 
-def _split(ids):
+def _split(ids, shape=None):
     """(B, S) int, padded, each turn with its END -> (B, N, W)."""
-    return _turns(tf.RaggedTensor.from_tensor(ids, padding=PAD)).to_tensor(PAD)
+    turns = _turns(tf.RaggedTensor.from_tensor(ids, padding=PAD))
+    return turns.to_tensor(PAD, shape)

@@ -2,11 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
+from kseq.data.batch_shapes import (
+    BatchShapes,
+    product_of_lengths,
+    shapes_wanted,
+    whole_rows,
+    with_shapes,
+)
 from kseq.data.split_over_devices import split_over_devices
 from kseq.data.without_autotuning import IN_PARALLEL
 
@@ -70,18 +78,30 @@ def bucketed_batches(
     *,
     batch_pieces: int,
     seed: int,
+    max_shapes: int | Literal["auto"] | None = None,
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches of similar lengths.
 
     Args:
         ids: (N, L, W) int32, ragged; rows without ids are left out.
         batch: function of the numbers of the rows of a batch, (B,) int64,
-            that returns it.
+            that returns it; with `max_shapes` also of their lengths L and W,
+            (2,) int64.
         batch_pieces: see `document_batches`.
         seed: of the shuffling.
+        max_shapes: see `training_batches`.
     """
-    keys, rows = _buckets(ids, batch_pieces)
+    most = shapes_wanted(max_shapes)
     has_pieces = tf.where(ids.row_lengths() > 0)[:, 0]
+    if most is not None:
+        shapes, keys, rows = _shaped_buckets(ids, batch_pieces, most)
+        lengths, of_numbers = tf.constant(shapes.lengths), batch
+
+        def batch(chosen):
+            return of_numbers(chosen, lengths[keys[chosen[0]]])
+
+    else:
+        keys, rows = _buckets(ids, batch_pieces)
     batches = (
         tf.data.Dataset.from_tensor_slices(has_pieces)
         .shuffle(len(has_pieces), seed=seed)
@@ -94,7 +114,17 @@ def bucketed_batches(
         .map(batch, **IN_PARALLEL)
         .prefetch(2)
     )
-    return split_over_devices(batches)
+    batches = split_over_devices(batches)
+    if most is None:
+        return batches
+    empty = tf.zeros_like(has_pieces[:1])
+    return with_shapes(
+        batches,
+        (
+            of_numbers(tf.repeat(empty, count), each)
+            for count, each in zip(rows, lengths, strict=True)
+        ),
+    )
 
 
 def _weights(labels, balanced) -> list[float]:
@@ -138,3 +168,20 @@ def _buckets(ids, batch_pieces):
             rows.append(min(fit[part].min(), len(part)))
         start = end
     return tf.constant(keys), tf.constant(rows, tf.int64)
+
+
+def _shaped_buckets(ids, batch_pieces, max_shapes):
+    """`BatchShapes`, that of each row, and of each the size of a batch."""
+    widths = ids.row_lengths(axis=2)
+    pieces = tf.reduce_sum(widths, axis=1).numpy()
+    sizes = tf.stack([ids.row_lengths(), tf.reduce_max(widths, axis=1)], 1)
+    shapes = BatchShapes(
+        sizes.numpy()[pieces > 0],
+        max_shapes=max_shapes,
+        size=product_of_lengths,
+    )
+    shapes.log()
+    keys = shapes.number_of(sizes)
+    most = np.zeros(len(shapes.lengths), np.int64)
+    np.maximum.at(most, keys.numpy(), pieces)
+    return shapes, keys, whole_rows(np.maximum(batch_pieces // most, 1))

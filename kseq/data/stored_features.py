@@ -73,8 +73,16 @@ class StoredFeatures:
         lengths = np.diff(self._ends, prepend=0).astype(np.int64)
         return tf.gather(tf.constant(lengths), numbers.values)
 
-    def look_up(self, inputs, labels, weight):
-        """A batch with features in place of the numbers in `source_ids`."""
+    def look_up(self, inputs, labels, weight, whole_width=False):
+        """A batch with features in place of the numbers in `source_ids`.
+
+        Args:
+            inputs: those of pairs, whose sources begin with their number.
+            labels: stay as they are.
+            weight: stays as it is.
+            whole_width: whether sources get the width of `source_ids`;
+                otherwise that of the longest.
+        """
         if self._table is None:
             with tf.init_scope():
                 self._table = self._as_tensor()
@@ -84,7 +92,11 @@ class StoredFeatures:
             features *= self.factors
         if self._ends is not None:
             shape = (None, None, self.features.shape[-1])
-            features = features.to_tensor(math.nan, shape=shape)
+            padded = shape
+            if whole_width:
+                padded = (-1, tf.shape(inputs["source_ids"])[1], shape[-1])
+            features = features.to_tensor(math.nan, shape=padded)
+            features = tf.ensure_shape(features, shape)
         source = self.preprocessor(features).inputs
         inputs = {**source, "target_ids": inputs["target_ids"]}
         return inputs, labels, weight

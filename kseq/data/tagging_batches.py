@@ -1,5 +1,7 @@
 """Sentences with a tag for each word to batches of ids."""
 
+from typing import Literal
+
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
@@ -13,6 +15,7 @@ def tagging_batches(
     *,
     batch_pieces: int,
     seed: int,
+    max_shapes: int | Literal["auto"] | None = "auto",
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
@@ -27,10 +30,13 @@ def tagging_batches(
         batch_pieces: the most pieces of a batch, unless a single sentence has
             more. Padding does not count.
         seed: of the shuffling, which differs in every epoch.
+        max_shapes: how many different lengths (W, P) batches have, see
+            `training_batches`.
 
     Returns:
         Data set of `({"source_ids"}, labels, sample_weight)`, int32
-        (B, W, P) and (B, W), and float32 (B, W), 0 at padding.
+        (B, W, P) and (B, W), and float32 (B, W), 0 at padding. With
+        `max_shapes` it has an attribute `shapes`, see `with_shapes`.
 
     Raises:
         ValueError: if a sentence does not have one tag for each word.
@@ -53,10 +59,21 @@ def tagging_batches(
         tf.constant(lengths, tf.int64),
     )
 
-    def batch(chosen):
-        source_ids = tf.gather(ids, chosen).to_tensor(PAD)
-        labels = tf.gather(numbers, chosen)
-        weights = tf.sequence_mask(labels.row_lengths(), dtype=tf.float32)
-        return {"source_ids": source_ids}, labels.to_tensor(0), weights
+    def batch(chosen, lengths=(-1, -1)):
+        words, pieces = tf.unstack(tf.cast(lengths, tf.int64))
+        source_ids = tf.gather(ids, chosen).to_tensor(
+            PAD, shape=(-1, words, pieces)
+        )
+        tags = tf.gather(numbers, chosen)
+        labels = tags.to_tensor(0, shape=(-1, words))
+        weights = tf.sequence_mask(
+            tags.row_lengths(), tf.shape(labels)[1], tf.float32
+        )
+        return {"source_ids": source_ids}, labels, weights
 
-    return bucketed_batches(ids, batch, batch_pieces=batch_pieces, seed=seed)
+    return bucketed_batches(
+        *(ids, batch),
+        batch_pieces=batch_pieces,
+        seed=seed,
+        max_shapes=max_shapes,
+    )
