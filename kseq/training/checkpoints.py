@@ -109,18 +109,21 @@ class Checkpoints(keras.callbacks.Callback):
         self._last_step = sys.maxsize
         self._data_start = 0  # the step at which the iterator began
         self._resumed = None  # the checkpoint with its position, if any
+        self._batch_sizes = run.batch_sizes
         self._iterator = None
         self._can_save_iterator = False
         self._signal = 0
         self._handlers = {}
 
-    def restore(self, model, steps_per_epoch, steps=sys.maxsize):
+    def restore(self, model, steps_per_epoch, steps=sys.maxsize, shapes=()):
         """Restores a compiled model to where its run stopped.
 
         Args:
             model: `keras.Model`, compiled.
             steps_per_epoch: int, what `fit` will be given.
             steps: int, after which training ends, also within an epoch.
+            shapes: of the batches, see `kseq.data.training_batches`; those of
+                another machine may differ.
 
         Returns:
             `initial_epoch` for `fit`. 0 in a new run; beyond any epoch in one
@@ -133,6 +136,7 @@ class Checkpoints(keras.callbacks.Callback):
         """
         self.run.check_saved()
         self._last_step = steps
+        self._batch_sizes = ", ".join([self.run.batch_sizes, *map(str, shapes)])
         directory = self.run.checkpoints / "last"
         newest = read_newest(directory)
         if newest is None:
@@ -149,7 +153,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._step = model.steps_done = step_of(path)
         self._data_start = self._step
         sizes = entry(path, tensors, "batch_sizes").decode()
-        if version_0_1.renamed_sizes(sizes) == self.run.batch_sizes:
+        if version_0_1.renamed_sizes(sizes) == self._batch_sizes:
             self._data_start -= int(entry(path, tensors, "batches_read"))
             if any(key.startswith(_POSITION) for key in tensors):
                 self._resumed = path
@@ -293,7 +297,7 @@ class Checkpoints(keras.callbacks.Callback):
     def _save_last(self):
         state = {
             "opt": _values(self.model.optimizer.variables),
-            "batch_sizes": tf.Variable(self.run.batch_sizes),
+            "batch_sizes": tf.Variable(self._batch_sizes),
             "batches_read": tf.Variable(self._step - self._data_start),
         }
         if self._can_save_iterator:

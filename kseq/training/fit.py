@@ -7,6 +7,7 @@ import keras
 
 from kseq import devices
 from kseq.progress import progress
+from kseq.training.compile_shapes import compile_shapes
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.run_readme import RunReadme
 from kseq.training.validation import Validation
@@ -67,14 +68,20 @@ def fit(
         if isinstance(callback, Validation)
     ]
     readme = RunReadme(checkpoints, steps, next(iter(evaluations), None), facts)
-    first_epoch = checkpoints.restore(model, steps_per_epoch, steps)
+    first_epoch = checkpoints.restore(
+        *(model, steps_per_epoch, steps),
+        shapes=getattr(batches, "shapes", ()),
+    )
     if devices.is_chief():
         print(_size(model), flush=True)
+    epochs = math.ceil(steps / steps_per_epoch)
+    if first_epoch < epochs:
+        compile_shapes(model, batches)
     with contextlib.ExitStack() as first_step:
         model.fit(
             batches,
             steps_per_epoch=steps_per_epoch,
-            epochs=math.ceil(steps / steps_per_epoch),
+            epochs=epochs,
             initial_epoch=first_epoch,
             callbacks=[
                 _FirstStep(first_step),
