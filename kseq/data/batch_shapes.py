@@ -12,7 +12,7 @@ from kseq.devices import device_strategy
 
 # How many are chosen, at most, and what is reached with fewer is enough: the
 # fraction of positions that are padding.
-MAX_SHAPES = 12
+MAX_SHAPES = 16
 _PADDING = 0.115
 _STEP = 2  # of lengths up to 32; half of that without a choice of shapes
 _LENGTHS = 32  # on each axis, of which shapes are chosen
@@ -118,7 +118,7 @@ def shapes_wanted(max_shapes: int | Literal["auto"] | None) -> int | None:
     """How many shapes an argument `max_shapes` allows, or None for any number.
 
     Args:
-        max_shapes: int; None; or "auto", 12 where there is a GPU, otherwise
+        max_shapes: int; None; or "auto", 16 where there is a GPU, otherwise
             None.
 
     Raises:

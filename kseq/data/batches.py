@@ -69,7 +69,7 @@ def training_batches(
         shuffle_buffer: pairs held in memory, and in checkpoints, to draw
             from; a smaller text is shuffled as a whole.
         max_shapes: how many different (source, target) lengths batches have,
-            see `BatchShapes`; None for any number. "auto" is 12 where there is
+            see `BatchShapes`; None for any number. "auto" is 16 where there is
             a GPU, for which XLA compiles each of them, otherwise None. Only
             some pairs of a large corpus are measured: longer ones have other
             lengths.

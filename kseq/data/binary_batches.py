@@ -44,7 +44,6 @@ def binary_batches(
         >>> inputs["source"].shape, targets.shape, weights.shape
         (TensorShape([4, 5, 9]), TensorShape([4, 5, 8]), TensorShape([4, 5]))
     """
-
     most = shapes_wanted(max_shapes)
     shapes = most and _chosen_shapes(task, seed, most)
 

@@ -182,4 +182,4 @@ def _turns(ids):
 def _split(ids, shape=None):
     """(B, S) int, padded, each turn with its END -> (B, N, W)."""
     turns = _turns(tf.RaggedTensor.from_tensor(ids, padding=PAD))
-    return turns.to_tensor(PAD, shape)
+    return turns.to_tensor(PAD, shape=shape)

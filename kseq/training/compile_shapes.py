@@ -7,8 +7,6 @@ import tensorflow as tf
 
 from kseq.progress import progress
 
-_THREADS = 4  # each needs gigabytes of memory to compile a large model
-
 
 def compile_shapes(model, batches):
     """Has XLA compile the training step for each shape, before the first step.
@@ -36,9 +34,9 @@ def compile_shapes(model, batches):
         except tf.errors.OpError:
             return  # The first step of this shape fails too, and explains it.
 
-    threads = min(len(shapes), _THREADS, os.cpu_count() or 1)
+    threads = min(len(shapes), os.cpu_count() or 1)
     if strategy.num_replicas_in_sync > 1:
-        threads = 1
+        threads = 1  # or they could wait for each other in a different order
     with (
         progress("Compiling the training step", len(shapes), "shapes") as done,
         ThreadPoolExecutor(threads) as pool,

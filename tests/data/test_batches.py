@@ -18,6 +18,8 @@ from kseq.data import (
     evaluation_batches,
     training_batches,
 )
+from kseq.data import batches as batches_module
+from kseq.data.batch_shapes import MAX_SHAPES
 
 MULTI30K = pathlib.Path(__file__, "../../../../shared/data/multi30k").resolve()
 
@@ -229,6 +231,114 @@ def test_a_restored_iterator_resumes_where_it_was(tokenizer, tmp_path):
     assert following(restored) == expected
 
 
+def lengths_of(batches):
+    """The shapes of sources and of labels."""
+    return {(x["source_ids"].shape, y.shape) for x, y, _ in batches}
+
+
+@pytest.fixture(scope="module")
+def few_shapes(tokenizer):
+    """Batches of the 120 texts of `numbered`."""
+    return training(tokenizer, numbered(120), max_shapes=5)
+
+
+def test_few_shapes_each_with_its_rows(few_shapes):
+    """Which are those that a compiler is told."""
+    expected = {
+        (inputs["source_ids"].shape, labels.shape)
+        for inputs, labels, _ in few_shapes.shapes
+    }
+    assert lengths_of(few_shapes.take(60)) == expected
+    assert 3 <= len(expected) <= 5
+    for source, labels in expected:
+        assert source[0] == labels[0]
+        fit = 256 // max(source[1], labels[1])
+        assert source[0] == (fit - fit % 8 or fit)
+    for known, spec in zip(
+        tf.nest.flatten(few_shapes.shapes[0]),
+        tf.nest.flatten(few_shapes.element_spec),
+        strict=True,
+    ):
+        assert known.is_compatible_with(spec)
+
+
+def test_few_shapes_hold_the_same_pairs(tokenizer, few_shapes):
+    drawn = source_texts(tokenizer, few_shapes.take(100))
+
+    assert {*drawn} == {text.strip() for text in numbered(120)}
+    for inputs, labels, weights in few_shapes.take(20):
+        real = labels.numpy() != PAD
+        np.testing.assert_array_equal(weights.numpy(), real)
+        assert (np.sum(inputs["source_ids"] == END, axis=1) == 1).all()
+        assert (np.sum(labels == END, axis=1) == 1).all()
+
+
+def test_shapes_are_not_limited_without_a_gpu(tokenizer):
+    texts = numbered(40)
+    batches = training(tokenizer, texts)
+    others = training(tokenizer, texts, max_shapes=None)
+
+    assert not hasattr(batches, "shapes")
+    for batch, other in zip(batches.take(20), others.take(20), strict=True):
+        tf.nest.map_structure(np.testing.assert_array_equal, batch, other)
+
+
+def test_shapes_are_limited_beside_a_gpu(tokenizer, reported_gpu):
+    batches = training(tokenizer, numbered(40))
+
+    assert 1 < len(batches.shapes) <= MAX_SHAPES
+
+
+@pytest.mark.parametrize(
+    "endless", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_all_parts_of_a_large_text_are_measured(
+    tokenizer, monkeypatch, endless
+):
+    """Pairs that are longer than these have other lengths."""
+    monkeypatch.setattr(batches_module, "_MEASURED", 2)
+    monkeypatch.setattr(batches_module, "_ENDLESS", 7)
+    # Of the blocks 0 to 6, numbers 3, 5 and 6 are not measured.
+    words = np.repeat([2, 4, 6, 20, 10, 25, 3], 64)
+    texts = ["ab " * count for count in words]
+    pairs = dataset(texts)
+    batches = training_batches(
+        pairs.repeat() if endless else pairs,
+        TextPreprocessor(tokenizer),
+        tokenizer,
+        batch_tokens=1024,
+        max_length=53,
+        seed=1,
+        max_shapes=8,
+    )
+    chosen = {labels.shape[1] for _, labels, _ in batches.shapes}
+    found = {labels.shape[1] for _, labels, _ in batches.take(80)}
+    assert max(chosen) == 21  # of ten words
+    assert found - chosen == {48, 53}  # and not 56, above max_length
+
+
+def test_few_shapes_resume_where_they_were(tokenizer, tmp_path):
+    def batches():
+        return iter(training(tokenizer, numbered(60), max_shapes=4))
+
+    def following(iterator):
+        return [
+            (inputs["source_ids"].numpy().tolist(), labels.numpy().tolist())
+            for inputs, labels, _ in itertools.islice(iterator, 20)
+        ]
+
+    iterator = batches()
+    for _ in range(9):
+        next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).save(tmp_path / "checkpoint")
+    expected = following(iterator)
+
+    again = batches()
+    tf.train.Checkpoint(iterator=again).restore(path)
+
+    assert following(again) == expected
+
+
 MEMORY = """
 import resource, sys
 import tensorflow as tf
@@ -280,7 +390,8 @@ def test_memory_does_not_grow_with_the_text(tokenizer, tmp_path):
 @pytest.mark.skipif(
     not MULTI30K.exists(), reason="Multi30k is not beside this repository"
 )
-def test_little_of_multi30k_is_padding():
+@pytest.mark.parametrize("max_shapes", [None, MAX_SHAPES])
+def test_little_of_multi30k_is_padding(max_shapes):
     text = ParallelText(MULTI30K / "train.de", MULTI30K / "train.en")
     lines = itertools.chain(text.source_lines(), text.target_lines())
     tokenizer = Tokenizer.train(lines, 8000)
@@ -291,6 +402,7 @@ def test_little_of_multi30k_is_padding():
         batch_tokens=4096,
         max_length=100,
         seed=1,
+        max_shapes=max_shapes,
     )
 
     real = places = 0
@@ -300,6 +412,7 @@ def test_little_of_multi30k_is_padding():
             places += ids.size
 
     assert real / places > 0.88
+    assert len(getattr(batches, "shapes", ())) <= 10
 
 
 def test_iterators_are_deleted_at_once(tokenizer):

@@ -84,3 +84,22 @@ def test_examples_are_none_of_training():
     trained = batches_of(seed=1, count=20, task=task)
     for _, targets, _ in trained:
         assert not examples & {row.tobytes() for row in targets}
+
+
+def test_few_shapes_are_padded_at_the_end():
+    few = binary_batches(TASK, batch_size=3, seed=1, max_shapes=2)
+    drawn = batches_of(seed=1, count=12)
+    found = set()
+    for batch, expected in zip(few, drawn, strict=False):
+        steps = expected[-1].shape[1]
+        for part, one in zip(
+            tf.nest.flatten(batch), tf.nest.flatten(expected), strict=True
+        ):
+            np.testing.assert_array_equal(part[:, :steps], one)
+            assert not part[:, steps:].numpy().any()
+        found.add(tuple(part.shape for part in tf.nest.flatten(batch)))
+    assert found == {
+        tuple(spec.shape for spec in tf.nest.flatten(shape))
+        for shape in few.shapes
+    }
+    assert len(found) == 2

@@ -123,6 +123,35 @@ def test_batches_hold_a_budget(tokenizer, nested):
     assert sum(len(labels) for _, labels, _ in held_out) == len(texts)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("nested", [False, True])
+def test_few_shapes(tokenizer, nested):
+    preprocessor = DialoguePreprocessor(tokenizer, nested=nested)
+    texts = ["hello\nwho is there\nhello", "who is there", "hello\nhello"] * 9
+    pairs = tf.data.Dataset.from_tensor_slices((texts, ["hello"] * len(texts)))
+    batches = training_batches(
+        *(pairs, preprocessor, tokenizer),
+        batch_tokens=120,
+        max_length=40,
+        seed=1,
+        max_shapes=2,
+    )
+    found, sources = set(), set()
+    for inputs, labels, _ in batches.take(9):
+        ids = inputs["source_ids"]
+        found.add((*ids.shape, *labels.shape))
+        sources |= {str(row[row > 0].tolist()) for row in ids.numpy()}
+    assert found == {
+        (*inputs["source_ids"].shape, *labels.shape)
+        for inputs, labels, _ in batches.shapes
+    }
+    assert len(found) <= 2
+    tokenized = preprocessor.tokenize(texts[:3]).to_list()
+    assert sources == {*map(str, tokenized)}
+    if nested:
+        assert {turns for _, turns, *_ in found} == {5}
+
+
 def test_config_and_errors(tokenizer):
     preprocessor = DialoguePreprocessor(
         tokenizer, max_turns=3, max_pieces=9, nested=True

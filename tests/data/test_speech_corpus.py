@@ -86,6 +86,29 @@ def test_batches_have_the_frames_of_their_recordings(tokenizer):
     assert sum(len(labels) for _, labels, _ in judged) == 1
 
 
+def test_few_shapes_have_the_width_of_the_longest(tokenizer):
+    corpus = read_speech_corpus("table.tsv", features=write_frames())
+    batches = training_batches(
+        *(corpus.train.pairs(), corpus.features, tokenizer),
+        batch_tokens=40,
+        max_length=20,
+        seed=1,
+        max_shapes=2,
+    )
+    lengths = {len(corpus.features[n]) for n in corpus.train.numbers}
+    found, real = set(), set()
+    for inputs, labels, _ in batches.take(12):
+        found.add((*inputs["source"].shape, *labels.shape))
+        real |= {*inputs["source_mask"].numpy().sum(axis=1).tolist()}
+    assert real == lengths
+    assert found == {
+        (*inputs["source"].shape, *labels.shape)
+        for inputs, labels, _ in batches.shapes
+    }
+    assert len(found) == 2
+    assert max(lengths) in {width for _, width, *_ in found}
+
+
 def test_recordings_become_the_frames_that_are_served():
     corpus = read_speech_corpus("table.tsv", num_mels=8)
     [name, *_] = corpus.train.names

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kseq.data import Tokenizer, WordPreprocessor, tagging_batches
 from kseq.data.built_in.journeys import journeys
@@ -87,3 +88,26 @@ def test_one_tag_for_each_word(ids, sentences, tagset):
     tags = [*sentences.tags[:-1], sentences.tags[-1][:-1]]
     with pytest.raises(ValueError, match="one tag for each word"):
         tagging_batches(ids, tags, tagset, batch_pieces=400, seed=1)
+
+
+def test_few_shapes(ids, sentences, tagset):
+    batches = tagging_batches(
+        *(ids, sentences.tags, tagset), batch_pieces=400, seed=1, max_shapes=4
+    )
+    expected = {
+        (inputs["source_ids"].shape, labels.shape, weights.shape)
+        for inputs, labels, weights in batches.shapes
+    }
+    seen, found = set(), set()
+    for inputs, labels, weights in batches.take(60):
+        source_ids = inputs["source_ids"]
+        assert tf.math.count_nonzero(source_ids) <= 400
+        found.add((source_ids.shape, labels.shape, weights.shape))
+        is_word = tf.reduce_any(source_ids != 0, axis=2)
+        np.testing.assert_array_equal(weights, tf.cast(is_word, tf.float32))
+        for rows in source_ids.numpy():
+            words = [row[row != 0].tolist() for row in rows if row.any()]
+            seen.add(str(words))
+    assert found == expected
+    assert 2 <= len(found) <= 4
+    assert seen == {str(row) for row in ids.to_list()}
