@@ -42,6 +42,7 @@ ARROWS = {
         (
             "check_integers",
             "control_tokens",
+            "devices",
             "lazy_package",
             "one_line",
             "progress",

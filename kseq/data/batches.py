@@ -68,18 +68,18 @@ def training_batches(
         seed: of the shuffling, which differs in every epoch.
         shuffle_buffer: pairs held in memory, and in checkpoints, to draw
             from; a smaller text is shuffled as a whole.
-        max_shapes: how many different (source, target) lengths batches have,
-            see `BatchShapes`; None for any number. "auto" is 16 where there is
-            a GPU, for which XLA compiles each of them, otherwise None. Only
-            some pairs of a large corpus are measured: longer ones have other
-            lengths.
+        max_shapes: how many different (source, target) lengths batches have at
+            most, chosen so that little is padding; None for any number. "auto"
+            is 16 where there is a GPU, for which XLA compiles each of them,
+            otherwise None. Only some pairs of a large corpus are measured:
+            longer ones have other lengths.
 
     Returns:
         Data set of `({"source_ids", "target_ids"}, labels, sample_weight)`,
         int32 (B, S), (B, T) and (B, T), and float32 (B, T). With features
         `source` (B, S, F) float32 and `source_mask` (B, S) bool are in place
-        of `source_ids`. With `max_shapes` it has an attribute `shapes`, see
-        `with_shapes`.
+        of `source_ids`. With `max_shapes`, its attribute `shapes` has an
+        `element_spec` of known dimensions for each shape.
 
     Raises:
         ArgumentError: `max_shapes` is invalid.

@@ -35,7 +35,7 @@ def binary_batches(
         `{"source"}`, (B, T, F) float32; targets (B, T, D) and weights (B, T)
         float32, 0 where nothing is asked for. All sequences of a batch have
         the same length. With `max_shapes` it has an attribute `shapes`, see
-        `with_shapes`.
+        `training_batches`.
 
     Example:
         >>> from kseq.data.built_in.algorithms import CopySequence

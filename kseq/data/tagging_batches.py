@@ -36,7 +36,7 @@ def tagging_batches(
     Returns:
         Data set of `({"source_ids"}, labels, sample_weight)`, int32
         (B, W, P) and (B, W), and float32 (B, W), 0 at padding. With
-        `max_shapes` it has an attribute `shapes`, see `with_shapes`.
+        `max_shapes` it has an attribute `shapes`, see `training_batches`.
 
     Raises:
         ValueError: if a sentence does not have one tag for each word.
