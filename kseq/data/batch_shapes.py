@@ -17,7 +17,9 @@ _PADDING = 0.115
 _STEP = 2  # of lengths up to 32; half of that without a choice of shapes
 _LENGTHS = 32  # on each axis, of which shapes are chosen
 _ROUNDS = 10  # of exchanges, at most
-_TILE = 8  # rows: Tensor Cores compute with multiples of 8
+# Rows are multiples of the first of these that leaves out at most an eighth of
+# them: Tensor Cores compute with multiples of 8.
+_TILES = (8, 4, 2)
 
 _DOUBLED_AT = [2**power for power in range(5, 31)]
 
@@ -131,7 +133,7 @@ def shapes_wanted(max_shapes: int | Literal["auto"] | None) -> int | None:
 
 
 def whole_rows(rows):
-    """Rows of a batch, divisible by the devices and by 8 if they are enough.
+    """Rows of a batch, the same on each device, in multiples of 8 if many.
 
     Args:
         rows: int tensor or array, at least 1.
@@ -140,10 +142,12 @@ def whole_rows(rows):
         At most `rows`, or 1 for each device.
     """
     devices = device_strategy().num_replicas_in_sync
-    of_each = rows // devices
-    tiled = of_each - of_each % _TILE
-    each = tf.where(tiled > 0, tiled, tf.maximum(of_each, 1))
-    return each * devices
+    of_each = tf.maximum(rows // devices, 1)
+    whole = of_each
+    for tile in reversed(_TILES):
+        rest = of_each % tile
+        whole = tf.where(8 * rest <= of_each, of_each - rest, whole)
+    return whole * devices
 
 
 def padded_lengths(lengths, step=4):

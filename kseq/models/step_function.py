@@ -34,6 +34,8 @@ class StepFunction:
     Args:
         model: `ExactModel`.
         step: a function of a batch; returns the same logs on every device.
+        jit_compile: bool, whether XLA compiles it, each shape anew. Batches
+            of evaluation have a shape of their own each.
 
     Call arguments:
         iterator: over `(inputs, labels, sample_weight)`.
@@ -45,8 +47,9 @@ class StepFunction:
         ArgumentError: if the first batch has an id beyond the vocabulary.
     """
 
-    def __init__(self, model, step):
+    def __init__(self, model, step, jit_compile=False):
         self.model = model
+        self.jit_compile = jit_compile
         self._step = step
         self._compiled = []
         self._lock = threading.Lock()  # `compile_shape` is called in threads
@@ -130,7 +133,7 @@ class StepFunction:
             input_signature=spec and [spec],
             reduce_retracing=True,
             autograph=False,
-            jit_compile=compiles_whole_step(self.model),
+            jit_compile=self.jit_compile,
         )
 
 
@@ -150,7 +153,7 @@ class TrainFunction(StepFunction):
     """
 
     def __init__(self, model):
-        super().__init__(model, model.train_step)
+        super().__init__(model, model.train_step, compiles_whole_step(model))
         self._batches = []  # of the steps since the last reading
 
     def start(self):

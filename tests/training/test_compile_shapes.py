@@ -73,6 +73,11 @@ def state(model):
     return [v.numpy() for v in (*model.variables, *model.optimizer.variables)]
 
 
+def is_for_xla(step):
+    [concrete] = step._list_all_concrete_functions()
+    return concrete.function_def.attr["_XlaMustCompile"].b
+
+
 def test_nothing_changes_and_one_function_is_for_all_shapes():
     model, data = make_model(), make_data()
     before = state(model)
@@ -83,6 +88,7 @@ def test_nothing_changes_and_one_function_is_for_all_shapes():
     function = model.train_function
     [(_, step)] = function._compiled
     assert step.experimental_get_tracing_count() == 1
+    assert is_for_xla(step)
     model.fit(data, steps_per_epoch=4, shuffle=False, verbose=0)
     assert model.train_function is function
     assert len(function._compiled) == 1
@@ -152,3 +158,11 @@ def test_training_begins_with_it_unless_it_is_done(
     assert not fit(4)
     assert fit(6, shapes=SHAPES[:1])
     assert compiled == [2, 2, 1]
+
+
+def test_evaluation_is_not_compiled_for_each_shape():
+    model = make_model()
+    data = make_data([(1, 3), (2, 3), (1, 4), (3, 5)])
+    model.evaluate(data, steps=4, verbose=0)
+    [(_, step)] = model.test_function._compiled
+    assert not is_for_xla(step)
