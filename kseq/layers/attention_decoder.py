@@ -43,8 +43,7 @@ class AttentionDecoder(keras.layers.Layer):
             see `RecurrentStack`.
         dropout: float, between the layers and on the outputs.
         unroll: bool, whether to unroll the loop over time, for T known in
-            advance. On TensorFlow, `jit_compile=True` needs it: XLA has no
-            gradient of the loop, and Keras then compiles without XLA.
+            advance.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -92,7 +91,6 @@ class AttentionDecoder(keras.layers.Layer):
         check_order(attention, order, input_feeding)
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.supports_jit = unroll or keras.backend.backend() != "tensorflow"
         self.units = units
         self.num_layers = num_layers
         self.attention = attention and type(attention).from_config(
@@ -165,12 +163,22 @@ class AttentionDecoder(keras.layers.Layer):
         projected_memory = self.project_memory(memory)
         attend = self._attend(projected_memory, memory_mask)
         state = self.start(memory, initial_state)
-        steps = {
-            "projected": self._project_inputs(inputs, projected_memory),
-            "keep": self.recurrent.draw_keep(inputs, training),
-        }
-        advance = functools.partial(self._advance, attend=attend)
-        states = scan_time(advance, state, steps, unroll=self.unroll)
+        keep = self.recurrent.draw_keep(inputs, training)
+        if self._feeds_back:
+            projected = self._project_inputs(inputs, projected_memory)
+            states = scan_time(
+                functools.partial(self._advance, attend=attend),
+                state,
+                {"projected": projected, "keep": keep},
+                read=_without_cells,
+                unroll=self.unroll,
+            )
+        else:
+            terms = [(inputs, self.input_projection.kernel)]
+            if self.attention is None:
+                terms.append((memory, self.memory_projection.kernel))
+            hidden = self.recurrent.over_time(terms, state, keep, self.unroll)
+            states = {"hidden": [hidden]}
         outputs, weights = self._read_out(inputs, states, attend)
         outputs = self.output_dropout(outputs, training=training)
         return (outputs, weights) if return_weights else outputs
@@ -296,3 +304,8 @@ class AttentionDecoder(keras.layers.Layer):
 def _at_one_step(attend, query):
     context, weights = attend(query[:, None])
     return context[:, 0], weights[:, 0]
+
+
+def _without_cells(state):
+    """What is read out of a state: of the top layer, and what is fed back."""
+    return state | {"hidden": state["hidden"][-1:], "cell": []}

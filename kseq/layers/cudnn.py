@@ -10,6 +10,7 @@ from keras.src import backend  # what Keras itself asks about cuDNN
 
 from kseq.ops import real_first, take_steps
 
+_LSTM_ACTIVATIONS = keras.activations.tanh, keras.activations.sigmoid
 _is_allowed = contextvars.ContextVar("cudnn_is_allowed", default=True)
 
 
@@ -47,16 +48,18 @@ def inner_loop(layer, of_keras, sequences, states, mask, training):
         The last output, (B, U), all outputs, (B, T, U), and the last states.
     """
     loop = functools.partial(of_keras, training=training)
-    if _is_allowed.get() and _runs_by_cudnn(layer):
+    is_allowed = cudnn_is_allowed()
+    if is_allowed and runs_by_cudnn(layer):
         return _packed_loop(layer, loop, sequences, states, mask)
-    if not _is_allowed.get() or mask is not None:
+    if not is_allowed or mask is not None:
         loop = functools.partial(
             keras.layers.RNN.inner_loop, layer, training=training
         )
     return loop(sequences, states, mask)
 
 
-def _runs_by_cudnn(layer):
+def runs_by_cudnn(layer):
+    """Whether cuDNN runs a recurrent layer of kseq on this machine."""
     cell = layer.cell
     return (
         # With other backends, Keras runs a layer that has a mask without it.
@@ -72,6 +75,58 @@ def _runs_by_cudnn(layer):
             getattr(cell, "reset_after", None),
         )
     )
+
+
+def has_cudnn():
+    """Whether cuDNN runs an LSTM on this machine."""
+    return keras.backend.backend() == "tensorflow" and backend.cudnn_ok(
+        *_LSTM_ACTIVATIONS, unroll=False, use_bias=True
+    )
+
+
+def cudnn_is_allowed():
+    """Whether cuDNN may run what is called here.
+
+    Not within `without_cudnn`, and not in what XLA compiles, which has no
+    `CudnnRNNV3`.
+    """
+    if not _is_allowed.get() or keras.backend.backend() != "tensorflow":
+        return False
+    from tensorflow.python.framework import ops as framework
+    from tensorflow.python.ops import control_flow_util
+
+    return not control_flow_util.GraphOrParentsInXlaContext(
+        framework.get_default_graph()
+    )
+
+
+def lstm_by_cudnn(terms, recurrent_kernel, bias, hidden, cell):
+    """All hidden states of an LSTM, (B, T, U).
+
+    Args:
+        terms: list of (inputs, kernel), (B, T, D) float and (D, 4 U) float,
+            whose products are summed; after the first, also (B, 1, D).
+        recurrent_kernel: (U, 4 U) float.
+        bias: (4 U,) float.
+        hidden: (B, U) float, before the first step.
+        cell: (B, U) float.
+    """
+    (inputs, kernel), *others = terms
+    rows, time, _ = ops.shape(inputs)
+    for values, of_values in others:
+        values = ops.broadcast_to(values, (rows, time, values.shape[-1]))
+        inputs = ops.concatenate([inputs, values], axis=-1)
+        kernel = ops.concatenate([kernel, of_values], axis=0)
+    _, outputs, _ = backend.lstm(
+        *map(_with_a_row, (inputs, hidden, cell)),
+        None,
+        kernel,
+        recurrent_kernel,
+        bias,
+        *_LSTM_ACTIVATIONS,
+        return_sequences=True,
+    )
+    return outputs[:rows]
 
 
 def _packed_loop(layer, loop, sequences, states, mask):
