@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from kseq.layers.check_order import check_order
+from kseq.layers.cudnn import has_cudnn
 from kseq.layers.dropout import Dropout
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import fold_hypotheses, scan_time, unfold_hypotheses
@@ -102,6 +103,8 @@ class AttentionDecoder(keras.layers.Layer):
         self.dropout = dropout
         self.unroll = unroll
         self._feeds_back = input_feeding or (attention and order == "bahdanau")
+        # Step by step; or one LSTM after the other, over all steps.
+        self._steps = bool(self._feeds_back) or cell != "lstm"
         self._reads_last = getattr(attention, "reads_last_weights", False)
         self.recurrent = RecurrentStack(
             units,
@@ -125,6 +128,11 @@ class AttentionDecoder(keras.layers.Layer):
         self.output_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="output_dropout"
         )
+
+    @property
+    def runs_by_cudnn(self):
+        """Whether cuDNN runs its recurrence on this machine."""
+        return not (self._steps or self.unroll) and has_cudnn()
 
     def build(self, inputs_shape, memory_shape):
         self.input_projection.build(inputs_shape)
@@ -164,7 +172,7 @@ class AttentionDecoder(keras.layers.Layer):
         attend = self._attend(projected_memory, memory_mask)
         state = self.start(memory, initial_state)
         keep = self.recurrent.draw_keep(inputs, training)
-        if self._feeds_back:
+        if self._steps:
             projected = self._project_inputs(inputs, projected_memory)
             states = scan_time(
                 functools.partial(self._advance, attend=attend),

@@ -8,7 +8,8 @@ import keras
 from keras import ops
 from keras.src import backend  # what Keras itself asks about cuDNN
 
-from kseq.ops import real_first, take_steps
+from kseq.layers.xla import is_compiled_by_xla
+from kseq.ops import gru_over_time, lstm_over_time, real_first, take_steps
 
 _LSTM_ACTIVATIONS = keras.activations.tanh, keras.activations.sigmoid
 _is_allowed = contextvars.ContextVar("cudnn_is_allowed", default=True)
@@ -48,9 +49,11 @@ def inner_loop(layer, of_keras, sequences, states, mask, training):
         The last output, (B, U), all outputs, (B, T, U), and the last states.
     """
     loop = functools.partial(of_keras, training=training)
-    is_allowed = cudnn_is_allowed()
+    is_allowed = may_run_cudnn()
     if is_allowed and runs_by_cudnn(layer):
         return _packed_loop(layer, loop, sequences, states, mask)
+    if _is_plain(layer):
+        return _loop(layer, sequences, states, mask)
     if not is_allowed or mask is not None:
         loop = functools.partial(
             keras.layers.RNN.inner_loop, layer, training=training
@@ -60,21 +63,41 @@ def inner_loop(layer, of_keras, sequences, states, mask, training):
 
 def runs_by_cudnn(layer):
     """Whether cuDNN runs a recurrent layer of kseq on this machine."""
+    return layer.use_cudnn and _is_plain(layer) and has_cudnn()
+
+
+def _is_plain(layer):
+    """Whether a layer computes what cuDNN does, wherever it runs."""
     cell = layer.cell
     return (
         # With other backends, Keras runs a layer that has a mask without it.
         keras.backend.backend() == "tensorflow"
-        and layer.use_cudnn
         and layer.return_sequences
-        and not (cell.dropout or cell.recurrent_dropout)
-        and backend.cudnn_ok(
-            cell.activation,
-            cell.recurrent_activation,
-            layer.unroll,
-            cell.use_bias,
-            getattr(cell, "reset_after", None),
-        )
+        and not (cell.dropout or cell.recurrent_dropout or layer.unroll)
+        and cell.use_bias
+        and (cell.activation, cell.recurrent_activation) == _LSTM_ACTIVATIONS
+        and getattr(cell, "reset_after", True)
     )
+
+
+def needs_cudnn(model):
+    """Whether a model has recurrent layers and cuDNN runs all of them.
+
+    Such a model is trained without XLA, which has no `CudnnRNNV3`. If it also
+    has a loop, such as that of a decoder with input feeding, XLA is the better
+    choice for all of it: a loop over T steps then starts a few kernels a step
+    and not dozens, which weighs more than what cuDNN saves in the encoder.
+
+    Args:
+        model: `keras.Model`.
+    """
+    recurrent = [
+        getattr(layer, "runs_by_cudnn", False)
+        for layer in model._flatten_layers()
+        if hasattr(layer, "runs_by_cudnn")
+        or isinstance(layer, keras.layers.RNN)
+    ]
+    return bool(recurrent) and all(recurrent)
 
 
 def has_cudnn():
@@ -84,49 +107,47 @@ def has_cudnn():
     )
 
 
-def cudnn_is_allowed():
+def may_run_cudnn():
     """Whether cuDNN may run what is called here.
 
-    Not within `without_cudnn`, and not in what XLA compiles, which has no
+    Not within `without_cudnn`, and not in what XLA compiles, which knows no
     `CudnnRNNV3`.
     """
-    if not _is_allowed.get() or keras.backend.backend() != "tensorflow":
-        return False
-    from tensorflow.python.framework import ops as framework
-    from tensorflow.python.ops import control_flow_util
-
-    return not control_flow_util.GraphOrParentsInXlaContext(
-        framework.get_default_graph()
-    )
+    return _is_allowed.get() and not is_compiled_by_xla()
 
 
-def lstm_by_cudnn(terms, recurrent_kernel, bias, hidden, cell):
-    """All hidden states of an LSTM, (B, T, U).
-
-    Args:
-        terms: list of (inputs, kernel), (B, T, D) float and (D, 4 U) float,
-            whose products are summed; after the first, also (B, 1, D).
-        recurrent_kernel: (U, 4 U) float.
-        bias: (4 U,) float.
-        hidden: (B, U) float, before the first step.
-        cell: (B, U) float.
-    """
-    (inputs, kernel), *others = terms
-    rows, time, _ = ops.shape(inputs)
-    for values, of_values in others:
-        values = ops.broadcast_to(values, (rows, time, values.shape[-1]))
-        inputs = ops.concatenate([inputs, values], axis=-1)
-        kernel = ops.concatenate([kernel, of_values], axis=0)
+def lstm_by_cudnn(inputs, kernel, recurrent_kernel, bias, states):
+    """All hidden states of an LSTM without a mask, see `lstm_over_time`."""
+    rows = ops.shape(inputs)[0]
     _, outputs, _ = backend.lstm(
-        *map(_with_a_row, (inputs, hidden, cell)),
+        *map(_with_a_row, (inputs, *states)),
         None,
-        kernel,
-        recurrent_kernel,
-        bias,
+        *(kernel, recurrent_kernel, bias),
         *_LSTM_ACTIVATIONS,
         return_sequences=True,
     )
     return outputs[:rows]
+
+
+def _loop(layer, sequences, states, mask):
+    """What Keras computes, with the product of all inputs before the loop."""
+    if layer.go_backwards:
+        sequences = ops.flip(sequences, axis=1)
+        mask = None if mask is None else ops.flip(mask, axis=1)
+    if mask is not None:
+        mask = ops.cast(mask, "bool")
+    cell = layer.cell
+    over_time = (
+        gru_over_time if hasattr(cell, "reset_after") else lstm_over_time
+    )
+    weights = [
+        ops.convert_to_tensor(weight, dtype=cell.compute_dtype)
+        for weight in (cell.kernel, cell.recurrent_kernel, cell.bias)
+    ]
+    outputs, last = over_time(sequences, *weights, states, mask)
+    if mask is not None:
+        outputs = _where_read(layer, outputs, mask)
+    return last[0], outputs, last
 
 
 def _packed_loop(layer, loop, sequences, states, mask):
@@ -171,5 +192,12 @@ def _unpacked(layer, outputs, mask, lengths):
     if layer.go_backwards:  # padding is read first
         places = places + (time - lengths)[:, None]
     outputs = take_steps(outputs, ops.clip(places, 0, time - 1))
-    has_output = mask if layer.zero_output_for_mask else read > 0
-    return ops.where(has_output[..., None], outputs, ops.zeros_like(outputs))
+    return _where_read(layer, outputs, mask)
+
+
+def _where_read(layer, outputs, mask):
+    """Outputs, or zeros before the first real position or at all padding."""
+    if not layer.zero_output_for_mask:
+        # On a GPU, TensorFlow computes with int32 on the host.
+        mask = ops.cumsum(ops.cast(mask, "int64"), axis=1) > 0
+    return ops.where(mask[..., None], outputs, ops.zeros_like(outputs))

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.xla import is_compiled_by_xla
 from kseq.ops import padding_mask
 
 
@@ -35,6 +36,8 @@ class JoinSentences(keras.layers.Layer):
         batch, sentences, pieces = ops.shape(ids)
         ids = ops.reshape(ids, (batch, sentences * pieces))
         real = padding_mask(ids)
+        if is_compiled_by_xla():  # T would depend on values
+            return ops.take_along_axis(ids, _real_first(real), axis=1)
         lengths = ops.sum(ops.cast(real, "int32"), axis=-1)
         longest = ops.max(lengths, initial=1)
         return ops.take_along_axis(ids, _real_first(real)[:, :longest], axis=1)

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from kseq.check_integers import check_integers
-from kseq.ops import read_memory
+from kseq.ops import project, read_memory
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -68,7 +68,7 @@ class LocationAttention(keras.layers.Layer):
         """Scores before the softmax: (B, T, D), (B, S, M) -> (B, T, S)."""
         positions = ops.arange(ops.shape(keys)[1])
         return ops.take(
-            self.query_projection(query),
+            project(query, self.query_projection.kernel),
             ops.minimum(positions, self.max_length - 1),
             axis=-1,
         )

@@ -10,6 +10,7 @@ from kseq.layers.bahdanau_attention import BahdanauAttention
 from kseq.ops import (
     additive_energies,
     fold_hypotheses,
+    project,
     read_memory,
     with_empty_row,
 )
@@ -128,7 +129,8 @@ class LocationAwareAttention(BahdanauAttention):
         x = ops.reshape(last_weights, (batch * steps, time, 1))
         x = with_empty_row(self.convolution, x)
         located = ops.reshape(
-            self.location_projection(x), (batch, steps, time, self.units)
+            project(x, self.location_projection.kernel),
+            (batch, steps, time, self.units),
         )
         hidden = self.query_projection(query)
         return additive_energies(hidden, keys, self.scale, located)

@@ -2,6 +2,16 @@
 
 import keras
 
+from kseq.ops import project
+
+
+class _Dense(keras.layers.Dense):
+    """That of Keras, by one product of two matrices, also within a loop."""
+
+    def call(self, inputs, training=None):
+        outputs = project(inputs, self.kernel)
+        return outputs + self.bias if self.use_bias else outputs
+
 
 def projection(attention, units, name):
     """A Dense layer with the policy, bias, initializer and constraint given.
@@ -15,7 +25,7 @@ def projection(attention, units, name):
     initializer = attention.kernel_initializer
     if isinstance(initializer, keras.Initializer):
         initializer = initializer.clone()  # one object repeats its values
-    return keras.layers.Dense(
+    return _Dense(
         units,
         use_bias=attention.use_bias,
         kernel_initializer=initializer,

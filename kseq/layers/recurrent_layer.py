@@ -2,7 +2,7 @@
 
 import keras
 
-from kseq.layers.cudnn import inner_loop
+from kseq.layers.cudnn import inner_loop, runs_by_cudnn
 from kseq.user_error import ArgumentError
 
 
@@ -10,20 +10,36 @@ from kseq.user_error import ArgumentError
 class _LSTM(keras.layers.LSTM):
     """That of Keras, which cuDNN runs with any mask too."""
 
+    runs_by_cudnn = property(runs_by_cudnn)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.supports_jit = True  # without cuDNN, see `may_run_cudnn`
+
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        return inner_loop(
+        found = inner_loop(
             self, super().inner_loop, sequences, initial_state, mask, training
         )
+        self.supports_jit = True
+        return found
 
 
 @keras.saving.register_keras_serializable(package="kseq", name="GRU")
 class _GRU(keras.layers.GRU):
     """That of Keras, which cuDNN runs with any mask too."""
 
+    runs_by_cudnn = property(runs_by_cudnn)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.supports_jit = True  # without cuDNN, see `may_run_cudnn`
+
     def inner_loop(self, sequences, initial_state, mask, training=False):
-        return inner_loop(
+        found = inner_loop(
             self, super().inner_loop, sequences, initial_state, mask, training
         )
+        self.supports_jit = True
+        return found
 
 
 _LAYERS = {

@@ -1,17 +1,13 @@
 """Stacked recurrent cells, one step or a whole sequence."""
 
-import functools
-import itertools
-import operator
-
 import keras
 import numpy as np
 from keras import ops
 
 from kseq.check_integers import check_integers
-from kseq.layers.cudnn import cudnn_is_allowed, has_cudnn, lstm_by_cudnn
+from kseq.layers.cudnn import has_cudnn, lstm_by_cudnn, may_run_cudnn
 from kseq.layers.dropout import Dropout
-from kseq.ops import lstm_step, scan_time
+from kseq.ops import lstm_over_time, lstm_step
 
 _GATES = {"lstm": 4, "gru": 3, "tanh": 1}
 
@@ -97,40 +93,54 @@ class RecurrentStack(keras.layers.Layer):
             for i in range(self.num_layers)
         ]
 
-    def _products_of(self, i):
-        return [each[i] for each in (self.recurrences, self.candidates) if each]
-
     def build(self, projected_shape, fed_shape=(None, 0)):
         sizes = [fed_shape[-1]] + [self.units] * (self.num_layers - 1)
-        for i, size in enumerate(sizes):
-            for layer in self._products_of(i):
+        for layers in (self.recurrences, self.candidates):
+            for size, layer in zip(sizes, layers, strict=False):
                 layer.build((None, size + self.units))
 
     def call(self, projected, state, fed=None, keep=()):
         below = [] if fed is None else [fed]
-        parts, after = self._split(projected), []
-        for i, before in enumerate(_of_each_cell(state)):
-            products = [
-                functools.partial(_product, layer, below, part)
-                for layer, part in zip(self._products_of(i), parts, strict=True)
-            ]
-            hidden, *_ = states = self._step(products, *before)
-            after.append(states)
+        hiddens, cells = [], []
+        for i, hidden in enumerate(state["hidden"]):
+            if self.cell == "gru":
+                hidden = self._gru_step(i, projected, below, hidden)
+            else:
+                read = ops.concatenate([*below, hidden], axis=-1)
+                gates = self.recurrences[i](read)
+                if i == 0:
+                    gates = gates + projected
+                if self.cell == "lstm":
+                    hidden, cell = lstm_step(gates, state["cell"][i])
+                    cells.append(cell)
+                else:
+                    hidden = ops.tanh(gates)
+            hiddens.append(hidden)
             below = [hidden * keep[i] if i < len(keep) else hidden]
-            parts = [None] * len(parts)
-        hiddens, *cells = map(list, zip(*after, strict=True))
-        return {"hidden": hiddens, "cell": cells[0] if cells else []}
+        return {"hidden": hiddens, "cell": cells}
+
+    def _gru_step(self, i, projected, below, hidden):
+        of_gates, of_candidate = 0, 0
+        if i == 0:
+            splits = [2 * self.units]
+            of_gates, of_candidate = ops.split(projected, splits, axis=-1)
+        read = ops.concatenate([*below, hidden], axis=-1)
+        gates = ops.sigmoid(self.recurrences[i](read) + of_gates)
+        update, reset = ops.split(gates, 2, axis=-1)
+        read = ops.concatenate([*below, reset * hidden], axis=-1)
+        candidate = ops.tanh(self.candidates[i](read) + of_candidate)
+        return update * hidden + (1 - update) * candidate
 
     def over_time(self, terms, state, keep=(), unroll=False):
         """The states of the last cell at all steps, where nothing is fed.
 
-        One cell after the other reads the sequence. Only what depends on its
-        own state is computed in a loop, and cuDNN can run a whole cell.
+        One cell after the other reads the sequence: all that does not depend
+        on its own state is one product, and cuDNN can run it.
 
         Args:
-            terms: list of (inputs, kernel), (B, T, D) float and (D,
-                `gate_units`) float, whose products are summed to `projected`;
-                after the first, also (B, 1, D).
+            terms: list of (inputs, kernel), (B, T, D) float and (D, 4 U)
+                float, whose products are summed to `projected`; after the
+                first, (B, 1, D) float.
             state: as in a call.
             keep: the output of `draw_keep`.
             unroll: bool, whether to unroll the loop.
@@ -140,81 +150,43 @@ class RecurrentStack(keras.layers.Layer):
         """
         terms = [(x, self._tensor(kernel)) for x, kernel in terms]
         hidden = None
-        for i, before in enumerate(_of_each_cell(state)):
-            kernel, recurrent, bias = self._weights_of(i)
+        for i, before in enumerate(
+            zip(state["hidden"], state["cell"], strict=True)
+        ):
+            recurrence = self.recurrences[i]
+            kernel, bias = map(
+                self._tensor, (recurrence.kernel, recurrence.bias)
+            )
             if i > 0:
-                terms = [(hidden, kernel)]
-            if self.runs_by_cudnn and not unroll and cudnn_is_allowed():
-                [recurrent] = recurrent
-                bias = bias + np.repeat([0.0, 1.0, 0.0, 0.0], self.units)
-                hidden = lstm_by_cudnn(terms, recurrent, bias, *before)
-            else:
-                products = itertools.starmap(ops.matmul, terms)
-                projected = functools.reduce(operator.add, products)
-                hidden = self._loop(projected + bias, recurrent, before, unroll)
+                terms = [(hidden, kernel[: -self.units])]
+            hidden = self._cell_over_time(
+                *(terms, kernel[-self.units :], bias, before, unroll)
+            )
             if i < len(keep):
                 hidden = hidden * keep[i]
         return hidden
 
-    @property
-    def runs_by_cudnn(self):
-        """Whether cuDNN can run `over_time` on this machine."""
-        return self.cell == "lstm" and has_cudnn()
-
-    def _weights_of(self, i):
-        """Kernels of the inputs of a cell and of its states, and its bias."""
-        layers = self._products_of(i)
-        kernels = [self._tensor(layer.kernel) for layer in layers]
-        biases = [self._tensor(layer.bias) for layer in layers]
-        size = kernels[0].shape[0] - self.units
-        return (
-            ops.concatenate([kernel[:size] for kernel in kernels], axis=-1),
-            [kernel[size:] for kernel in kernels],
-            ops.concatenate(biases, axis=-1),
+    def _cell_over_time(self, terms, recurrent_kernel, bias, before, unroll):
+        forget_bias = np.repeat([0.0, 1.0, 0.0, 0.0], self.units)
+        bias = bias + ops.convert_to_tensor(forget_bias, bias.dtype)
+        (inputs, kernel), *others = terms
+        if not unroll and may_run_cudnn() and has_cudnn():
+            time = ops.shape(inputs)[1]
+            for values, of_values in others:
+                shape = (*ops.shape(values)[:1], time, values.shape[-1])
+                values = ops.broadcast_to(values, shape)
+                inputs = ops.concatenate([inputs, values], axis=-1)
+                kernel = ops.concatenate([kernel, of_values], axis=0)
+            return lstm_by_cudnn(inputs, kernel, recurrent_kernel, bias, before)
+        for values, of_values in others:
+            bias = bias + ops.matmul(values[:, 0], of_values)
+        hidden, _ = lstm_over_time(
+            inputs, kernel, recurrent_kernel, bias, before, unroll=unroll
         )
+        return hidden
 
     def _tensor(self, variable):
         return ops.convert_to_tensor(variable, dtype=self.compute_dtype)
-
-    def _loop(self, projected, recurrent, before, unroll):
-        def step(states, parts):
-            products = [
-                functools.partial(_sum_with_product, part, kernel)
-                for part, kernel in zip(parts, recurrent, strict=True)
-            ]
-            return list(self._step(products, *states))
-
-        return scan_time(
-            step,
-            list(before),
-            self._split(projected),
-            read=operator.itemgetter(0),
-            unroll=unroll,
-        )
-
-    def _split(self, projected):
-        """What goes to the gates and, in a GRU, to the candidate."""
-        if self.cell == "gru":
-            return ops.split(projected, [2 * self.units], axis=-1)
-        return [projected]
-
-    def _step(self, products, hidden, cell=None):
-        """The states of one cell after a step.
-
-        Args:
-            products: what is read before the activations, as functions of the
-                state: of the gates and, in a GRU, of the candidate.
-            hidden: (B, U) float.
-            cell: (B, U) float, of an LSTM.
-        """
-        gates = products[0](hidden)
-        if self.cell == "lstm":
-            return lstm_step(gates, cell)
-        if self.cell == "tanh":
-            return (ops.tanh(gates),)
-        update, reset = ops.split(ops.sigmoid(gates), 2, axis=-1)
-        candidate = ops.tanh(products[1](reset * hidden))
-        return (update * hidden + (1 - update) * candidate,)
 
     def zeros(self, batch):
         """The initial state of `batch` sequences."""
@@ -251,18 +223,3 @@ class RecurrentStack(keras.layers.Layer):
             "cell": self.cell,
             "dropout": self.dropout,
         }
-
-
-def _of_each_cell(state):
-    """The hidden state of each and, in an LSTM, its cell."""
-    states = [part for part in (state["hidden"], state["cell"]) if part]
-    return zip(*states, strict=True)
-
-
-def _product(layer, below, part, hidden):
-    product = layer(ops.concatenate([*below, hidden], axis=-1))
-    return product if part is None else product + part
-
-
-def _sum_with_product(part, kernel, hidden):
-    return part + ops.matmul(hidden, kernel)

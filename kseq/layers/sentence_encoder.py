@@ -6,6 +6,7 @@ from keras import ops
 from kseq.check_integers import check_integers
 from kseq.layers.piece_embedding import PieceEmbedding
 from kseq.layers.recurrent_pooling import RecurrentPooling
+from kseq.layers.xla import is_compiled_by_xla
 from kseq.ops import padding_mask
 
 
@@ -99,7 +100,7 @@ class SentenceEncoder(keras.layers.Layer):
         batch, sentences, pieces = ops.shape(ids)
         count = batch * sentences
         rows = ops.reshape(ids, (count, pieces))
-        if self.groups == 1:
+        if self.groups == 1 or is_compiled_by_xla():
             output, weights = self._encode(rows, training)
         else:
             output, weights = self._encode_groups(rows, training)

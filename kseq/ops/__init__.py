@@ -31,7 +31,13 @@ from kseq.ops.masks import (
     window_mask,
 )
 from kseq.ops.packing import real_first, take_steps
-from kseq.ops.recurrence import lstm_step, scan_time
+from kseq.ops.project import project
+from kseq.ops.recurrence import (
+    gru_over_time,
+    lstm_over_time,
+    lstm_step,
+    scan_time,
+)
 from kseq.ops.windowed_attention import windowed_attention
 
 __all__ = [
@@ -42,13 +48,16 @@ __all__ = [
     "distances",
     "dot_energies",
     "fold_hypotheses",
+    "gru_over_time",
     "interpolate",
     "last_mask",
     "layer_norm",
+    "lstm_over_time",
     "lstm_step",
     "masked_mean",
     "masked_softmax",
     "padding_mask",
+    "project",
     "read_memory",
     "read_slots",
     "real_first",

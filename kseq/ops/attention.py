@@ -9,6 +9,7 @@ import math
 from keras import ops
 
 from kseq.ops.masks import last_mask
+from kseq.ops.project import project
 
 _MASKED = -1e30  # exp of it is zero in float32, and it is finite
 
@@ -35,7 +36,7 @@ def additive_energies(query, keys, scale, pairs=None):
     if pairs is not None:
         hidden = hidden + pairs
     scale = ops.expand_dims(scale, -1)
-    return ops.squeeze(ops.matmul(ops.tanh(hidden), scale), -1)
+    return ops.squeeze(project(ops.tanh(hidden), scale), -1)
 
 
 def masked_softmax(energies, mask=None):

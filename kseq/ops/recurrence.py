@@ -1,7 +1,11 @@
 """Steps of recurrent layers, and a loop over time."""
 
+import operator
+
 import keras
 from keras import ops, tree
+
+from kseq.ops.project import project
 
 
 def scan_time(step, state, inputs, read=None, unroll=False):
@@ -22,24 +26,107 @@ def scan_time(step, state, inputs, read=None, unroll=False):
     Returns:
         what `read` returns of the states, a nest of (B, T, ...).
     """
-    read = read or (lambda state: state)
-    if unroll:
-        return _unrolled(step, state, inputs, read)
-    by_time = tree.map_structure(_swap_batch_and_time, inputs)
-    if keras.backend.backend() == "tensorflow":
-        states = _while_loop(step, state, by_time, read)
-    else:
-
-        def advance(state, inputs):
-            state = step(state, inputs)
-            return state, read(state)
-
-        _, states = ops.scan(advance, state, by_time)
+    inputs = tree.map_structure(_swap_batch_and_time, inputs)
+    _, states = _scan(step, state, inputs, read or (lambda x: x), unroll)
     return tree.map_structure(_swap_batch_and_time, states)
 
 
+def lstm_over_time(
+    inputs, kernel, recurrent_kernel, bias, states, mask=None, unroll=False
+):
+    """An LSTM over a sequence, with all of its gates from one product.
+
+    Where the mask is False, the state stays as it is.
+
+    Args:
+        inputs: (B, T, D) float.
+        kernel: (D, 4 U) float, of input, forget, candidate and output gate.
+        recurrent_kernel: (U, 4 U) float.
+        bias: (4 U,) or (B, 4 U) float, with the constant of the forget gate.
+        states: hidden and cell, (B, U) float, before the first step.
+        mask: (B, T) bool, or None.
+        unroll: bool, see `scan_time`.
+
+    Returns:
+        The hidden states of all steps, (B, T, U), and the last states.
+    """
+
+    def step(states, projected):
+        gates = projected + ops.matmul(states[0], recurrent_kernel)
+        return list(lstm_step(gates, states[1], forget_bias=None))
+
+    return _over_time(step, inputs, kernel, bias, states, mask, unroll)
+
+
+def gru_over_time(
+    inputs, kernel, recurrent_kernel, bias, states, mask=None, unroll=False
+):
+    """A GRU over a sequence, which resets its state after the product.
+
+    Where the mask is False, the state stays as it is.
+
+    Args:
+        inputs: (B, T, D) float.
+        kernel: (D, 3 U) float, of update gate, reset gate and candidate.
+        recurrent_kernel: (U, 3 U) float.
+        bias: (2, 3 U) float, of the products with inputs and with the state.
+        states: a list of the state (B, U) float before the first step.
+        mask: (B, T) bool, or None.
+        unroll: bool, see `scan_time`.
+
+    Returns:
+        The states of all steps, (B, T, U), and a list of the last one.
+    """
+
+    def step(states, projected):
+        [hidden] = states
+        product = ops.matmul(hidden, recurrent_kernel) + bias[1]
+        size = hidden.shape[-1]
+        of_gates, of_candidate = ops.split(projected, [2 * size], axis=-1)
+        gates, candidate = ops.split(product, [2 * size], axis=-1)
+        update, reset = ops.split(ops.sigmoid(of_gates + gates), 2, axis=-1)
+        candidate = ops.tanh(of_candidate + reset * candidate)
+        return [candidate + update * (hidden - candidate)]
+
+    return _over_time(step, inputs, kernel, bias[0], states, mask, unroll)
+
+
+def _over_time(step, inputs, kernel, bias, states, mask, unroll):
+    steps = {"inputs": project(_swap_batch_and_time(inputs), kernel) + bias}
+    if mask is not None:
+        steps["mask"] = _swap_batch_and_time(mask)
+
+    def advance(before, at_step):
+        after = step(before, at_step["inputs"])
+        if mask is None:
+            return after
+        is_real = at_step["mask"][:, None]
+        return [
+            ops.where(is_real, new, old)
+            for new, old in zip(after, before, strict=True)
+        ]
+
+    first = list(states)
+    last, hidden = _scan(advance, first, steps, operator.itemgetter(0), unroll)
+    return _swap_batch_and_time(hidden), last
+
+
+def _scan(step, state, inputs, read, unroll):
+    """The last state, and what is read of all, over the first axis."""
+    if unroll:
+        return _unrolled(step, state, inputs, read)
+    if keras.backend.backend() == "tensorflow":
+        return _while_loop(step, state, inputs, read)
+
+    def advance(state, inputs):
+        state = step(state, inputs)
+        return state, read(state)
+
+    return ops.scan(advance, state, inputs)
+
+
 def _unrolled(step, state, inputs, read):
-    length = tree.flatten(inputs)[0].shape[1]
+    length = tree.flatten(inputs)[0].shape[0]
     if not isinstance(length, int) or length < 1:
         raise ValueError(
             "A loop is unrolled over a known, positive number of steps. "
@@ -47,10 +134,10 @@ def _unrolled(step, state, inputs, read):
         )
     states = []
     for t in range(length):
-        at_step = tree.map_structure(lambda x, t=t: x[:, t], inputs)
+        at_step = tree.map_structure(lambda x, t=t: x[t], inputs)
         state = step(state, at_step)
         states.append(read(state))
-    return tree.map_structure(lambda *x: ops.stack(x, axis=1), *states)
+    return state, tree.map_structure(lambda *x: ops.stack(x), *states)
 
 
 def _while_loop(step, state, inputs, read):
@@ -90,24 +177,31 @@ def _while_loop(step, state, inputs, read):
         )
 
     # The number of steps is the only condition: XLA then knows it too.
-    _, _, arrays = tf.while_loop(
+    _, last, arrays = tf.while_loop(
         lambda *_: True, body, (0, first, arrays), maximum_iterations=time
     )
-    return tree.pack_sequence_as(kept, [array.stack() for array in arrays])
+    states = [array.stack() for array in arrays]
+    return (
+        tree.pack_sequence_as(state, last),
+        tree.pack_sequence_as(kept, states),
+    )
 
 
 def _swap_batch_and_time(x):
     return ops.swapaxes(x, 0, 1)
 
 
-def lstm_step(gates, cell):
+def lstm_step(gates, cell, forget_bias=1.0):
     """One step of an LSTM cell: gates (B, 4U), cell (B, U) -> hidden, cell.
 
     The gates are given before their activation, in the order input, forget,
     candidate, output. The forget gate has a constant bias of one, so that an
-    untrained cell remembers (Jozefowicz et al. 2015).
+    untrained cell remembers (Jozefowicz et al. 2015); None where it is a part
+    of the gates.
     """
     admit, keep, candidate, emit = ops.split(gates, 4, axis=-1)
-    cell = ops.sigmoid(keep + 1) * cell
+    if forget_bias is not None:
+        keep = keep + forget_bias
+    cell = ops.sigmoid(keep) * cell
     cell = cell + ops.sigmoid(admit) * ops.tanh(candidate)
     return ops.sigmoid(emit) * ops.tanh(cell), cell
