@@ -1,3 +1,5 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -221,32 +223,89 @@ def test_an_unrolled_loop(wiring):
 
 @pytest.mark.skipif(not TENSORFLOW, reason="XLA has its limits on TensorFlow")
 @pytest.mark.parametrize(
-    "wiring",
-    others_slow(WIRINGS, ["feeding"]),
-    indirect=True,
+    ("wiring", "attention"),
+    [
+        ("feeding", LuongAttention("general")),
+        slow("luong", LuongAttention("dot")),
+        slow("bahdanau", BahdanauAttention(units=3, use_bias=True)),
+        slow("bahdanau", LocationAwareAttention(3, 2, kernel_size=3)),
+        slow("feeding", LocationAttention(max_length=5)),
+        slow("none", None),
+    ],
 )
-def test_training_with_xla(wiring):
-    inputs, memory = inputs_of(wiring)
-    inputs = inputs[:, :3]  # XLA takes a second for each step
-    losses = []
-    for unroll in (False, True):
-        layer = built(wiring, unroll=unroll)
-        layer.set_weights(
-            [np.full(w.shape, 0.1, "float32") for w in layer.get_weights()]
-        )
-        symbolic = [keras.Input(x.shape[1:]) for x in (inputs, memory)]
-        model = keras.Model(symbolic, layer(*symbolic))
-        if unroll:
-            model.compile("sgd", "mse", jit_compile=True)
-        else:
-            with pytest.warns(UserWarning, match="support `jit_compile"):
-                model.compile("sgd", "mse", jit_compile=True)
-        assert model.jit_compile == unroll
-        for _ in range(2):
-            loss = model.train_on_batch([inputs, memory], np.ones((2, 3, 6)))
-        losses.append(loss)
+def test_gradients_with_xla(seed, wiring, attention):
+    """Also of a function that is traced for sizes that are not known yet."""
+    import tensorflow as tf
 
-    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+    layer = built(wiring, attention=attention)
+    inputs, memory = map(tf.constant, inputs_of(wiring))
+
+    def step(inputs, memory, mask):
+        weights = [weight.value for weight in layer.trainable_weights]
+        with tf.GradientTape() as tape:
+            tape.watch([inputs, memory])
+            outputs = layer(inputs, memory, memory_mask=mask)
+            loss = tf.reduce_sum(tf.sin(outputs))
+        return outputs, tape.gradient(loss, [inputs, memory, *weights])
+
+    time = 1 if wiring == "none" else None
+    by_xla = tf.function(
+        step,
+        jit_compile=True,
+        autograph=False,
+        input_signature=[
+            tf.TensorSpec((None, None, 4)),
+            tf.TensorSpec((None, time, 6)),
+            tf.TensorSpec((None, time), tf.bool),
+        ],
+    )
+    arguments = inputs, memory, tf.constant(mask_of(wiring))
+    keras.tree.map_structure(
+        functools.partial(np.testing.assert_allclose, atol=1e-5),
+        by_xla(*arguments),
+        step(*arguments),
+    )
+
+
+@pytest.mark.skipif(not TENSORFLOW, reason="cuDNN is used on TensorFlow")
+@pytest.mark.parametrize(
+    ("wiring", "cells"),
+    [("luong", 2), ("none", 2), slow("feeding", 0), slow("bahdanau", 0)],
+)
+def test_cudnn_runs_what_feeds_nothing_back(seed, request, wiring, cells):
+    """Values and gradients are those of a CPU."""
+    import tensorflow as tf
+
+    layer = built(wiring, num_layers=2)
+    inputs, memory = map(tf.constant, inputs_of(wiring))
+    state = keras.tree.map_structure(tf.constant, state_of(layer))
+    weights = [weight.value for weight in layer.trainable_weights]
+
+    def outputs_and_gradients():
+        with tf.GradientTape() as tape:
+            tape.watch([inputs, memory, state])
+            outputs = layer(
+                inputs,
+                memory,
+                memory_mask=mask_of(wiring),
+                initial_state=state,
+            )
+            loss = tf.reduce_sum(tf.sin(outputs))
+        sources = [inputs, memory, state, weights]
+        return outputs, tape.gradient(loss, sources)
+
+    expected = outputs_and_gradients()
+    assert not layer.runs_by_cudnn
+    by_cudnn = request.getfixturevalue("simulated_gpu")
+    keras.tree.map_structure(
+        functools.partial(np.testing.assert_allclose, atol=1e-5),
+        outputs_and_gradients(),
+        expected,
+    )
+    assert by_cudnn == ["lstm"] * cells
+    assert layer.runs_by_cudnn == bool(cells)
+    assert not make(wiring, cell="gru").runs_by_cudnn
+    assert layer(inputs[:0], memory[:0]).shape == (0, 5, 6)
 
 
 # Influence.

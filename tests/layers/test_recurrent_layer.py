@@ -141,6 +141,47 @@ def test_without_cudnn_the_graph_is_that_of_a_cpu(seed, request):
     assert ops_of(without_cudnn()(layer)) == expected
 
 
+@pytest.mark.parametrize(
+    ("cell", "options"),
+    [
+        ("lstm", {"go_backwards": True}),
+        ("gru", {"zero_output_for_mask": True}),
+        *(slow("lstm", {}), slow("gru", {"go_backwards": True})),
+    ],
+)
+def test_is_the_layer_of_keras(seed, cell, options):
+    layer = built(functools.partial(one_way, **options), cell)
+    of_keras = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}[cell]
+    other = of_keras.from_config(layer.get_config())
+    other.build((None, None, 3))
+    other.set_weights(layer.get_weights())
+    inputs = tensor(len(MASK), 5, 3)
+    for mask in (MASK, None):
+        assert_close(
+            outputs_and_gradients(layer, inputs, mask),
+            outputs_and_gradients(other, inputs, mask),
+        )
+
+
+def test_xla_is_given_no_cudnn(seed, reported_gpu):
+    import tensorflow as tf
+
+    layer = built(both_ways, "gru")
+    specs = tf.TensorSpec((None, None, 3)), tf.TensorSpec((None, None), bool)
+
+    def uses_cudnn(**options):
+        function = tf.function(
+            lambda inputs, mask: tf.function(layer)(inputs, mask=mask),
+            **options,
+        )
+        graph = function.get_concrete_function(*specs).graph.as_graph_def()
+        return "CudnnRNNV3" in str(graph)
+
+    assert uses_cudnn()
+    assert not uses_cudnn(jit_compile=True)
+    assert layer.forward_layer.supports_jit
+
+
 def test_unknown_cell():
     with pytest.raises(ArgumentError, match="Received: cell='rnn'"):
         one_way("rnn")

@@ -202,6 +202,65 @@ def test_lstm_step(seed):
     )
 
 
+def test_lstm_over_time(seed):
+    """The mask leaves the state as it is; the bias may be one of each row."""
+    inputs, kernel, recurrent = normal(2, 4, 5), normal(5, 12), normal(3, 12)
+    bias, states = normal(2, 12), [normal(2, 3), normal(2, 3)]
+    mask = np.array([[1, 0, 1, 1], [0, 1, 1, 0]], bool)
+    outputs, last = ops.lstm_over_time(
+        inputs, kernel, recurrent, bias, states, mask
+    )
+
+    for t, x in enumerate(inputs.swapaxes(0, 1)):
+        gates = x @ kernel + bias + states[0] @ recurrent
+        after = ops.lstm_step(gates, states[1], forget_bias=None)
+        states = [
+            np.where(mask[:, t, None], numpy_of(new), old)
+            for new, old in zip(after, states, strict=True)
+        ]
+        np.testing.assert_allclose(outputs[:, t], states[0], atol=1e-5)
+    np.testing.assert_allclose(last, states, atol=1e-5)
+
+
+def test_gru_over_time(seed):
+    inputs, kernel, recurrent = normal(2, 4, 5), normal(5, 9), normal(3, 9)
+    bias, first = normal(2, 9), normal(2, 3)
+    outputs, [last] = ops.gru_over_time(
+        inputs, kernel, recurrent, bias, [first]
+    )
+
+    gru = keras.layers.GRU(3, return_sequences=True)
+    gru.build((2, 4, 5))
+    gru.set_weights([kernel, recurrent, bias])
+    expected = numpy_of(gru(inputs, initial_state=first))
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    np.testing.assert_allclose(last, expected[:, -1], atol=1e-5)
+
+
+@pytest.mark.parametrize("unroll", [False, True])
+def test_a_loop_returns_what_is_read_of_its_states(seed, unroll):
+    inputs = {"x": normal(2, 4, 3)}
+    sums = ops.scan_time(
+        lambda state, at_step: {
+            "sum": state["sum"] + at_step["x"],
+            "last": at_step["x"],
+        },
+        {"sum": np.zeros((2, 3), "float32"), "last": inputs["x"][:, 0]},
+        inputs,
+        read=lambda state: state["sum"],
+        unroll=unroll,
+    )
+
+    np.testing.assert_allclose(sums, inputs["x"].cumsum(axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 3, 4, 5), (0, 3, 5)])
+def test_project(seed, shape):
+    x, kernel = normal(*shape), normal(5, 6)
+
+    np.testing.assert_allclose(ops.project(x, kernel), x @ kernel, atol=1e-5)
+
+
 # Positions.
 
 
