@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.layers import LuongAttention
+from kseq.layers.cudnn import needs_cudnn
+from kseq.models import LSTMSeq2Seq
 from tests.models.one_by_one import one_by_one
 from tests.recipe_models import SERVED, batch_of, make_served
-from tests.slow import slow
+from tests.slow import others_slow, slow
 
 # Those that cuDNN runs a part of.
 RECURRENT = {
@@ -22,6 +25,14 @@ RECURRENT = {
     "chat single",
     "chat joined",
     "chat hierarchical",
+    "retrieve_answers",
+    "write_text lstm",
+}
+# Those that cuDNN runs all of: no loop is left that XLA would compile.
+CUDNN_ALONE = {
+    "classify_documents hierarchical",
+    "classify_documents flat",
+    "tag_words lstm",
     "retrieve_answers",
     "write_text lstm",
 }
@@ -46,6 +57,28 @@ def test_a_step_is_the_same(request, kind):
     for one, other in zip(trained(kind), expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4)
     assert bool(by_cudnn) == (kind in RECURRENT)
+
+
+@pytest.mark.parametrize(
+    "kind", others_slow(SERVED, ["chat joined", "write_text lstm"])
+)
+def test_which_models_need_cudnn(request, kind):
+    model = make_served(kind).model
+    assert not needs_cudnn(model)
+    request.getfixturevalue("reported_gpu")
+    assert needs_cudnn(model) == (kind in CUDNN_ALONE)
+
+
+@pytest.mark.parametrize("input_feeding", [False, True])
+def test_a_decoder_decides_whether_cudnn_is_needed(reported_gpu, input_feeding):
+    model = LSTMSeq2Seq(
+        *(9, 9),
+        embedding_dim=4,
+        units=4,
+        attention=LuongAttention(name="attention"),
+        input_feeding=input_feeding,
+    )
+    assert needs_cudnn(model) != input_feeding
 
 
 @pytest.mark.slow

@@ -1,0 +1,42 @@
+"""XLA compiles the training steps of recurrent models, loops and all."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.layers import SpecAugment
+from tests.recipe_models import SERVED, batch_of, make_served
+
+KINDS = [kind for kind in SERVED if "transformer" not in kind]
+
+
+def trained(kind, **options):
+    """Loss and weights after one step."""
+    served = make_served(kind)
+    served.model.compile(keras.optimizers.SGD(1.0))
+    step = tf.function(served.model.train_step, autograph=False, **options)
+    loss = step(batch_of(kind, served))["loss"]
+    return [float(loss), *served.model.get_weights()]
+
+
+@pytest.mark.slow  # XLA compiles for a quarter of a minute
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_is_the_same(kind, monkeypatch):
+    # From the same bits XLA makes other random floats; only this layer draws
+    # floats.
+    monkeypatch.setattr(
+        SpecAugment, "_draw", lambda self, shape: tf.fill(shape, 0.3)
+    )
+    # Groups of sentences have sizes that depend on values, and draw their
+    # dropout apart: there is one group with XLA.
+    monkeypatch.setattr("kseq.layers.dropout.Dropout.call", _not_dropped)
+    expected = trained(kind)
+    for one, other in zip(
+        trained(kind, jit_compile=True), expected, strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def _not_dropped(self, inputs, training=False):
+    return inputs
