@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.layers import SpecAugment
+from kseq.layers.dropout import Dropout
 from tests.recipe_models import SERVED, batch_of, make_served
 
 KINDS = [kind for kind in SERVED if "transformer" not in kind]
@@ -23,19 +23,20 @@ def trained(kind, **options):
 @pytest.mark.slow  # XLA compiles for a quarter of a minute
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_is_the_same(kind, monkeypatch):
-    # From the same bits XLA makes other random floats; only this layer draws
-    # floats.
-    monkeypatch.setattr(
-        SpecAugment, "_draw", lambda self, shape: tf.fill(shape, 0.3)
-    )
-    # Groups of sentences have sizes that depend on values, and draw their
-    # dropout apart: there is one group with XLA.
-    monkeypatch.setattr("kseq.layers.dropout.Dropout.call", _not_dropped)
+    # From the same bits XLA makes other random floats. And it has one group of
+    # sentences, since the sizes of several depend on values: without XLA each
+    # draws its own dropout.
+    monkeypatch.setattr(keras.random, "uniform", _not_random)
+    monkeypatch.setattr(Dropout, "call", _not_dropped)
     expected = trained(kind)
     for one, other in zip(
         trained(kind, jit_compile=True), expected, strict=True
     ):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def _not_random(shape, dtype, seed):
+    return keras.ops.full(shape, 0.3, dtype)
 
 
 def _not_dropped(self, inputs, training=False):
