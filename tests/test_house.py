@@ -29,7 +29,7 @@ ARROWS = {
     "plain_path": (("user_error",), ()),
     "devices": ((), ("tensorflow",)),
     "start_keras": (("devices", "user_error"), ("keras", "tensorflow")),
-    "ops": (("control_tokens",), ("keras",)),
+    "ops": (("control_tokens",), ("keras", "tensorflow")),
     "layers": (
         ("check_integers", "control_tokens", "ops", "user_error"),
         ("keras", "tensorflow"),
@@ -216,9 +216,11 @@ ARROWS = {
     ),
 }
 # Of the models only the exact step and its losses are TensorFlow's own; of the
-# layers, which replica draws a random number.
+# layers, which replica draws a random number, and whether XLA compiles them; of
+# the ops, a loop of one step at a time.
 TENSORFLOW_IN = {
-    "layers": {"random_numbers"},
+    "ops": {"recurrence"},
+    "layers": {"random_numbers", "xla"},
     "models": {
         "cross_entropy",
         "exact_step",

@@ -1,7 +1,6 @@
 """Stacked recurrent cells, one step or a whole sequence."""
 
 import keras
-import numpy as np
 from keras import ops
 
 from kseq.check_integers import check_integers
@@ -167,7 +166,10 @@ class RecurrentStack(keras.layers.Layer):
         return hidden
 
     def _cell_over_time(self, terms, recurrent_kernel, bias, before, unroll):
-        forget_bias = np.repeat([0.0, 1.0, 0.0, 0.0], self.units)
+        # Of the gates in their order, see `lstm_step`.
+        forget_bias = [
+            float(g == 1) for g in range(4) for _ in range(self.units)
+        ]
         bias = bias + ops.convert_to_tensor(forget_bias, bias.dtype)
         (inputs, kernel), *others = terms
         if not unroll and may_run_cudnn() and has_cudnn():
