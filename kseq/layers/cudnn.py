@@ -84,9 +84,9 @@ def needs_cudnn(model):
     """Whether a model has recurrent layers and cuDNN runs all of them.
 
     Such a model is trained without XLA, which has no `CudnnRNNV3`. If it also
-    has a loop, such as that of a decoder with input feeding, XLA is the better
-    choice for all of it: a loop over T steps then starts a few kernels a step
-    and not dozens, which weighs more than what cuDNN saves in the encoder.
+    has a loop, such as that of a decoder with input feeding, XLA is the choice
+    for all of it: without XLA the loop starts more than a hundred kernels at
+    each step, forward and backward, and a model is compiled as a whole.
 
     Args:
         model: `keras.Model`.

@@ -19,7 +19,8 @@ class JoinSentences(keras.layers.Layer):
 
     Returns:
         (B, T) int, padded with PAD, where T is the number of pieces in the
-        longest document, or 1.
+        longest document, or 1; with XLA, whose sizes are known when it
+        compiles, T = L W.
 
     Example:
         >>> ids = np.array([[[4, 5, 6], [7, 0, 0]], [[8, 9, 0], [0, 0, 0]]])

@@ -29,8 +29,8 @@ class SentenceEncoder(keras.layers.Layer):
         attention_units: int, see `AttentionPooling`.
         dropout: float, on the features of the embeddings.
         piece_dropout: float, on whole pieces.
-        groups: int, number of groups. Use 1 with compilers that need static
-            shapes, such as that of JAX.
+        groups: int, number of groups. It is 1 where XLA compiles the layer on
+            TensorFlow; use 1 with JAX, whose compiler needs static shapes too.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:

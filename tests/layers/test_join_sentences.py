@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -47,6 +48,21 @@ def test_weights_go_back_to_their_sentences():
     expected[0, 2, 0] = expected[1, 0, 0] = expected[1, 2, 0] = 1
     expected[1, 1] = 0.25, 0.5, 0.25
     np.testing.assert_allclose(words, expected, atol=1e-6)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="of TensorFlow"
+)
+def test_xla_joins_to_a_size_that_no_value_decides():
+    import tensorflow as tf
+
+    ids = np.array([[[4, 0], [7, 8]], [[0, 0], [5, 0]]], "int32")
+    spec = [tf.TensorSpec((None, None, None), "int32")]
+    join = tf.function(JoinSentences(), jit_compile=True, input_signature=spec)
+    joined = join(ids)
+
+    np.testing.assert_array_equal(joined, [[4, 7, 8, 0], [5, 0, 0, 0]])
+    np.testing.assert_array_equal(JoinSentences()(ids), joined[:, :3])
 
 
 def test_shapes():
