@@ -6,6 +6,7 @@ from keras import ops
 from kseq.layers.random_numbers import random_bits
 
 _DRAWS = 2**15  # a random integer of 30 bits is two integers of 15 bits
+_STRIDE = 1_000_003  # a prime, between the seeds of two numbers
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -47,15 +48,40 @@ class Dropout(keras.layers.Dropout):
         super().__init__(rate, seed=seed, **kwargs)
 
     def call(self, inputs, training=False):
-        dropped = round(self.rate * _DRAWS)
-        if not training or not dropped:
+        if not self._drops(training):
             return inputs
+        return self._drop(inputs, self.seed_generator)
+
+    def repeatable(self, training=False):
+        """Dropout that drops the same features whenever it is asked to.
+
+        Args:
+            training: bool, whether to apply dropout.
+
+        Returns:
+            a function of inputs and a number, which decides with their shape
+            what is dropped; or None where nothing is.
+        """
+        if not self._drops(training):
+            return None
+        seed, count = ops.unstack(self.seed_generator.next())
+
+        def drop(inputs, number):
+            step = ops.cast(number, seed.dtype) * _STRIDE
+            return self._drop(inputs, _Seed(ops.stack([seed + step, count])))
+
+        return drop
+
+    def _drops(self, training):
+        return training and round(self.rate * _DRAWS) > 0
+
+    def _drop(self, inputs, generator):
+        dropped = round(self.rate * _DRAWS)
         if dropped == _DRAWS:
             return ops.zeros_like(inputs)
 
         *outer, size = ops.shape(inputs)
-        shape = (*outer, (size + 1) // 2)
-        pairs = random_bits(shape, self.seed_generator)
+        pairs = random_bits((*outer, (size + 1) // 2), generator)
         # As floats, which hold 15 bits exactly wherever they are: a GPU
         # compares no integers, TensorFlow would copy all of them to the CPU.
         low, high = (
@@ -66,3 +92,13 @@ class Dropout(keras.layers.Dropout):
             [low >= dropped, high >= dropped * _DRAWS], axis=-1
         )[..., :size]
         return inputs * (ops.cast(kept, inputs.dtype) / (1 - self.rate))
+
+
+class _Seed(keras.random.SeedGenerator):
+    """A generator of one seed, (2,) int."""
+
+    def __init__(self, seed):
+        self.seed = seed  # and no state
+
+    def next(self, ordered=True):
+        return self.seed

@@ -8,8 +8,10 @@ from keras import ops
 from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.ops import (
+    blockwise_attention,
     causal_mask,
     fold_hypotheses,
+    is_long,
     masked_softmax,
     rotate,
     scaled_dot_energies,
@@ -190,18 +192,18 @@ class MultiHeadAttention(keras.layers.Layer):
             values = ops.concatenate([cache["value"], values], axis=2)
             cache = {"key": keys, "value": values}
 
-        if self._in_blocks(queries, memory_mask, cache, return_weights):
-            dropout = functools.partial(self.weights_dropout, training=training)
-            context = windowed_attention(
-                *(queries, keys, values, self.window),
+        attend = self._in_blocks(queries, keys, causal)
+        is_plain = cache is None and not return_weights
+        is_whole = memory_mask is not None and len(memory_mask.shape) == 3
+        if attend is not None and is_plain and not is_whole:
+            context = attend(
+                *(queries, keys, values),
                 mask=memory_mask,
-                causal=causal,
-                dropout=dropout,
+                dropout=self.weights_dropout.repeatable(training),
             )
             return self._join_heads(context, query)
 
         energies = scaled_dot_energies(queries, keys)  # (B, N, K * T, S)
-        is_whole = memory_mask is not None and len(memory_mask.shape) == 3
         if cache is not None and is_whole:
             admitted = ops.expand_dims(memory_mask, 1)
         else:
@@ -254,16 +256,19 @@ class MultiHeadAttention(keras.layers.Layer):
         shape = (batch, time, self.projection.units)
         return ops.reshape(self.projection(rows), shape)
 
-    def _in_blocks(self, queries, memory_mask, cache, return_weights):
-        time = ops.shape(queries)[2]
-        return (
-            self.window is not None
-            # JAX infers shapes with lengths that cannot be compared.
-            and (isinstance(time, int) or ops.is_tensor(time))
-            and cache is None
-            and not return_weights
-            and (memory_mask is None or len(memory_mask.shape) == 2)
-        )
+    def _in_blocks(self, queries, keys, causal):
+        """The attention in blocks that pays off, or None."""
+        time, memory_time = ops.shape(queries)[2], ops.shape(keys)[2]
+        # JAX infers shapes with lengths that cannot be compared.
+        if not isinstance(time, int) and not ops.is_tensor(time):
+            return None
+        if self.window is not None:
+            return functools.partial(
+                windowed_attention, window=self.window, causal=causal
+            )
+        if is_long(time, memory_time):
+            return functools.partial(blockwise_attention, causal=causal)
+        return None
 
     def _mask(self, energies, memory_mask, causal):
         """True where keys are attended to; broadcasts to the energies."""

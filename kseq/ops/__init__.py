@@ -19,6 +19,11 @@ from kseq.ops.attention import (
     unfold_hypotheses,
     weighted_sum,
 )
+from kseq.ops.blockwise_attention import (
+    blockwise_attention,
+    is_long,
+    long_sequences,
+)
 from kseq.ops.features import layer_norm, rotate, sinusoids, with_empty_row
 from kseq.ops.masks import (
     causal_mask,
@@ -43,6 +48,7 @@ from kseq.ops.windowed_attention import windowed_attention
 __all__ = [
     "additive_energies",
     "attend",
+    "blockwise_attention",
     "causal_mask",
     "content_weights",
     "distances",
@@ -50,8 +56,10 @@ __all__ = [
     "fold_hypotheses",
     "gru_over_time",
     "interpolate",
+    "is_long",
     "last_mask",
     "layer_norm",
+    "long_sequences",
     "lstm_over_time",
     "lstm_step",
     "masked_mean",

@@ -29,22 +29,24 @@ def right_align(ids):
     return ops.where(places < 0, PAD, aligned)
 
 
-def distances(query_length, memory_length):
+def distances(query_length, memory_length, first=None):
     """Distance from each query back to each memory position, (T, S) float32.
 
-    The queries are the last T of the S positions, since a cache holds the
-    earlier ones. They are floats because TensorFlow computes with int32 on the
-    CPU, also for a GPU.
+    The queries begin at position `first`. By default they are the last T of
+    the S positions, since a cache holds the earlier ones. Distances are floats
+    because TensorFlow computes with int32 on the CPU, also for a GPU.
     """
+    if first is None:
+        first = memory_length - query_length
     query = ops.arange(query_length, dtype="float32")
-    query = query + ops.cast(memory_length - query_length, "float32")
+    query = query + ops.cast(first, "float32")
     memory = ops.arange(memory_length, dtype="float32")
     return query[:, None] - memory[None, :]
 
 
-def causal_mask(query_length, memory_length):
+def causal_mask(query_length, memory_length, first=None):
     """True where the memory is not later than the query, (T, S) bool."""
-    return distances(query_length, memory_length) >= 0
+    return distances(query_length, memory_length, first) >= 0
 
 
 def window_mask(query_length, memory_length, window):

@@ -1,5 +1,6 @@
 """Self-attention within a window, in blocks."""
 
+import keras
 from keras import ops
 
 from kseq.ops.attention import (
@@ -7,6 +8,7 @@ from kseq.ops.attention import (
     scaled_dot_energies,
     weighted_sum,
 )
+from kseq.ops.blockwise_attention import is_long
 from kseq.ops.masks import causal_mask, window_mask
 
 
@@ -17,7 +19,8 @@ def windowed_attention(
 
     Time and memory grow with T times `window`, not with T squared: the
     positions are cut into blocks of the length of the window, and each block
-    attends to itself and to its neighbours.
+    attends to itself and to its neighbours. Of long sequences the gradient
+    computes the weights again, so that each layer keeps its inputs only.
 
     Args:
         queries: (B, N, T, H) float.
@@ -26,7 +29,8 @@ def windowed_attention(
         window: int, largest distance between a query and what it attends to.
         mask: (B, T) bool, True at keys that may be attended to, or None.
         causal: bool, whether to mask later positions.
-        dropout: function of the weights, or None.
+        dropout: function of weights and a number, which drops the same weights
+            whenever it is called, or None.
 
     Returns:
         (B, N, T, H): the same as that of all positions under a mask. Zeros
@@ -67,11 +71,18 @@ def windowed_attention(
     else:
         near = window_mask(2 * length, 3 * length, window)[:length]
     real = ops.swapaxes(with_neighbours(cut(mask)), -1, -2)
-    energies = scaled_dot_energies(cut(queries), with_neighbours(cut(keys)))
-    weights = masked_softmax(energies, ops.logical_and(near, real))
-    if dropout is not None:
-        weights = dropout(weights)
-    context = weighted_sum(weights, with_neighbours(cut(values)))
-    shape = ops.shape(context)
-    context = ops.reshape(context, (*shape[:2], blocks * length, shape[4]))
-    return context[:, :, :time]
+    admitted = ops.logical_and(near, real)
+
+    def attend(queries, keys, values):
+        energies = scaled_dot_energies(cut(queries), with_neighbours(cut(keys)))
+        weights = masked_softmax(energies, admitted)
+        if dropout is not None:
+            weights = dropout(weights, 0)
+        context = weighted_sum(weights, with_neighbours(cut(values)))
+        shape = ops.shape(context)
+        context = ops.reshape(context, (*shape[:2], blocks * length, shape[4]))
+        return context[:, :, :time]
+
+    if is_long(time, (2 if causal else 3) * length):
+        attend = keras.remat(attend)
+    return attend(queries, keys, values)
