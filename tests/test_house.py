@@ -217,9 +217,9 @@ ARROWS = {
 }
 # Of the models only the exact step and its losses are TensorFlow's own; of the
 # layers, which replica draws a random number, and whether XLA compiles them; of
-# the ops, a loop of one step at a time.
+# the ops, loops of one step at a time.
 TENSORFLOW_IN = {
-    "ops": {"recurrence"},
+    "ops": {"blockwise_attention", "recurrence"},
     "layers": {"random_numbers", "xla"},
     "models": {
         "cross_entropy",

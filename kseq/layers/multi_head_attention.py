@@ -34,6 +34,11 @@ class MultiHeadAttention(keras.layers.Layer):
     with one projection for query, key and value. Otherwise it attends to the
     memory, with one projection for the query and one for key and value.
 
+    Memory grows with T times S, or with T + S where there are more than a
+    million pairs of positions: then the weights of 256 queries are computed at
+    a time, and once more for the gradient. A graph that is traced without
+    knowing its lengths does so within `kseq.ops.long_sequences`.
+
     Args:
         num_heads: int, number of heads, N.
         key_dim: int, features of a head, H.

@@ -41,8 +41,8 @@ def long_sequences(are_long):
         _assumed["long"] = before
 
 
-def is_long(query_length, memory_length=_LONG):
-    """Whether attention is in blocks, for which it must pay off.
+def is_long(query_length, memory_length):
+    """Whether there are so many energies that attention is in blocks.
 
     Args:
         query_length: int, or a tensor where it is unknown, T.

@@ -20,6 +20,7 @@ if keras.backend.backend() == "tensorflow":
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 ROWS = 40
 QUERY = normal(ROWS, 6, 8)
+LONG = normal(1, 1024, 8)
 MASK = np.ones((ROWS, 6), bool)
 
 # What a replica drops: functions of no arguments, and of the layer's seed.
@@ -47,6 +48,10 @@ LAYERS = {
     "attention": (
         lambda: MultiHeadAttention(2, 4, dropout=0.5),
         lambda layer: layer(QUERY, QUERY, training=True),
+    ),
+    "attention in blocks": (
+        lambda: MultiHeadAttention(2, 4, dropout=0.5),
+        lambda layer: layer(LONG, LONG, training=True),
     ),
 }
 
