@@ -8,6 +8,7 @@ import tensorflow as tf
 from kseq.models.check_ids import check_ids
 from kseq.models.guarded_update import compiles_whole_step
 from kseq.models.training_errors import diverged, out_of_memory
+from kseq.ops import is_long, long_sequences
 
 # Steps on a GPU after which the host reads its results. It waits for them, and
 # the GPU for the next step.
@@ -25,8 +26,9 @@ class StepFunction:
     It differs from the function that Keras makes of a step: the batch is
     taken from the iterator outside of the compiled part, several machines
     are supported, and each signature of the data is compiled once, whatever
-    the lengths of its batches; XLA compiles each length once. The ids of the
-    first batch after `start` are checked.
+    the lengths of its batches, and once more for long ones, to which attention
+    is in blocks; XLA compiles each length once. The ids of the first batch after
+    `start` are checked.
 
     On a GPU, the logs are those of the first step and of every tenth, so that
     no other step waits for them. `end_epoch` reads those of the last one.
@@ -118,22 +120,39 @@ class StepFunction:
     def _compile(self, spec):
         strategy = self.model.distribute_strategy
 
-        def step(data):
+        def step(are_long, data):
+            with long_sequences(are_long):
+                logs = strategy.run(self._step, args=(data,))
             return tf.nest.map_structure(
                 lambda value: strategy.experimental_local_results(value)[0],
-                strategy.run(self._step, args=(data,)),
+                logs,
             )
 
         if self.model.run_eagerly:
-            return step
-        return tf.function(
-            # A partial, for TensorFlow counts the tracings of functions that
-            # share their code together, and warns of many.
-            functools.partial(step),
-            input_signature=spec and [spec],
-            reduce_retracing=True,
-            autograph=False,
-            jit_compile=self.jit_compile,
+            return functools.partial(step, False)
+        compiled = [
+            tf.function(
+                # A partial, for TensorFlow counts the tracings of functions
+                # that share their code together, and warns of many.
+                functools.partial(step, are_long),
+                input_signature=spec and [spec],
+                reduce_retracing=True,
+                autograph=False,
+                jit_compile=self.jit_compile,
+            )
+            for are_long in (False, True)
+        ]
+        return lambda data: compiled[self._are_long(data)](data)
+
+    def _are_long(self, data):
+        """Whether attention to a batch is in blocks."""
+        shapes = [
+            tensor.shape
+            for tensor in tf.nest.flatten(self._parts(data))
+            if tensor is not None
+        ]
+        return any(
+            is_long(shape[1], shape[1]) for shape in shapes if len(shape) > 1
         )
 
 

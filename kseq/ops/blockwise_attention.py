@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import threading
 
 import keras
 from keras import ops
@@ -25,6 +26,7 @@ else:
 BLOCK = 256  # queries whose energies are in memory at once
 _LONG = 1024
 _assumed = {"long": False}
+_one_at_a_time = threading.RLock()
 
 
 @contextlib.contextmanager
@@ -33,12 +35,13 @@ def long_sequences(are_long):
 
     A graph that serves every length cannot look at them while it is traced.
     """
-    before = _assumed["long"]
-    _assumed["long"] = are_long  # for all threads: each replica has its own
-    try:
-        yield
-    finally:
-        _assumed["long"] = before
+    # For all threads: a strategy traces each replica in another one.
+    with _one_at_a_time:
+        before, _assumed["long"] = _assumed["long"], are_long
+        try:
+            yield
+        finally:
+            _assumed["long"] = before
 
 
 def is_long(query_length, memory_length):
