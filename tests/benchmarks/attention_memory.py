@@ -1,9 +1,10 @@
 """Memory and time of attention, whole and in blocks, against length.
 
-    python tests/benchmarks/attention_memory.py [--lengths N ...]
+    python tests/benchmarks/attention_memory.py [--lengths N ...] [--layers N]
 
-Forward and backward pass of `MultiHeadAttention` on one row of 8 heads of 64,
-causal, in float32 on CPU cores, each in a process of its own. "whole" is what
+Forward and backward pass of `MultiHeadAttention`, one layer or a stack, on one
+row, with 8 causal heads of 64, in float32 on CPU cores, each in a process of
+its own. "whole" is what
 a graph does that serves every length; in "blocks" is one of this length. Prints
 the peak memory that a call adds, in MiB, with the exponent of the length, and
 the CPU seconds of a call.
@@ -23,7 +24,7 @@ HEADS, KEY_DIM, WINDOW = 8, 64, 256
 CALLS = 3
 
 
-def measure(form, length, dropout):
+def measure(form, length, options):
     """MiB that a call adds to this process, and its CPU seconds."""
     start_keras(without=OPTIONAL)
     import tensorflow as tf
@@ -31,20 +32,28 @@ def measure(form, length, dropout):
     from kseq.layers import MultiHeadAttention
 
     kind, *window = form.split(", ")
-    layer = MultiHeadAttention(
-        *(HEADS, KEY_DIM, dropout), window=WINDOW if window else None
-    )
     width = HEADS * KEY_DIM
-    layer.build((1, None, width))
+    layers = [
+        MultiHeadAttention(
+            *(HEADS, KEY_DIM, options.dropout),
+            window=WINDOW if window else None,
+        )
+        for _ in range(options.layers)
+    ]
+    for layer in layers:
+        layer.build((1, None, width))
+    weights = [weight for layer in layers for weight in layer.trainable_weights]
 
     def step_of(shape):
         @tf.function(input_signature=[tf.TensorSpec(shape)], autograph=False)
         def step(inputs):
             with tf.GradientTape() as tape:
                 tape.watch(inputs)
-                outputs = layer(inputs, causal=True, training=True)
+                outputs = inputs
+                for layer in layers:
+                    outputs = layer(outputs, causal=True, training=True)
                 loss = tf.reduce_mean(tf.square(outputs))
-            return tape.gradient(loss, [inputs, *layer.trainable_weights])
+            return tape.gradient(loss, [inputs, *weights])
 
         return step
 
@@ -75,14 +84,16 @@ def main():
     parser.add_argument(
         "--lengths", type=int, nargs="+", default=[1024, 2048, 4096]
     )
+    parser.add_argument("--layers", type=int, default=1)
     parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
     options = parser.parse_args()
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
     print("".join(f"{x:>15}" for x in ("", *options.lengths, "exponent")))
-    for form in FORMS:
+    for form in options.forms:
         found = [
-            in_new_process(measure, form, length, options.dropout)
+            in_new_process(measure, form, length, options)
             for length in options.lengths
         ]
         for unit, values in zip(
