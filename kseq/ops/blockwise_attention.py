@@ -117,7 +117,7 @@ class _Blocks:
         )
         self.time = time
         self.length = most(least(time, length), 1)
-        self.count = (time + self.length - 1) // self.length
+        self.count = most((time + self.length - 1) // self.length, 1)
 
     def cut(self, x):
         """(B, N, T, H) -> (count, B, N, length, H)."""

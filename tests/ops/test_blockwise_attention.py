@@ -100,6 +100,29 @@ def test_has_the_gradients_of_all_queries_at_once(seed, form):
 
 
 @needs_tape
+@pytest.mark.parametrize("policy", HALF_POLICIES)
+def test_gradients_in_half_precision(seed, policy):
+    import tensorflow as tf
+
+    arrays = [normal(2, HEADS, 11, SIZE) for _ in range(4)]
+    mask = tf.constant(np.arange(11) < [[2], [11]])
+    gradients, _ = gradients_of(in_blocks)
+    exact, half = (
+        gradients(*of_dtype[:3], mask, of_dtype[3])
+        for of_dtype in (
+            [tf.cast(x, dtype) for x in arrays]
+            for dtype in ("float32", policy.removeprefix("mixed_"))
+        )
+    )
+    for one, other in zip(exact, half, strict=True):
+        scale = np.abs(one).max()
+        assert other.dtype.name == policy.removeprefix("mixed_")
+        np.testing.assert_allclose(
+            numpy_of(other) / scale, one / scale, atol=0.03
+        )
+
+
+@needs_tape
 def test_the_gradient_drops_what_was_dropped(seed):
     """Contexts are linear in the values, and the gradient says how."""
     import tensorflow as tf
