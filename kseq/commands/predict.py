@@ -8,8 +8,8 @@ from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
-    CHUNK,
     above_the_answers,
+    chunk_size,
     counted,
     read_chunks,
     standard_input,
@@ -30,7 +30,7 @@ def run(options):
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
     stdin = standard_input()
-    chunks = read_chunks(stdin, size=max(CHUNK, options.batch_size or 0))
+    chunks = read_chunks(stdin, size=chunk_size(options.batch_size))
     for lines in counted(chunks, stdin, "Predicting"):
         prefix = prefixes and prefixes.take(len(lines))
         with above_the_answers("Predicting", len(lines)) as advance:

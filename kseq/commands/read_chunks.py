@@ -12,9 +12,19 @@ from kseq.data.text_files import (
     refuse_utf_16,
 )
 from kseq.progress import progress
+from kseq.serving.predict_batches import most_at_once
 from kseq.user_error import UserError
 
-CHUNK = 1024  # lines at least, which are sorted by length
+_BATCHES = 8  # of a chunk, whose lines are sorted by length
+
+
+def chunk_size(batch_size):
+    """The number of lines in a chunk: 1,024, or 8,192 where there is a GPU.
+
+    Args:
+        batch_size: int or None, the lines of a batch; a chunk has no fewer.
+    """
+    return max(_BATCHES * most_at_once(), batch_size or 0)
 
 
 def standard_input():

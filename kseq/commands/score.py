@@ -7,7 +7,11 @@ import sys
 from kseq.commands.abilities import abilities
 from kseq.commands.inputs_of_lines import InputsOfLines
 from kseq.commands.open_predictor import open_predictor
-from kseq.commands.read_chunks import CHUNK, above_the_answers, warn_if_cut
+from kseq.commands.read_chunks import (
+    above_the_answers,
+    chunk_size,
+    warn_if_cut,
+)
 from kseq.data import ParallelText, read_lines
 from kseq.data.text_files import LONGEST_LINE
 from kseq.progress import progress
@@ -23,7 +27,7 @@ def run(options):
     count = sum(1 for _ in _lines(able, options))
     predictor = open_predictor(options)
     lines, number = _lines(able, options), 0
-    size = max(CHUNK, options.batch_size or 0)
+    size = chunk_size(options.batch_size)
     with _beside_the_scores(count) as advance:
         while chunk := list(itertools.islice(lines, size)):
             sources, targets = map(list, zip(*chunk, strict=True))

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import END
 from kseq.decoding.start_decoding import map_rows
+from kseq.decoding.while_loop import INTEGER
 
 
 class Beam(NamedTuple):
@@ -15,6 +16,7 @@ class Beam(NamedTuple):
     The first K live ones are the beam, the best first. The greedy hypothesis,
     if there is one, comes after them. The model reads W rows of each item: no
     row for a hypothesis that cannot win any more, and one for two equal ones.
+    Integers are int64.
     """
 
     tokens: tf.Tensor  # (B * W,), the last ones of the rows
@@ -95,7 +97,7 @@ def with_rows(beam, alive, state, needs_row, equal=None):
     before = tf.gather(beam.rows, alive.parents, batch_dims=1)  # (B, R)
     before = tf.gather(before, hypotheses, batch_dims=1)  # (B, W)
     items, width = tf.unstack(tf.shape(hypotheses_of_rows(beam)))
-    before += tf.range(items)[:, None] * width
+    before += tf.cast(tf.range(items)[:, None] * width, INTEGER)
     before = tf.reshape(before, (-1,))
     tokens = tf.gather(alive.tokens, hypotheses, batch_dims=1)
     return beam._replace(
@@ -113,13 +115,14 @@ def _rows(needs_row, equal):
         is_shared = tf.reduce_any(equal, axis=1, keepdims=True)
         of_last = needs_row[:, -1:] & ~is_shared
         needs_row = tf.concat([needs_row[:, :-1], of_last], axis=1)
-    count = tf.cumsum(tf.cast(needs_row, tf.int32), axis=1)
+    count = tf.cumsum(tf.cast(needs_row, INTEGER), axis=1)
     rows = tf.maximum(count - 1, 0)
     if equal is not None:
         shared = tf.where(equal, rows[:, :-1], 0)
         shared = tf.reduce_max(shared, axis=1, keepdims=True)
         last = tf.where(is_shared, shared, rows[:, -1:])
         rows = tf.concat([rows[:, :-1], last], axis=1)
-    width = tf.maximum(tf.reduce_max(count[:, -1]), 1)
-    order = tf.argsort(tf.cast(~needs_row, tf.int32), axis=1, stable=True)
-    return rows, order[:, :width]
+    # How many there are is a shape, of which TensorFlow asks the GPU.
+    width = tf.maximum(tf.cast(tf.reduce_max(count[:, -1]), tf.int32), 1)
+    order = tf.argsort(tf.cast(~needs_row, INTEGER), axis=1, stable=True)
+    return rows, tf.cast(order, INTEGER)[:, :width]

@@ -32,6 +32,7 @@ from kseq.decoding.start_decoding import (
     start_decoding,
 )
 from kseq.decoding.until_done import until_done
+from kseq.decoding.while_loop import INTEGER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +159,7 @@ class BeamSearch:
         ids, scores = in_groups(search, items, n_best, may_part)
         ids = tf.where(scores[:, :, None] > -math.inf, ids, PAD)
         lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
-        return Hypotheses(ids, scores, lengths)
+        return Hypotheses(tf.cast(ids, tf.int32), scores, lengths)
 
     @property
     def _live(self):
@@ -176,13 +177,13 @@ class BeamSearch:
         empty = (max_lengths <= 0)[:, None] & is_first[: self.beam_size]
         log_probs = tf.where(is_first, 0.0, -math.inf)
         return Beam(
-            tokens=tf.fill((batch,), START),
+            tokens=tf.fill((batch,), tf.constant(START, INTEGER)),
             state=state,
-            rows=tf.zeros((batch, self._live), tf.int32),
-            hypotheses=tf.zeros((batch,), tf.int32),
-            ids=tf.zeros((batch, self._live, 0), tf.int32),
+            rows=tf.zeros((batch, self._live), INTEGER),
+            hypotheses=tf.zeros((batch,), INTEGER),
+            ids=tf.zeros((batch, self._live, 0), INTEGER),
             log_probs=tf.tile(log_probs[None], (batch, 1)),
-            finished_ids=tf.zeros((batch, self.beam_size, 0), tf.int32),
+            finished_ids=tf.zeros((batch, self.beam_size, 0), INTEGER),
             finished_scores=tf.where(empty, 0.0, -math.inf),
             num_finished=tf.zeros_like(max_lengths),
             done=max_lengths <= 0,
@@ -206,6 +207,7 @@ class BeamSearch:
         of_beam, places = tf.math.top_k(
             tf.reshape(log_probs[:, :size], flat), min(2 * size, flat[1])
         )
+        places = tf.cast(places, INTEGER)
         all_tokens = tf.reshape(tokens[:, :size], flat)
         best = Extensions(
             parents=places // width,
@@ -214,7 +216,7 @@ class BeamSearch:
         )
         of_greedy = tokens[:, size:, 0]  # (B, R - K)
         greedy = Extensions(
-            parents=tf.fill(tf.shape(of_greedy), size),
+            parents=tf.fill(tf.shape(of_greedy), tf.constant(size, INTEGER)),
             tokens=of_greedy,
             log_probs=log_probs[:, size:, 0],
         )
@@ -227,11 +229,11 @@ class BeamSearch:
         extensions = joined(best, greedy)
         ids = extended_ids(beam, extensions)  # (B, R, T + 1)
         length = tf.shape(ids)[2]
-        at_limit = (length >= max_lengths)[:, None]
+        at_limit = (max_lengths <= tf.cast(length, INTEGER))[:, None]
         ended = (extensions.tokens == END) | at_limit
         ended &= ~beam.done[:, None] & (extensions.log_probs > -math.inf)
         num_finished = tf.math.count_nonzero(
-            ended[:, :size], axis=1, dtype=tf.int32
+            ended[:, :size], axis=1, dtype=INTEGER
         )
         if self.patience is None:  # the greedy answer, unless it is found
             found = equal_greedy(beam, extensions) & ended[:, :size]
@@ -240,8 +242,8 @@ class BeamSearch:
 
         scores = self._scores(extensions.log_probs, length)
         scores = tf.where(ended, scores, -math.inf)
-        padding = [[0, 0], [0, 0], [0, 1]]
-        before = tf.pad(beam.finished_ids, padding, constant_values=PAD)
+        pad = tf.fill(tf.shape(ids[:, :size, :1]), tf.constant(PAD, INTEGER))
+        before = tf.concat([beam.finished_ids, pad], axis=2)
         scores = tf.concat([beam.finished_scores, scores], axis=1)
         scores, places = tf.math.top_k(scores, size)
         ids = tf.concat([before, ids], axis=1)
@@ -264,7 +266,7 @@ class BeamSearch:
 
     def _keep(self, beam, alive, state, max_lengths, n_best):
         """The beam of those extensions that may still be among the n best."""
-        done = tf.shape(beam.ids)[2] + 1 >= max_lengths
+        done = max_lengths <= tf.cast(tf.shape(beam.ids)[2] + 1, INTEGER)
         log_probs = alive.log_probs
         if self.patience is None:
             highest = self._scores(log_probs, max_lengths[:, None])

@@ -19,7 +19,7 @@ def best_tokens(logits, width):
         width: int, at most V.
 
     Returns:
-        log-probabilities (R, width), descending, and tokens (R, width) int32.
+        log-probabilities (R, width), descending, and tokens (R, width) int64.
     """
     # PAD and START, which are never generated, may be among the best.
     best, tokens = top_k(logits, min(width + 2, logits.shape[-1]))

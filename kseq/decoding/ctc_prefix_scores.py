@@ -5,6 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
+from kseq.decoding.while_loop import INTEGER
 
 _NONE = -1e30  # logarithm of nothing; finite
 
@@ -29,7 +30,7 @@ class CTCPrefixes(NamedTuple):
         label: (R, S + 1), that the first s positions spell the beginning and
             the last of them is its last label.
         blank: (R, S + 1), the same where the last of them is none.
-        last: (R,) int32, the last label, START if there is none.
+        last: (R,) int64, the last label, START if there is none.
         score: (R,), that an answer begins like this.
     """
 
@@ -46,7 +47,7 @@ def no_prefixes(memory):
     return CTCPrefixes(
         label=tf.fill(tf.shape(blank), _NONE),
         blank=blank,
-        last=tf.fill([batch], START),
+        last=tf.fill([batch], tf.constant(START, INTEGER)),
         score=tf.zeros([batch]),
     )
 
@@ -61,7 +62,7 @@ def ctc_prefix_scores(memory, prefixes, token_ids):
     Args:
         memory: `CTCMemory` of B items.
         prefixes: `CTCPrefixes` of R hypotheses, those of an item consecutive.
-        token_ids: (R,) int32, the labels; START appends nothing.
+        token_ids: (R,) int, the labels; START appends nothing.
 
     Returns:
         Log-probabilities of the next label (R, V) float32, and the longer
@@ -72,6 +73,7 @@ def ctc_prefix_scores(memory, prefixes, token_ids):
         Networks, section 7.5.2; Hori et al. 2017, aclanthology.org/P17-1048,
         section 3.
     """
+    token_ids = tf.cast(token_ids, INTEGER)
     rows, items = tf.shape(token_ids)[0], tf.shape(memory.mask)[0]
     log_probs, mask = (
         tf.repeat(tensor, rows // tf.maximum(items, 1), axis=0)
@@ -88,9 +90,9 @@ def ctc_prefix_scores(memory, prefixes, token_ids):
     # The same label again needs a position without one between them.
     own = tf.gather(log_probs, prefixes.last, axis=2, batch_dims=1)
     again = tf.reduce_logsumexp(prefixes.blank[:, :-1] + real + own, axis=1)
-    labels = tf.range(tf.shape(log_probs)[2])
+    labels = tf.cast(tf.range(tf.shape(log_probs)[2]), INTEGER)
     begins = tf.where(labels == prefixes.last[:, None], again[:, None], begins)
-    lengths = tf.math.count_nonzero(mask, axis=1, dtype=tf.int32)
+    lengths = tf.math.count_nonzero(mask, axis=1)
     whole = tf.gather(ends, lengths, axis=1, batch_dims=1)
     begins = tf.where(labels == END, whole[:, None], begins)
     # Rounding must not let a longer beginning be more likely.
@@ -135,7 +137,7 @@ def _recurrence(added, factors):
         tf.maximum(added - products, _NONE)[:, :-1], axis=1
     )
     steps = tf.maximum(sums + products[:, 1:], _NONE)
-    return tf.pad(steps, [[0, 0], [1, 0]], constant_values=_NONE)
+    return tf.concat([tf.fill((tf.shape(steps)[0], 1), _NONE), steps], axis=1)
 
 
 def _cumulated(values):

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
+from kseq.decoding.while_loop import INTEGER
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class ForcedPrefix:
     prefix: Any
 
     def __post_init__(self):
-        prefix = tf.cast(tf.convert_to_tensor(self.prefix), tf.int32)
+        prefix = tf.cast(tf.convert_to_tensor(self.prefix), INTEGER)
         if prefix.shape.rank != 2:
             raise ValueError(
                 "prefix must have the shape (B, P). "
@@ -55,16 +56,17 @@ class ForcedPrefix:
         object.__setattr__(self, "prefix", prefix)
 
     def tokens(self, num_rows, position):
-        """The tokens forced at a position, (R,) int32, PAD for none."""
+        """The tokens forced at a position, (R,) int64, PAD for none."""
         items, length = tf.unstack(tf.shape(self.prefix))
-        padded = tf.pad(self.prefix, [[0, 0], [0, 1]], constant_values=PAD)
+        pad = tf.fill((items, 1), tf.constant(PAD, INTEGER))
+        padded = tf.concat([self.prefix, pad], axis=1)
         tokens = padded[:, tf.minimum(position, length)]  # (B,)
         return tf.repeat(tokens, num_rows // tf.maximum(items, 1))
 
     def __call__(self, log_probs, ids):
         num_rows, position = tf.unstack(tf.shape(ids))
         forced = self.tokens(num_rows, position)[:, None]  # (R, 1)
-        vocabulary = tf.range(tf.shape(log_probs)[-1])
+        vocabulary = tf.cast(tf.range(tf.shape(log_probs)[-1]), INTEGER)
         return tf.where(
             (forced == PAD) | (vocabulary == forced), log_probs, -math.inf
         )

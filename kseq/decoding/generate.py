@@ -15,11 +15,12 @@ from kseq.decoding.start_decoding import (
     start_decoding,
 )
 from kseq.decoding.until_done import until_done
+from kseq.decoding.while_loop import INTEGER
 
 
 class _Generation(NamedTuple):
-    tokens: tf.Tensor  # (B * N,), the last ones
-    ids: tf.Tensor  # (B * N, T), all so far
+    tokens: tf.Tensor  # (B * N,) int64, the last ones
+    ids: tf.Tensor  # (B * N, T) int64, all so far
     log_probs: tf.Tensor  # (B * N,), their sum
     done: tf.Tensor  # (B * N,)
     state: dict
@@ -46,7 +47,7 @@ def generate(
             included.
         choose: callable, log-probabilities (B * N, V), the position of the
             token, an int32 scalar, and `draws` of the items -> token ids
-            (B * N,) int32. None for the most likely.
+            (B * N,) int64. None for the most likely.
         prefix: (B, P) int32 or None, see `ForcedPrefix`.
         answers: int, N.
         draws: `Draws` of the items, or None.
@@ -66,13 +67,14 @@ def generate(
             gained = tf.gather(found, tokens, batch_dims=1)
         else:
             gained, tokens = (tensor[:, 0] for tensor in found)
-        tokens = tf.where(last.done, PAD, tokens)
+        tokens = tf.where(last.done, tf.constant(PAD, INTEGER), tokens)
         limits = tf.repeat(memory.items.max_lengths, answers)
+        full = tf.cast(length + 1, INTEGER)
         return _Generation(
             tokens=tokens,
             ids=tf.concat([last.ids, tokens[:, None]], axis=1),
             log_probs=last.log_probs + tf.where(last.done, 0.0, gained),
-            done=last.done | (tokens == END) | (length + 1 >= limits),
+            done=last.done | (tokens == END) | (limits <= full),
             state=state,
         )
 
@@ -80,7 +82,9 @@ def generate(
         shape = tf.shape(rows)
         shape = tf.concat([[shape[0] // answers, answers], shape[1:]], 0)
         found = tf.reshape(rows, shape)
-        return tf.ensure_shape(found, (None, answers, *rows.shape[1:]))
+        if not tf.executing_eagerly():
+            found.set_shape((None, answers, *rows.shape[1:]))
+        return found
 
     may_part = items_may_part(search.constraints)
 
@@ -88,8 +92,8 @@ def generate(
         state, memory = start(items)
         num_rows = tf.size(items.max_lengths) * answers
         first = _Generation(
-            tokens=tf.fill((num_rows,), START),
-            ids=tf.zeros((num_rows, 0), tf.int32),
+            tokens=tf.fill((num_rows,), tf.constant(START, INTEGER)),
+            ids=tf.zeros((num_rows, 0), INTEGER),
             log_probs=tf.zeros((num_rows,)),
             done=tf.repeat(items.max_lengths <= 0, answers),
             state=map_rows(
@@ -113,4 +117,4 @@ def generate(
         search.length_penalty,
         search.penalty_offset,
     )
-    return Hypotheses(ids, scores, lengths)
+    return Hypotheses(tf.cast(ids, tf.int32), scores, lengths)

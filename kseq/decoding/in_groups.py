@@ -3,19 +3,25 @@
 import tensorflow as tf
 
 from kseq.decoding.put_rows import put_rows
-from kseq.decoding.while_loop import while_loop
+from kseq.decoding.while_loop import INTEGER, while_loop
 
 _GROUP = (8, 32)  # items: fewer take longer each, more are no faster
+# A batch of more is one for a GPU, which takes as long for few items: `kseq
+# predict` makes no larger one on a CPU, unless told to.
+_MANY = 128
 
 
 def in_groups(search, items, num_answers, may_part=True):
     """Searches the groups of a batch, in a graph at the same time.
 
+    A batch of more than 128 items has two groups, a smaller one those of 8 to
+    32 items.
+
     TensorFlow runs them on different processors as long as `search` has no
     stateful operation, such as the reading of a variable.
 
     Args:
-        search: callable, `Items` of a group -> ids (B, N, T) int32 and numbers
+        search: callable, `Items` of a group -> ids (B, N, T) int64 and numbers
             (B, N) float32.
         items: `Items` of the whole batch.
         num_answers: int, N.
@@ -30,7 +36,8 @@ def in_groups(search, items, num_answers, may_part=True):
         return search(items)
 
     size = tf.size(items.max_lengths)
-    group_size = tf.clip_by_value(-(-size // 2), *_GROUP)
+    half = -(-size // 2)
+    group_size = tf.where(size > _MANY, half, tf.clip_by_value(half, *_GROUP))
 
     def next_group(loop):
         start = loop["start"]
@@ -44,14 +51,14 @@ def in_groups(search, items, num_answers, may_part=True):
             return rows[start:end]
 
         group = tf.nest.map_structure(part, items)
-        places = tf.range(start, end)
+        places = tf.cast(tf.range(start, end), INTEGER)
         return {
             "start": end,
             "answers": put_rows(loop["answers"], places, search(group)),
         }
 
     answers = (
-        tf.zeros((size, num_answers, 0), tf.int32),
+        tf.zeros((size, num_answers, 0), INTEGER),
         tf.zeros((size, num_answers)),
     )
     start = {"start": tf.constant(0), "answers": answers}

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from kseq.check_integers import check_integers
 from kseq.control_tokens import END
+from kseq.decoding.while_loop import INTEGER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,8 @@ class LeastLength:
 
     def __call__(self, log_probs, ids):
         is_end = tf.range(tf.shape(log_probs)[-1]) == END
-        is_short = tf.shape(ids)[1] + 1 < self.length
+        # On a GPU, TensorFlow copies int32 to the host for its shape.
+        is_short = tf.shape(tf.cast(ids, INTEGER))[1] + 1 < self.length
         return tf.where(is_end & is_short, -math.inf, log_probs)
 
     def get_config(self):

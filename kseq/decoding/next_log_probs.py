@@ -18,7 +18,7 @@ def next_log_probs(log_probs, ids, constraints=(), prefix=None):
 
     Args:
         log_probs: (R, V) float32, those of the model.
-        ids: (R, T) int32, the tokens so far.
+        ids: (R, T) int64, the tokens so far.
         constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V).
         prefix: ForcedPrefix, or None.
 
@@ -33,7 +33,7 @@ def next_log_probs(log_probs, ids, constraints=(), prefix=None):
 
     log_probs = own
     for constraint in constraints:
-        log_probs = constraint(log_probs, ids)
+        log_probs = constraint(log_probs, tf.cast(ids, tf.int32))
     if prefix is not None:
         is_free = prefix.tokens(tf.shape(ids)[0], tf.shape(ids)[1]) == PAD
         log_probs = tf.where(is_free[:, None], log_probs, prefix(own, ids))

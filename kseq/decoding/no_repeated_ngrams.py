@@ -6,6 +6,7 @@ import math
 import tensorflow as tf
 
 from kseq.check_integers import check_integers
+from kseq.decoding.while_loop import INTEGER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +44,7 @@ class NoRepeatedNgrams:
         check_integers(n=self.n)
 
     def __call__(self, log_probs, ids):
+        ids = tf.cast(ids, INTEGER)
         num_rows, length = tf.unstack(tf.shape(ids))
         n = tf.minimum(self.n, length + 1)
         count = length - n + 1  # of the n-grams so far
@@ -50,7 +52,8 @@ class NoRepeatedNgrams:
         ngrams = tf.gather(ids, places, axis=1)  # (R, count, n)
         last = ids[:, None, count:]  # (R, 1, n - 1)
         begins_alike = tf.reduce_all(ngrams[:, :, :-1] == last, axis=-1)
-        rows = tf.repeat(tf.range(num_rows)[:, None], count, axis=1)
+        rows = tf.cast(tf.range(num_rows), INTEGER)[:, None]
+        rows = tf.repeat(rows, count, axis=1)
         return tf.tensor_scatter_nd_min(
             log_probs,
             tf.stack([rows, ngrams[:, :, -1]], axis=-1),

@@ -2,13 +2,15 @@
 
 import tensorflow as tf
 
+from kseq.decoding.while_loop import INTEGER
+
 
 def put_rows(nest, places, parts):
     """The same tensors with different rows at some places.
 
     Args:
         nest: tensors (B, ...).
-        places: (N,) int32, different ones.
+        places: (N,) int64, different ones.
         parts: the same nest of tensors (N, ...). Zeros fill an axis that is
             shorter than in the other tensor.
 
@@ -19,7 +21,9 @@ def put_rows(nest, places, parts):
     def put(old, new):
         size = tf.shape(old)[0]
         sources = tf.tensor_scatter_nd_update(
-            tf.range(size), places[:, None], size + tf.range(tf.size(places))
+            tf.cast(tf.range(size), INTEGER),
+            places[:, None],
+            tf.cast(size + tf.range(tf.size(places)), INTEGER),
         )
         both = tf.concat([_padded(old, new), _padded(new, old)], axis=0)
         rows = tf.gather(both, sources)
@@ -33,7 +37,16 @@ def put_rows(nest, places, parts):
 
 def _padded(tensor, other):
     """The tensor, every axis but the first at least as long as in the other."""
-    missing = tf.maximum(tf.shape(other) - tf.shape(tensor), 0)
-    padding = tf.stack([tf.zeros_like(missing), missing], axis=1)
-    padding *= tf.cast(tf.range(tf.rank(tensor)) > 0, tf.int32)[:, None]
-    return tf.pad(tensor, padding)
+    # `tf.pad` of int64 has no kernel for a GPU.
+    for axis in range(1, tensor.shape.rank):
+        if tensor.shape[axis] is not None is not other.shape[axis]:
+            size = max(other.shape[axis] - tensor.shape[axis], 0)
+        else:
+            size = tf.shape(other)[axis] - tf.shape(tensor)[axis]
+            size = tf.maximum(size, 0)
+        if not isinstance(size, int) or size > 0:
+            shape = tf.unstack(tf.shape(tensor))
+            shape[axis] = size
+            padding = tf.zeros(shape, tensor.dtype)
+            tensor = tf.concat([tensor, padding], axis=axis)
+    return tensor

@@ -5,6 +5,7 @@ import dataclasses
 import tensorflow as tf
 
 from kseq.decoding.search_fields import check_number
+from kseq.decoding.while_loop import INTEGER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +53,9 @@ class RepetitionPenalty:
         check_number("penalty", self.penalty, 1, 1000)
 
     def __call__(self, log_probs, ids):
-        rows = tf.repeat(
-            tf.range(tf.shape(ids)[0])[:, None], tf.shape(ids)[1], axis=1
-        )
+        ids = tf.cast(ids, INTEGER)
+        rows = tf.cast(tf.range(tf.shape(ids)[0]), INTEGER)[:, None]
+        rows = tf.repeat(rows, tf.shape(ids)[1], axis=1)
         penalized = tf.gather(log_probs, ids, batch_dims=1) * self.penalty
         return tf.tensor_scatter_nd_min(
             log_probs, tf.stack([rows, ids], axis=-1), penalized

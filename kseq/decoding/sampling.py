@@ -13,6 +13,7 @@ from kseq.decoding.search_fields import (
     check_number,
     config_of,
 )
+from kseq.decoding.while_loop import INTEGER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,9 +137,12 @@ class Sampling:
         rows, size = tf.unstack(tf.shape(log_probs))
 
         def uniform(seed):
+            # As int32, both stay on the CPU, where TensorFlow wants them.
+            is_small = isinstance(seed, int) and seed < 2**31
+            kind = tf.int32 if is_small else tf.int64
             return tf.random.stateless_uniform(
                 (samples, size),
-                seed=[tf.cast(seed, tf.int64), tf.cast(position, tf.int64)],
+                seed=[tf.cast(seed, kind), tf.cast(position, kind)],
                 minval=1e-30,
             )
 
@@ -150,7 +154,7 @@ class Sampling:
             )
             drawn = tf.reshape(drawn, (rows, size))
         noise = -tf.math.log(-tf.math.log(drawn))  # of Gumbel's distribution
-        return tf.argmax(log_probs + noise, axis=-1, output_type=tf.int32)
+        return tf.argmax(log_probs + noise, axis=-1, output_type=INTEGER)
 
     def get_config(self):
         return config_of(self)

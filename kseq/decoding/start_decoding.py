@@ -14,6 +14,7 @@ from kseq.decoding.ctc_prefix_scores import (
 from kseq.decoding.forced_prefix import ForcedPrefix
 from kseq.decoding.next_log_probs import next_log_probs
 from kseq.decoding.top_k import top_k
+from kseq.decoding.while_loop import INTEGER
 from kseq.user_error import ArgumentError
 
 _CONSTANT = ("memory", "constants")  # entries of a state that no step changes
@@ -24,8 +25,8 @@ class Items(NamedTuple):
 
     Args:
         inputs: what `model.encode` takes, a nest of tensors (B, ...).
-        max_lengths: (B,) int32.
-        prefix: (B, P) int32, see `ForcedPrefix`, or None.
+        max_lengths: (B,) int64.
+        prefix: (B, P) int64, see `ForcedPrefix`, or None.
         draws: `Draws`, or None.
     """
 
@@ -57,6 +58,7 @@ def items_of(inputs, max_lengths, prefix, draws=None):
             rows.
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
+    max_lengths = tf.cast(max_lengths, INTEGER)
     if prefix is not None:
         prefix = ForcedPrefix(prefix).prefix
         if not prefix.shape[:1].is_compatible_with(max_lengths.shape):
@@ -85,7 +87,8 @@ def start_decoding(search, model, has_prefix, width=None):
     Returns:
         - a callable `Items` -> the first state, with one row for each item,
           and the `Memory`;
-        - a callable (last tokens (R,), all ids so far (R, T), state, memory) ->
+        - a callable (last tokens (R,), all ids so far (R, T), both int64,
+          state, memory) ->
           (log-probabilities (R, V), state), for R / B rows of each item; with a
           width, those of the most likely tokens (R, width), and these, in place
           of all log-probabilities.
@@ -118,7 +121,8 @@ def start_decoding(search, model, has_prefix, width=None):
             state["memory"] = memory.model
         prefixes = state.pop("ctc", None)
         with keras.StatelessScope(values):
-            logits, state = model.decode_step(token_ids, state)
+            tokens = tf.cast(token_ids, tf.int32)
+            logits, state = model.decode_step(tokens, state)
         logits = tf.cast(logits, tf.float32)
         state = _that_changes(state)
         if width is not None and is_plain:

@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from kseq.decoding.put_rows import put_rows
-from kseq.decoding.while_loop import while_loop
+from kseq.decoding.while_loop import INTEGER, while_loop
 
 _LEAVE = 4  # items leave the batch when one in so many is done
 
@@ -42,7 +42,7 @@ def until_done(advance, search, memory, *, is_done, answers, may_part=True):
     def leave(loop):
         loop = while_loop(some_are_left, step, loop)
         done = is_done(loop["search"])
-        left = tf.cast(tf.where(~done)[:, 0], tf.int32)
+        left = tf.where(~done)[:, 0]
         parts = {key: loop[key] for key in ("search", "memory", "places")}
         return {
             **_take(parts, left, tf.size(done)),
@@ -54,7 +54,7 @@ def until_done(advance, search, memory, *, is_done, answers, may_part=True):
     start = {
         "search": search,
         "memory": memory,
-        "places": tf.range(tf.size(is_done(search))),
+        "places": tf.cast(tf.range(tf.size(is_done(search))), INTEGER),
         "answers": answers(search),
     }
     end = while_loop(lambda loop: tf.size(loop["places"]) > 0, leave, start)
@@ -81,7 +81,8 @@ def _take(nest, items, size):
 
     def take(tensor):
         rows = tf.shape(tensor)[0] // tf.maximum(size, 1)  # of an item
-        places = items[:, None] * rows + tf.range(rows)
+        places = items[:, None] * tf.cast(rows, INTEGER)
+        places += tf.cast(tf.range(rows), INTEGER)
         return tf.gather(tensor, tf.reshape(places, (-1,)))
 
     return tf.nest.map_structure(take, nest)

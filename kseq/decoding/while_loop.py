@@ -2,6 +2,10 @@
 
 import tensorflow as tf
 
+# Of token ids and places in a loop: on a GPU, TensorFlow keeps and computes
+# int32 in the memory of the host.
+INTEGER = tf.int64
+
 
 def while_loop(condition, body, start):
     """`while condition(x): x = body(x)` in the graph, for tensors that grow.

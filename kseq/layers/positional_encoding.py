@@ -104,6 +104,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
             )
         positions = _positions(inputs, start)
         positions = ops.clip(positions, 0, self.max_length - 1)
+        positions = ops.cast(positions, "int32")
         return inputs + ops.take(self.embeddings, positions, axis=0)
 
     def compute_output_shape(self, input_shape):
@@ -114,7 +115,10 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
 
 
 def _positions(inputs, start):
+    """Of float32, with which TensorFlow computes on a GPU, unlike int32."""
     positions = ops.arange(ops.shape(inputs)[-2], dtype="int32")
+    if not isinstance(start, int):
+        start = ops.cast(start, "float32")
     if len(getattr(start, "shape", ())):
         start = start[:, None]
-    return start + positions
+    return start + ops.cast(positions, "float32")

@@ -139,10 +139,11 @@ class LSTMLM(ExactModel):
         ids = ops.pad(prompt.context, [[0, 0], [1, 0]])
         mask = ops.pad(prompt.mask, [[0, 0], [1, 0]])
         _, states = self._read(ids, mask)
-        return {"states": states, "last": prompt.last}
+        return {"states": states, "last": ops.cast(prompt.last, "int64")}
 
     def decode_step(self, token_ids, state):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
+        token_ids = ops.cast(token_ids, "int64")  # int32 is on the host
         first = start_mask(token_ids)
         x = self.embedding(ops.where(first, state["last"], token_ids))
         states = []

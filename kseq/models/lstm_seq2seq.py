@@ -265,6 +265,7 @@ class LSTMSeq2Seq(ExactModel):
 
     def decode_step(self, token_ids, state):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
+        token_ids = ops.cast(token_ids, "int64")  # int32 is on the host
         memory = state["memory"]
         outputs, decoder = self.decoder.step(
             self._embed_target(token_ids),

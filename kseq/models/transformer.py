@@ -231,7 +231,8 @@ class Transformer(ExactModel):
             "memory": {"mask": mask, "projected": projected},
             "shared": caches,
             "is_ancestor": ops.zeros((batch, 0), dtype="bool"),
-            "position": ops.zeros((batch,), dtype="int32"),
+            # A float: TensorFlow computes with int32 on the CPU.
+            "position": ops.zeros((batch,), dtype="float32"),
         }
 
     def decoding_constants(self):
@@ -244,6 +245,7 @@ class Transformer(ExactModel):
         Hypotheses of an item share its caches; masks tell whose tokens are in
         them, so a search reorders the masks alone.
         """
+        token_ids = ops.cast(token_ids, "int64")  # int32 is on the host
         memory, position = state["memory"], state["position"]
         batch = ops.shape(memory["projected"][0][0])[0]
         before = state["is_ancestor"]

@@ -200,8 +200,9 @@ class TransformerLM(ExactModel):
         return {
             "caches": [cache for (cache,) in caches],
             "mask": prompt.mask,
-            "last": prompt.last,
-            "padding": prompt.padding,
+            # TensorFlow has int32 of a loop on the CPU.
+            "last": ops.cast(prompt.last, "int64"),
+            "padding": ops.cast(prompt.padding, "float32"),
         }
 
     def decoding_constants(self):
@@ -210,6 +211,7 @@ class TransformerLM(ExactModel):
 
     def decode_step(self, token_ids, state):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
+        token_ids = ops.cast(token_ids, "int64")  # int32 is on the host
         first = start_mask(token_ids)
         token_ids = ops.where(first, state["last"], token_ids)[:, None]
         real = ops.ones_like(token_ids, dtype="bool")
@@ -218,7 +220,8 @@ class TransformerLM(ExactModel):
         places = ops.arange(length, dtype="int32")
         near = ops.logical_and(mask, places >= length - self.max_length)
 
-        x = self._embed(token_ids, start=length - 1 - state["padding"])
+        start = ops.cast(length - 1, "float32") - state["padding"]
+        x = self._embed(token_ids, start=start)
         each = [{"self_mask": near, "cache": c} for c in state["caches"]]
         x, caches = through_blocks(self.blocks, x, each)
         caches = [cache for (cache,) in caches]

@@ -38,10 +38,13 @@ def distances(query_length, memory_length, first=None):
     """
     if first is None:
         first = memory_length - query_length
-    query = ops.arange(query_length, dtype="float32")
-    query = query + ops.cast(first, "float32")
-    memory = ops.arange(memory_length, dtype="float32")
-    return query[:, None] - memory[None, :]
+    query = _range(query_length) + ops.cast(first, "float32")
+    return query[:, None] - _range(memory_length)[None, :]
+
+
+def _range(length):
+    """A range of float32, of whose limit the CPU need not ask a GPU."""
+    return ops.cast(ops.arange(length, dtype="int32"), "float32")
 
 
 def causal_mask(query_length, memory_length, first=None):

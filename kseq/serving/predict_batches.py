@@ -1,6 +1,8 @@
 """Answers to many inputs, in their order."""
 
 import itertools
+import logging
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +14,9 @@ from kseq.user_error import UserError
 _AT_ONCE = 2  # batches: the small operations of one leave processors idle
 _LEAST, _MOST = 32, 128  # inputs of a batch
 _LENGTH = 16_384  # of all inputs of a batch with padding, if they are short
+# A GPU takes about as long for one input as for many: times as many and as long.
+_ON_GPU = 8
+_log = logging.getLogger(__name__)
 
 
 def predict_batches(signatures, name, columns, batch_size, progress=None):
@@ -24,7 +29,9 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
         columns: dict, name -> list of bytes, str, lists of str, float arrays
             or numbers, all of the same length; inputs are sorted by the length
             in the first column, which has no numbers.
-        batch_size: int; None for 32 to 128, fewer if they are long.
+        batch_size: int; None for 32 to 128, fewer if they are long, and for
+            32 to 1,024 where there is a GPU. A batch that does not fit into
+            memory is cut into halves, and so are those after it.
         progress: callable of the number of inputs done since its last call,
             see `kseq.progress`; or None.
 
@@ -52,16 +59,37 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
     lengths = [_length(value) for value in first]
     order = sorted(range(len(first)), key=lambda i: -lengths[i])
     results = [None] * len(order)
+    fits = math.inf  # length of all inputs of a batch with padding
 
     def answer(places):
+        nonlocal fits
+        length = len(places) * max(1, lengths[places[0]])
+        if length > fits and len(places) > 1:
+            return in_halves(places)
         batch = {
             name: _tensor([values[i] for i in places])
             for name, values in columns.items()
         }
-        outputs = {k: v.numpy() for k, v in function(**batch).items()}
+        try:
+            outputs = {k: v.numpy() for k, v in function(**batch).items()}
+        except tf.errors.ResourceExhaustedError:
+            if len(places) == 1:
+                raise
+            if length // 2 < fits:
+                fits = length // 2
+                _log.warning(
+                    f"A batch of {len(places)} inputs does not fit into "
+                    "memory: it is cut into halves, and so are those after "
+                    f"it. A batch size of {-(-len(places) // 2)} avoids that."
+                )
+            return in_halves(places)
         for row, place in enumerate(places):
             results[place] = {k: v[row] for k, v in outputs.items()}
         return len(places)
+
+    def in_halves(places):
+        half = -(-len(places) // 2)
+        return answer(places[:half]) + answer(places[half:])
 
     batches = _batches(order, lengths, batch_size)
     # The first may have to be traced, which no thread should do twice.
@@ -73,14 +101,24 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
     return results
 
 
+def most_at_once():
+    """The largest batch where no size is given."""
+    return _MOST * _times()
+
+
+def _times():
+    return _ON_GPU if tf.config.list_logical_devices("GPU") else 1
+
+
 def _batches(order, lengths, batch_size):
     """Lists of positions; `order` has the longest input first."""
+    times = _times()
     batches, start = [], 0
     while start < len(order):
         size = batch_size
         if size is None:
-            fit = _LENGTH // max(1, lengths[order[start]])
-            size = min(max(fit, _LEAST), _MOST)
+            fit = times * _LENGTH // max(1, lengths[order[start]])
+            size = min(max(fit, _LEAST), times * _MOST)
         batches.append(order[start : start + size])
         start += size
     return batches

@@ -41,7 +41,7 @@ def test_scores_are_printed_in_chunks(run, call, tmp_path, monkeypatch):
         return whole(self, inputs, targets, progress)
 
     monkeypatch.setattr(GeneratorPredictor, "scores_and_cuts", scores_and_cuts)
-    monkeypatch.setattr(score, "CHUNK", 2)
+    monkeypatch.setattr(score, "chunk_size", lambda batch_size: 2)
     found, _ = call("score", run, path, path)
     assert sizes == [(2, 2), (2, 2), (1, 1)]
     for one, other in zip(found.split(), expected.split(), strict=True):

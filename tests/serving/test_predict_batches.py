@@ -83,6 +83,44 @@ def test_batches_of_long_inputs_are_smaller():
     assert sizes_of_batches([10**6, 1, 2, 3], batch_size=3) == [3, 1]
 
 
+def test_a_gpu_is_given_larger_batches(reported_gpu):
+    lengths = [*[40_000] * 32, *[1000] * 131, *[1] * 1024]
+    assert sizes_of_batches(lengths) == [32, 131, 1024]
+    assert sizes_of_batches([10**6, 1, 2, 3], batch_size=3) == [3, 1]
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_cut(caplog):
+    """And so are those after it; in what order they are answered is hidden."""
+    calls, lines = [], ["x" * length for length in (5, 9, 7, 8, 6, 4, 3, 2)]
+
+    def limited(text):
+        calls.append(len(text))
+        if len(text) * len(text[0].numpy()) > 20:
+            raise tf.errors.ResourceExhaustedError(None, None, "OOM")
+        return {"text": tf.strings.upper(text)}
+
+    done = []
+    rows = predict_batches(
+        {"copy": limited}, "copy", {"text": lines}, 4, done.append
+    )
+    assert [row["text"].decode() for row in rows] == [
+        line.upper() for line in lines
+    ]
+    # 4 of length 9 fail; 4 of 5 are not tried, since 18 is known to fit.
+    assert calls == [4, 2, 2, 2, 2]
+    assert done == [4, 4]
+    [warning] = caplog.messages
+    assert "A batch of 4 inputs does not fit" in warning
+
+
+def test_one_input_that_does_not_fit_into_memory_is_an_error():
+    def limited(text):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM")
+
+    with pytest.raises(tf.errors.ResourceExhaustedError):
+        predict_batches({"no": limited}, "no", {"text": ["a", "b"]}, 2)
+
+
 def test_each_processor_has_a_batch(monkeypatch):
     """If an operation runs on one of them, as in the process of the tests."""
     monkeypatch.setattr("os.cpu_count", lambda: 3)
