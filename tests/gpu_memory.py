@@ -46,6 +46,11 @@ class Copy(NamedTuple):
     tensor: tf.Tensor
     loops: int
 
+    @property
+    def is_data(self):
+        """Whether its size depends on the batch; a shape's does not."""
+        return None in (self.tensor.shape if self.tensor.shape.rank else ())
+
 
 class GraphMemory:
     """What is copied when a traced function runs on a GPU.
@@ -68,7 +73,8 @@ class GraphMemory:
             for part in function.graph.as_graph_def().library.function
         }
         self._graphs = {}
-        self._visit(function.graph, [HOST] * len(function.inputs), loops=0)
+        with function.graph.as_default():  # of the functions that others call
+            self._visit(function.graph, [HOST] * len(function.inputs), loops=0)
 
     def _visit(self, graph, memories, loops):
         """The memory of each tensor of a graph, by that of its inputs."""
@@ -77,7 +83,10 @@ class GraphMemory:
         constants, copied = set(), set()
         # A loop of a gradient may have inputs that are made after it.
         order = graphlib.TopologicalSorter(
-            {each: {x.op for x in each.inputs} for each in graph.get_operations()}
+            {
+                each: {x.op for x in each.inputs}
+                for each in graph.get_operations()
+            }
         )
         for operation in order.static_order():
             if operation.type == "Placeholder":
@@ -97,8 +106,9 @@ class GraphMemory:
         """The memories of the outputs of an operation."""
         inputs = operation.inputs
         note = functools.partial(self._note, copied, loops)
-        if operation.type in _CALLS:
-            return [memory for _, memory in self._call(operation, "f", given, loops)]
+        if operation.type in (*_CALLS, *self._library):
+            ends = self._call(operation, "f", given, loops)
+            return [memory for _, memory in ends]
         if operation.type in _LOOPS:
             inside = list(map(_at_border, inputs))
             note("Loop", inputs, given, inside)
@@ -117,7 +127,10 @@ class GraphMemory:
                 outside = [_at_border(tensor) for tensor, _ in ends]
                 note("Branch", *zip(*ends, strict=True), outside)
             return outside
-        if operation.type == "Cast" and inputs[0].dtype == operation.outputs[0].dtype:
+        if (
+            operation.type == "Cast"
+            and inputs[0].dtype == operation.outputs[0].dtype
+        ):
             return given  # TensorFlow removes it
 
         kernel = _gpu_kernel(operation)
@@ -133,7 +146,9 @@ class GraphMemory:
 
     def _call(self, operation, attribute, memories, loops):
         """Pairs of an output of a function, and its memory."""
-        name = operation.get_attr(attribute).name
+        name = operation.type
+        if name not in self._library:
+            name = operation.get_attr(attribute).name
         if name not in self._graphs:
             self._graphs[name] = function_def_to_graph(self._library[name])
         graph = self._graphs[name]

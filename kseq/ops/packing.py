@@ -16,7 +16,7 @@ def real_first(mask):
     array([[1, 3, 0, 2]])
     """
     time = ops.shape(mask)[1]
-    places = ops.arange(time, dtype=_PLACES)
+    places = _range(time)
     moved = ops.where(mask, places, places + ops.cast(time, _PLACES))
     return ops.cast(ops.argsort(moved, axis=1), _PLACES)
 
@@ -30,6 +30,11 @@ def take_steps(x, places):
             [5.]]])
     """
     batch, time, size = ops.shape(x)
-    before = ops.arange(batch, dtype=_PLACES) * ops.cast(time, _PLACES)
+    before = _range(batch) * ops.cast(time, _PLACES)
     flat = ops.reshape(x, (batch * time, size))
     return ops.take(flat, before[:, None] + ops.cast(places, _PLACES), axis=0)
+
+
+def _range(length):
+    # TensorFlow asks the GPU for a limit that was cast before.
+    return ops.cast(ops.arange(length, dtype="int32"), _PLACES)

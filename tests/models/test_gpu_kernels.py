@@ -1,171 +1,184 @@
-"""Which tensors of a training step a GPU would fetch from the CPU's memory.
+"""What a GPU copies to the host in a training step and in a search.
 
-TensorFlow for GPUs lists its kernels on a machine without one too, and which
-of their arguments are in the memory of the host: int32 mostly, for shapes.
+As they are traced without XLA, which copies nothing within a step.
 """
 
-import functools
-import math
-
-import keras
-import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.python.framework import kernels
-from tensorflow.python.framework.function_def_to_graph import (
-    function_def_to_graph,
-)
 
-from kseq import layers, models
+from kseq import decoding
+from tests.gpu_memory import HOST, GraphMemory, has_gpu_kernels, training_step
+from tests.recipe_models import SERVED, make_served
 from tests.slow import others_slow
 
-BATCH, TIME, VOCAB = 3, 70, 90
-IDS = np.random.default_rng(1).integers(4, VOCAB, (BATCH, TIME), "int32")
-WEIGHTS = np.ones((BATCH, TIME), "float32")
-PAIRS = {"source_ids": IDS, "target_ids": IDS}
-# Ids come from the host, and what is made of each of them may stay there.
-LARGEST = 2 * IDS.size
-GPU = ("GPU", "DEFAULT")
+pytestmark = pytest.mark.skipif(
+    not has_gpu_kernels(), reason="this TensorFlow has no kernels for GPUs"
+)
 
-RATES = {"dropout": 0.1}
-RECURRENT = {"embedding_dim": 8, "units": 8, **RATES}
-TRANSFORMER = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2, **RATES}
-DOCUMENTS = {"source_ids": IDS.reshape(BATCH, 7, 10)}
-CLASSES = np.array([0, 1, 1], "int32")
-ONES = np.ones(BATCH, "float32")
-
-# (model, inputs, labels, weights)
-STEPS = {
-    "transformer": lambda: (
-        models.Transformer(
-            *(VOCAB, VOCAB),
-            num_encoder_layers=1,
-            num_decoder_layers=1,
-            attention_dropout=0.1,
-            **TRANSFORMER,
-        ),
-        *(PAIRS, IDS, WEIGHTS),
-    ),
-    "lstm": lambda: (
-        models.LSTMSeq2Seq(
-            *(VOCAB, VOCAB),
-            attention=layers.LuongAttention("general", name="attention"),
-            input_feeding=True,
-            **RECURRENT,
-        ),
-        *(PAIRS, IDS, WEIGHTS),
-    ),
-    "retrieval": lambda: (
-        models.DualEncoder(VOCAB, dim=8, **RECURRENT),
-        *({"source_ids": IDS, "target_ids": IDS}, None, WEIGHTS),
-    ),
-    "language model": lambda: (
-        models.TransformerLM(VOCAB, num_layers=1, window=9, **TRANSFORMER),
-        *({"target_ids": IDS}, IDS, WEIGHTS),
-    ),
-    "documents": lambda: (
-        models.HierarchicalAttention(
-            *(VOCAB, 2),
-            attention_units=8,
-            piece_dropout=0.1,
-            sentence_dropout=0.1,
-            **RECURRENT,
-        ),
-        *(DOCUMENTS, CLASSES, ONES),
-    ),
+OFTEN = ["translate_transformer"]
+GENERATORS = [
+    kind
+    for kind in SERVED
+    if not kind.startswith(
+        ("classify_documents", "tag_words", "retrieve_", "learn_algorithms")
+    )
+]
+CONSTRAINTS = (
+    decoding.ForbiddenTokens([4]),
+    decoding.LeastLength(2),
+    decoding.NoRepeatedNgrams(2),
+    decoding.RepetitionPenalty(1.2),
+)
+SEARCHES = {
+    "greedy": decoding.GreedySearch(constraints=CONSTRAINTS),
+    "beam": decoding.BeamSearch(2),
+    "patience": decoding.BeamSearch(3, patience=2.0, constraints=CONSTRAINTS),
+    "sampling": decoding.Sampling(0.8, 5, 0.9, num_samples=2),
 }
+_TOKENS = 3  # loops: over groups, over those of them that are done, over tokens
+
+# What reads it on the host, and why it may: none is as large as features, and
+# each is read once a step, unless it is in a loop.
+SMALL_IN_A_STEP = {
+    "bool Assert.condition": "loss and gradient are finite",
+    "float32 Assert.data": "what they are, if they are not",
+    "bool Branch": "the side that runs",
+    "bool LoopCond": "the end of a loop over time, which is known there",
+    "int32 StatelessRandomGetKeyCounter.seed": "the seed of a mask",
+    "int32 Pack.values": "sizes of a product of rank 3, or of a gradient",
+    "int32 ConcatV2.values": "the same",
+    "int32 Mul.y": "the same",
+    "int32 BroadcastGradientArgs.s0": "a shape, which a loop has kept",
+    "int32 BroadcastGradientArgs.s1": "the same",
+    "int32 InvertPermutation.x": "the same",
+    "int32 Reshape.shape": "the same",
+    "int32 StridedSlice.input": "the same",
+    "int32 StridedSliceGrad.shape": "the same",
+    "int32 ConcatOffset.shape": "the same",
+    "int32 Slice.begin": "the same",
+    "int32 Slice.size": "the same",
+    "int32 Sum.reduction_indices": "the same",
+    "int32 Tile.multiples": "the same",
+    "int32 TensorListGetItem.index": "the same, of the step of a loop",
+    "int32 TensorListReserve.element_shape": "the same",
+    "int32 TensorListReserve.num_elements": "the same",
+    "int32 TensorListSetItem.index": "the same",
+    "int32 AddV2.y": "the longest sentence, or a size of SpecAugment",
+    "int64 Range.start": "the gradient of a maximum over pieces",
+    "int64 Range.limit": "the same",
+    "int64 Range.delta": "the same",
+    "float32 Range.start": "positions in SpecAugment",
+    "float32 Range.limit": "the same",
+    "float32 Range.delta": "the same",
+    "float32 MatrixDiagV3.padding_value": "the transitions of CTC",
+    "float32 PadV2.constant_values": "the same",
+}
+# Ids and lengths, which come from the host, and are int32.
+DATA_IN_A_STEP = {
+    "int32 Size.input": "the gradient of an embedding asks how many ids it has",
+    "int32 Shape.input": "ids after dropout of sentences, lengths in CTC",
+    "int32 Reshape.tensor": "ids of sentences that are joined",
+    "int32 StridedSlice.input": "the same, and first pieces of words",
+    "int32 Mul.x": "the same",
+    "int32 Mul.y": "the same",
+    "int32 Sub.x": "the same",
+    "int32 Sum.input": "lengths",
+    "int32 Max.input": "the same",
+    "int32 Less.x": "the same",
+    "int32 NotEqual.x": "the same",
+    "int32 AddV2.x": "labels of CTC",
+    "int32 AddV2.y": "positions in SpecAugment",
+}
+IN_A_TOKEN = {
+    "bool LoopCond": "the end of a loop over seeds",
+    "int32 Less.x": "how many items are done, by which the loop ends",
+    "int32 Maximum.x": "how many rows the next step of a beam has",
+    "int32 Pack.values": "sizes of a product of rank 3",
+    "int32 ConcatV2.values": "the same",
+    "int64 StatelessRandomGetKeyCounter.seed": "the seed of an item",
+}
+# Made of shapes alone, on the host.
+TO_THE_GPU_IN_A_TOKEN = {
+    "bool ConcatV2.values": "which row is whose, for the mask of attention",
+    "bool ExpandDims.input": "the same",
+    "bool LogicalAnd.y": "which positions are near",
+    "int32 Cast.x": "ranges of rows and positions",
+    "int32 GatherV2.indices": "the places of n-grams",
+}
+# Strings that end an answer are compared as text.
+OF_STRINGS = {"int32 StridedSlice.input"}
+STRING_OPS = {"GatherV2", "ReduceJoin", "StaticRegexFullMatch", "StringJoin"}
 
 
-def graphs(function):
-    """The graph of a traced function, and those of its loops and branches."""
-    yield function.graph
-    for definition in function.graph.as_graph_def().library.function:
-        yield function_def_to_graph(definition)
+def read_on_the_host(memory, loops=0):
+    """(Readers of data, readers of shapes and numbers)."""
+    copies = [c for c in memory.copies if c.to == HOST and c.loops >= loops]
+    return (
+        {copy.reader for copy in copies if copy.is_data},
+        {copy.reader for copy in copies if not copy.is_data},
+    )
 
 
-@functools.cache
-def gpu_kernels(operation_type):
-    """What the registry says of kernels that a GPU runs, the first ones first.
-
-    Without those of the CPU, which most operations have many of.
-    """
-    registered = kernels.get_registered_kernels_for_op(operation_type).kernel
-    found = [each for each in registered if each.device_type in GPU]
-    return sorted(found, key=lambda k: (GPU.index(k.device_type), -k.priority))
+@pytest.mark.parametrize("kind", others_slow(SERVED, OFTEN))
+def test_what_a_training_step_reads_on_the_host(kind):
+    memory = GraphMemory(training_step(kind, make_served(kind)))
+    data, others = read_on_the_host(memory)
+    assert data <= DATA_IN_A_STEP.keys()
+    assert others <= SMALL_IN_A_STEP.keys()
+    assert not memory.without_kernel
 
 
-def gpu_kernel(operation):
-    """The description of the kernel that a GPU would run, or None."""
-    for kernel in gpu_kernels(operation.type):
-        if all(fits(operation, limit) for limit in kernel.constraint):
-            return kernel
-    return None
+def check_search(function, may_read=frozenset(), may_run=frozenset()):
+    memory = GraphMemory(function.get_concrete_function())
+    data, others = read_on_the_host(memory, _TOKENS)
+    assert data <= may_read
+    assert others <= IN_A_TOKEN.keys()
+    written = {
+        copy.reader
+        for copy in memory.copies
+        if copy.to != HOST and copy.loops >= _TOKENS and copy.is_data
+    }
+    assert written <= TO_THE_GPU_IN_A_TOKEN.keys()
+    types = {t for t, loops in memory.without_kernel if loops >= _TOKENS}
+    assert types <= may_run
 
 
-def fits(operation, limit):
-    types = operation.get_attr(limit.name)
-    types = types if isinstance(types, list) else [types]
-    allowed = limit.allowed_values.list.type
-    return all(getattr(each, "_type_enum", each) in allowed for each in types)
+@pytest.mark.parametrize("name", others_slow(SEARCHES, ["beam", "greedy"]))
+def test_each_token_of_a_search_stays_on_the_gpu(name):
+    """Of answers with and without a prefix: of the latter that is all."""
+    served = make_served("translate_transformer")
+    check_search(served.with_search(SEARCHES[name]).signatures["prefix"])
 
 
-def arguments(operation, described, tensors):
-    """(name, tensor) of the inputs or of the outputs of an operation."""
-    tensors = iter(tensors)
-    for argument in described:
-        count = 1
-        if argument.number_attr:
-            count = operation.get_attr(argument.number_attr)
-        elif argument.type_list_attr:
-            count = len(operation.get_attr(argument.type_list_attr))
-        for _ in range(count):
-            yield argument.name, next(tensors)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", GENERATORS)
+@pytest.mark.parametrize("signature", ["serving_default", "sample"])
+def test_each_token_of_a_model_stays_on_the_gpu(kind, signature):
+    signatures = make_served(kind).signatures
+    if signature not in signatures:
+        pytest.skip("its answers are not drawn")
+    has_stops = kind.startswith("write_text")
+    check_search(
+        signatures[signature],
+        OF_STRINGS if has_stops else frozenset(),
+        STRING_OPS if has_stops else frozenset(),
+    )
 
 
-def large_on_the_host(operation):
-    """The names of its large arguments that are in the memory of the host."""
-    if not any(map(is_large, (*operation.inputs, *operation.outputs))):
-        return []
-    kernel = gpu_kernel(operation)
-    definition = operation.op_def
-    pairs = [
-        *arguments(operation, definition.input_arg, operation.inputs),
-        *arguments(operation, definition.output_arg, operation.outputs),
-    ]
-    return [
-        f"{name} {tensor.shape}"
-        for name, tensor in pairs
-        if kernel is None or name in kernel.host_memory_arg
-        if is_large(tensor)
-    ]
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SEARCHES)
+def test_each_token_of_a_search_with_ctc_stays_on_the_gpu(name):
+    served = make_served("transcribe_speech")
+    search = type(SEARCHES[name])(**{**vars(SEARCHES[name]), "ctc_weight": 0.5})
+    check_search(served.with_search(search).signatures["prefix"])
 
 
-def is_large(tensor):
-    """Dimensions that are not known, in a loop, count as 1."""
-    shape = () if tensor.shape.rank is None else tensor.shape
-    return math.prod(dim or 1 for dim in shape) > LARGEST
+def test_a_copy_to_the_host_is_found():
+    """Of an int32 that a GPU computes: it compares it on the host."""
 
+    @tf.function(input_signature=[tf.TensorSpec((None, 9))])
+    def best(x):
+        return tf.argmax(x, axis=1, output_type=tf.int32) == 3
 
-def traced_step(name):
-    model, *data = STEPS[name]()
-    model.compile(keras.optimizers.SGD(momentum=0.9), clip_norm=1.0)
-    step = tf.function(model.train_step, autograph=False)
-    return step.get_concrete_function(keras.tree.map_structure(tensor_of, data))
-
-
-def tensor_of(value):
-    return None if value is None else tf.constant(value)
-
-
-@pytest.mark.parametrize("name", others_slow(STEPS, ["transformer", "lstm"]))
-def test_no_large_tensor_of_a_step_is_in_the_memory_of_the_host(name):
-    if not kernels.get_registered_kernels_for_op("CudnnRNNV3").kernel:
-        pytest.skip("this TensorFlow has no kernels for GPUs")
-    found = [
-        f"{operation.type} of {large}"
-        for graph in graphs(traced_step(name))
-        for operation in graph.get_operations()
-        if operation.type != "Placeholder"
-        if (large := large_on_the_host(operation))
-    ]
-    assert not found
+    data, others = read_on_the_host(GraphMemory(best.get_concrete_function()))
+    assert (data, others) == ({"int32 Equal.x"}, set())
