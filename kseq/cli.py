@@ -266,7 +266,7 @@ def _add_batch_size(command):
         "--batch-size",
         type=reader(PositiveInt),
         metavar="B",
-        help="lines per batch; default: 32 to 128, by length; on a GPU, to 1,024",
+        help="lines per batch; default: 32 to 128 by length, 1,024 on a GPU",
     )
 
 

@@ -14,7 +14,8 @@ from kseq.user_error import UserError
 _AT_ONCE = 2  # batches: the small operations of one leave processors idle
 _LEAST, _MOST = 32, 128  # inputs of a batch
 _LENGTH = 16_384  # of all inputs of a batch with padding, if they are short
-# A GPU takes about as long for one input as for many: times as many and as long.
+# A GPU takes about as long for a few inputs as for many: times as many, or as
+# long, on it.
 _ON_GPU = 8
 _log = logging.getLogger(__name__)
 

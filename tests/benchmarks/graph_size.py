@@ -8,7 +8,7 @@ of one step of its search, greedily and with a beam of 4; and, of both, the
 tensors that a GPU copies to the memory of the host, each of which it waits for.
 A loop in a step counts once.
 
-Of an earlier commit: PYTHONPATH=ITS_FOLDER python tests/benchmarks/graph_size.py
+Of another commit: with PYTHONPATH set to the folder of its working tree.
 """
 
 import argparse

@@ -80,6 +80,14 @@ def test_large_batches_are_searched_in_groups(make_model, many):
     assert watched.rows == [10] * 6
 
 
+@pytest.mark.parametrize(("size", "groups"), [(128, [32] * 4), (129, [65, 64])])
+def test_a_batch_for_a_gpu_has_two_groups(make_model, many, size, groups):
+    watched = Watched(make_model())
+    inputs = {"source_ids": tf.tile(many[0], (7, 1))[:size]}
+    GreedySearch()(watched, inputs, tf.ones(size, tf.int32))
+    assert watched.encoded == groups
+
+
 @pytest.mark.parametrize("search", SEARCHES)
 def test_groups_of_any_inputs(make_model, many, search):
     """An input that is no batch of items leaves the batch whole."""

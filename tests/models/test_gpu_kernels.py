@@ -143,7 +143,7 @@ def check_search(function, may_read=frozenset(), may_run=frozenset()):
     assert types <= may_run
 
 
-@pytest.mark.parametrize("name", others_slow(SEARCHES, ["beam", "greedy"]))
+@pytest.mark.parametrize("name", others_slow(SEARCHES, ["beam"]))
 def test_each_token_of_a_search_stays_on_the_gpu(name):
     """Of answers with and without a prefix: of the latter that is all."""
     served = make_served("translate_transformer")
