@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from kseq.models import fused_update
+
 
 def compiles_whole_step(model):
     """Whether XLA gets a step in one piece, with its update.
@@ -44,7 +46,9 @@ def guarded_update(model, admitted, gradients, factor, states):
 
     def apply(gradients, factor):
         gradients = [gradient * factor for gradient in gradients]
-        model.optimizer.apply(gradients, model.trainable_variables)
+        fused_update.apply(
+            model.optimizer, gradients, model.trainable_variables
+        )
 
     def restore(states):
         for seed, state in zip(seeds_of(model), states, strict=True):
