@@ -40,9 +40,10 @@ def start_keras(without=(), for_search=False):
     Args:
         without: names of modules to hide from Keras.
         for_search: bool, whether an operation runs on one processor, unless the
-            environment says how many (TF_NUM_INTRAOP_THREADS), and freed memory
-            is kept. The operations of a search are small and many: each answer
-            comes sooner, and others have the other processors.
+            environment says how many (TF_NUM_INTRAOP_THREADS). The operations
+            of a search are small and many: each answer comes sooner, and others
+            have the other processors. Freed memory is kept for the next step
+            of a search, and otherwise for that of training.
 
     Raises:
         UserError: if Keras is set to use a different backend.
@@ -72,6 +73,8 @@ def start_tensorflow(for_search=False):
             _keep_freed_memory()
             if "TF_NUM_INTRAOP_THREADS" not in os.environ:
                 _run_operations_on_one_processor(tensorflow)
+        else:
+            _keep_freed_tensors()
         tensorflow.config.list_physical_devices()
         importlib.import_module("kseq.devices").grow_gpu_memory()
         if not os.environ.get("TF_CONFIG"):  # a cluster must come first
@@ -107,6 +110,19 @@ def _keep_freed_memory():
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(_M_MMAP_THRESHOLD, 2**25)  # its maximum
         mallopt(_M_TRIM_THRESHOLD, 2**30)
+
+
+def _keep_freed_tensors():
+    """Has TensorFlow keep the memory of tensors on the CPU for the next ones.
+
+    Otherwise each step of training asks the system for its tensors again, page
+    by page: a quarter of its time. glibc keeps none that is larger than 32 MB.
+    """
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "1")
+    # TensorFlow would keep to 64 GB, whatever the machine has.
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(memory >> 20))
 
 
 def _run_operations_on_one_processor(tensorflow):

@@ -126,3 +126,32 @@ def test_garbage_is_collected_again(monkeypatch):
         assert not gc.isenabled()
     assert gc.isenabled()
     gc.unfreeze()
+
+
+_STEPS = """
+import resource
+
+from kseq.start_keras import start_keras
+
+start_keras()
+import tensorflow as tf
+
+rows = tf.zeros((10_000, 1000))  # 40 MB
+step = tf.function(lambda: tf.reduce_sum(tf.exp(rows * 2.0)))
+step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_the_memory_of_a_step_serves_the_next():
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TF_CPU_", "MALLOC_"))
+    }
+    command = [sys.executable, "-c", _STEPS]
+    pages = subprocess.check_output(command, env=environment, text=True)
+    assert int(pages) < 40e6 / os.sysconf("SC_PAGE_SIZE")  # of one of the five

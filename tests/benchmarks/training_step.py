@@ -31,6 +31,7 @@ from kseq.data import (
 )
 from kseq.models import Transformer
 from kseq.runs import RunDirectory
+from kseq.start_keras import start_keras
 from kseq.training import MetricsLog
 
 SIZE = {"layers": 4, "dim": 128, "ffn_dim": 256, "heads": 4, "dropout": 0.3}
@@ -171,6 +172,7 @@ def main():
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    start_keras()  # as `kseq train` does
 
     rng = np.random.default_rng(0)
     ids = rng.integers(4, VOCAB, (ROWS, LENGTH)).astype("int32")
