@@ -1,6 +1,7 @@
 """Cross-entropy with label smoothing, in few passes over the logits."""
 
 import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
 
 
 def cross_entropy(labels, logits, label_smoothing=0.0):
@@ -48,14 +49,15 @@ def _of_rows(labels, logits, label_smoothing):
     classes = logits.shape[-1]
     spread = label_smoothing / classes
     # XLA makes one kernel of the gradient, from logits in half precision.
-    has_gpu = bool(tf.config.list_logical_devices("GPU"))
+    graph = tf.compat.v1.get_default_graph()
+    has_xla = control_flow_util.GraphOrParentsInXlaContext(graph)
 
     @tf.custom_gradient
     def losses(logits):
         highest = tf.reduce_max(logits, axis=-1)
         of_label = tf.gather(logits, labels, batch_dims=1)
         mean = tf.reduce_mean(logits, axis=-1) if spread else of_label
-        if has_gpu:
+        if has_xla:
             normalizer = tf.reduce_logsumexp(logits, axis=-1)
         else:
             # The last of the operations that read the logits overwrites them.
@@ -67,19 +69,21 @@ def _of_rows(labels, logits, label_smoothing):
         def gradient(of_loss, *_):
             """(softmax - targets) times the gradient by the loss."""
             certain = 1 - label_smoothing
-            if has_gpu:
+            if has_xla:
                 predicted = tf.exp(logits - normalizer[:, None])
                 on = certain + spread
                 targets = tf.one_hot(labels, classes, on, spread)
                 return (predicted - targets) * of_loss[:, None]
-            rows = tf.range(tf.shape(labels)[0], dtype=labels.dtype)
             with tf.control_dependencies([normalizer]):
                 scale = of_loss[:, None]
                 result = softmax * scale
             if spread:
                 result -= scale * spread
-            return tf.tensor_scatter_nd_sub(
-                result, tf.stack([rows, labels], axis=-1), certain * of_loss
+            rows = tf.range(tf.shape(labels)[0], dtype=labels.dtype)
+            return tf.raw_ops.ScatterNdNonAliasingAdd(
+                input=result,
+                indices=tf.stack([rows, labels], axis=-1),
+                updates=-certain * of_loss,
             )
 
         likelihood = normalizer - of_label

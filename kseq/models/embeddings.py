@@ -30,6 +30,8 @@ def output_embedding(vocab_size, dim, tie_weights, dtype, name):
         dim,
         tie_weights=tie_weights,
         embeddings_initializer=unit_initializer(dim),
+        # Not that of the variable: in half precision it would be float32.
+        reverse_dtype=keras.dtype_policies.get(dtype).compute_dtype,
         dtype=dtype,
         name=name,
     )
