@@ -224,6 +224,7 @@ TENSORFLOW_IN = {
     "models": {
         "cross_entropy",
         "exact_step",
+        "fused_update",
         "guarded_update",
         "in_batch_losses",
         "step_function",

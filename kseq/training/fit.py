@@ -9,6 +9,7 @@ from kseq import devices
 from kseq.progress import progress
 from kseq.training.compile_shapes import compile_shapes
 from kseq.training.metrics_log import MetricsLog, verbosity
+from kseq.training.odd_sizes import odd_sizes
 from kseq.training.run_readme import RunReadme
 from kseq.training.validation import Validation
 
@@ -73,7 +74,7 @@ def fit(
         shapes=getattr(batches, "shapes", ()),
     )
     if devices.is_chief():
-        print(_size(model), flush=True)
+        print(_size(model), *odd_sizes(model), sep="\n", flush=True)
     epochs = math.ceil(steps / steps_per_epoch)
     if first_epoch < epochs:
         compile_shapes(model, batches)

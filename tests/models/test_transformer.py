@@ -3,6 +3,7 @@ import functools
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from kseq.control_tokens import END, PAD, START
@@ -137,6 +138,20 @@ def test_weights_in_half_precision_are_float32():
     weights = model.all_attention_weights(inputs)
     for of_block in keras.tree.flatten(weights):
         assert ops.dtype(of_block) == "float32"
+
+
+def test_the_output_projection_is_in_half_precision():
+    source, target = sentences()
+    model, _ = built(dtype="mixed_bfloat16")
+    step = tf.function(model).get_concrete_function(
+        {"source_ids": source, "target_ids": target}
+    )
+    products = [
+        op.inputs[1].dtype.name
+        for op in step.graph.get_operations()
+        if op.type == "MatMul"
+    ]
+    assert set(products) == {"bfloat16"}
 
 
 def test_embeddings_are_shared_and_tied_as_asked():
