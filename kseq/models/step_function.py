@@ -27,8 +27,8 @@ class StepFunction:
     taken from the iterator outside of the compiled part, several machines
     are supported, and each signature of the data is compiled once, whatever
     the lengths of its batches, and once more for long ones, to which attention
-    is in blocks; XLA compiles each length once. The ids of the first batch after
-    `start` are checked.
+    is in blocks; XLA compiles each length once. The ids of the first batch
+    after `start` are checked.
 
     On a GPU, the logs are those of the first step and of every tenth, so that
     no other step waits for them. `end_epoch` reads those of the last one.
