@@ -145,11 +145,12 @@ class ExactModel(keras.Model):
             loss_weights: None; see `loss`.
             metrics: None; see the class for those that are reported.
             weighted_metrics: None; see `metrics`.
-            jit_compile: bool, whether XLA compiles the steps; or "auto": where
-                there is a GPU and all layers support it. Each shape of a
-                batch takes XLA from seconds to a minute. On several devices,
-                what each of them computes of a batch is compiled; not the
-                losses of a `DualEncoder`, which need all devices.
+            jit_compile: bool, whether XLA compiles the training step; or
+                "auto": where there is a GPU and all layers support it. Each
+                shape of a batch takes XLA from seconds to a minute, so that
+                `evaluate` does without. On several devices, what each of them
+                computes of a batch is compiled; not the losses of a
+                `DualEncoder`, which need all devices.
             steps_per_execution: 1. A GPU does not wait for the host between
                 steps, see `StepFunction`.
 
@@ -292,7 +293,7 @@ class _Perplexity(keras.metrics.Mean):
 
 
 def _chooses_xla(model):
-    """Whether `jit_compile="auto"` compiles the steps of a model by XLA."""
+    """Whether XLA compiles the training step with `jit_compile="auto"`."""
     return has_gpu() and model_supports_jit(model)
 
 

@@ -39,7 +39,7 @@ def update(model, data):
     seeds = values_of(seeds_of(model))
     # Of mixed_float16; 1 for every other policy.
     scale = model.optimizer.scale_loss(tf.constant(1.0))
-    totals = _on_replica(model, _totals)(data, scale)
+    totals = _totals_on_replica(model)(data, scale)
     replica = tf.distribute.get_replica_context()
     sums, gradients = replica.all_reduce("SUM", totals, options=_IN_PIECES)
 
@@ -88,17 +88,17 @@ def loss_and_gradients(model, data):
     return sums["loss"] * factor, [g * factor for g in gradients]
 
 
-def _on_replica(model, function):
-    """What a replica computes by itself: a function of a model and others.
+def _totals_on_replica(model):
+    """`_totals` of a model, a function of the other arguments.
 
-    Where XLA cannot have the whole step, it compiles this part; but not where
-    the losses of a replica depend on the rows of the others.
+    Where XLA cannot have the whole step, it compiles this part of it; but not
+    where the losses of a replica depend on the rows of the others.
     """
-    function = functools.partial(function, model)
+    totals = functools.partial(_totals, model)
     is_whole = not model.jit_compile or compiles_whole_step(model)
     if is_whole or model.compares_rows:
-        return function
-    return tf.function(function, jit_compile=True, autograph=False)
+        return totals
+    return tf.function(totals, jit_compile=True, autograph=False)
 
 
 def _totals(model, data, scale):

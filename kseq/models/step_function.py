@@ -36,8 +36,7 @@ class StepFunction:
     Args:
         model: `ExactModel`.
         step: a function of a batch; returns the same logs on every device.
-        jit_compile: bool, whether XLA compiles it, each shape anew. Batches
-            of evaluation have a shape of their own each.
+        jit_compile: bool, whether XLA compiles it as a whole.
 
     Call arguments:
         iterator: over `(inputs, labels, sample_weight)`.
@@ -51,8 +50,8 @@ class StepFunction:
 
     def __init__(self, model, step, jit_compile=False):
         self.model = model
-        self.jit_compile = jit_compile
         self._step = step
+        self._jit_compile = jit_compile
         self._compiled = []
         self._lock = threading.Lock()  # `compile_shape` is called in threads
         self._is_checked = False
@@ -138,7 +137,7 @@ class StepFunction:
                 input_signature=spec and [spec],
                 reduce_retracing=True,
                 autograph=False,
-                jit_compile=self.jit_compile,
+                jit_compile=self._jit_compile,
             )
             for are_long in (False, True)
         ]
