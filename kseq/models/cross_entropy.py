@@ -1,7 +1,8 @@
 """Cross-entropy with label smoothing, in few passes over the logits."""
 
 import tensorflow as tf
-from tensorflow.python.ops import control_flow_util
+
+from kseq.layers.xla import is_compiled_by_xla
 
 
 def cross_entropy(labels, logits, label_smoothing=0.0):
@@ -49,8 +50,7 @@ def _of_rows(labels, logits, label_smoothing):
     classes = logits.shape[-1]
     spread = label_smoothing / classes
     # XLA makes one kernel of the gradient, from logits in half precision.
-    graph = tf.compat.v1.get_default_graph()
-    has_xla = control_flow_util.GraphOrParentsInXlaContext(graph)
+    has_xla = is_compiled_by_xla()
 
     @tf.custom_gradient
     def losses(logits):

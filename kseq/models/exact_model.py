@@ -5,6 +5,7 @@ from keras import ops
 from keras.src.trainers.trainer import model_supports_jit
 
 from kseq.check_integers import check_integers
+from kseq.layers.cudnn import needs_cudnn
 from kseq.models.token_losses import TokenLosses
 from kseq.user_error import ArgumentError
 
@@ -294,7 +295,7 @@ class _Perplexity(keras.metrics.Mean):
 
 def _chooses_xla(model):
     """Whether XLA compiles the training step with `jit_compile="auto"`."""
-    return has_gpu() and model_supports_jit(model)
+    return has_gpu() and model_supports_jit(model) and not needs_cudnn(model)
 
 
 def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
