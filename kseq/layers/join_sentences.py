@@ -31,7 +31,8 @@ class JoinSentences(keras.layers.Layer):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self.supports_jit = False  # XLA has no sizes that depend on values
+        # XLA can, but it computes with all padding of the sentences.
+        self.supports_jit = False
 
     def call(self, ids):
         batch, sentences, pieces = ops.shape(ids)
