@@ -36,7 +36,7 @@ from kseq.ops.masks import (
     window_mask,
 )
 from kseq.ops.packing import real_first, take_steps
-from kseq.ops.project import project
+from kseq.ops.products import project
 from kseq.ops.recurrence import (
     gru_over_time,
     lstm_over_time,
