@@ -50,6 +50,7 @@ SMALL_IN_A_STEP = {
     "int32 Mul.y": "the same",
     "int32 BroadcastGradientArgs.s0": "a shape, which a loop has kept",
     "int32 BroadcastGradientArgs.s1": "the same",
+    "int32 BroadcastTo.shape": "the same",
     "int32 InvertPermutation.x": "the same",
     "int32 Reshape.shape": "the same",
     "int32 StridedSlice.input": "the same",
