@@ -196,7 +196,13 @@ def test_a_step_without_memory(tmp_path):
     ended = subprocess.run(
         [sys.executable, script, tmp_path],
         capture_output=True,
-        env={k: v for k, v in os.environ.items() if k not in _TOLD_TENSORFLOW},
+        env={
+            **{
+                k: v for k, v in os.environ.items() if k not in _TOLD_TENSORFLOW
+            },
+            # As if the machine had no more.
+            "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256",
+        },
         text=True,
         timeout=120,
     )
