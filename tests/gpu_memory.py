@@ -125,7 +125,8 @@ class GraphMemory:
             for branch in ("then_branch", "else_branch"):
                 ends = self._call(operation, branch, inside[1:], loops)
                 outside = [_at_border(tensor) for tensor, _ in ends]
-                note("Branch", *zip(*ends, strict=True), outside)
+                if ends:
+                    note("Branch", *zip(*ends, strict=True), outside)
             return outside
         if (
             operation.type == "Cast"

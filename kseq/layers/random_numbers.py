@@ -35,7 +35,9 @@ def random_bits(shape, generator):
     """
     if keras.backend.backend() != "tensorflow":
         return keras.random.randint(shape, 0, 2**_BITS, seed=generator)
-    seed, count = tf.unstack(tf.bitcast(_replica_state(generator), tf.uint64))
+    # Not unstacked, which a GPU leaves to the host.
+    state = _replica_state(generator)
+    seed, count = (tf.bitcast(state[i], tf.uint64) for i in range(2))
     return tf.raw_ops.StatelessRandomUniformFullIntV2(
         shape=shape,
         key=seed[None],

@@ -72,7 +72,7 @@ class StepFunction:
         if not self._is_checked:
             self._check_ids(data)
             self._is_checked = True
-        self._unread = self._run(self._function_of(spec), data)
+        self._unread = self._run(self._function_of(spec, data), data)
         self._steps += 1
         is_shown = self._steps == 1 or self._steps % READ_EVERY == 0
         if is_shown or not has_gpu():
@@ -107,19 +107,20 @@ class StepFunction:
     def _run(self, function, data):
         return function(data)
 
-    def _function_of(self, spec):
+    def _function_of(self, spec, data):
+        key = spec, self._are_long(data)
         with self._lock:
             for known, function in self._compiled:
-                if known == spec:
+                if known == key:
                     return function
-            function = self._compile(spec)
-            self._compiled.append((spec, function))
+            function = self._compile(*key)
+            self._compiled.append((key, function))
             return function
 
-    def _compile(self, spec):
+    def _compile(self, spec, are_long):
         strategy = self.model.distribute_strategy
 
-        def step(are_long, data):
+        def step(data):
             with long_sequences(are_long):
                 logs = strategy.run(self._step, args=(data,))
             return tf.nest.map_structure(
@@ -128,20 +129,16 @@ class StepFunction:
             )
 
         if self.model.run_eagerly:
-            return functools.partial(step, False)
-        compiled = [
-            tf.function(
-                # A partial, for TensorFlow counts the tracings of functions
-                # that share their code together, and warns of many.
-                functools.partial(step, are_long),
-                input_signature=spec and [spec],
-                reduce_retracing=True,
-                autograph=False,
-                jit_compile=self._jit_compile,
-            )
-            for are_long in (False, True)
-        ]
-        return lambda data: compiled[self._are_long(data)](data)
+            return step
+        return tf.function(
+            # A partial, for TensorFlow counts the tracings of functions that
+            # share their code together, and warns of many.
+            functools.partial(step),
+            input_signature=spec and [spec],
+            reduce_retracing=True,
+            autograph=False,
+            jit_compile=self._jit_compile,
+        )
 
     def _are_long(self, data):
         """Whether attention to a batch is in blocks."""
@@ -191,7 +188,7 @@ class TrainFunction(StepFunction):
             spec: the `element_spec` of the iterator that training will read.
         """
         with self.model.step_guard.dry_run():
-            super()._run(self._function_of(spec), data)
+            super()._run(self._function_of(spec, data), data)
 
     def read(self):
         batches, self._batches = self._batches, []

@@ -137,7 +137,8 @@ def test_padding_changes_nothing(front_end, time, more):
     longer, longer_mask, _ = layer(padded, np.arange(time + more) < lengths)
     length = memory.shape[1]
 
-    np.testing.assert_array_equal(longer[:, :length], memory)
+    # A product of more rows may be rounded differently.
+    np.testing.assert_allclose(longer[:, :length], memory, atol=1e-6)
     np.testing.assert_array_equal(longer_mask[:, :length], mask)
     assert not numpy_of(longer)[:, length:].any()
     assert not np.array(longer_mask)[:, length:].any()
