@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import re
+import resource
 import sys
 import tempfile
 import threading
@@ -117,7 +118,10 @@ def _keep_freed_tensors():
 
     Otherwise each step of training asks the system for its tensors again, page
     by page: a quarter of its time. glibc keeps none that is larger than 32 MB.
+    Where the address space is limited, TensorFlow would leave none for others.
     """
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        return
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "1")
     # TensorFlow would keep to 64 GB, whatever the machine has.
     with contextlib.suppress(AttributeError, OSError, ValueError):

@@ -2,6 +2,7 @@ import gc
 import itertools
 import os
 import pty
+import resource
 import subprocess
 import sys
 import tempfile
@@ -144,6 +145,13 @@ for _ in range(5):
     step()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
+
+
+def test_no_memory_is_kept_where_addresses_are_limited(monkeypatch):
+    monkeypatch.delenv("TF_CPU_ALLOCATOR_USE_BFC", raising=False)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**34, 2**34))
+    start_keras._keep_freed_tensors()
+    assert "TF_CPU_ALLOCATOR_USE_BFC" not in os.environ
 
 
 def test_the_memory_of_a_step_serves_the_next():
