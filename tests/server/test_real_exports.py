@@ -28,6 +28,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
+UNPADDED = {"language model", "retriever"}  # no output grows with a row
 OF_TEXT = ("translator", "classifier", "language model", "retriever")
 DEFAULT = "serving_default"
 
@@ -167,7 +168,7 @@ def rows_of(served, signature, count):
     return {name: more.get(name, repeated) for name in signature.inputs}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sorted({*KINDS} - UNPADDED))
 def test_padded_answers_in_parts_are_those_of_one_call(open_served, kind):
     served = open_served(kind)
     servable = served.store.find("m")
