@@ -15,7 +15,7 @@ from tests.models.test_exact_model import (
     train,
 )
 from tests.recipe_models import SERVED, batch_of, make_served
-from tests.slow import others_slow, slow
+from tests.slow import slow
 
 VOCAB = 12
 
@@ -80,8 +80,9 @@ def test_half_precision_stays_close(policy, limit):
     assert_all_close(weights, by_xla, atol=limit)
 
 
-@pytest.mark.parametrize("kind", others_slow(SERVED, []))
-def test_every_model_that_supports_it(kind):
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [k for k in SERVED if "transformer" in k])
+def test_every_transformer(kind):
     """With dropout of the same features."""
     model = make_served(kind).model
     if not all(layer.supports_jit for layer in model._flatten_layers()):
