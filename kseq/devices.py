@@ -40,6 +40,11 @@ def device_strategy():
     return tf.distribute.get_strategy()
 
 
+def has_gpu():
+    """Whether TensorFlow computes on a GPU here."""
+    return bool(tf.config.list_logical_devices("GPU"))
+
+
 def grow_gpu_memory():
     """Has TensorFlow take memory of the GPUs as it needs it, not all of it.
 

@@ -35,7 +35,7 @@ ARROWS = {
         ("keras", "tensorflow"),
     ),
     "models": (
-        ("check_integers", "layers", "ops", "user_error"),
+        ("check_integers", "devices", "layers", "ops", "user_error"),
         ("keras", "tensorflow"),
     ),
     "data": (
@@ -87,6 +87,7 @@ ARROWS = {
             "control_tokens",
             "data",
             "decoding",
+            "devices",
             "json_files",
             "layers",
             "lazy_package",

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.check_integers import check_integers
-from kseq.devices import device_strategy
+from kseq.devices import device_strategy, has_gpu
 
 # How many are chosen, at most, and what is reached with fewer is enough: the
 # fraction of positions that are padding.
@@ -127,7 +127,7 @@ def shapes_wanted(max_shapes: int | Literal["auto"] | None) -> int | None:
         ArgumentError: if it is something else.
     """
     if max_shapes == "auto":
-        return MAX_SHAPES if tf.config.list_logical_devices("GPU") else None
+        return MAX_SHAPES if has_gpu() else None
     check_integers(max_shapes=max_shapes, optional=True)
     return max_shapes
 

@@ -10,13 +10,10 @@ from kseq.models.token_losses import TokenLosses
 from kseq.user_error import ArgumentError
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
+    from kseq.devices import has_gpu
     from kseq.models import exact_step
     from kseq.models.cross_entropy import cross_entropy
-    from kseq.models.step_function import (
-        StepFunction,
-        TrainFunction,
-        has_gpu,
-    )
+    from kseq.models.step_function import StepFunction, TrainFunction
     from kseq.models.step_guard import StepGuard
 
 

@@ -5,6 +5,7 @@ import threading
 
 import tensorflow as tf
 
+from kseq.devices import has_gpu
 from kseq.models.check_ids import check_ids
 from kseq.models.guarded_update import compiles_whole_step
 from kseq.models.training_errors import diverged, out_of_memory
@@ -13,11 +14,6 @@ from kseq.ops import is_long, long_sequences
 # Steps on a GPU after which the host reads its results. It waits for them, and
 # the GPU for the next step.
 READ_EVERY = 10
-
-
-def has_gpu():
-    """Whether TensorFlow computes on a GPU here."""
-    return bool(tf.config.list_logical_devices("GPU"))
 
 
 class StepFunction:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import tensorflow as tf
 
+from kseq.devices import has_gpu
 from kseq.user_error import UserError
 
 _AT_ONCE = 2  # batches: the small operations of one leave processors idle
@@ -108,7 +109,7 @@ def most_at_once():
 
 
 def _times():
-    return _ON_GPU if tf.config.list_logical_devices("GPU") else 1
+    return _ON_GPU if has_gpu() else 1
 
 
 def _batches(order, lengths, batch_size):

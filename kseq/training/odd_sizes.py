@@ -1,6 +1,6 @@
 """Sizes of a model with which a GPU computes slowly."""
 
-import tensorflow as tf
+from kseq.devices import has_gpu
 
 _MULTIPLE = 8  # of 16-bit numbers: the alignment that Tensor Cores need
 _SIZES = (
@@ -24,9 +24,8 @@ def odd_sizes(model):
         list of str, one line; empty if all sizes fit, and where there is no
         GPU or no half precision.
     """
-    if not tf.config.list_logical_devices("GPU"):
-        return []
-    if model.compute_dtype not in ("bfloat16", "float16"):
+    is_half = model.compute_dtype in ("bfloat16", "float16")
+    if not (is_half and has_gpu()):
         return []
     sizes = {name: getattr(model, name, None) for name in _SIZES}
     if sizes["model_dim"]:
