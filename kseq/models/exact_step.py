@@ -9,8 +9,8 @@ import tensorflow as tf
 from kseq.models.guarded_update import (
     compiles_whole_step,
     guarded_update,
-    seeds_of,
-    values_of,
+    restore_seeds,
+    seed_states,
 )
 from kseq.ops import padding_mask
 
@@ -36,7 +36,7 @@ def update(model, data):
         gradient before clipping; `norms`, which is 1, but 0 of a norm that is
         not finite. All of them are 0 where nothing changes.
     """
-    seeds = values_of(seeds_of(model))
+    seeds = seed_states(model)
     # Of mixed_float16; 1 for every other policy.
     scale = model.optimizer.scale_loss(tf.constant(1.0))
     totals = _totals_on_replica(model)(data, scale)
@@ -135,8 +135,7 @@ def _of_outputs(model, data, scale):
         Gao et al. 2021, arXiv:2101.06983, section 3.
     """
     weights = _weights(model)
-    seeds = seeds_of(model)
-    states = values_of(seeds)
+    seeds = seed_states(model)
     parts = _micro_batches(data, model.accumulation_steps)
     outputs = []
     for inputs, *_ in parts:
@@ -165,8 +164,7 @@ def _of_outputs(model, data, scale):
         return [tf.convert_to_tensor(part) for part in parts]
 
     with tf.control_dependencies(tf.nest.flatten(of_outputs)):
-        for seed, state in zip(seeds, states, strict=True):
-            seed.assign(state)
+        restore_seeds(model, seeds)
     of_parts = _micro_batches(of_outputs, model.accumulation_steps)
     further = _total(through, zip(parts, of_parts, strict=True))
     gradients = map(tf.convert_to_tensor, gradients)

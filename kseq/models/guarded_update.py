@@ -1,5 +1,7 @@
 """The update of a model, or none where a step is not admitted."""
 
+import functools
+
 import tensorflow as tf
 
 from kseq.models import fused_update
@@ -23,12 +25,23 @@ def compiles_whole_step(model):
     )
 
 
-def seeds_of(model):
+def seed_states(model):
+    """What dropout draws next: the states of all seeds, for `restore_seeds`."""
+    return _values_of(_seeds_of(model))
+
+
+def restore_seeds(model, states):
+    """Has dropout draw again what it drew after `seed_states`."""
+    for seed, state in zip(_seeds_of(model), states, strict=True):
+        seed.assign(state)
+
+
+def _seeds_of(model):
     """The variables that a step changes besides weights: seeds of dropout."""
     return [v for v in model.non_trainable_variables if v.dtype == "int64"]
 
 
-def values_of(variables):
+def _values_of(variables):
     """Their values now, which later assignments do not change."""
     return [tf.identity(variable.value) for variable in variables]
 
@@ -41,7 +54,7 @@ def guarded_update(model, admitted, gradients, factor, states):
         admitted: () bool, the same on all replicas; see `StepGuard`.
         gradients: list of tensors, the same on all replicas.
         factor: () float32, by which the gradients are multiplied.
-        states: list of tensors, the values of `seeds_of` before the step.
+        states: the `seed_states` before the step.
     """
 
     def apply(gradients, factor):
@@ -50,20 +63,17 @@ def guarded_update(model, admitted, gradients, factor, states):
             model.optimizer, gradients, model.trainable_variables
         )
 
-    def restore(states):
-        for seed, state in zip(seeds_of(model), states, strict=True):
-            seed.assign(state)
-
     if not compiles_whole_step(model):
+        restore = functools.partial(restore_seeds, model)
         _branch(admitted, (apply, gradients, factor), (restore, states))
         return
     # XLA makes one operation of an update and of this selection. At a branch,
     # a GPU would wait for the host.
     variables = [*model.trainable_variables, *model.optimizer.variables]
-    states = [*values_of(variables), *states]
+    states = [*_values_of(variables), *states]
     apply(gradients, factor)
     for variable, state in zip(
-        [*variables, *seeds_of(model)], states, strict=True
+        [*variables, *_seeds_of(model)], states, strict=True
     ):
         variable.assign(tf.where(admitted, variable.value, state))
 

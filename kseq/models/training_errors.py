@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.models.guarded_update import restore_seeds, seed_states
 from kseq.user_error import UserError
 
 
@@ -30,11 +31,9 @@ def diverged(model, step, batches):
     Returns:
         DivergedError.
     """
-    seeds = [v for v in model.non_trainable_variables if v.dtype == "int64"]
-    states = [ops.convert_to_numpy(seed) for seed in seeds]
+    seeds = seed_states(model)
     loss, norm, source = _where(model, batches)
-    for seed, state in zip(seeds, states, strict=True):
-        seed.assign(state)
+    restore_seeds(model, seeds)
     rate = float(ops.convert_to_numpy(model.optimizer.learning_rate))
     return DivergedError(
         f"Training diverged at step {step}: loss {loss:.4g}, gradient norm "
