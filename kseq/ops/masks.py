@@ -38,13 +38,16 @@ def distances(query_length, memory_length, first=None):
     """
     if first is None:
         first = memory_length - query_length
-    query = _range(query_length) + ops.cast(first, "float32")
-    return query[:, None] - _range(memory_length)[None, :]
+    query = range_of(query_length, "float32") + ops.cast(first, "float32")
+    return query[:, None] - range_of(memory_length, "float32")[None, :]
 
 
-def _range(length):
-    """A range of float32, of whose limit the CPU need not ask a GPU."""
-    return ops.cast(ops.arange(length, dtype="int32"), "float32")
+def range_of(length, dtype):
+    """`ops.arange`, of whose limit TensorFlow need not ask a GPU.
+
+    It casts the limit to the dtype, and then reads it on the host again.
+    """
+    return ops.cast(ops.arange(length, dtype="int32"), dtype)
 
 
 def causal_mask(query_length, memory_length, first=None):

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from kseq.ops.masks import range_of
+
 # On a GPU, TensorFlow computes int32 on the host.
 _PLACES = "int64" if keras.backend.backend() == "tensorflow" else "int32"
 
@@ -16,7 +18,7 @@ def real_first(mask):
     array([[1, 3, 0, 2]])
     """
     time = ops.shape(mask)[1]
-    places = _range(time)
+    places = range_of(time, _PLACES)
     moved = ops.where(mask, places, places + ops.cast(time, _PLACES))
     return ops.cast(ops.argsort(moved, axis=1), _PLACES)
 
@@ -30,11 +32,6 @@ def take_steps(x, places):
             [5.]]])
     """
     batch, time, size = ops.shape(x)
-    before = _range(batch) * ops.cast(time, _PLACES)
+    before = range_of(batch, _PLACES) * ops.cast(time, _PLACES)
     flat = ops.reshape(x, (batch * time, size))
     return ops.take(flat, before[:, None] + ops.cast(places, _PLACES), axis=0)
-
-
-def _range(length):
-    # TensorFlow asks the GPU for a limit that was cast before.
-    return ops.cast(ops.arange(length, dtype="int32"), _PLACES)
