@@ -220,8 +220,13 @@ def test_a_restored_iterator_resumes_where_it_was(tokenizer, tmp_path):
     def following(iterator):
         return source_texts(tokenizer, itertools.islice(iterator, 30))
 
+    check_resumes(batches, following, 15, tmp_path)
+
+
+def check_resumes(batches, following, read, tmp_path):
+    """An iterator that is restored after some batches continues from there."""
     iterator = batches()
-    for _ in range(15):
+    for _ in range(read):
         next(iterator)
     path = tf.train.Checkpoint(iterator=iterator).save(tmp_path / "checkpoint")
     expected = following(iterator)
@@ -329,16 +334,7 @@ def test_few_shapes_resume_where_they_were(tokenizer, tmp_path):
             for inputs, labels, _ in itertools.islice(iterator, 20)
         ]
 
-    iterator = batches()
-    for _ in range(9):
-        next(iterator)
-    path = tf.train.Checkpoint(iterator=iterator).save(tmp_path / "checkpoint")
-    expected = following(iterator)
-
-    again = batches()
-    tf.train.Checkpoint(iterator=again).restore(path)
-
-    assert following(again) == expected
+    check_resumes(batches, following, 9, tmp_path)
 
 
 MEMORY = """
