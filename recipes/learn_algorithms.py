@@ -39,7 +39,7 @@ class Config:
 
 
 def task_of(config):
-    from kseq.data.built_in import algorithms  # --help does not wait for it
+    from kseq.data import algorithms  # --help does not wait for it
 
     return {
         "copy": algorithms.CopySequence(),

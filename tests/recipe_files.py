@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from kseq.data.built_in import dates, dispatch_reports
-from kseq.data.built_in.journeys import journeys
-from kseq.data.built_in.morse import morse
-from kseq.data.built_in.scenes import scenes
-from kseq.data.built_in.small_talk import small_talk
-from kseq.data.image_preprocessor import cells_of
+from kseq.data import dates, dispatch_reports
+from kseq.data.dialogues.small_talk import small_talk
+from kseq.data.pictures.image_preprocessor import cells_of
+from kseq.data.pictures.scenes import scenes
+from kseq.data.speech.morse import morse
+from kseq.data.tags.journeys import journeys
 
 
 def write_files(recipe, folder, size=None):

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from kseq import devices
-from kseq.data.built_in import dates
+from kseq.data import dates
 from kseq.devices import (
     device_strategy,
     dtype_policy,

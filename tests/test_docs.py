@@ -18,8 +18,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from kseq import cli, data, decoding, layers, models, runs, server, serving
-from kseq.data.built_in import dates, dispatch_reports
-from kseq.data.built_in.journeys import journeys
+from kseq.data import dates, dispatch_reports
+from kseq.data.tags.journeys import journeys
 from kseq.option_types import option
 from kseq.runs.checkpoint_files import write_checkpoint
 from tests.recipes import RECIPES, load_recipe

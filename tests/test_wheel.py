@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kseq.data.built_in import dates
+from kseq.data import dates
 
 pytestmark = pytest.mark.slow
 

@@ -28,7 +28,7 @@ import kseq
 from kseq import data, layers, pictures
 
 keras.utils.set_random_seed(1)
-texts, answers = data.built_in.dates("train", size=8000)
+texts, answers = data.dates("train", size=8000)
 months = np.array([int(answer[5:7]) - 1 for answer in answers])
 print(texts[:4], months[:4] + 1)
 
@@ -91,7 +91,7 @@ history = model.fit(ids_of(texts), months, batch_size=128, epochs=6, verbose=2)
 # The test dates are in no training text.
 
 # %%
-others, targets = data.built_in.dates("test", size=500)
+others, targets = data.dates("test", size=500)
 expected = [int(target[5:7]) - 1 for target in targets]
 found = model.predict(ids_of(others), verbose=0).argmax(axis=1)
 print("accuracy", np.mean(found == expected))

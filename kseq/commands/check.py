@@ -3,9 +3,9 @@
 import zipfile
 
 from kseq.data import DataError
-from kseq.data.document_labels import DEFAULT_COLUMNS
+from kseq.data.documents.document_labels import DEFAULT_COLUMNS
 from kseq.data.first_rows import read_first_rows
-from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
+from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
 from kseq.start_keras import OPTIONAL, start_keras
 
 

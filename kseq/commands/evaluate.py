@@ -23,13 +23,13 @@ from kseq.data import (
     read_texts,
     read_transcripts,
 )
-from kseq.data.document_labels import DEFAULT_COLUMNS
+from kseq.data.documents.document_labels import DEFAULT_COLUMNS
+from kseq.data.files.tables import kind_of
+from kseq.data.files.text_files import LONGEST_LINE
 from kseq.data.first_rows import check_columns
-from kseq.data.parallel_texts import check_pair_columns
-from kseq.data.references import with_references
-from kseq.data.tables import kind_of
-from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
-from kseq.data.text_files import LONGEST_LINE
+from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
+from kseq.data.text.parallel_texts import check_pair_columns
+from kseq.data.text.references import with_references
 from kseq.evaluation import (
     Classifications,
     Retrievals,

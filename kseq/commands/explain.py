@@ -13,7 +13,7 @@ from kseq.commands.read_chunks import (
     standard_input,
     warn_if_cut,
 )
-from kseq.data.media_folder import MediaFolder, read_picture
+from kseq.data.files.media_folder import MediaFolder, read_picture
 from kseq.user_error import UserError
 
 _CHUNK = 32  # lines whose pictures are kept

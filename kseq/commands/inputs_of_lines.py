@@ -9,10 +9,10 @@ import sys
 import numpy as np
 
 from kseq.data import DataError, read_features, read_frames
-from kseq.data.as_vectors import as_vectors
-from kseq.data.media_folder import read_picture
-from kseq.data.recordings import read_recording
-from kseq.data.text_files import LONGEST_LINE
+from kseq.data.algorithms.as_vectors import as_vectors
+from kseq.data.files.media_folder import read_picture
+from kseq.data.files.text_files import LONGEST_LINE
+from kseq.data.speech.recordings import read_recording
 from kseq.one_line import escaped_line
 from kseq.serving.object_config import preprocessor_from_config
 from kseq.user_error import UserError

@@ -6,7 +6,7 @@ import select
 import stat
 import sys
 
-from kseq.data.text_files import (
+from kseq.data.files.text_files import (
     BYTE_ORDER_MARK,
     LONGEST_LINE,
     refuse_utf_16,

@@ -2,17 +2,17 @@
 
 from collections import Counter
 
-from kseq.data.data_error import DataError
-from kseq.data.dialogue_files import dialogues_of_files
-from kseq.data.document_labels import DEFAULT_COLUMNS
-from kseq.data.documents import document_rows
-from kseq.data.named_texts import CAPTIONS, TRANSCRIPTS, named_rows
-from kseq.data.pair_table import PairTable
-from kseq.data.tables import kind_of
-from kseq.data.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
-from kseq.data.tagged_rows import tagged_rows
-from kseq.data.text_documents import texts_of
-from kseq.data.text_files import matching_files, read_lines
+from kseq.data.dialogues.dialogue_files import dialogues_of_files
+from kseq.data.documents.document_labels import DEFAULT_COLUMNS
+from kseq.data.documents.documents import document_rows
+from kseq.data.files.data_error import DataError
+from kseq.data.files.named_texts import CAPTIONS, TRANSCRIPTS, named_rows
+from kseq.data.files.tables import kind_of
+from kseq.data.files.text_files import matching_files, read_lines
+from kseq.data.running_text.text_documents import texts_of
+from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
+from kseq.data.tags.tagged_rows import tagged_rows
+from kseq.data.text.pair_table import PairTable
 
 _ROWS = {
     "captions": lambda path, columns: named_rows(path, columns, CAPTIONS),
@@ -49,7 +49,7 @@ def read_first_rows(content, train, validation=(), columns=()):
     >>> read_first_rows("pairs", ["a.csv"], columns=("en", "fr"))
     Traceback (most recent call last):
         ...
-    kseq.data.data_error.DataError: a.csv:1: expected the columns 'en' ...
+    kseq.data.files.data_error.DataError: a.csv:1: expected the columns 'en' ...
     """
     if content not in _ROWS:
         raise ValueError(

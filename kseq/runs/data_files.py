@@ -3,7 +3,7 @@
 import os
 
 from kseq import version_0_1
-from kseq.data.fingerprints import fingerprints
+from kseq.data.files.fingerprints import fingerprints
 from kseq.json_files import read_json
 from kseq.user_error import UserError
 

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from kseq.data.wav_samples import wav_samples
+from kseq.data.speech.wav_samples import wav_samples
 
 _WINDOW, _STEP = 0.025, 0.01  # seconds
 _BANDS = 64  # rows of an image of a WAV file

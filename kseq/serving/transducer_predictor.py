@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from kseq.check_integers import check_integers
-from kseq.data.as_vectors import as_vectors
+from kseq.data.algorithms.as_vectors import as_vectors
 from kseq.serving.answer import Answer, Hypothesis, rounded
 from kseq.serving.memory_use import MemoryUse
 from kseq.serving.predict_batches import predict_batches

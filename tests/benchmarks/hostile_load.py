@@ -40,7 +40,7 @@ def make_models(folder):
 
     from kseq import data, decoding, layers, models, serving
     from kseq.control_tokens import END, UNK
-    from kseq.data.built_in.dispatch_reports import dispatch_reports
+    from kseq.data.documents.dispatch_reports import dispatch_reports
 
     keras.utils.set_random_seed(1)
     lines = ["the quick brown fox jumps over the lazy dog 0123456789"]

@@ -87,8 +87,8 @@ def train_kseq(options):
     import keras
     import tensorflow as tf
 
-    from kseq.data.built_in.algorithms import CopySequence
-    from kseq.data.built_in.algorithms.binary_sequences import (
+    from kseq.data.algorithms import CopySequence
+    from kseq.data.algorithms.binary_sequences import (
         asked_at_the_end,
         flag,
         random_bits,

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from kseq import cli, data, decoding, models, runs, serving, training
 from kseq.commands.open_predictor import open_predictor
-from kseq.data.built_in.dispatch_reports import dispatch_reports
+from kseq.data.documents.dispatch_reports import dispatch_reports
 from kseq.runs.checkpoint_files import write_checkpoint
 from tests.commands.some_lines import LEARNT
 

@@ -7,8 +7,8 @@ import pytest
 
 from kseq import cli, serving
 from kseq.data import Tokenizer, WordPreprocessor
-from kseq.data.built_in.journeys import journeys
-from kseq.data.text_files import LONGEST_LINE
+from kseq.data.files.text_files import LONGEST_LINE
+from kseq.data.tags.journeys import journeys
 from kseq.models import LSTMTagger
 from tests.commands.saved_run import saved_run
 

@@ -8,7 +8,7 @@ import pytest
 
 from kseq import cli, serving
 from kseq.data import VectorPreprocessor
-from kseq.data.text_files import LONGEST_LINE
+from kseq.data.files.text_files import LONGEST_LINE
 from kseq.layers import NeuralTuringMachine
 from kseq.models import BinaryRNN
 from tests.commands.saved_run import saved_run

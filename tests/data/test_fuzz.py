@@ -21,11 +21,11 @@ from kseq.data import (
     read_tagging_corpus,
     read_text_corpus,
 )
+from kseq.data.files.media_folder import read_picture
+from kseq.data.files.named_texts import CAPTIONS, TRANSCRIPTS, read_named_texts
+from kseq.data.files.source_hashes import source_hashes
 from kseq.data.first_rows import read_first_rows
-from kseq.data.media_folder import read_picture
-from kseq.data.named_texts import CAPTIONS, TRANSCRIPTS, read_named_texts
-from kseq.data.recordings import read_recording
-from kseq.data.source_hashes import source_hashes
+from kseq.data.speech.recordings import read_recording
 
 hypothesis = pytest.importorskip("hypothesis")
 strategies = hypothesis.strategies

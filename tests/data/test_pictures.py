@@ -10,9 +10,9 @@ import tensorflow as tf
 from PIL import Image, ImageOps
 
 from kseq.data import DataError, ImagePreprocessor
-from kseq.data.image_preprocessor import decode_images
-from kseq.data.media_folder import read_picture
-from kseq.data.picture_header import picture_header
+from kseq.data.files.media_folder import read_picture
+from kseq.data.files.picture_header import picture_header
+from kseq.data.pictures.image_preprocessor import decode_images
 
 SHAPE = 8, 12  # that of the pictures, so that they are not stretched
 PIXELS = np.random.default_rng(1).integers(0, 255, (*SHAPE, 3), np.uint8)

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from kseq.data.built_in.algorithms import BinarySequences
+from kseq.data.algorithms import BinarySequences
 from kseq.evaluation import BitErrors
 from kseq.serving import MemoryUse
 

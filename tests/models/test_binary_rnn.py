@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kseq.data import VectorPreprocessor, binary_batches, binary_examples
-from kseq.data.built_in.algorithms import CopySequence
+from kseq.data.algorithms import CopySequence
 from kseq.evaluation import BitErrors
 from kseq.layers import NeuralTuringMachine
 from kseq.models import BinaryRNN

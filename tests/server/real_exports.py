@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from kseq import data, decoding, layers, models, serving
 from kseq.control_tokens import END, UNK
-from kseq.data.built_in.dispatch_reports import dispatch_reports
+from kseq.data.documents.dispatch_reports import dispatch_reports
 from tests.data.wav import tone, wav
 
 TEXTS = ["the cat sat", "a dog ate 12 bones", "Straße 日本", "no", ""]

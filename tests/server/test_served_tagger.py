@@ -6,7 +6,7 @@ import pytest
 
 from kseq import serving
 from kseq.data import Tokenizer, WordPreprocessor
-from kseq.data.built_in.journeys import journeys
+from kseq.data.tags.journeys import journeys
 from kseq.models import LSTMTagger
 from kseq.server import ModelStore
 

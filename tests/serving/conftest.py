@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.data import DocumentPreprocessor, TextPreprocessor, Tokenizer
-from kseq.data.built_in.dispatch_reports import dispatch_reports
+from kseq.data.documents.dispatch_reports import dispatch_reports
 from kseq.layers import LuongAttention
 from kseq.models import (
     DualEncoder,

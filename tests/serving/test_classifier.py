@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from kseq.data.built_in.dispatch_reports import dispatch_reports
+from kseq.data.documents.dispatch_reports import dispatch_reports
 from kseq.serving import (
     Classifier,
     ClassifierPredictor,

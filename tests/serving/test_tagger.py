@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import kseq
 from kseq.data import Tokenizer, WordPreprocessor
-from kseq.data.built_in.journeys import journeys
+from kseq.data.tags.journeys import journeys
 from kseq.decoding import GreedySearch
 from kseq.models import LSTMTagger, TransformerTagger
 from kseq.runs import RunDirectory

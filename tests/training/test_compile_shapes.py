@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from kseq import training
-from kseq.data.batch_shapes import with_shapes
+from kseq.data.files.batch_shapes import with_shapes
 from kseq.models.exact_model import ExactModel
 from kseq.models.step_function import TrainFunction
 from kseq.models.token_losses import TokenLosses

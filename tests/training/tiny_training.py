@@ -5,7 +5,7 @@ import dataclasses
 import keras
 import tensorflow as tf
 
-from kseq.data.without_autotuning import without_autotuning
+from kseq.data.files.without_autotuning import without_autotuning
 from kseq.runs import RunDirectory
 from kseq.training import Checkpoints
 

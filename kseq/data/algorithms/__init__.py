@@ -1,0 +1,28 @@
+"""The tasks of Graves et al. 2014, arXiv:1410.5401, section 4.
+
+Each is a class of sizes with the same attributes and methods:
+
+- `input_dim` and `output_dim`, int;
+- `sequences(count, seed)`, random `BinarySequences` of the same length, which
+  depend on nothing but the seed (2,) int32 and the sizes;
+- `harder()`, dict, name -> the task in other sizes than those of training.
+
+A size is a pair, the smallest and the largest; one value is drawn for all
+sequences of a batch.
+"""
+
+import sys
+
+from kseq.lazy_package import LazyPackage
+
+_MODULES = {
+    "AssociativeRecall": "associative_recall",
+    "BinarySequences": "binary_sequences",
+    "CopySequence": "copy_sequence",
+    "DynamicNgrams": "dynamic_ngrams",
+    "PrioritySort": "priority_sort",
+    "RepeatCopy": "repeat_copy",
+}
+__all__ = [*_MODULES]
+
+sys.modules[__name__].__class__ = LazyPackage

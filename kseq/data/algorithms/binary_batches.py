@@ -1,0 +1,109 @@
+"""Endless batches of a task that is drawn."""
+
+from typing import Literal
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.algorithms import BinarySequences
+from kseq.data.files.batch_shapes import BatchShapes, shapes_wanted, with_shapes
+from kseq.data.files.split_over_devices import split_over_devices
+from kseq.data.files.without_autotuning import IN_PARALLEL, without_autotuning
+
+_GROUP = 4  # examples of the same length
+_MEASURED = 512  # batches whose lengths are measured to choose shapes
+
+
+def binary_batches(
+    task,
+    batch_size: int,
+    seed: int,
+    max_shapes: int | Literal["auto"] | None = "auto",
+) -> tf.data.Dataset:
+    """Batches of random sequences of a task, each drawn once.
+
+    Args:
+        task: has `sequences`, see `kseq.data.algorithms`.
+        batch_size: B, at least 1.
+        seed: the batch at a position depends on nothing else.
+        max_shapes: how many different lengths batches have, see
+            `training_batches`; steps are then padded at the end, without
+            weight.
+
+    Returns:
+        An endless data set of `(inputs, targets, weights)`: `inputs` is
+        `{"source"}`, (B, T, F) float32; targets (B, T, D) and weights (B, T)
+        float32, 0 where nothing is asked for. All sequences of a batch have
+        the same length. With `max_shapes` it has an attribute `shapes`, see
+        `training_batches`.
+
+    Example:
+        >>> from kseq.data.algorithms import CopySequence
+        >>> batches = binary_batches(CopySequence(length=(2, 2)), 4, seed=1)
+        >>> inputs, targets, weights = next(iter(batches))
+        >>> inputs["source"].shape, targets.shape, weights.shape
+        (TensorShape([4, 5, 9]), TensorShape([4, 5, 8]), TensorShape([4, 5]))
+    """
+    most = shapes_wanted(max_shapes)
+    shapes = most and _chosen_shapes(task, seed, most)
+
+    def batch(number, length=None):
+        drawn = task.sequences(batch_size, tf.stack([seed, number]))
+        if shapes is not None:
+            if length is None:
+                length = shapes(tf.shape(drawn.weights, tf.int64)[None, 1:])
+            drawn = BinarySequences(*(_padded(part, length) for part in drawn))
+        shape = (batch_size, None)
+        targets = tf.ensure_shape(drawn.targets, (*shape, task.output_dim))
+        source = tf.ensure_shape(drawn.inputs, (*shape, task.input_dim))
+        return {"source": source}, targets, drawn.weights
+
+    numbers = tf.data.Dataset.counter(dtype=tf.int32)
+    batches = numbers.map(batch, **IN_PARALLEL)
+    batches = split_over_devices(batches.prefetch(2))
+    if shapes is None:
+        return batches
+    return with_shapes(batches, (batch(0, n) for [n] in shapes.lengths))
+
+
+def binary_examples(task, count: int, seed: int) -> list[BinarySequences]:
+    """Random sequences of a task, to judge a model by.
+
+    Args:
+        task: has `sequences`, see `kseq.data.algorithms`.
+        count: at least 1.
+        seed: the sequences depend on nothing else; they are others than those
+            of `binary_batches` with the same seed.
+
+    Returns:
+        A list of `BinarySequences` of one sequence each, NumPy arrays (T, F),
+        (T, D) and (T,).
+    """
+    examples = []
+    for number in range(-(-count // _GROUP)):
+        drawn = task.sequences(_GROUP, tf.constant([seed, -1 - number]))
+        arrays = (part.numpy() for part in drawn)
+        examples += map(BinarySequences, *arrays)
+    return examples[:count]
+
+
+def _chosen_shapes(task, seed, max_shapes):
+    """`BatchShapes` for the lengths of the first batches."""
+
+    def length(number):
+        return tf.shape(task.sequences(1, tf.stack([seed, number])).inputs)[1]
+
+    numbers = without_autotuning(tf.data.Dataset.range(_MEASURED))
+    lengths = numbers.map(lambda n: length(tf.cast(n, tf.int32)), **IN_PARALLEL)
+    lengths = np.array([*lengths.as_numpy_iterator()])[:, None]
+    shapes = BatchShapes(lengths, max_shapes=max_shapes)
+    shapes.log()
+    return shapes
+
+
+def _padded(part, length):
+    """Steps (B, T, ...) cut to a length, or with zeros after them."""
+    length = tf.cast(tf.reshape(length, ()), tf.int32)
+    missing = tf.maximum(length - tf.shape(part)[1], 0)
+    rest = [[0, 0]] * (part.shape.rank - 2)
+    return tf.pad(part[:, :length], [[0, 0], [0, missing], *rest])

@@ -1,0 +1,258 @@
+"""Labelled documents: long texts and what they are."""
+
+import logging
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kseq.data.documents.document_labels import DEFAULT_COLUMNS, check_label
+from kseq.data.files.blank_text import is_blank
+from kseq.data.files.data_error import DataError
+from kseq.data.files.reading_problems import reading_problems
+from kseq.data.files.records import (
+    has_keys,
+    has_records,
+    is_number,
+    listed_keys,
+    number_text,
+    read_records,
+    value_at,
+    without_surrogates,
+)
+from kseq.data.files.tables import (
+    beginning,
+    broken,
+    notes_on,
+    rows_of_cells,
+    two_columns,
+)
+from kseq.data.files.text_files import Line, matching_files
+from kseq.one_line import escaped_line
+from kseq.progress import progress
+
+LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
+LINE_END = r"(?i)<br ?/?>|\r\n?"
+_SENTENCES = "sentences"
+
+_log = logging.getLogger(__name__)
+
+
+class Documents(NamedTuple):
+    """Texts and their labels, all in memory.
+
+    Args:
+        texts: one string a document.
+        labels: the same number.
+        in_lines: whether each line of a text is a ready sentence.
+        evidence: only of the built-in corpus: for each document the index of
+            the decisive sentence, and its decisive word.
+    """
+
+    texts: list[str]
+    labels: list[str]
+    in_lines: bool = False
+    evidence: list[tuple[int, str]] | None = None
+
+    def lines(self) -> Iterator[str]:
+        """The lines of all texts, to train a tokenizer on."""
+        for text in self.texts:
+            yield from re.sub(LINE_END, "\n", text).split("\n")
+
+
+class DocumentReport(NamedTuple):
+    """Counts of what was read and left out."""
+
+    documents: int
+    blank: int = 0
+    too_long: int = 0
+    invalid: int = 0
+
+    def problems(self, name) -> list[str]:
+        """What is wrong with the file `name`, one line per fact."""
+        left_out = {
+            "blank": self.blank,
+            f"over {LONGEST_DOCUMENT} bytes": self.too_long,
+        }
+        kept = self.documents, "documents"
+        problems = reading_problems(name, kept, left_out, self.invalid)
+        return notes_on(name) + problems
+
+
+class _Row(NamedTuple):
+    line: Line
+    label: str
+    text: str
+    in_lines: bool
+
+
+def read_documents(
+    path: str | os.PathLike, columns: tuple[str, str] = ("label", "text")
+) -> Documents:
+    r"""Reads labelled documents from JSON lines or from a table.
+
+    A .jsonl or .json file holds one JSON object per line, or an array of
+    them, and a .parquet file a row, with a label and either a text or
+    "sentences", a list of strings. A .csv file is a table with
+    the quotes of RFC 4180, any other file one with tabs, in which quotes are
+    text; a first row names the columns, or there are two, label and text. All
+    of them but Parquet can be .gz.
+
+    All documents are held in memory. Blank ones and those over a million
+    bytes are left out, and invalid UTF-8 becomes U+FFFD; both are counted and
+    logged.
+
+    Args:
+        path: a file, or a pattern that matches several, read in the order
+            of their names.
+        columns: the label's and the text's keys, or names in the first row
+            of a table, or numbers of columns, from "1", of a table without
+            names. A label is a string of at most 100 characters, a number, 4
+            and 4.0 being the same, or true or false; white space around it
+            is left out.
+
+    Returns:
+        Documents, in the order of the file. Ready sentences are lines of
+        their text; those that are blank are left out.
+
+    Raises:
+        DataError: a file cannot be read, a line is broken or without a
+            label, some lines have a text and others sentences, or no
+            document is left.
+
+    Example:
+    >>> import pathlib
+    >>> file = pathlib.Path("reviews.tsv")
+    >>> _ = file.write_text("stars\tid\ttext\n5\ta1\tSo good.\n1\ta2\tNo!\n")
+    >>> read_documents(file, ("stars", "text")).texts
+    ['So good.', 'No!']
+
+    >>> file = pathlib.Path("reviews.jsonl")
+    >>> _ = file.write_text('{"label": 5, "sentences": ["So", "good"]}')
+    >>> read_documents(file)
+    Documents(texts=['So\ngood'], labels=['5'], in_lines=True, evidence=None)
+    """
+    documents, report = examine_documents(path, columns)
+    for line in report.problems(path):
+        _log.warning(line)
+    return documents
+
+
+def examine_documents(path, columns) -> tuple[Documents, DocumentReport]:
+    """Does what `read_documents` does, without a warning."""
+    with progress(f"Reading {escaped_line(path)}"):
+        return _examined(path, columns)
+
+
+def _examined(path, columns):
+    counts = Counter()
+    texts, labels, in_lines = [], [], None
+    for row in document_rows(path, columns, counts):
+        check_label(row.line, row.label, columns)
+        if in_lines not in (None, row.in_lines):
+            forms = {False: "a text", True: "sentences"}
+            raise broken(
+                row.line,
+                f"{forms[in_lines]}, as in the lines before",
+                found=forms[row.in_lines],
+            )
+        in_lines = row.in_lines
+        if is_blank(row.text):
+            counts["blank"] += 1
+        elif len(row.text.encode()) > LONGEST_DOCUMENT:
+            counts["too_long"] += 1
+        else:
+            texts.append(row.text)
+            labels.append(row.label)
+
+    if not texts:
+        raise DataError(f"{path}: there is no document in it.")
+    return Documents(texts, labels, in_lines), DocumentReport(
+        len(texts), counts["blank"], counts["too_long"], counts["invalid"]
+    )
+
+
+def _checked(columns) -> tuple[str, str]:
+    columns = tuple(columns)
+    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
+        raise DataError(
+            "columns takes two different names or numbers, the label's and the "
+            f"text's. Received: {columns!r}"
+        )
+    return columns
+
+
+def document_rows(pattern, columns, counts) -> Iterator[_Row]:
+    """The rows of all files that a pattern matches.
+
+    Args:
+        pattern: path.
+        columns: of label and text.
+        counts: `collections.Counter`, counts what is `blank` or `invalid`.
+
+    Raises:
+        DataError: a file is broken or does not have the columns.
+    """
+    columns = _checked(columns)
+    for path in matching_files(pattern):
+        if has_records(path):
+            yield from _record_rows(path, columns, counts)
+        else:
+            yield from _table_rows(rows_of_cells(path), columns, counts)
+
+
+def _table_rows(rows, columns, counts) -> Iterator[_Row]:
+    cells = two_columns(rows, columns, DEFAULT_COLUMNS, counts)
+    for line, label, text in cells:
+        yield _Row(line, label.strip(), text, in_lines=False)
+
+
+def _record_rows(path, columns, counts) -> Iterator[_Row]:
+    records = read_records(path, (*columns, _SENTENCES), counts)
+    for line, record in records:
+        if record is None:
+            counts["blank"] += 1
+        else:
+            yield _record_row(line, record, *columns)
+
+
+def _record_row(line, record, label, text) -> _Row:
+    keys = [key for key in {text, _SENTENCES} if has_keys(record, [key])]
+    if not has_keys(record, [label]) or len(keys) != 1:
+        raise broken(
+            line,
+            f"the keys {label!r} and either {text!r} or {_SENTENCES!r}",
+            found=beginning(line.text) if line.text else listed_keys(record),
+        )
+    (key,) = keys
+    name, value = value_at(record, label), value_at(record, key)
+    if is_number(name):
+        name = number_text(name)
+    if not isinstance(name, str):
+        raise broken(line, f"a string at {label!r}", found=beginning(name))
+
+    in_lines = key == _SENTENCES
+    if in_lines and not _are_strings(value):
+        raise broken(line, f"strings at {key!r}", found=beginning(value))
+    if not in_lines and not isinstance(value, str):
+        raise broken(line, f"a string at {key!r}", found=beginning(value))
+    if in_lines:
+        sentences = [sentence for sentence in value if not is_blank(sentence)]
+        value = "\n".join(map(_in_a_line, sentences))
+    return _Row(
+        line,
+        without_surrogates(name).strip(),
+        without_surrogates(value),
+        in_lines,
+    )
+
+
+def _are_strings(value) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(item, str) for item in value
+    )
+
+
+def _in_a_line(sentence) -> str:
+    return sentence.replace("\n", " ").replace("\t", " ")

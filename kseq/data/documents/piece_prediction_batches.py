@@ -1,0 +1,78 @@
+"""Running text to batches for the prediction of pieces."""
+
+import tensorflow as tf
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.split_over_devices import split_over_devices
+from kseq.data.files.without_autotuning import IN_PARALLEL
+
+_WIDTH = 64  # pieces of a row
+_CANDIDATES = 1024
+
+
+def piece_prediction_batches(
+    ids: tf.RaggedTensor, *, batch_pieces: int, seed: int
+) -> tf.data.Dataset:
+    """An endless stream of batches for `kseq.models.PiecePrediction`.
+
+    The documents are one running text, read from random positions, 64 pieces in
+    a row. The candidates are 1,024 of its pieces, sampled for each batch in
+    proportion to their frequency. All ids are in memory; the iterator can be
+    saved in a `tf.train.Checkpoint`.
+
+    Args:
+        ids: (N, L, W) int32, ragged: the pieces of the documents, by
+            `DocumentPreprocessor.tokenize_all`.
+        batch_pieces: maximum number of pieces of a batch, which has at least
+            one row.
+        seed: of all that is drawn.
+
+    Returns:
+        Data set of `({"source_ids", "candidates"}, labels, sample_weight)`,
+        int32 (B, T) and (B, 1024), and zeros and ones (B, T - 2, 2).
+
+    Raises:
+        DataError: the documents have fewer than three pieces in all.
+
+    Example:
+    >>> ids = tf.ragged.constant([[[4, 5, 6, 4], [5, 6]], [[5, 7], [8]]])
+    >>> batches = piece_prediction_batches(ids, batch_pieces=64, seed=1)
+    >>> inputs, labels, weights = next(iter(batches))
+    >>> inputs["source_ids"].shape, labels.shape
+    (TensorShape([7, 9]), TensorShape([7, 7, 2]))
+    """
+    pieces = tf.cast(ids.flat_values, tf.int32)
+    count = len(pieces)
+    if count < 3:
+        raise DataError(
+            "Expected three pieces or more to learn from; "
+            f"found {count} in all documents."
+        )
+    width = min(_WIDTH, count)
+    rows = max(batch_pieces // width, 1)
+
+    def batch(starts, drawn):
+        starts %= count - width + 1
+        source_ids = tf.gather(pieces, starts[:, None] + tf.range(width))
+        candidates = tf.gather(pieces, drawn % count)
+        inputs = {
+            "source_ids": source_ids,
+            "candidates": tf.tile(candidates[None], [rows, 1]),
+        }
+        shape = rows, width - 2, 2  # in both directions
+        return inputs, tf.zeros(shape, tf.int32), tf.ones(shape)
+
+    batches = (
+        tf.data.Dataset.zip(_draws(rows, seed), _draws(_CANDIDATES, seed + 1))
+        .map(batch, **IN_PARALLEL)
+        .prefetch(2)
+    )
+    return split_over_devices(batches)
+
+
+def _draws(size, seed):
+    """Random integers from 0 to 2 ** 31 - 1, (size,) at a time."""
+    numbers = tf.data.Dataset.random(seed=seed).batch(size)
+    return numbers.map(
+        lambda drawn: tf.cast(drawn // 2, tf.int32), **IN_PARALLEL
+    )

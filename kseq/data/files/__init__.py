@@ -1,0 +1,1 @@
+"""What all kinds of data are read with: files, tables, names, batches."""

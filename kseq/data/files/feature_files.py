@@ -1,0 +1,193 @@
+"""Files of ready features."""
+
+import io
+import lzma
+import math
+import os
+import zipfile
+import zlib
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.stored_features import StoredFeatures
+from kseq.data.files.text_files import matching_files
+from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
+
+BROKEN = (  # what reading an .npz file raises if it is broken, or none
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    RuntimeError,  # it is encrypted, or compressed in an unknown way
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
+_SAMPLE = 1000  # pictures that show the size of features
+
+
+def read_features(
+    path: str | os.PathLike | io.BytesIO,
+    grid: FeaturePreprocessor | None = None,
+) -> StoredFeatures:
+    """Reads features of pictures from an .npz file.
+
+    It has `features`, (N, cells, F) or (N, rows, columns, F), float or int8;
+    `names`, N strings; and for int8 `scale`, F factors. Cells without rows
+    and columns are a square, or else one row.
+
+    Args:
+        path: of the file, or its bytes in memory.
+        grid: that of a trained model, which the features must fit; None for
+            training, where their size is measured.
+
+    Raises:
+        DataError: the file is broken, features are not finite or do not fit,
+            or two pictures have the same name.
+    """
+    wanted = ("features", "names"), ("scale",)
+    if isinstance(path, io.BytesIO):
+        arrays = read_arrays(path, path, *wanted)
+    else:
+        [path] = matching_files(path)[:1]
+        with open(path, "rb") as file:
+            arrays = read_arrays(path, file, *wanted)
+    features, names = arrays["features"], arrays["names"]
+    factors = arrays.get("scale")
+    if features.ndim not in (3, 4) or 0 in features.shape:
+        raise DataError(
+            f"{path}: expected `features` of the shape (pictures, cells, "
+            "features) or (pictures, rows, columns, features); found "
+            f"{features.shape}."
+        )
+    if features.dtype.kind not in "fiu":
+        raise DataError(
+            f"{path}: expected `features` that are numbers; found "
+            f"{features.dtype}."
+        )
+    if names.shape != features.shape[:1] or names.dtype.kind not in "US":
+        raise DataError(
+            f"{path}: expected `names`, a string for each of the "
+            f"{len(features)} pictures; found {names.dtype} of the shape "
+            f"{names.shape}."
+        )
+    if factors is not None and (
+        factors.shape != features.shape[-1:]
+        or factors.dtype.kind not in "fiu"
+        or not np.isfinite(factors).all()
+    ):
+        raise DataError(
+            f"{path}: expected `scale`, a finite factor for each of the "
+            f"{features.shape[-1]} features; found the shape {factors.shape}."
+        )
+    names = as_names(path, names, "picture")
+    check_finite(path, features, names, "picture")
+    shape = _grid_shape(features.shape)
+    features = features.reshape(len(features), -1, features.shape[-1])
+    if grid is None:
+        sample = np.float32(features[:_SAMPLE])
+        sample = sample if factors is None else sample * np.float32(factors)
+        size = typical_size(sample)
+        grid = FeaturePreprocessor(*shape, features.shape[-1], scale=size)
+    elif features.shape[1:] != (grid.num_cells, grid.num_features):
+        raise DataError(
+            f"{path}: the model expects {grid.num_cells} cells of "
+            f"{grid.num_features} features; found {features.shape[1]} cells "
+            f"of {features.shape[2]}."
+        )
+    return StoredFeatures(names, features, grid, factors)
+
+
+def typical_size(features: np.ndarray) -> float:
+    """The root of the mean square of features, or 1 if all are 0."""
+    squares = np.square(features, dtype=np.float64)
+    return float(np.sqrt(np.mean(squares))) or 1.0
+
+
+def read_arrays(path, opened, needed, optional):
+    """Reads arrays of an .npz file.
+
+    Args:
+        path: for messages.
+        opened: file.
+        needed: names of arrays.
+        optional: the same.
+
+    Returns:
+        A dict of arrays.
+
+    Raises:
+        DataError: it is not such a file, or lacks an array.
+    """
+    try:
+        # And not np.load, which gives one array for an .npy file.
+        with NpzFile(opened) as file:
+            names = set(file.files)
+            if missing := {*needed} - names:
+                listed = " and ".join(f"`{name}`" for name in needed)
+                raise DataError(
+                    f"{path}: expected the arrays {listed}; "
+                    f"found no {', '.join(sorted(missing))}."
+                )
+            wanted = names & {*needed, *optional}
+            found = {name: file[name] for name in wanted}
+    except DataError:
+        raise
+    except MemoryError:
+        raise DataError(f"{path} does not fit into memory.") from None
+    except BROKEN:
+        raise DataError(
+            f"{path} cannot be read: it is truncated, or not an .npz of arrays."
+        ) from None
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray):  # but the bytes of a file
+            raise DataError(f"{path}: {name} is not an array.")
+    return found
+
+
+def _grid_shape(shape):
+    if len(shape) == 4:
+        return shape[1:3]
+    side = math.isqrt(shape[1])
+    return (side, side) if side**2 == shape[1] else (1, shape[1])
+
+
+def as_names(path, names, kind):
+    """An array of strings as a list; DataError unless all differ.
+
+    Args:
+        path: for messages.
+        names: (N,) array of bytes or str.
+        kind: str, what has the names, for messages.
+    """
+    names = [os.fsdecode(name) for name in names.tolist()]
+    first = {}
+    for number, name in enumerate(names, start=1):
+        if not name:
+            raise DataError(f"{path}: {kind} {number} has no name.")
+        if name in first:
+            raise DataError(
+                f"{path}: {name!r:.100} is the name of two {kind}s, "
+                f"{first[name]} and {number}."
+            )
+        first[name] = number
+    return names
+
+
+def check_finite(path, features, names, kind):
+    """DataError unless features are finite.
+
+    Args:
+        path: for messages.
+        features: arrays, one for each name.
+        names: list of str.
+        kind: str, what has the names, for messages.
+    """
+    for number, (name, values) in enumerate(zip(names, features, strict=True)):
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise DataError(
+                f"{path}: the features of {kind} {number + 1}, "
+                f"{name!r:.100}, are not all finite."
+            )

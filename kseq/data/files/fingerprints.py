@@ -1,0 +1,57 @@
+"""What identifies files, whatever their paths."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from kseq.data.files.tables import kind_of
+from kseq.data.files.text_files import compression_of, matching_files
+from kseq.one_line import escaped_line
+from kseq.progress import progress
+
+
+def fingerprints(path: str | os.PathLike) -> list[dict]:
+    """Identifies the content of a file, of all that match, or of a folder.
+
+    Two paths have equal fingerprints if whoever reads them reads the same: the
+    same bytes, in files of the same kind and the same order. Of the files in a
+    folder, such as pictures, names and sizes are compared instead of bytes.
+
+    Args:
+        path: of a file or a folder; a pattern names several files.
+
+    Raises:
+        DataError: there is no such file, or it cannot be read.
+
+    Example:
+    >>> _ = Path("a.txt").write_text("a rose")
+    >>> fingerprints("a.txt") == fingerprints(Path("a.txt").absolute())
+    True
+    """
+    if os.path.isdir(path):
+        return [_of_folder(path)]
+    return [_of_file(file) for file in matching_files(path)]
+
+
+def _of_file(path):
+    with (
+        progress(f"Comparing {escaped_line(path)}"),
+        open(path, "rb") as file,
+    ):
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    kind = kind_of(path) or "text"
+    # How it is read depends on its name.
+    kind += ".gz" * bool(compression_of(path))
+    return {"kind": kind, "sha256": digest}
+
+
+def _of_folder(path):
+    found = hashlib.sha256()
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            file = Path(folder, name)
+            size = file.stat().st_size if file.is_file() else 0
+            entry = f"{file.relative_to(path)}\0{size}\0"
+            found.update(os.fsencode(entry))
+    return {"kind": "folder", "sha256": found.hexdigest()}

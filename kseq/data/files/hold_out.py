@@ -1,0 +1,63 @@
+"""Examples that are held out of training by their names or texts."""
+
+import numpy as np
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.source_hashes import choose_held_out, source_hashes
+
+
+def hold_out(
+    examples,
+    fields: tuple[str, ...],
+    path,
+    kind: str,
+    two: str,
+    key: str = "names",
+):
+    """The examples that stay in training, and those that are held out.
+
+    Args:
+        examples: a named tuple of lists.
+        fields: those of its lists that have an item for each name.
+        path: of their table, for the message.
+        kind: what a name is the name of, for the message.
+        two: what would be enough, for the message.
+        key: the list of names; examples of the same name stay together.
+
+    Raises:
+        DataError: there is only one.
+    """
+    hashes = source_hashes(
+        name.encode(errors="replace") for name in getattr(examples, key)
+    )
+    is_out = np.isin(hashes, choose_held_out(hashes))
+    if not is_out.any():
+        raise DataError(
+            f"{path}: no {kind} can be held out, because there is only one. "
+            f"Give a file for validation, or {two}."
+        )
+    return tuple(
+        examples._replace(
+            **{
+                name: [getattr(examples, name)[place] for place in places]
+                for name in fields
+            }
+        )
+        for places in (np.flatnonzero(~is_out), np.flatnonzero(is_out))
+    )
+
+
+def overlap(is_known, kind: str) -> list[str]:
+    """A line about examples that are in training and in validation, or none.
+
+    Args:
+        is_known: bool of each example of validation, whether it is in training.
+        kind: of an example.
+    """
+    both = np.count_nonzero(is_known)
+    if not both:
+        return []
+    return [
+        f"{both} of {len(is_known)} validation {kind}s are also in "
+        "training: scores on them will be too high."
+    ]

@@ -1,0 +1,206 @@
+"""Tables of names, of pictures or recordings, and their texts."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kseq.data.files.blank_text import is_blank
+from kseq.data.files.data_error import DataError
+from kseq.data.files.records import (
+    has_records,
+    listed_keys,
+    read_records,
+    value_at,
+    without_surrogates,
+)
+from kseq.data.files.tables import (
+    ask_for_columns,
+    broken,
+    check_width,
+    find_columns,
+    names_of,
+    notes_on,
+    place_of,
+    rows_of_cells,
+)
+from kseq.data.files.text_files import LONGEST_LINE, Line, matching_files
+
+
+class Columns(NamedTuple):
+    """The two columns of a table.
+
+    Args:
+        names: what the column of names is usually called, in lower case.
+        texts: the same of the column of texts.
+        name: what a name is the name of, for messages.
+        text: what a text is called, for messages.
+    """
+
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    name: str
+    text: str
+
+
+CAPTIONS = Columns(
+    ("image", "image_name", "name", "file", "file_name", "filename"),
+    ("caption", "comment", "text", "sentence", "raw"),
+    "picture",
+    "caption",
+)
+TRANSCRIPTS = Columns(
+    (
+        *("audio", "path", "wav", "file", "file_name", "filename"),
+        *("audio_filepath", "id", "name"),
+    ),
+    ("transcript", "transcription", "text", "sentence", "words"),
+    "recording",
+    "transcript",
+)
+_NUMBER = re.compile(r"#\d+$")  # image.jpg#0
+_MARKS = re.compile(r"[^\w\s]|_")
+
+
+def read_named_texts(
+    pattern: str | os.PathLike,
+    columns: Sequence[str] = (),
+    plain: bool = False,
+    known: Columns = CAPTIONS,
+) -> tuple[dict[str, list[str]], dict[str, Line], Counter]:
+    r"""The texts of each name of a table.
+
+    A table is a TSV, a CSV or JSON lines. Without `columns` its first row has
+    the names of columns, or a name is in the first column and a text in the
+    last, with a number between them or nothing. A `#0` after the name of a
+    picture is left out.
+
+    Args:
+        pattern: path; a pattern names several files.
+        columns: of names and texts, by name or as numbers from "1".
+        plain: whether texts become lower case without punctuation.
+        known: what the columns are usually called.
+
+    Returns:
+        {name: texts}, {name: its first line}, and how many rows are
+        `blank` or `too_long`, which are left out.
+
+    Raises:
+        DataError: a table is broken, or has no text.
+
+    Example:
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.tsv").write_text("a.jpg\t0\tA dog .\na.jpg\t1\tHi")
+    >>> read_named_texts("a.tsv", plain=True)[0]
+    {'a.jpg': ['a dog', 'hi']}
+    """
+    texts, lines, counts = {}, {}, Counter()
+    for line, name, text in named_rows(pattern, columns, known):
+        name = _NUMBER.sub("", os.fsdecode(name).strip())
+        if not name:
+            raise broken(line, f"the name of a {known.name}", found="none")
+        text = _text(text)
+        if plain:
+            text = " ".join(_MARKS.sub(" ", text.lower()).split())
+        if is_blank(text) or len(text.encode()) > LONGEST_LINE:
+            counts["blank" if is_blank(text) else "too_long"] += 1
+            continue
+        texts.setdefault(name, []).append(text)
+        lines.setdefault(name, line)
+    if not texts:
+        raise DataError(f"{pattern} contains no {known.text}.")
+    return texts, lines, counts
+
+
+def left_out_texts(path, counts, known: Columns = CAPTIONS) -> list[str]:
+    """Lines about the rows that `read_named_texts` has left out of a table."""
+    return notes_on(path) + [
+        f"{path}: {counts[reason]} {known.text}s are left out: they are "
+        f"{reason.replace('_', ' ')}."
+        for reason in ("blank", "too_long")
+        if counts[reason]
+    ]
+
+
+def _text(cell):
+    return " ".join(cell.decode("utf-8", "replace").split())
+
+
+def named_rows(pattern, columns, known) -> Iterator[tuple[Line, bytes, bytes]]:
+    """The rows of all files that a pattern matches: (line, name, text).
+
+    Raises:
+        DataError: a table is broken or does not have the columns.
+    """
+    for path in matching_files(pattern):
+        yield from _rows(path, tuple(columns), known)
+
+
+def _rows(path, columns, known):
+    if not has_records(path):
+        return _of_cells(rows_of_cells(path), columns, known)
+    return (
+        _of_record(line, record, columns, known)
+        for line, record in read_records(
+            path, columns or known.names + known.texts
+        )
+        if record is not None
+    )
+
+
+def _of_record(line, record, columns, known):
+    if not columns:
+        columns = [
+            next((key for key in keys if key in record), keys[0])
+            for keys in (known.names, known.texts)
+        ]
+    try:
+        values = [value_at(record, column) for column in columns]
+    except KeyError:
+        values = [None]
+    if not all(isinstance(value, str) for value in values):
+        raise broken(
+            line,
+            f"strings at {columns[0]!r} and {columns[1]!r}",
+            found=listed_keys(record),
+        )
+    texts = [without_surrogates(value).encode() for value in values]
+    return line, *texts
+
+
+def _of_cells(rows, columns, known):
+    places, width = None, 0
+    for line, cells in rows:
+        if not cells:
+            continue
+        if places is None:
+            width = len(cells)
+            places, is_header = _places(line, cells, columns, known)
+            if is_header:
+                continue
+        check_width(line, cells, width)
+        yield line, *(cells[place] for place in places)
+
+
+def _places(line, cells, columns, known):
+    """Where name and text are in a first row; whether it is a header."""
+    if columns:
+        places = find_columns(line, cells, columns)
+        return places, not all(column.isdigit() for column in columns)
+    header = [name.lower() for name in names_of(cells)]
+    found = [
+        next(
+            (place_of(line, header, name) for name in names if name in header),
+            None,
+        )
+        for names in (known.names, known.texts)
+    ]
+    if None not in found:
+        return found, True
+    is_numbered = len(cells) == 3 and cells[1].strip().isdigit()
+    if len(cells) == 2 or is_numbered:
+        return (0, len(cells) - 1), False
+    raise ask_for_columns(
+        line, cells, f"the columns of a {known.name} and its {known.text}"
+    )

@@ -1,0 +1,239 @@
+"""Records: the objects of JSON lines, of a JSON array, and of Parquet."""
+
+import io
+import itertools
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from kseq.data.files.blank_text import is_blank
+from kseq.data.files.data_error import DataError
+from kseq.data.files.tables import beginning, broken, decoded, kind_of
+from kseq.data.files.text_files import Line, read_lines
+
+_LARGEST_ITEM = 2**26  # characters of an item of an array
+_PARQUET_ROWS = 256  # that are in memory
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[][{}]')
+_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def has_records(path) -> bool:
+    """Whether the name of a file says that its rows are records."""
+    return kind_of(path) in ("json", "parquet")
+
+
+def read_records(
+    path: str, keys: Sequence[str] = (), counts: Counter | None = None
+) -> Iterator[tuple[Line, dict | None]]:
+    """The records of a file; None for a blank line.
+
+    A JSON file has an object in each line, or is one array of objects. The
+    line of a record of Parquet has the number of its row.
+
+    Args:
+        path: of the file.
+        keys: the only ones whose values are needed, as `value_at` takes them;
+            by default all.
+        counts: counts what is `invalid`, not UTF-8.
+
+    Raises:
+        DataError: there is no such record.
+    """
+    counts = Counter() if counts is None else counts
+    if kind_of(path) == "parquet":
+        return _parquet_records(path, keys)
+    return _json_records(read_lines(path), counts)
+
+
+def value_at(record: dict, key: str):
+    """The value at a key, or at the keys between dots.
+
+    Raises:
+        KeyError: there is none.
+
+    Example:
+    >>> value_at({"translation": {"de": "Los."}}, "translation.de")
+    'Los.'
+    >>> value_at({"a.b": 1, "a": {"b": 2}}, "a.b")
+    1
+    """
+    if key in record:
+        return record[key]
+    for place in reversed(range(len(key))):
+        inner = record.get(key[:place]) if key[place] == "." else None
+        if isinstance(inner, dict):
+            try:
+                return value_at(inner, key[place + 1 :])
+            except KeyError:
+                continue
+    raise KeyError(key)
+
+
+def has_keys(record: dict, keys: Sequence[str]) -> bool:
+    """Whether `value_at` finds a value at each key."""
+    for key in keys:
+        try:
+            value_at(record, key)
+        except KeyError:
+            return False
+    return True
+
+
+def listed_keys(record: dict) -> str:
+    """The keys of a record for a message, those of an object in it too."""
+    keys = []
+    for key, value in list(record.items())[:8]:
+        inner = list(value) if isinstance(value, dict) else []
+        keys += [f"{key}.{name}" for name in inner[:8]] or [key]
+    return ", ".join(map(beginning, keys[:8])) or "no keys"
+
+
+def number_text(value: int | float) -> str:
+    """A number or a truth value as text: 4 and 4.0 are "4".
+
+    Example:
+    >>> list(map(number_text, (4, 4.0, 4.5, True)))
+    ['4', '4', '4.5', 'true']
+    """
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
+    return json.dumps(value)
+
+
+def is_number(value) -> bool:
+    """Whether `number_text` has a text for it: no NaN, no infinity."""
+    return isinstance(value, int) or (
+        isinstance(value, float) and math.isfinite(value)
+    )
+
+
+def without_surrogates(text: str) -> str:
+    """Replaces unpaired surrogates, which JSON can contain."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def _json_records(lines, counts):
+    texts = ((line, *decoded([line.text], counts)) for line in lines)
+    is_first = True
+    for line, text in texts:
+        if is_first and text.lstrip().startswith("["):
+            yield from _items(itertools.chain([(line, text)], texts))
+            return
+        is_first = is_first and is_blank(text)
+        yield line, None if is_blank(text) else _object(line, text)
+
+
+def _object(line, content):
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise _no_object(line, content)
+    return record
+
+
+def _items(lines):
+    """The objects of an array, one by one. No string has a line end inside."""
+    depth, number, start = 0, 0, None
+    text = io.StringIO()  # of the object, or of what is between two
+    for line, content in lines:
+        place = 0
+        for token in _TOKENS.finditer(content):
+            step = _STEPS.get(token[0], 0)
+            depth += step
+            opens = (depth, step) in ((2, 1), (0, -1))
+            closes = (depth, step) == (1, -1)
+            if (depth, step) == (1, 1):  # the array itself
+                place = token.end()
+            if opens:
+                text.write(content[place : token.start()])
+                expected = "," if number and depth else ""
+                if text.getvalue().strip() != expected:
+                    raise _no_object(line, text.getvalue().strip())
+                start, place, text = line, token.start(), io.StringIO()
+            if closes:
+                text.write(content[place : token.end()])
+                found = text.getvalue()
+                start = start._replace(text=found.encode(errors="replace"))
+                yield start, _object(start, found)
+                number += 1
+                start, place, text = None, token.end(), io.StringIO()
+            if not depth:
+                _check_end(line, content[token.end() :], lines, number)
+                return
+        text.write(content[place:] + "\n")
+        if text.tell() > _LARGEST_ITEM:
+            break
+    if not number:
+        raise _no_object(start or line, text.getvalue())
+    raise broken(
+        start or line,
+        "the rest of a JSON array, to its `]`",
+        found=f"none after {number} objects",
+    )
+
+
+def _check_end(line, rest, lines, number):
+    if not number:
+        raise _no_object(line, "[]")
+    for found, text in itertools.chain([(line, rest)], lines):
+        if text.strip():
+            raise broken(found, "nothing after `]`", found=beginning(text))
+
+
+def _no_object(line, found):
+    return broken(line, "a JSON object, one per line", found=beginning(found))
+
+
+def _parquet_records(path, keys):
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ModuleNotFoundError:
+        raise DataError(
+            f"{path}: Parquet needs the extra parquet of kseq: pip install "
+            "pyarrow"
+        ) from None
+    try:
+        # In small parts: a row group can have a million rows.
+        with parquet.ParquetFile(
+            path, pre_buffer=False, buffer_size=2**16
+        ) as file:
+            nothing = {
+                field.name: _nothing(field.type) for field in file.schema_arrow
+            }
+            wanted = [name for name in nothing if _is_wanted(name, keys)]
+            number = 0
+            for batch in file.iter_batches(
+                _PARQUET_ROWS, columns=wanted, use_threads=False
+            ):
+                for row in batch.to_pylist():
+                    number += 1
+                    record = {**nothing, **row}
+                    yield Line(b"", path, number), _without_nulls(record)
+    except (pyarrow.ArrowException, OSError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise DataError(
+            f"{path} cannot be read as Parquet: {reason:.200}"
+        ) from None
+
+
+def _nothing(kind):
+    """In place of values that are not wanted, with the keys inside."""
+    inner = range(kind.num_fields) if str(kind).startswith("struct") else ()
+    return {kind.field(place).name: None for place in inner} or None
+
+
+def _is_wanted(name, keys):
+    return not keys or any(f"{key}.".startswith(f"{name}.") for key in keys)
+
+
+def _without_nulls(value):
+    """Nulls are empty cells, as in a CSV."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items()}
+    return "" if value is None else value

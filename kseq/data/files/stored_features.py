@@ -1,0 +1,108 @@
+"""Features that are looked up by their number."""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
+from kseq.data.speech.frame_preprocessor import FramePreprocessor
+
+
+class StoredFeatures:
+    """Features that are looked up by their number.
+
+    In training batches it takes the place of a preprocessor: what is shuffled
+    and kept in checkpoints are numbers, and features are looked up at the end.
+
+    Args:
+        names: list of str, of the pictures or recordings.
+        features: (N, S, F), float or int; (sum of lengths, F) with `lengths`.
+        preprocessor: `FeaturePreprocessor` of cells, or `FramePreprocessor`.
+        factors: (F,) float, by which features are multiplied, or None.
+        lengths: (N,) int, frames of each; None if all have the same number.
+
+    Example:
+    >>> features = np.arange(6, dtype="int8").reshape(3, 1, 2)
+    >>> grid = FeaturePreprocessor(rows=1, columns=1, num_features=2)
+    >>> stored = StoredFeatures(["a", "b", "c"], features, grid)
+    >>> stored[2]
+    array([[4., 5.]], dtype=float32)
+    >>> stored.tokenize(["2"]).to_list()
+    [[2]]
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        features: np.ndarray,
+        preprocessor: FeaturePreprocessor | FramePreprocessor,
+        factors: np.ndarray | None = None,
+        lengths: np.ndarray | None = None,
+    ):
+        self.names = names
+        self.features = features
+        self.preprocessor = preprocessor
+        self.factors = None if factors is None else np.float32(factors)
+        self._ends = None if lengths is None else np.cumsum(lengths)
+        self._table = None  # made where it is used, in the strategy's scope
+
+    def __len__(self):
+        return len(self.names)
+
+    def __getitem__(self, number) -> np.ndarray:
+        """(S, F) float32."""
+        if self._ends is None:
+            features = self.features[number]
+        else:
+            start = self._ends[number - 1] if number else 0
+            features = self.features[start : self._ends[number]]
+        features = features.astype("float32")
+        return features if self.factors is None else features * self.factors
+
+    def tokenize(self, numbers) -> tf.RaggedTensor:
+        """(B,) string -> (B, 1) int32, ragged."""
+        numbers = tf.strings.to_number(numbers, tf.int32)
+        return tf.RaggedTensor.from_tensor(numbers[:, None])
+
+    def lengths(self, numbers) -> tf.Tensor:
+        """The cells or frames of each, (B,) int64."""
+        if self._ends is None:
+            cells = tf.constant(self.features.shape[1], tf.int64)
+            return tf.fill([numbers.nrows()], cells)
+        lengths = np.diff(self._ends, prepend=0).astype(np.int64)
+        return tf.gather(tf.constant(lengths), numbers.values)
+
+    def look_up(self, inputs, labels, weight, whole_width=False):
+        """A batch with features in place of the numbers in `source_ids`.
+
+        Args:
+            inputs: those of pairs, whose sources begin with their number.
+            labels: stay as they are.
+            weight: stays as it is.
+            whole_width: whether sources get the width of `source_ids`;
+                otherwise that of the longest.
+        """
+        if self._table is None:
+            with tf.init_scope():
+                self._table = self._as_tensor()
+        numbers = inputs["source_ids"][:, 0]
+        features = tf.cast(tf.gather(self._table, numbers), tf.float32)
+        if self.factors is not None:
+            features *= self.factors
+        if self._ends is not None:
+            shape = (None, None, self.features.shape[-1])
+            padded = shape
+            if whole_width:
+                padded = (-1, tf.shape(inputs["source_ids"])[1], shape[-1])
+            features = features.to_tensor(math.nan, shape=padded)
+            features = tf.ensure_shape(features, shape)
+        source = self.preprocessor(features).inputs
+        inputs = {**source, "target_ids": inputs["target_ids"]}
+        return inputs, labels, weight
+
+    def _as_tensor(self):
+        features = tf.constant(self.features)
+        if self._ends is None:
+            return features
+        return tf.RaggedTensor.from_row_limits(features, self._ends)

@@ -1,0 +1,168 @@
+"""How the cells of a table are written, as far as its rows show it."""
+
+import csv
+import functools
+import itertools
+import os
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kseq.data.files.text_files import matching_files, read_lines
+
+_LOOKED_AT = 100  # rows, for the delimiter
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_LONGEST_ROW = 2**20  # bytes of a row with line ends in a cell
+_CELL = re.compile(rb'"(?:[^"]|"")*+"|[^"\t]*+')
+_NUMBER = re.compile(rb"[-+]?[\d.]*(?:[eE][-+]?\d+)?")
+
+
+class TableForm(NamedTuple):
+    """How the cells of a table are written.
+
+    Args:
+        delimiter: str, between cells.
+        has_quotes: bool, whether cells can be in the quotes of RFC 4180.
+        note: str, about what its name does not say, or "".
+    """
+
+    delimiter: str = "\t"
+    has_quotes: bool = False
+    note: str = ""
+
+
+def form_of(path: str, kind: str | None) -> TableForm:
+    """Looks at the rows of a table.
+
+    The cells of a CSV are between commas, or between other signs where those
+    make columns and commas do not. In a TSV quotes are text, unless each
+    quote is one of a program that writes them: around a whole cell, doubled
+    inside, and no cell that needs quotes has none.
+
+    Args:
+        path: of a TSV or CSV.
+        kind: see `kind_of`.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    found = os.stat(path)
+    return _form_of(path, kind, found.st_mtime_ns, found.st_size)
+
+
+def table_notes(pattern: str | os.PathLike, kind_of) -> list[str]:
+    """Lines about the tables of a pattern that are not what their names say.
+
+    Args:
+        pattern: path.
+        kind_of: function of a path, its kind as for `form_of`; None for a file
+            that is no table.
+    """
+    notes = {}
+    for path in matching_files(pattern):
+        kind = kind_of(path)
+        if kind in ("tsv", "csv") and (note := form_of(path, kind).note):
+            notes.setdefault(note, []).append(path)
+    return [
+        f"{first}{f' and {len(more)} more' * bool(more)}: {note}"
+        for note, (first, *more) in notes.items()
+    ]
+
+
+@functools.lru_cache(maxsize=1024)
+def _form_of(path, kind, *_):
+    if kind == "csv":
+        return _form_of_csv(path)
+    if _is_quoted(read_lines(path)):
+        return TableForm(
+            has_quotes=True,
+            note="cells are in quotes, which are doubled inside, as some "
+            "programs write a TSV; they are read without them.",
+        )
+    return TableForm()
+
+
+def _form_of_csv(path):
+    lines = [
+        line.text for line in itertools.islice(read_lines(path), _LOOKED_AT)
+    ]
+    texts = [line.decode(errors="replace") for line in lines]
+    best = max(_DELIMITERS, key=lambda sign: _agreement(texts, sign))
+    note = f"columns are between {_DELIMITERS[best]}, not between commas."
+    return TableForm(best, True, "" if best == "," else note)
+
+
+def _agreement(texts, delimiter) -> float:
+    """The part of the rows that has the columns of the first one, if any."""
+    widths = []
+    try:
+        for row in csv.reader(
+            (f"{text}\n" for text in texts), delimiter=delimiter
+        ):
+            if any(map(str.strip, row)):
+                widths.append(len(row))
+    except csv.Error:
+        pass
+    if len(widths) < 2 or widths[0] < 2:
+        return 0.0
+    return widths.count(widths[0]) / len(widths)
+
+
+def _is_quoted(lines: Iterable) -> bool:
+    """Whether each quote of a TSV is one of a program that writes them."""
+    width, rows, has_proof, all_are_quoted = None, 0, False, True
+    lines = (line.text for line in lines)
+    for text in lines:
+        if b'"' not in text:  # as almost all: this has to be quick
+            if all_are_quoted and text.strip():
+                width, all_are_quoted = text.count(b"\t") + 1, False
+            continue
+        rows += 1
+        parts = _lines_of_row(text.removesuffix(b"\r"), lines)
+        cells = parts and _cells(b"\n".join(parts))
+        if not cells or len(cells) != (width or len(cells)):
+            return False
+        width = len(cells)
+        quoted = [cell for cell in cells if cell.startswith(b'"')]
+        if not quoted:
+            return False
+        # Lines that are rows by themselves may be a quotation across them.
+        are_rows = all(part.count(b"\t") + 1 == width for part in parts)
+        has_proof |= any(
+            b'""' in cell[1:-1]
+            or ((b"\t" in cell or b"\n" in cell) and not are_rows)
+            for cell in quoted
+        )
+        all_are_quoted &= all(
+            cell.startswith(b'"') or _NUMBER.fullmatch(cell) for cell in cells
+        )
+    # Or all cells but numbers are in quotes.
+    return has_proof or (all_are_quoted and rows > 2)
+
+
+def _lines_of_row(text, lines):
+    """A line and those that the cells of its row go on in; None if endless."""
+    parts, size = [text], len(text)
+    is_open = text.count(b'"') % 2
+    while is_open:
+        text = next(lines, None)
+        if text is None or size > _LONGEST_ROW:
+            return None
+        parts.append(text.removesuffix(b"\r"))
+        size += len(text)
+        is_open ^= text.count(b'"') % 2
+    return parts
+
+
+def _cells(text):
+    """The cells of a row, or None: a quote is neither around one nor double."""
+    cells, place = [], 0
+    while True:
+        found = _CELL.match(text, place)
+        cells.append(found[0])
+        place = found.end()
+        if place == len(text):
+            return cells
+        if text[place : place + 1] != b"\t":
+            return None
+        place += 1

@@ -1,0 +1,261 @@
+"""Tables: the cells of TSV and CSV."""
+
+import csv
+import os
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from kseq.data.files.blank_text import is_blank
+from kseq.data.files.data_error import DataError
+from kseq.data.files.table_form import TableForm, form_of, table_notes
+from kseq.data.files.text_files import Line, read_lines
+
+_KINDS = {
+    ".tsv": "tsv",
+    ".csv": "csv",
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "json"),
+    ".parquet": "parquet",
+}
+_LARGEST_CELL = 2**26  # characters of a CSV cell; a quote was not closed
+# What names a column and is hardly ever a sentence.
+_HEADER = re.compile(
+    r"source|target|src|tgt|trg|input|output|text|translation|sentence|label"
+    r"|question|answer|id|en|de|fr|es|it|pt|nl|ru|zh|ja|ar|hi|tr|pl|cs|sv|fi|ko"
+    r"|english|german|french|spanish|italian|portuguese|dutch|russian|chinese"
+    r"|japanese|korean|arabic|hindi|turkish|polish|czech|swedish|finnish"
+    r"|(english|german|french|spanish) words/sentences",
+    re.IGNORECASE,
+)
+
+
+def kind_of(path: str | os.PathLike) -> str | None:
+    """What a name says: "tsv", "csv", "json", "parquet", or None."""
+    path = os.fspath(path).lower().removesuffix(".gz")
+    return _KINDS.get(os.path.splitext(path)[1])
+
+
+def rows_of_cells(path: str) -> Iterator[tuple[Line, list[bytes]]]:
+    """The cells of each row, none of a blank one, and where the row starts.
+
+    A CSV has the quotes of RFC 4180. In a TSV a quote is text, unless all of
+    its quotes are those of a program that writes tables, see `form_of`.
+
+    Raises:
+        DataError: a quote of a CSV is wrong.
+    """
+    form = form_of_table(path)
+    lines = read_lines(path)
+    if form.has_quotes:
+        return _quoted_rows(lines, form.delimiter)
+    return ((line, _tsv_cells(line.text)) for line in lines)
+
+
+def form_of_table(path: str) -> TableForm:
+    """How the cells of a TSV or CSV are written."""
+    return form_of(path, kind_of(path) or "tsv")
+
+
+def notes_on(pattern: str | os.PathLike, default: str | None = "tsv"):
+    """Lines about tables that are not what their names say.
+
+    Args:
+        pattern: path; a pattern names several files.
+        default: the kind of a file of another name: "tsv", or None for no
+            table.
+    """
+    return table_notes(pattern, lambda path: kind_of(path) or default)
+
+
+def _tsv_cells(text) -> list[bytes]:
+    text = text.removesuffix(b"\r")
+    return [] if is_blank(text) else text.split(b"\t")
+
+
+def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
+    first = last = None  # lines of the row
+
+    def texts():
+        nonlocal first, last
+        for last in lines:
+            first = first or last
+            yield last.text.decode(errors="surrogateescape") + "\n"
+
+    csv.field_size_limit(_LARGEST_CELL)
+    rows = csv.reader(texts(), delimiter=delimiter, strict=True)
+    while True:
+        first = None
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise broken(
+                first or last,
+                "quotes as in RFC 4180: around a whole cell, doubled inside",
+                found=f"{beginning((first or last).text)} ({error})",
+            ) from None
+        cells = [] if all(map(is_blank, row)) else row
+        yield (
+            first,
+            [cell.encode(errors="surrogateescape") for cell in cells],
+        )
+
+
+def two_columns(
+    rows: Iterable[tuple[Line, list[bytes]]],
+    columns: tuple[str, str],
+    default: tuple[str, str],
+    counts: Counter,
+) -> Iterator[tuple[Line, str, str]]:
+    """Two cells of each row as strings, and where the row starts.
+
+    Args:
+        rows: those of `rows_of_cells`.
+        columns: names in the first row, or numbers from "1".
+        default: what the columns of a table of two are called if its first
+            row does not name them.
+        counts: counts rows that are `blank` or `invalid`, not UTF-8.
+
+    Raises:
+        DataError: a row does not have the columns.
+    """
+    names = None
+    for line, cells in rows:
+        if not cells:
+            counts["blank"] += 1
+            continue
+        first = names is None
+        if first:
+            names, positions, is_header = _layout(line, cells, columns, default)
+        width = f"{len(names)} columns"
+        check_width(line, cells, len(names), f"{width}, {', '.join(names)}")
+        if first and is_header:
+            continue
+        yield line, *decoded([cells[place] for place in positions], counts)
+
+
+def _layout(line, cells, columns, default):
+    """Names of all columns, positions of the two, whether names are there."""
+    names = names_of(cells)
+    if are_numbers(columns):
+        numbers = [str(number) for number in range(1, len(cells) + 1)]
+        return numbers, find_columns(line, cells, columns), False
+    if len(cells) == 2 and columns == default and set(columns) - set(names):
+        return list(columns), (0, 1), False
+    return names, find_columns(line, cells, columns), True
+
+
+def decoded(cells: list[bytes], counts: Counter) -> list[str]:
+    """Cells as strings; a row that is not UTF-8 is counted as `invalid`."""
+    texts = [cell.decode(errors="replace") for cell in cells]
+    # A cell may contain U+FFFD itself.
+    counts["invalid"] += any(
+        text.encode() != cell for text, cell in zip(texts, cells, strict=True)
+    )
+    return texts
+
+
+def are_numbers(columns) -> bool:
+    """Whether columns are 1-based numbers, not names."""
+    return bool(columns) and all(
+        column.isascii() and column.isdigit() for column in columns
+    )
+
+
+def find_columns(
+    line: Line, cells: list[bytes], columns: tuple[str, str]
+) -> tuple[int, int]:
+    """The positions of two columns, by name or number, in a first row.
+
+    Raises:
+        DataError: the row does not have them.
+    """
+    if are_numbers(columns):
+        positions = [int(column) - 1 for column in columns]
+        if all(0 <= position < len(cells) for position in positions):
+            return tuple(positions)
+    else:
+        names = names_of(cells)
+        if all(column in names for column in columns):
+            return tuple(place_of(line, names, column) for column in columns)
+    raise broken(
+        line,
+        f"the columns {columns[0]!r} and {columns[1]!r}",
+        found=f"{_listed(cells)}. Choose two of them with --columns",
+    )
+
+
+def place_of(line: Line, names: list[str], column: str) -> int:
+    """The position of a column; DataError if two have its name."""
+    if (count := names.count(column)) > 1:
+        raise broken(
+            line,
+            f"one column {column!r}",
+            found=f"{count} of this name. Rename all but one",
+        )
+    return names.index(column)
+
+
+def names_of(cells) -> list[str]:
+    """Cells of a first row as names of columns."""
+    return [cell.decode(errors="replace").strip() for cell in cells]
+
+
+def ask_for_columns(line: Line, cells, wanted: str) -> DataError:
+    """The error of a table whose columns must be chosen."""
+    example = "1 2"
+    names = names_of(cells)
+    if is_header(cells[:2]):
+        example = " ".join(map(shlex.quote, names[:2]))
+    return broken(
+        line,
+        wanted,
+        found=f"{_listed(cells)}. Choose two of them, "
+        f"for example --columns {example}",
+    )
+
+
+def is_header(cells) -> bool:
+    """Whether a first row has names of columns, as far as one can see."""
+    return all(_HEADER.fullmatch(name) for name in names_of(cells))
+
+
+def check_width(line: Line, cells, width: int, expected: str | None = None):
+    """Refuses a row that does not have all columns and no more."""
+    if cells and len(cells) != width:
+        raise broken(
+            line,
+            expected or f"{width} columns",
+            found=f"{len(cells)} in {beginning(line.text)}",
+        )
+
+
+def _listed(cells) -> str:
+    """Columns and their numbers, without showing whole texts."""
+    count = len(cells)
+    shown = [
+        f"{number} {beginning(cell, 24)}"
+        for number, cell in enumerate(cells[:8], start=1)
+    ]
+    more = ["..."] * (count > 8)
+    plural = "s" * (count != 1)
+    return f"{count} column{plural}: {', '.join(shown + more)}"
+
+
+def broken(line: Line, expected: str, found: str) -> DataError:
+    """The error of a line."""
+    return DataError(f"{line}: expected {expected}; found {found}")
+
+
+def beginning(value, length: int = 60) -> str:
+    """A value as it is shown in a message."""
+    if isinstance(value, bytes):
+        value = value[: 4 * length].decode(errors="replace")
+    shown = repr(value)
+    if len(shown) <= length:
+        return shown
+    if isinstance(value, str):
+        return f"{value[:length]!r}..."
+    return f"{shown[:length]}..."

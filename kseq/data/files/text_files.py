@@ -1,0 +1,168 @@
+"""Lines of files, to check them.
+
+A file is UTF-8, plain or .gz, with or without a byte order mark, and split
+at newlines only.
+"""
+
+import glob
+import gzip
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kseq.data.files.data_error import DataError
+from kseq.one_line import escaped_line
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
+LONGEST_LINE = 65_536  # bytes; a longer line is not a sentence
+
+_READ_ONCE = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+class Line(NamedTuple):
+    """A line, or a cell of it, and its position."""
+
+    text: bytes
+    path: str
+    number: int
+    is_joined: bool = False  # with a space for each newline or tab inside
+
+    def __str__(self):
+        return f"{escaped_line(self.path)}:{self.number}"
+
+
+def read_lines(pattern: str | os.PathLike) -> Iterator[Line]:
+    """The lines of a file, or of all files that a pattern matches."""
+    for path in matching_files(pattern):
+        line = None
+        for line in _read_file(path):
+            yield line
+        if line is None:
+            raise DataError(f"{escaped_line(path)} is empty.")
+
+
+def compression_of(path: str) -> str:
+    """What `tf.data` calls the compression of a file."""
+    return "GZIP" if path.endswith(".gz") else ""
+
+
+def matching_files(pattern: str | os.PathLike) -> list[str]:
+    """The path itself, or those that it matches as a pattern, sorted.
+
+    What exists is never a pattern: `data [1]/*.gz` are the files in the folder
+    `data [1]`, if there is one.
+
+    Raises:
+        DataError: there is no such file, or one cannot be read, or only once.
+    """
+    pattern = os.fspath(pattern)
+    if not pattern:
+        raise DataError(
+            "Expected the path of a file; found an empty one. Is a shell "
+            "variable unset?"
+        )
+    try:
+        is_there = os.path.exists(pattern)
+        paths = [pattern] if is_there else sorted(_matches(pattern))
+    except ValueError:  # NUL
+        paths = []
+    if not paths:
+        hint = ""
+        if pattern == "-":
+            hint = (
+                " Standard input can be read only once; write it to a file "
+                "first."
+            )
+        raise DataError(f"There is no file {pattern!r:.500}.{hint}")
+    for path in paths:
+        _check_file(path)
+    return paths
+
+
+def _matches(pattern):
+    """What a pattern matches in the deepest of its folders that exists."""
+    folder = os.path.dirname(pattern)
+    while folder and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    rest = pattern[len(folder) :]
+    return glob.glob(glob.escape(folder) + rest)
+
+
+def _check_file(path):
+    """Refuses what is not a file without opening it: a pipe would wait."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    name = escaped_line(path)
+    for is_kind, kind in _READ_ONCE:
+        if is_kind(mode):
+            raise DataError(
+                f"{name} is {kind}, which can be read only once; write it to "
+                "a file first."
+            )
+    if stat.S_ISDIR(mode):
+        raise DataError(f"{name} is a directory; give the path of a file.")
+    if not os.access(path, os.R_OK):
+        raise DataError(f"Cannot read {name}: Permission denied.")
+
+
+def _read_file(path) -> Iterator[Line]:
+    try:
+        with (gzip.open if compression_of(path) else open)(path, "rb") as file:
+            for number, text in enumerate(file, start=1):
+                if number == 1:
+                    refuse_utf_16(path, text)
+                    _refuse_carriage_returns(path, text)
+                    text = text.removeprefix(BYTE_ORDER_MARK)
+                yield Line(text.removesuffix(b"\n"), path, number)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise DataError(
+            f"{escaped_line(path)} is not a whole .gz file."
+        ) from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def refuse_utf_16(name, text):
+    """Refuses what would be read as text with NULs between the letters.
+
+    Args:
+        name: what is read, for the message.
+        text: bytes of its first line.
+
+    Raises:
+        DataError: if it is UTF-16 or UTF-32.
+    """
+    has_mark = text.startswith(_UTF_16_MARKS)
+    if has_mark or (len(text) >= 8 and 3 * text.count(0) > len(text)):
+        raise DataError(
+            f"{name} is UTF-16 or UTF-32, or not text; expected UTF-8. Convert "
+            "it: iconv -f UTF-16 -t UTF-8 FILE > NEW-FILE"
+        )
+
+
+def _refuse_carriage_returns(path, text):
+    """Refuses a file whose lines end in carriage returns alone.
+
+    Args:
+        path: of the file.
+        text: bytes of its first line, which is all of it.
+    """
+    if not text.endswith(b"\n") and b"\r" in text.rstrip(b"\r"):
+        raise DataError(
+            f"{path}: the lines end in carriage returns alone; expected "
+            "newlines. Convert it: tr '\\r' '\\n' < FILE > NEW-FILE"
+        )
+
+
+def _unreadable(path, error):
+    return DataError(f"Cannot read {escaped_line(path)}: {error.strerror}.")

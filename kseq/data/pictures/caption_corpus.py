@@ -1,0 +1,243 @@
+"""Training, validation and test pictures with their captions."""
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.feature_files import read_features
+from kseq.data.files.hold_out import hold_out, overlap
+from kseq.data.files.log_facts import log_facts
+from kseq.data.files.media_folder import MediaFolder, read_picture
+from kseq.data.files.named_texts import left_out_texts, read_named_texts
+from kseq.data.pictures.captions import Captions
+from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
+from kseq.data.pictures.image_preprocessor import ImagePreprocessor
+from kseq.data.pictures.picture_features import (
+    NetworkOptions,
+    computed_features,
+)
+from kseq.data.pictures.scene_captions import scene_captions
+from kseq.data.text.corpus import refuse_without_train
+from kseq.one_line import escaped_line
+
+_log = logging.getLogger(__name__)
+
+
+class CaptionCorpus(NamedTuple):
+    """The data that a recipe trains on, and is evaluated on.
+
+    Args:
+        train: Captions.
+        validation: Captions.
+        test: Captions.
+        preprocessor: makes a model's inputs from what the export takes.
+        files: dict, name -> bytes, of what has been computed and is to be kept.
+        facts: lines of text: the numbers of pictures and captions.
+        problems: lines of text: what is wrong with some of them.
+    """
+
+    train: Captions
+    validation: Captions
+    test: Captions
+    preprocessor: FeaturePreprocessor | ImagePreprocessor
+    files: dict[str, bytes] | None = None
+    facts: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def features(self):
+        """The `StoredFeatures` of all pictures."""
+        return self.train.features
+
+    def describe(self) -> list[str]:
+        """All facts and problems, one per line."""
+        return [escaped_line(line) for line in self.facts + self.problems]
+
+
+def read_caption_corpus(
+    train: str | os.PathLike | None = None,
+    validation: str | os.PathLike | None = None,
+    columns: Sequence[str] = (),
+    *,
+    features: str | os.PathLike = "",
+    images: str | os.PathLike = "",
+    network: NetworkOptions | None = None,
+    kept: Path | None = None,
+    plain: bool = False,
+    log: bool = True,
+) -> CaptionCorpus:
+    r"""Reads and checks a user's files, or makes the built-in scenes.
+
+    Without a validation file about a tenth of the pictures, and 1,000 at most,
+    is held out of training with all their captions. With files, `test` is
+    `validation`; `kseq evaluate` scores a trained model on any other.
+
+    Args:
+        train: path of a table of names and captions, see
+            `read_named_texts`; None for the scenes.
+        validation: the same, or None.
+        columns: of picture and caption in both tables.
+        features: path of their features, see `read_features`; without it, they
+            are computed from `images`.
+        images: path of a folder with the pictures, also to draw attention on.
+        network: what computes features.
+        kept: path of a folder with the `files` of a run that resumes, or None.
+        plain: whether captions become lower case without punctuation.
+        log: whether the facts are logged, what is wrong as a warning.
+
+    Returns:
+        CaptionCorpus.
+
+    Raises:
+        DataError: a file cannot be used.
+
+    Example:
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.tsv").write_text("a\tA dog.\na\tDogs.\nb\tA cat.")
+    >>> features = np.ones((3, 4, 2), "float16")
+    >>> np.savez("a.npz", features=features, names=["a", "b", "c"])
+    >>> corpus = read_caption_corpus("a.tsv", features="a.npz")
+    >>> print(*corpus.describe(), sep="\n")
+    Training pictures: 1, with 2 captions (a.tsv)
+    Validation pictures: 1, with 1 captions (held out of training by picture)
+    1 of 3 pictures in a.npz have no caption.
+    """
+    if train is None:
+        refuse_without_train(
+            validation=validation,
+            columns=columns,
+            features=features,
+            images=images,
+            plain=plain,
+        )
+        return CaptionCorpus(**scene_captions())
+    if not features and not images:
+        raise DataError(
+            "train needs pictures: give their folder with --images, or their "
+            "features, an .npz file, with --features."
+        )
+    paths = [train, validation] if validation else [train]
+    tables = [_Table(path, columns, plain) for path in paths]
+    folder = None
+    if images:
+        folder = MediaFolder(images, read_picture, "picture")
+    if folder:
+        for table in tables:
+            folder.check(table.lines)
+    files = {}
+    if features:
+        stored = read_features(features)
+        preprocessor = stored.preprocessor
+    else:
+        names = sorted({name for table in tables for name in table.captions})
+        stored, preprocessor, files = computed_features(
+            names, folder, network or NetworkOptions(), kept
+        )
+    trained, facts, problems = tables[0].of("Training", stored, folder)
+    if validation:
+        judged, more, wrong = tables[1].of("Validation", stored, folder)
+        facts += more
+        problems += wrong
+        problems += overlap(np.isin(judged.numbers, trained.numbers), "picture")
+    else:
+        trained, judged = hold_out(
+            *(trained, ("names", "references", "numbers"), train),
+            kind="picture",
+            two="captions of two pictures",
+        )
+        facts = [
+            _size("Training", trained, train),
+            _size("Validation", judged, "held out of training by picture"),
+        ]
+    used = {*trained.numbers, *judged.numbers}
+    if unused := len(stored) - len(used):
+        facts.append(
+            f"{unused} of {len(stored)} pictures in {features or images} have "
+            "no caption."
+        )
+    corpus = CaptionCorpus(
+        *(trained, judged, judged),
+        preprocessor,
+        files,
+        tuple(facts),
+        tuple(problems),
+    )
+    if log:
+        log_facts(_log, corpus)
+    return corpus
+
+
+def read_captions(path, stored, columns=(), plain=False) -> Captions:
+    """The captions of a table, of pictures whose features are stored.
+
+    Args:
+        path: see `read_caption_corpus`.
+        stored: StoredFeatures.
+        columns: see `read_caption_corpus`.
+        plain: see `read_caption_corpus`.
+
+    Raises:
+        DataError: the table is broken, or a picture has no features.
+    """
+    return _Table(path, columns, plain).of("", stored, None)[0]
+
+
+def read_image_captions(path, folder, columns=(), plain=False) -> Captions:
+    """The captions of a table, of pictures in a folder, without features.
+
+    Args:
+        path: see `read_caption_corpus`.
+        folder: path of the folder.
+        columns: see `read_caption_corpus`.
+        plain: see `read_caption_corpus`.
+
+    Raises:
+        DataError: the table is broken, or there is no such picture.
+    """
+    table = _Table(path, columns, plain)
+    pictures = MediaFolder(folder, read_picture, "picture")
+    pictures.check(table.lines)
+    captions = table.captions
+    return Captions(list(captions), list(captions.values()), picture=pictures)
+
+
+class _Table:
+    """A table of captions."""
+
+    def __init__(self, path, columns, plain):
+        self.path = path
+        found = read_named_texts(path, columns, plain)
+        self.captions, self.lines, self._left_out = found
+
+    def of(self, title, stored, folder):
+        """Captions, a line about their number, and lines about problems."""
+        numbers = {name: number for number, name in enumerate(stored.names)}
+        for name, line in self.lines.items():
+            if name not in numbers:
+                raise DataError(
+                    f"{line}: expected the name of a picture that has "
+                    f"features, such as {stored.names[0]!r:.100}; found "
+                    f"{name!r:.100}."
+                )
+        captions = Captions(
+            list(self.captions),
+            list(self.captions.values()),
+            stored,
+            [numbers[name] for name in self.captions],
+            folder,
+        )
+        problems = left_out_texts(self.path, self._left_out)
+        return captions, [_size(title, captions, self.path)], problems
+
+
+def _size(title, captions, path):
+    count = sum(map(len, captions.references))
+    return (
+        f"{title} pictures: {len(captions.numbers)}, with {count} captions "
+        f"({path})"
+    )

@@ -1,0 +1,111 @@
+"""Features of the pictures of a folder."""
+
+import io
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.feature_files import read_features, typical_size
+from kseq.data.files.media_folder import MediaFolder
+from kseq.data.pictures.image_preprocessor import ImagePreprocessor
+from kseq.progress import progress
+
+_BATCH = 32
+_SIDE = 32  # pixels of which the networks make one output
+_FEATURES, _NETWORK = "features.npz", "network.npz"
+
+
+class NetworkOptions(NamedTuple):
+    """The options of the network that computes features.
+
+    Args:
+        name: see `PictureNetwork`.
+        weights: see `PictureNetwork`.
+        cells: int, of a picture on each side, of 32 pixels.
+    """
+
+    name: str = "EfficientNetB0"
+    weights: str = "imagenet"
+    cells: int = 7
+
+    def preprocessor(self, weights) -> ImagePreprocessor:
+        """The network with weights, see `PictureNetwork`."""
+        return ImagePreprocessor(
+            *(_SIDE, self.cells, self.cells),
+            network=self.name,
+            weights=weights or None,
+        )
+
+
+def computed_features(names, folder, options, kept):
+    """Features of pictures, computed or kept.
+
+    Args:
+        names: list of str, of the pictures.
+        folder: MediaFolder.
+        options: NetworkOptions.
+        kept: `pathlib.Path` of a folder with both files, or None.
+
+    Returns:
+        StoredFeatures, the ImagePreprocessor, and {name: bytes} of the files
+        that are to be kept.
+    """
+    if kept is not None:
+        preprocessor = options.preprocessor(None)
+        preprocessor.network.load(kept / _NETWORK)
+        stored = read_features(kept / _FEATURES)
+        files = {}
+    else:
+        preprocessor = options.preprocessor(options.weights)
+        content = picture_features(names, folder, preprocessor)
+        stored = read_features(io.BytesIO(content))
+        files = {
+            _FEATURES: content,
+            _NETWORK: preprocessor.network.save(),
+        }
+    return stored, preprocessor.with_scale(stored.preprocessor.scale), files
+
+
+def picture_features(
+    names: list[str], folder: MediaFolder, preprocessor: ImagePreprocessor
+) -> bytes:
+    """Computes the features of pictures, once for all epochs.
+
+    Args:
+        names: of the pictures.
+        folder: MediaFolder.
+        preprocessor: ImagePreprocessor.
+
+    Returns:
+        The bytes of an .npz file, see `read_features`.
+
+    Raises:
+        DataError: a picture cannot be read, or its features are not finite.
+    """
+    compute = tf.function(
+        preprocessor.features,
+        input_signature=[tf.TensorSpec((None,), tf.string)],
+        autograph=False,
+    )
+    parts, size = [], None
+    with progress("Computing features", len(names), "pictures") as advance:
+        for start in range(0, len(names), _BATCH):
+            batch = names[start : start + _BATCH]
+            images = tf.constant([folder(name) for name in batch])
+            found = compute(images).numpy()
+            for name, features in zip(batch, found, strict=True):
+                if not np.isfinite(features).all():
+                    raise DataError(
+                        f"{folder.path / name}: its features are not finite."
+                    )
+            # Of size 1, for float16 has neither 1e-10 nor 1e10.
+            size = size or typical_size(found)
+            parts.append((found / size).astype(np.float16))
+            advance(len(batch))
+    file = io.BytesIO()
+    features = np.concatenate(parts)
+    scale = np.full(features.shape[-1], size)
+    np.savez(file, features=features, names=np.array(names), scale=scale)
+    return file.getvalue()

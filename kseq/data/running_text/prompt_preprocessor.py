@@ -1,0 +1,72 @@
+"""Prompts to the source inputs of a language model."""
+
+import tensorflow as tf
+
+from kseq.check_integers import check_integers
+from kseq.control_tokens import PAD, START
+from kseq.data.files.source import Source
+from kseq.data.text.tokenizer import Tokenizer
+
+_LONGEST = 2**20  # tokens: the generator limits its answers
+
+
+class PromptPreprocessor:
+    """Prompts to the source inputs of a language model, inside the graph.
+
+    Every preprocessor has the same attributes and methods.
+
+    Args:
+        tokenizer: `Tokenizer`.
+        max_length: int, maximum number of tokens of a prompt, START included;
+            of a longer one the end is read.
+
+    Call arguments:
+        prompt: (B,) string.
+
+    Returns:
+        `Source`: `inputs` is `{"source_ids"}`, (B, S) int32, each row with
+        START first, then PAD. No prompt is blank: an empty one is START.
+
+    Raises:
+        ValueError: `max_length` is less than 2.
+
+    Example:
+    >>> tokenizer = Tokenizer.train(["a rose "], 20, "char", verbatim=True)
+    >>> source = PromptPreprocessor(tokenizer)(["a ", ""])
+    >>> source.inputs["source_ids"].shape, source.blank.numpy()
+    (TensorShape([2, 3]), array([False, False]))
+    """
+
+    input_name = "prompt"  # of the served signature
+
+    def __init__(self, tokenizer: Tokenizer, max_length: int = 512):
+        check_integers(max_length=max_length, minimum=2)
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+
+    def __call__(self, prompt) -> Source:
+        ids = self.tokenizer.tokenize(prompt)
+        truncated = ids.row_lengths() > self.max_length - 1
+        ids = ids[:, -(self.max_length - 1) :]
+        starts = tf.fill([ids.nrows(), 1], START)
+        ids = tf.concat([starts, ids], axis=1).to_tensor(PAD)
+        return Source(
+            inputs={"source_ids": ids},
+            lengths=tf.fill(tf.shape(truncated), _LONGEST),
+            truncated=truncated,
+            blank=tf.zeros_like(truncated),
+        )
+
+    @property
+    def input_signature(self) -> dict[str, tf.TensorSpec]:
+        """The inputs of a served signature, passed to a call by name."""
+        return {"prompt": tf.TensorSpec((None,), tf.string, name="prompt")}
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of different pieces."""
+        return self.tokenizer.vocab_size
+
+    def get_config(self) -> dict:
+        """All arguments but the tokenizer."""
+        return {"max_length": self.max_length}

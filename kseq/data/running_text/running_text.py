@@ -1,0 +1,166 @@
+"""Running text to batches for a language model."""
+
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.control_tokens import END, PAD, START
+from kseq.data.files.data_error import DataError
+from kseq.data.files.split_over_devices import split_over_devices
+from kseq.data.files.without_autotuning import IN_PARALLEL
+from kseq.data.running_text.text_corpus import lines_of
+from kseq.data.text.tokenizer import Tokenizer
+from kseq.data.text.tokenizer_training import parts_of
+from kseq.progress import progress
+
+_GOLDEN = 2654435769  # 2 ** 32 divided by the golden ratio
+_CHARACTERS = 2**18  # that are tokenized at once, or one document
+_LONGEST = 2**16  # characters of a line that are tokenized together
+
+
+def running_ids(documents: list[str], tokenizer: Tokenizer) -> np.ndarray:
+    """The tokens of all documents, each between START and END.
+
+    Unlike a target, which gets END from `Tokenizer.tokenize_with_end`, a
+    document has many lines, and END after the last one only.
+
+    Args:
+        documents: list of str.
+        tokenizer: `Tokenizer`, verbatim.
+
+    Returns:
+        (N,) int32.
+
+    Raises:
+        ValueError: the tokenizer is not verbatim.
+    """
+    if not tokenizer.is_verbatim:
+        raise ValueError("Running text needs a verbatim tokenizer.")
+    parts = []
+    with progress(
+        "Tokenizing", sum(map(len, documents)), "characters"
+    ) as advance:
+        for some in _groups(documents):
+            lines = list(map(_lines_of, some))
+            ids = tokenizer.tokenize(list(itertools.chain(*lines)))
+            ids = tf.RaggedTensor.from_row_lengths(ids, list(map(len, lines)))
+            starts, ends = (tf.fill((len(some), 1), x) for x in (START, END))
+            ids = tf.concat([starts, ids.merge_dims(1, 2), ends], axis=1)
+            parts.append(ids.flat_values.numpy())
+            advance(sum(map(len, some)))
+    return np.concatenate(parts)
+
+
+def _lines_of(document):
+    """Its lines, of which a very long one would take very much memory."""
+    lines = (parts_of(line, _LONGEST) for line in lines_of(document))
+    return list(itertools.chain.from_iterable(lines))
+
+
+def _groups(documents):
+    """Documents that are tokenized at once."""
+    group, size = [], 0
+    for document in documents:
+        group.append(document)
+        size += len(document)
+        if size >= _CHARACTERS:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def running_text_batches(
+    ids: np.ndarray, *, batch_size: int, length: int, seed: int
+) -> tf.data.Dataset:
+    """An endless stream of batches for `kseq.models.TransformerLM`.
+
+    The running text is cut into rows of the same length without padding, which
+    come in random order; each epoch is cut at other positions. A batch depends
+    on its number alone, so that its position can be saved.
+
+    Args:
+        ids: (N,) int32, see `running_ids`.
+        batch_size: B, rows of a batch.
+        length: T, tokens of a row.
+        seed: of the order.
+
+    Returns:
+        Data set of `({"target_ids"}, labels, sample_weight)`: int32 (B, T),
+        int32 (B, T) and float32 (B, T), 0 at START.
+
+    Raises:
+        DataError: the text is shorter than a row.
+
+    Example:
+    >>> ids = np.array([2, 5, 6, 7, 3, 2, 8, 9, 3], "int32")
+    >>> batches = running_text_batches(ids, batch_size=2, length=3, seed=1)
+    >>> inputs, labels, weights = next(iter(batches))
+    >>> inputs["target_ids"].shape, labels.shape
+    (TensorShape([2, 3]), TensorShape([2, 3]))
+    """
+    tokens = len(ids) - 1  # that have one after them
+    if tokens < length:
+        raise DataError(
+            f"The text has only {tokens} tokens, fewer than one row. Received: "
+            f"length={length}"
+        )
+    # One row less, so that an epoch can be cut at any position.
+    rows = max(tokens // length - 1, 1)
+    spare = tokens - rows * length
+    ids, key = tf.constant(ids), tf.constant(seed % 2**31, tf.int64)
+
+    def batch(number):
+        places = number * batch_size + tf.range(batch_size, dtype=tf.int64)
+        epochs = places // rows
+        keys = tf.stack([tf.fill(epochs.shape, key), epochs, 0 * epochs], 1)
+        chosen = tf.raw_ops.RandomIndexShuffle(
+            index=places % rows,
+            seed=tf.cast(keys, tf.int32),
+            max_index=tf.fill(epochs.shape, tf.constant(rows - 1, tf.int64)),
+        )
+        # Multiples of the golden ratio, modulo 1, are evenly spread.
+        offsets = epochs * _GOLDEN % 2**32 * (spare + 1) // 2**32
+        starts = offsets + chosen * length
+        steps = tf.range(length + 1, dtype=tf.int64)
+        return _example(tf.gather(ids, starts[:, None] + steps))
+
+    batches = tf.data.Dataset.counter().map(batch, **IN_PARALLEL)
+    return split_over_devices(batches.prefetch(2))
+
+
+def running_text_evaluation(
+    ids: np.ndarray, *, batch_size: int, length: int
+) -> tf.data.Dataset:
+    """All of a text once, in order, each token with up to T tokens before it.
+
+    Args:
+        ids: (N,) int32, see `running_ids`.
+        batch_size: B, rows of a batch.
+        length: T, tokens of a row.
+
+    Returns:
+        As `running_text_batches`; the last row is padded.
+    """
+    rows = -(-(len(ids) - 1) // length)
+    padded = np.zeros(rows * length + 1, np.int32)
+    padded[: len(ids)] = ids
+    places = np.arange(rows)[:, None] * length + np.arange(length + 1)
+    examples = tf.data.Dataset.from_tensor_slices(padded[places])
+    return split_over_devices(
+        examples.batch(batch_size).map(_example, **IN_PARALLEL)
+    )
+
+
+def _example(ids):
+    """(B, T + 1) -> inputs, labels, weights: the next token is the label.
+
+    Unlike `teacher_forcing`, which puts START before a target, this cuts rows
+    out of a text that has START at its documents already.
+
+    """
+    labels = ids[:, 1:]
+    # START follows after END for sure, and PAD after the last END.
+    asked = (labels != START) & (labels != PAD)
+    return {"target_ids": ids[:, :-1]}, labels, tf.cast(asked, tf.float32)

@@ -1,0 +1,61 @@
+"""Features of recordings."""
+
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.stored_features import StoredFeatures
+from kseq.data.speech.audio_preprocessor import AudioPreprocessor
+from kseq.progress import progress
+
+_BATCH = 64
+
+
+def recorded_features(
+    names: list[str],
+    audio: Callable[[str], bytes],
+    preprocessor: AudioPreprocessor,
+) -> StoredFeatures:
+    """Computes the features of recordings, once for all epochs.
+
+    Args:
+        names: of the recordings.
+        audio: function of a name, the bytes of its WAV file.
+        preprocessor: AudioPreprocessor.
+
+    Returns:
+        StoredFeatures of the recordings that have any: silence has none. The
+        mean of each feature over a recording is 0.
+
+    Raises:
+        DataError: all are silent or empty.
+    """
+    compute = tf.function(
+        preprocessor.features,
+        input_signature=[tf.TensorSpec((None,), tf.string)],
+        autograph=False,
+    )
+    parts, lengths = [], []
+    with progress("Computing features", len(names), "recordings") as advance:
+        for start in range(0, len(names), _BATCH):
+            batch = names[start : start + _BATCH]
+            found = compute(tf.constant([audio(name) for name in batch]))
+            for frames in np.split(
+                found.values.numpy(), found.row_limits()[:-1]
+            ):
+                # A mean of 0, for float16 has few digits of what is large.
+                mean = frames.mean(axis=0) if len(frames) else 0
+                parts.append((frames - mean).astype(np.float16))
+                lengths.append(len(frames))
+            advance(len(batch))
+    kept = [name for name, length in zip(names, lengths, strict=True) if length]
+    if not kept:
+        raise DataError("Each recording is silent or empty.")
+    return StoredFeatures(
+        kept,
+        np.concatenate(parts),
+        preprocessor.frames,
+        lengths=np.array([length for length in lengths if length]),
+    )

@@ -1,0 +1,203 @@
+"""Files of recordings to what models take: WAV files of 16-bit PCM."""
+
+import contextlib
+import functools
+import io
+import os
+import wave
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.media_folder import LARGEST_FILE, read_file
+from kseq.data.speech.wav_samples import wav_chunks, wav_samples
+
+_LOUDEST = 2.0**15
+_UNFINISHED = bytes(4), b"\xff\xff\xff\xff"  # sizes of recorders and pipes
+_FORMATS = frozenset(
+    (
+        *("WAV", "WAVEX", "RF64", "W64", "AIFF", "AU", "CAF", "NIST"),
+        *("FLAC", "OGG", "MP3"),
+    )
+)
+_BLOCK = 2**20  # numbers that are decoded together
+_RATES = range(1000, 768_001)  # that are resampled
+_EXTRA = "the extra audio of kseq: pip install soundfile soxr"
+
+
+def read_recording(
+    path: str | os.PathLike,
+    sample_rate: int | None = None,
+    resample: bool = False,
+    sounds: bool = False,
+    notes: list[str] | None = None,
+) -> bytes:
+    """A file as a WAV file of 16-bit PCM, which is decoded to check it.
+
+    Such a file is returned as it is. WAV files of other sample formats, FLAC,
+    Ogg, MP3 and some others become one of 16 bits and one channel, the mean of
+    all, by the library soundfile. A file whose header says that it has no
+    samples, as of a recorder that was cut off, has what is there.
+
+    Args:
+        path: of the file.
+        sample_rate: int, samples per second that it must have; None for any.
+        resample: whether a file of another rate is resampled to it.
+        sounds: whether silence is refused.
+        notes: gets what should be said about the file.
+
+    Raises:
+        DataError: it cannot be read or decoded, has a different sample rate, or
+            is silent.
+    """
+    audio = read_file(path)
+    found = _look_at(audio)
+    rate = found.rate
+    is_unfinished = _size_in_header(audio, found) in _UNFINISHED
+    if not rate:
+        audio = _finished(audio, found)
+        audio = _converted(path, audio, sample_rate if resample else None)
+        found = _look_at(audio)
+        rate = found.rate
+    elif resample and rate != sample_rate:
+        [samples] = wav_samples([audio])[0].numpy()
+        samples = _resampled(path, [samples], rate, sample_rate)
+        audio = _wav(path, samples, sample_rate)
+        rate = sample_rate
+    if sample_rate is not None and rate != sample_rate:
+        raise DataError(
+            f"{path} has {rate} samples per second; expected {sample_rate}. "
+            "Resample it, for example with --resample."
+        )
+    if sounds and found.is_silent:
+        raise DataError(
+            f"{path} is silent." if found.size else f"{path} has no samples."
+        )
+    if notes is not None and is_unfinished and found.size:
+        notes.append(
+            f"{path} is unfinished: its header does not say how long it is. "
+            "What is there is used."
+        )
+    return audio
+
+
+def has_samples(audio: bytes) -> bool:
+    """Whether a WAV file of 16-bit PCM has any samples."""
+    return _look_at(audio).size > 0
+
+
+class _Found(NamedTuple):
+    """Of a WAV file: of its samples if they are 16-bit PCM, of its header."""
+
+    rate: int
+    size: int
+    is_silent: bool
+    start: int
+    length: int
+
+
+def _look_at(audio) -> _Found:
+    return _Found(*map(int, _facts()(tf.constant([audio]))))
+
+
+@functools.cache
+def _facts():
+    def facts(audio):
+        samples, rates = wav_samples(audio)
+        is_silent = tf.reduce_all(samples.values == 0)
+        chunks = wav_chunks(audio[0])
+        sizes = chunks["start"], chunks["size"]
+        return rates[0], tf.size(samples.values), is_silent, *sizes
+
+    return tf.function(
+        facts,
+        input_signature=[tf.TensorSpec((1,), tf.string)],
+        autograph=False,
+    )
+
+
+class _Bytes(io.BytesIO):
+    """Bytes that stay where they are where a broken file says to go.
+
+    An exception could not pass through the library, and would be printed.
+    """
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        with contextlib.suppress(ValueError, OSError):
+            super().seek(offset, whence)
+        return self.tell()
+
+
+def _converted(path, audio, sample_rate) -> bytes:
+    what = f"{path} is not a readable 16-bit PCM WAV file"
+    try:
+        import soundfile
+    except (ModuleNotFoundError, OSError):  # or the library that it loads
+        raise DataError(f"{what}. Other recordings need {_EXTRA}") from None
+    try:
+        with soundfile.SoundFile(_Bytes(audio)) as file:
+            if file.format not in _FORMATS:
+                raise DataError(f"{what}, but {file.format}.")
+            blocks, rate = _blocks(file), file.samplerate
+            if sample_rate is not None and rate != sample_rate:
+                blocks = _resampled(path, blocks, rate, sample_rate)
+                rate = sample_rate
+            return _wav(path, blocks, rate)
+    except (soundfile.SoundFileError, RuntimeError, ValueError, TypeError):
+        raise DataError(
+            f"{what}, nor another recording that soundfile reads."
+        ) from None
+
+
+def _size_in_header(audio, found) -> bytes:
+    is_wav = audio.startswith(b"RIFF") and found.start
+    return audio[found.start - 4 : found.start] if is_wav else b""
+
+
+def _finished(audio, found) -> bytes:
+    """The same with the number of bytes that are there in its header."""
+    if _size_in_header(audio, found) not in _UNFINISHED:
+        return audio
+    size = min(found.length, len(audio) - found.start).to_bytes(4, "little")
+    return audio[: found.start - 4] + size + audio[found.start :]
+
+
+def _blocks(file) -> Iterator[np.ndarray]:
+    """The samples of a file, the mean of its channels."""
+    size = max(_BLOCK // file.channels, 1)
+    while len(block := file.read(size, "float32", always_2d=True)):
+        # A broken file of floats can have any.
+        yield np.clip(np.nan_to_num(block), -1, 1).mean(axis=1)
+
+
+def _resampled(path, blocks: Iterable[np.ndarray], rate, sample_rate):
+    try:
+        import soxr
+    except ModuleNotFoundError:
+        raise DataError(f"{path}: resampling needs {_EXTRA}") from None
+    if rate not in _RATES:
+        raise DataError(
+            f"{path} has {rate} samples per second, which cannot be resampled."
+        )
+    stream = soxr.ResampleStream(rate, sample_rate, 1, dtype="float32")
+    for block in blocks:
+        for part in np.array_split(block, 1 + len(block) // _BLOCK):
+            yield stream.resample_chunk(part)
+    yield stream.resample_chunk(np.zeros(0, "float32"), last=True)
+
+
+def _wav(path, blocks, sample_rate) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as opened:
+        opened.setparams((1, 2, sample_rate, 0, "NONE", None))
+        for block in blocks:
+            values = np.round(block * _LOUDEST)
+            values = np.clip(values, -_LOUDEST, _LOUDEST - 1)
+            opened.writeframesraw(values.astype("<i2").tobytes())
+            if file.tell() > LARGEST_FILE:
+                raise DataError(f"{Path(path)} is longer than 256 MiB of WAV.")
+    return file.getvalue()

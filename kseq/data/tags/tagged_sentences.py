@@ -1,0 +1,131 @@
+"""Sentences with a tag for each word."""
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kseq.data.files.blank_text import is_blank
+from kseq.data.files.data_error import DataError
+from kseq.data.files.reading_problems import reading_problems
+from kseq.data.files.tables import notes_on
+from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
+from kseq.one_line import escaped_line
+from kseq.progress import progress
+
+LONGEST_SENTENCE = 500  # words; longer ones are left out
+
+_log = logging.getLogger(__name__)
+
+
+class TaggedSentences(NamedTuple):
+    """Sentences and the tags of their words, all in memory.
+
+    Args:
+        texts: the words of each sentence, separated by spaces.
+        tags: for each sentence a list with one tag for each word.
+    """
+
+    texts: list[str]
+    tags: list[list[str]]
+
+    def lines(self) -> Iterator[str]:
+        """All texts, to train a tokenizer on."""
+        return iter(self.texts)
+
+
+class TaggedReport(NamedTuple):
+    """Counts of what was read and left out."""
+
+    sentences: int
+    blank: int = 0
+    too_long: int = 0
+    invalid: int = 0
+    spaced: int = 0
+
+    def problems(self, name) -> list[str]:
+        """What is wrong with the file `name`, one line per fact."""
+        notes = notes_on(name, default=None)
+        if self.spaced:
+            notes.append(
+                f"{name}: {self.spaced} words have a space inside, which "
+                "becomes a no-break space, U+00A0. Write it so where the model "
+                "is to tag them, for a space separates words."
+            )
+        left_out = {
+            "blank": self.blank,
+            f"of more than {LONGEST_SENTENCE} words": self.too_long,
+        }
+        kept = self.sentences, "sentences"
+        return notes + reading_problems(name, kept, left_out, self.invalid)
+
+
+def read_tagged_sentences(
+    path: str | os.PathLike, columns: tuple[str, str] = DEFAULT_COLUMNS
+) -> TaggedSentences:
+    r"""Reads tagged sentences from JSON lines, a table, or columns of words.
+
+    A .jsonl or .json file has one JSON object a line, with words and tags,
+    either both as lists or as strings that are separated by spaces. A .tsv or
+    .csv file has a row for each sentence, with two such strings. Any other
+    file is in the format of the CoNLL shared tasks: a line for each word, with
+    its tag after a tab or spaces, and a blank line after each sentence. Of
+    CoNLL-U comments, multiword tokens and empty nodes are skipped. All of
+    them can be .gz. A .parquet file has a row for each sentence.
+
+    A space inside a word of CoNLL-U becomes a no-break space, for spaces
+    separate words.
+
+    All sentences are held in memory. Blank ones and those of more than 500
+    words are left out, and invalid UTF-8 becomes U+FFFD; both are counted and
+    logged.
+
+    Args:
+        path: a file, or a pattern that matches several, read in the order
+            of their names.
+        columns: the keys, names or numbers of words and tags; of a file with
+            a word a line, numbers, from "1". A tag has at most 100 characters
+            and no white space.
+
+    Returns:
+        TaggedSentences, in the order of the file.
+
+    Raises:
+        DataError: a file cannot be read, a line is broken, a sentence does
+            not have one tag for each word, or no sentence is left.
+
+    Example:
+    >>> import pathlib
+    >>> file = pathlib.Path("train.conll")
+    >>> _ = file.write_text("to\tO\nOslo\tB-to\n\nHello\tO\n")
+    >>> read_tagged_sentences(file)
+    TaggedSentences(texts=['to Oslo', 'Hello'], tags=[['O', 'B-to'], ['O']])
+    """
+    sentences, report = examine_tagged_sentences(path, columns)
+    for line in report.problems(path):
+        _log.warning(line)
+    return sentences
+
+
+def examine_tagged_sentences(
+    path, columns
+) -> tuple[TaggedSentences, TaggedReport]:
+    """Does what `read_tagged_sentences` does, without a warning."""
+    counts = Counter()
+    texts, tags = [], []
+    with progress(f"Reading {escaped_line(path)}"):
+        for row in tagged_rows(path, columns, counts):
+            if is_blank(" ".join(row.words)):
+                counts["blank"] += 1
+            elif len(row.words) > LONGEST_SENTENCE:
+                counts["too_long"] += 1
+            else:
+                texts.append(" ".join(row.words))
+                tags.append(row.tags)
+    if not texts:
+        raise DataError(f"{path}: there is no sentence in it.")
+    return TaggedSentences(texts, tags), TaggedReport(
+        len(texts),
+        *(counts[name] for name in TaggedReport._fields[1:]),
+    )

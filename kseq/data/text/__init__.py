@@ -1,0 +1,1 @@
+"""Pairs of texts, and text as SentencePiece pieces."""

@@ -1,0 +1,297 @@
+"""Training, validation and test pairs."""
+
+import functools
+import logging
+import math
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.hold_out import overlap
+from kseq.data.files.log_facts import log_facts
+from kseq.data.files.source_hashes import are_among, choose_held_out
+from kseq.data.text.dates import SIZES, dates
+from kseq.data.text.parallel_texts import check_pair_columns, parallel_texts
+from kseq.data.text.references import with_references
+from kseq.one_line import escaped_line
+from kseq.progress import progress
+
+_DRAWN = 8  # pairs that are drawn together; one by one takes three times longer
+
+_log = logging.getLogger(__name__)
+
+
+class Corpus(NamedTuple):
+    """The data that a recipe trains on, and is evaluated on.
+
+    Each is a `tf.data.Dataset` of scalar strings (source, target).
+
+    Args:
+        train: the training pairs, each once.
+        validation: the pairs of validation.
+        test: those of the test.
+        parts: the training pairs of each corpus.
+        weights: of the parts, 1 in all, if they are drawn by weight.
+        facts: lines of text: the numbers of pairs.
+        problems: lines of text: what is wrong with some of them.
+        of_tables: whether validation and test come from tables alone, whose
+            rows with the same source are one example with several references;
+            lines of two files are an example each.
+    """
+
+    train: tf.data.Dataset
+    validation: tf.data.Dataset
+    test: tf.data.Dataset
+    parts: tuple[tf.data.Dataset, ...] = ()
+    weights: tuple[float, ...] = ()
+    facts: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    of_tables: bool = False
+
+    def lines(self, sides: Sequence[str] = ("source", "target")):
+        """Sources and targets of the training pairs, or one side; bytes."""
+        # One by one, pairs leave a data set a hundred times more slowly.
+        for block in self.train.batch(1024).as_numpy_iterator():
+            for side, texts in zip(("source", "target"), block, strict=True):
+                if side in sides:
+                    yield from texts
+
+    def examples(self, split: str = "validation"):
+        """A split as `kseq.evaluation.Translations` judges it.
+
+        Args:
+            split: "validation" or "test".
+        """
+        pairs = getattr(self, split)
+        return with_references(pairs) if self.of_tables else pairs
+
+    def describe(self) -> list[str]:
+        """All facts and problems, one per line."""
+        return [escaped_line(line) for line in self.facts + self.problems]
+
+    def drawn(self, seed: int) -> tf.data.Dataset:
+        """The training pairs as `training_batches` takes them.
+
+        Without weights this is `train`. With weights it is an endless stream
+        in which each corpus has its share, however large it is.
+
+        Args:
+            seed: of the draw, together with that of TensorFlow.
+        """
+        if not self.weights:
+            return self.train
+        return tf.data.Dataset.sample_from_datasets(
+            [part.repeat().batch(_DRAWN) for part in self.parts],
+            list(self.weights),
+            seed=seed,
+        ).unbatch()
+
+
+def read_corpus(
+    train: Sequence[str | os.PathLike] | None = None,
+    validation: Sequence[str | os.PathLike] | None = None,
+    columns: Sequence[str] = (),
+    weights: Sequence[float] = (),
+    *,
+    log: bool = True,
+) -> Corpus:
+    r"""Reads and checks a user's files, or makes the built-in dates.
+
+    Without validation files about a tenth of the pairs, and about 1,000 at
+    most, is held out of training: all pairs of some sources, so that no
+    held-out source is in training. Pairs with a blank side or a very long
+    line are left out everywhere. With files, `test` is `validation`;
+    `kseq evaluate` scores a trained model on any other.
+
+    Args:
+        train: paths. One with the name of a table (.tsv, .csv, .jsonl, .json,
+            each also .gz) has source and target; others come in pairs, a
+            source and its target. A single path of another name is a TSV.
+            None for the dates.
+        validation: the same, or None.
+        columns: of source and target in all tables, see `ParallelText`.
+        weights: one for each corpus of `train`: how often it is drawn. By
+            default each pair is drawn once an epoch.
+        log: whether the facts are logged, what is wrong as a warning.
+
+    Returns:
+        Corpus.
+
+    Raises:
+        DataError: a file cannot be used.
+
+    Example:
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.csv").write_text("en,de\nGo.,Los.\nHi.,Hallo.\n")
+    >>> corpus = read_corpus(["a.csv"], columns=("de", "en"))
+    >>> list(corpus.validation.as_numpy_iterator())
+    [(b'Los.', b'Go.')]
+    >>> print(*corpus.describe(), sep="\n")
+    Training pairs: 1 (a.csv)
+    Validation pairs: 1 (held out of training by source)
+    """
+    if train is None:
+        refuse_without_train(
+            validation=validation, columns=columns, weights=weights
+        )
+        splits = {
+            split: tf.data.Dataset.from_tensor_slices(dates(split))
+            for split in SIZES
+        }
+        return Corpus(**splits, parts=(splits["train"],))
+
+    texts = parallel_texts("train", train, columns)
+    others = ()
+    if validation is not None:
+        others = parallel_texts("validation", validation, columns)
+    check_pair_columns(columns, texts + others)
+    weights = _checked_weights(weights, texts)
+    for text in texts + others:
+        text.check_files()
+
+    examined = [_examined(text) for text in texts]
+    if others:
+        corpus = _with_validation(texts, examined, others)
+    else:
+        corpus = _with_held_out(texts, examined)
+    corpus = corpus._replace(weights=weights)
+    if log:
+        log_facts(_log, corpus)
+    return corpus
+
+
+def refuse_without_train(**given):
+    """Raises DataError for what is given of a user's files without `train`."""
+    for name, value in given.items():
+        if value:
+            raise DataError(f"{name} needs train.")
+
+
+def _checked_weights(weights, texts) -> tuple[float, ...]:
+    weights = tuple(weights)
+    if not weights:
+        return ()
+    if len(weights) != len(texts) or not all(
+        0 < weight < math.inf for weight in weights
+    ):
+        raise DataError(
+            "weights needs one number above 0 for each corpus of train. "
+            f"Received: {', '.join(map(str, weights))} for "
+            f"{', '.join(map(str, texts))}"
+        )
+    largest = max(weights)
+    shares = [weight / largest for weight in weights]
+    return tuple(share / sum(shares) for share in shares)
+
+
+def _examined(text):
+    with progress(f"Reading {escaped_line(text)}"):
+        return text.examine()
+
+
+def _with_validation(texts, examined, others) -> Corpus:
+    judged = [_examined(text) for text in others]
+    trained = np.concatenate([text.sources for text in examined])
+    sources = np.concatenate([text.sources for text in judged])
+    problems = [
+        *_problems(texts, examined),
+        *_problems(others, judged),
+        *overlap(np.isin(sources, trained), "source"),
+    ]
+    validation = _concatenated([text.pairs() for text in others])
+    parts = tuple(text.pairs() for text in texts)
+    return Corpus(
+        _concatenated(parts),
+        validation,
+        test=validation,
+        parts=parts,
+        facts=(
+            *_sizes("Training", texts, [len(text.pairs) for text in examined]),
+            *_sizes("Validation", others, [len(text.pairs) for text in judged]),
+            *_examples(len(np.unique(sources)), len(sources), others),
+            *_repeats(examined),
+        ),
+        problems=tuple(problems),
+        of_tables=_are_tables(others),
+    )
+
+
+def _with_held_out(texts, examined) -> Corpus:
+    sources = np.concatenate([text.sources for text in examined])
+    chosen = choose_held_out(sources)
+    if not len(chosen):
+        raise DataError(
+            f"{', '.join(map(str, texts))}: no pair can be held out, because "
+            f"there is only one source (number of pairs: {len(sources)}). Give "
+            "files for validation, or pairs with two different sources."
+        )
+    stay = [~np.isin(text.sources, chosen) for text in examined]
+    for text, stays in zip(texts, stay, strict=True):
+        if not stays.any():
+            raise DataError(
+                f"{text}: all of its pairs would be held out of training. "
+                "Give files for validation, or more pairs."
+            )
+
+    is_held_out = functools.partial(are_among, hashes=chosen)
+    parts = tuple(
+        text.pairs(lambda sources: ~is_held_out(sources)) for text in texts
+    )
+    validation = _concatenated([text.pairs(is_held_out) for text in texts])
+    held_out = len(sources) - sum(map(np.count_nonzero, stay))
+    return Corpus(
+        _concatenated(parts),
+        validation,
+        test=validation,
+        parts=parts,
+        facts=(
+            *_sizes("Training", texts, map(np.count_nonzero, stay)),
+            f"Validation pairs: {held_out} (held out of training by source)",
+            *_examples(len(np.unique(chosen)), held_out, texts),
+            *_repeats(examined),
+        ),
+        problems=tuple(_problems(texts, examined)),
+        of_tables=_are_tables(texts),
+    )
+
+
+def _concatenated(parts) -> tf.data.Dataset:
+    return functools.reduce(lambda one, other: one.concatenate(other), parts)
+
+
+def _sizes(split, texts, counts) -> list[str]:
+    return [
+        f"{split} pairs: {count} ({text})"
+        for text, count in zip(texts, counts, strict=True)
+    ]
+
+
+def _are_tables(texts) -> bool:
+    return all(text.target is None for text in texts)
+
+
+def _examples(count, pairs, texts) -> list[str]:
+    """A line about examples with several references, if there are any."""
+    if count == pairs or not _are_tables(texts):
+        return []
+    references = "with all targets of a source as references"
+    return [f"Validation examples: {count}, {references}"]
+
+
+def _repeats(examined) -> list[str]:
+    pairs = np.concatenate([text.pairs for text in examined])
+    if repeats := len(pairs) - len(np.unique(pairs)):
+        return [f"Duplicate pairs: {repeats} of {len(pairs)}"]
+    return []
+
+
+def _problems(texts, examined) -> list[str]:
+    return [
+        line
+        for text, found in zip(texts, examined, strict=True)
+        for line in text.notes() + found.report.problems(text)
+    ]

@@ -1,0 +1,171 @@
+"""Pairs of texts in a table."""
+
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kseq.data.files.records import (
+    has_keys,
+    has_records,
+    listed_keys,
+    read_records,
+    value_at,
+    without_surrogates,
+)
+from kseq.data.files.tables import (
+    are_numbers,
+    ask_for_columns,
+    beginning,
+    broken,
+    check_width,
+    find_columns,
+    form_of_table,
+    is_header,
+    kind_of,
+    names_of,
+    place_of,
+    rows_of_cells,
+)
+from kseq.data.files.text_files import Line, matching_files
+
+_DEFAULT = ("source", "target")
+_LINE_ENDS = re.compile(rb"\r?\n|\t")
+
+
+class Layout(NamedTuple):
+    """Where a table has its pairs."""
+
+    width: int
+    positions: tuple[int, int]
+    skipped: int = 0  # lines up to the names, these included
+
+
+@dataclasses.dataclass(frozen=True)
+class PairTable:
+    """The pairs of a table; see `ParallelText`.
+
+    Args:
+        path: of a table; a pattern names several.
+        columns: of source and target.
+    """
+
+    path: str | os.PathLike
+    columns: tuple[str, str] | tuple[()] = ()
+
+    def rows(self) -> Iterator[tuple[Line, Line]]:
+        """The pairs in order, of blank rows too.
+
+        Raises:
+            DataError: a table is broken or does not have the columns.
+        """
+        for path in matching_files(self.path):
+            yield from self.rows_of(path)
+
+    def rows_of(self, path: str) -> Iterator[tuple[Line, Line]]:
+        """The same of one file."""
+        if has_records(path):
+            records = read_records(path, self.columns or _DEFAULT)
+            return itertools.chain.from_iterable(
+                itertools.starmap(self._of_record, records)
+            )
+        return self._of_cells(rows_of_cells(path), kind_of(path) or "tsv")
+
+    def is_plain(self, path: str) -> bool:
+        """Whether cells are all that is between tabs and line ends."""
+        return not has_records(path) and not form_of_table(path).has_quotes
+
+    def _of_record(self, line, record):
+        """The pairs of an object: one, or one for each of its targets."""
+        if record is None:
+            return [_pair(line, b"", b"")]
+        columns = self.columns or _DEFAULT
+        if not has_keys(record, columns):
+            hint = "" if self.columns else "; choose two with --columns"
+            raise broken(
+                line,
+                f"the keys {columns[0]!r} and {columns[1]!r}",
+                found=f"{listed_keys(record)}{hint}",
+            )
+        sources, targets = (_texts(line, record, key) for key in columns)
+        source = b" ".join(sources)
+        return [_pair(line, source, target) for target in targets or [b""]]
+
+    def _of_cells(self, rows, kind):
+        layout, blank = None, []
+        for line, cells in rows:
+            if layout is None and not cells:
+                blank.append(line)  # or part of what is skipped
+                continue
+            if layout is None:
+                layout = self._layout(line, cells, kind)
+                if layout.skipped:
+                    continue
+                yield from (_pair(before, b"", b"") for before in blank)
+            check_width(line, cells, layout.width)
+            cells = cells or [b""] * layout.width
+            yield _pair(line, *(cells[place] for place in layout.positions))
+        if layout is None:
+            yield from (_pair(before, b"", b"") for before in blank)
+
+    def layout_of(self, path: str) -> Layout:
+        """The layout of a TSV."""
+        for line, cells in rows_of_cells(path):
+            if cells:
+                return self._layout(line, cells, "tsv")
+        return Layout(2, (0, 1))  # all rows are blank
+
+    def _layout(self, line, cells, kind) -> Layout:
+        width = len(cells)
+        if self.columns:
+            positions = find_columns(line, cells, self.columns)
+            has_names = not are_numbers(self.columns)
+            return Layout(width, positions, line.number * has_names)
+        names = names_of(cells)
+        if set(_DEFAULT) <= set(names):
+            positions = tuple(place_of(line, names, name) for name in _DEFAULT)
+            return Layout(width, positions, line.number)
+        if width < 2:
+            between = ", a comma, " if kind == "csv" else ", TAB, "
+            raise broken(
+                line,
+                f"source{between}target",
+                found=f"1 column in {beginning(line.text)}{_hint(line, kind)}",
+            )
+        if width > 2 or is_header(cells):
+            raise ask_for_columns(line, cells, "two columns without names")
+        return Layout(width, (0, 1))
+
+
+def _texts(line, record, key) -> list[bytes]:
+    """The string at a key, or the strings of a list."""
+    found = value_at(record, key)
+    texts = found if isinstance(found, list) else [found]
+    if not all(isinstance(text, str) for text in texts):
+        raise broken(
+            line,
+            f"a string at {key!r}, or a list of strings",
+            found=beginning(found),
+        )
+    return [without_surrogates(text).encode() for text in texts]
+
+
+def _pair(line, source, target) -> tuple[Line, Line]:
+    return tuple(
+        line._replace(
+            text=_LINE_ENDS.sub(b" ", text),
+            is_joined=_LINE_ENDS.search(text) is not None,
+        )
+        for text in (source, target)
+    )
+
+
+def _hint(line, kind) -> str:
+    for sign, name in ((b",", "commas"), (b";", "semicolons")):
+        if kind == "tsv" and sign in line.text:
+            return f". Columns between {name} need a name that ends in .csv"
+    if kind == "csv" and b"\t" in line.text:
+        return ". Columns between tabs need a name that ends in .tsv"
+    return ""

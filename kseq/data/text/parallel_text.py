@@ -1,0 +1,308 @@
+"""Text and its translation, line by line."""
+
+import dataclasses
+import functools
+import itertools
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.blank_text import BLANK, is_blank
+from kseq.data.files.data_error import DataError
+from kseq.data.files.line_dataset import line_dataset
+from kseq.data.files.reading_problems import reading_problems
+from kseq.data.files.source_hashes import source_hashes
+from kseq.data.files.tables import notes_on
+from kseq.data.files.text_files import (
+    LONGEST_LINE,
+    Line,
+    compression_of,
+    matching_files,
+    read_lines,
+)
+from kseq.data.files.without_autotuning import IN_PARALLEL, without_autotuning
+from kseq.data.text.pair_table import PairTable
+from kseq.data.text.table_blocks import table_blocks
+
+_BLOCK = 1024  # pairs that are looked at together in Python
+_FILTERED = 256  # the same in tf.data
+
+_log = logging.getLogger(__name__)
+
+
+class TextReport(NamedTuple):
+    """Counts by `ParallelText.check`, in pairs."""
+
+    pairs: int = 0
+    blank: int = 0
+    too_long: int = 0
+    invalid: int = 0
+    joined: int = 0  # with a newline or tab inside, which becomes a space
+
+    @property
+    def left_out(self) -> int:
+        """Pairs that are not used."""
+        return self.blank + self.too_long
+
+    def problems(self, name, of_left_out: bool = True) -> list[str]:
+        """What is wrong with the text `name`, one line per fact.
+
+        Args:
+            name: of the text.
+            of_left_out: whether that includes what `pairs` leaves out.
+        """
+        left_out = {
+            "with a blank side": self.blank,
+            f"with a line over {LONGEST_LINE} bytes": self.too_long,
+        }
+        kept = self.pairs - self.left_out, "pairs"
+        lines = reading_problems(name, kept, left_out if of_left_out else {})
+        if self.invalid:
+            lines.append(
+                f"{name}: {self.invalid} of {self.pairs} pairs are not valid "
+                "UTF-8; the wrong bytes become U+FFFD."
+            )
+        if self.joined:
+            lines.append(
+                f"{name}: {self.joined} of {self.pairs} pairs have a newline "
+                "or a tab inside, which becomes a space."
+            )
+        return lines
+
+
+class ExaminedText(NamedTuple):
+    """A report, and a number for each pair that is used.
+
+    Args:
+        report: TextReport.
+        sources: (N,) int64, the same for the same source.
+        pairs: (N,) int64, the same for the same pair.
+    """
+
+    report: TextReport
+    sources: np.ndarray
+    pairs: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class ParallelText:
+    r"""Source and target sentences, one pair per line.
+
+    Args:
+        source: path of the source, plain or .gz; a pattern names several
+            files, read in the order of their names.
+        target: path of the target, aligned with the source by line. Without
+            it, `source` is a table: .csv, .jsonl, .json, .parquet, or a TSV,
+            all but Parquet also .gz. In JSON and Parquet a list of strings is
+            one source, or several targets, each of which makes a pair.
+        columns: the source and the target of a table, by the names in its
+            first row or its keys, or as numbers from "1". Without them a
+            table has a row of names, `source` and `target`, or two columns.
+
+    Example:
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name, line in (("train.de", "ein Hund"), ("train.en", "a dog")):
+    ...     _ = (folder / name).write_text(line)
+    >>> ParallelText(folder / "train.de", folder / "train.en").check()
+    TextReport(pairs=1, blank=0, too_long=0, invalid=0, joined=0)
+
+    >>> _ = (folder / "a.csv").write_text('id,en,de\n1,"Go, go!",Los!')
+    >>> text = ParallelText(folder / "a.csv", columns=("de", "en"))
+    >>> [(s.decode(), t.decode()) for s, t in text.pairs().as_numpy_iterator()]
+    [('Los!', 'Go, go!')]
+    """
+
+    source: str | os.PathLike
+    target: str | os.PathLike | None = None
+    columns: tuple[str, str] | tuple[()] = ()
+
+    def __str__(self):
+        return " and ".join(str(path) for path in self._paths())
+
+    def check_files(self):
+        """Raises DataError for a path that cannot be read; reads nothing."""
+        for path in self._paths():
+            matching_files(path)
+
+    def check(self) -> TextReport:
+        """Reads everything once; warns of text that is changed.
+
+        Raises:
+            DataError: a file cannot be read, the sides differ in length, a
+                line does not have the columns, or no pair is left.
+        """
+        report = self.examine().report
+        for line in self.notes() + report.problems(self, of_left_out=False):
+            _log.warning(line)
+        return report
+
+    def notes(self) -> list[str]:
+        """What is unusual about tables, a line each."""
+        return notes_on(self.source) if self.target is None else []
+
+    def examine(self) -> ExaminedText:
+        """Does what `check` does, without a warning, and numbers the pairs.
+
+        Holds 16 bytes a pair in memory.
+        """
+        counts = Counter()
+        sources, pairs = [], []
+        rows = self._pairs_of_lines()
+        while block := list(itertools.islice(rows, _BLOCK)):
+            usable = [pair for pair in block if _count(pair, counts)]
+            texts = [[_as_read(line.text) for line in pair] for pair in usable]
+            sources.append(source_hashes([source for source, _ in texts]))
+            pairs.append(source_hashes(map(b"\t".join, texts)))
+        report = _report(counts)
+        if report.left_out == report.pairs:
+            raise DataError(
+                f"{self}: there is no pair to train on; of {report.pairs}, "
+                f"{report.blank} have a blank side and {report.too_long} a "
+                f"line over {LONGEST_LINE} bytes."
+            )
+        return ExaminedText(
+            report, np.concatenate(sources), np.concatenate(pairs)
+        )
+
+    def count(self) -> TextReport:
+        """Reads everything once and counts it, without a warning."""
+        counts = Counter()
+        for pair in self._pairs_of_lines():
+            _count(pair, counts)
+        return _report(counts)
+
+    def source_lines(self) -> Iterator[bytes]:
+        """The source alone, with what `pairs` leaves out."""
+        return (source.text for source, _ in self._pairs_of_lines())
+
+    def target_lines(self) -> Iterator[bytes]:
+        """The target alone, with what `pairs` leaves out."""
+        return (target.text for _, target in self._pairs_of_lines())
+
+    def pairs(self, where: Callable | None = None) -> tf.data.Dataset:
+        """The usable pairs in order, as scalar strings (source, target).
+
+        Those with a blank side or a very long line are left out.
+
+        Args:
+            where: function, sources (B,) -> (B,) bool, which pairs are
+                wanted; by default all.
+        """
+
+        def wanted(sources, targets):
+            chosen = are_usable(sources, targets)
+            if where is not None:
+                chosen &= where(sources)
+            return sources[chosen], targets[chosen]
+
+        return self._blocks.map(wanted, **IN_PARALLEL).unbatch()
+
+    def all_pairs(self) -> tf.data.Dataset:
+        """The same with pairs that have a blank side, for evaluation."""
+
+        def wanted(sources, targets):
+            chosen = _are_short(sources, targets)
+            return sources[chosen], targets[chosen]
+
+        return self._blocks.map(wanted, **IN_PARALLEL).unbatch()
+
+    @functools.cached_property
+    def _blocks(self) -> tf.data.Dataset:
+        if self.target is None:
+            return without_autotuning(table_blocks(self._table, _FILTERED))
+        sides = _lines(self.source), _lines(self.target)
+        return without_autotuning(tf.data.Dataset.zip(*sides).batch(_FILTERED))
+
+    @property
+    def _table(self) -> PairTable:
+        return PairTable(self.source, self.columns)
+
+    def _paths(self):
+        return [path for path in (self.source, self.target) if path is not None]
+
+    def _pairs_of_lines(self) -> Iterator[tuple[Line, Line]]:
+        if self.target is None:
+            return self._table.rows()
+        return self._aligned_lines()
+
+    def _aligned_lines(self) -> Iterator[tuple[Line, Line]]:
+        sides = [read_lines(path) for path in self._paths()]
+        counts = [0, 0]
+        for pair in itertools.zip_longest(*sides):
+            for side, line in enumerate(pair):
+                counts[side] += line is not None
+            if None not in pair:
+                yield pair
+        if counts[0] != counts[1]:
+            raise DataError(
+                "Source and target must have the same number of lines: "
+                f"{self.source} "
+                f"has {counts[0]}, {self.target} has {counts[1]}."
+            )
+
+
+def are_usable(sources, targets) -> tf.Tensor:
+    """Which pairs have no blank side and no very long line, (B,) bool."""
+    sizes = _sizes(sources, targets)
+    return tf.reduce_all((sizes > 0) & (sizes <= LONGEST_LINE), axis=0)
+
+
+def _are_short(sources, targets) -> tf.Tensor:
+    """Which pairs have no very long line, (B,) bool."""
+    return tf.reduce_all(_sizes(sources, targets) <= LONGEST_LINE, axis=0)
+
+
+def _sizes(sources, targets):
+    texts = tf.stack([sources, targets])
+    shown = tf.strings.strip(tf.strings.regex_replace(texts, BLANK, ""))
+    return tf.strings.length(shown)  # (2, B)
+
+
+def _lines(pattern) -> tf.data.Dataset:
+    paths = matching_files(pattern)
+    compressions = tf.constant([compression_of(path) for path in paths])
+    encoded = tf.constant([os.fsencode(path) for path in paths])
+
+    def lines(number):
+        return line_dataset(encoded[number], compressions[number])
+
+    # Numbers, because a saved position has what comes before its lines: a
+    # file may have another path when it is restored.
+    return tf.data.Dataset.range(len(paths)).flat_map(lines)
+
+
+def _report(counts) -> TextReport:
+    return TextReport(**{name: counts[name] for name in TextReport._fields})
+
+
+def _count(pair, counts) -> bool:
+    """Counts a pair; whether it is usable."""
+    texts = [line.text for line in pair]
+    counts["pairs"] += 1
+    counts["invalid"] += not all(map(_is_utf8, texts))
+    counts["joined"] += any(line.is_joined for line in pair)
+    sizes = [0 if is_blank(t) else len(_as_read(t)) for t in texts]
+    if max(sizes) > LONGEST_LINE:
+        counts["too_long"] += 1
+    elif min(sizes) == 0:
+        counts["blank"] += 1
+    return min(sizes) > 0 and max(sizes) <= LONGEST_LINE
+
+
+def _as_read(text) -> bytes:
+    """What tf.data reads: it leaves out every carriage return."""
+    return text.replace(b"\r", b"").strip()
+
+
+def _is_utf8(text) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

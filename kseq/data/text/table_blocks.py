@@ -1,0 +1,80 @@
+"""Tables in tf.data."""
+
+import os
+import tempfile
+import weakref
+
+import tensorflow as tf
+
+from kseq.data.files.line_dataset import line_dataset
+from kseq.data.files.text_files import (
+    BYTE_ORDER_MARK,
+    compression_of,
+    matching_files,
+)
+from kseq.data.text.pair_table import Layout, PairTable
+
+
+def table_blocks(table: PairTable, size: int) -> tf.data.Dataset:
+    """The rows of a table in blocks of strings, (source (B,), target (B,)).
+
+    All but a TSV without quotes is copied to plain text in a temporary file,
+    which has no name and lives as long as the data set: `tf.data` can save
+    its position in lines of text.
+    """
+    paths, compressions, layouts, copies = [], [], [], []
+    for path in matching_files(table.path):
+        if not table.is_plain(path):
+            copies.append(_copy(table, path))
+            paths.append(f"/dev/fd/{copies[-1]}")
+            layouts.append(Layout(2, (0, 1)))
+        else:
+            paths.append(path)
+            layouts.append(table.layout_of(path))
+        compressions.append(compression_of(paths[-1]))
+
+    columns = (
+        tf.constant([os.fsencode(path) for path in paths]),
+        tf.constant(compressions),
+        tf.constant([layout.positions for layout in layouts]),
+        tf.constant([layout.skipped for layout in layouts], tf.int64),
+    )
+
+    def blocks_of(number):
+        return _blocks_of_file(size, *(column[number] for column in columns))
+
+    # Numbers, because a saved position has what comes before its lines: a
+    # file may have another path when it is restored.
+    blocks = tf.data.Dataset.range(len(paths)).flat_map(blocks_of)
+    # Whatever is made of a data set keeps it alive.
+    weakref.finalize(blocks, _close, copies)
+    return blocks
+
+
+def _copy(table, path) -> int:
+    """Writes a file without a name; its descriptor."""
+    with tempfile.TemporaryFile() as file:
+        # A first text may begin with a mark that is text.
+        file.write(BYTE_ORDER_MARK)
+        for source, target in table.rows_of(path):
+            file.write(b"%b\t%b\n" % (source.text, target.text))
+        file.flush()
+        return os.dup(file.fileno())
+
+
+def _blocks_of_file(size, path, compression, positions, skipped):
+    def split(lines):
+        # A blank line has blank cells, too.
+        width = tf.reduce_max(positions) + 1
+        cells = tf.strings.split(lines, "\t").to_tensor(
+            "", shape=tf.stack([-1, width])
+        )
+        return cells[:, positions[0]], cells[:, positions[1]]
+
+    lines = line_dataset(path, compression).skip(skipped)
+    return lines.batch(size).map(split)
+
+
+def _close(descriptors):
+    for descriptor in descriptors:
+        os.close(descriptor)

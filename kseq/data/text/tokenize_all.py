@@ -1,0 +1,36 @@
+"""All texts of a data set to ids, at once."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from kseq.data.files.without_autotuning import IN_PARALLEL, without_autotuning
+from kseq.progress import progress
+
+_BLOCK = 256  # texts that are tokenized together
+
+
+def tokenize_all(
+    tokenize: Callable, texts: list[str], unit: str
+) -> tf.RaggedTensor:
+    """The ids of all texts of a data set, on all cores.
+
+    Texts and ids are in memory.
+
+    Args:
+        tokenize: function of strings (B,), returns ragged ids (B, ...).
+        texts: N of them.
+        unit: what a text is, for the progress.
+
+    Returns:
+        (N, ...) int32, ragged.
+    """
+    blocks = without_autotuning(
+        tf.data.Dataset.from_tensor_slices(texts).batch(_BLOCK)
+    )
+    ids = []
+    with progress("Tokenizing", len(texts), unit) as advance:
+        for block in blocks.map(tokenize, **IN_PARALLEL):
+            ids.append(block)
+            advance(int(block.nrows()))
+    return tf.concat(ids, axis=0)

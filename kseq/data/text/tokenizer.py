@@ -1,0 +1,198 @@
+"""Text to ids and back, the same in training and in a served graph."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+import tensorflow as tf
+import tensorflow_text
+from sentencepiece import sentencepiece_model_pb2
+
+from kseq.control_tokens import END
+from kseq.data.files.blank_text import BLANK
+from kseq.data.files.data_error import DataError
+from kseq.data.text.tokenizer_training import (
+    CONTROL_IDS,
+    LINE_BREAK,
+    LOWER_BLOCK,
+    report_unknown,
+    train_tokenizer,
+)
+from kseq.progress import progress
+
+# Of a text, which then has none: a tokenizer gives them a meaning of its own.
+_TAKEN = f"[{LOWER_BLOCK}{LINE_BREAK}]"
+
+
+class Tokenizer(tf.Module):
+    """A SentencePiece tokenizer that runs inside the graph.
+
+    Nothing is normalized: spaces of all kinds, composed and decomposed
+    letters and emoji come back as they were. Only what belongs to the file
+    and not to the text is left out: white space of ASCII at both ends, all of
+    a text that shows nothing, such as one of U+3000 alone, and carriage
+    returns. A verbatim tokenizer keeps white space and line breaks, too.
+    Invalid UTF-8 becomes U+FFFD, and so do the noncharacters U+FDD0 and
+    U+FDD1. With "bpe" and "unigram" a character that was never seen is spelled
+    in bytes; with "char" and "word" it is UNK.
+
+    Args:
+        model: bytes, a SentencePiece model whose ids of padding, unknown,
+            start and end are 0, 1, 2 and 3.
+
+    Raises:
+        DataError: `model` is not such a model.
+
+    Example:
+    >>> lines = ["a rose is a rose", "is a rose"]
+    >>> tokenizer = Tokenizer.train(lines, 270, "bpe")
+    >>> ids = tokenizer.tokenize(["a rose is"])
+    >>> tokenizer.detokenize(ids.to_tensor()).numpy().tolist()
+    [b'a rose is']
+
+    Reference:
+        Kudo and Richardson 2018, arXiv:1808.06226.
+    """
+
+    def __init__(self, model: bytes):
+        super().__init__(name="tokenizer")
+        self.model = model
+        self.vocab_size = _checked_vocab_size(model)
+        proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+        self.is_verbatim = not proto.normalizer_spec.add_dummy_prefix
+        # When a graph is loaded, operations of one name share one resource,
+        # whatever their models are: the name must say which it is.
+        self._name_in_graph = f"model_{hashlib.sha256(model).hexdigest()[:16]}"
+
+    @classmethod
+    def train(
+        cls,
+        lines: Iterable[str | bytes],
+        vocab_size: int,
+        model_type: str = "bpe",
+        verbatim: bool = False,
+    ) -> "Tokenizer":
+        """Learns a vocabulary; the same lines give the same one.
+
+        Args:
+            lines: read once, in constant memory; of more than a million
+                lines, a million drawn at random. A long line is read in parts.
+            vocab_size: number of pieces, with the four control tokens and, for
+                "bpe" and "unigram", the 256 bytes. For "char" and "word" an
+                upper limit; a warning says if characters are left out.
+            model_type: "bpe", "unigram", "char" or "word".
+            verbatim: whether white space at the ends of a text and line
+                breaks in it are kept, for running text; not for "word". A
+                line may then end with its line break.
+
+        Raises:
+            DataError: the text supports fewer pieces, or needs more.
+        """
+        if model_type not in ("bpe", "unigram", "char", "word"):
+            raise ValueError(
+                'model_type must be "bpe", "unigram", "char" or "word". '
+                f"Received: model_type={model_type}"
+            )
+        if verbatim and model_type == "word":
+            raise ValueError(
+                "A tokenizer of words keeps no white space. "
+                "Received: verbatim=True"
+            )
+        with progress("Training the tokenizer"):
+            model = train_tokenizer(lines, vocab_size, model_type, verbatim)
+        return cls(model)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Tokenizer":
+        """Reads a file with the bytes of a `model`."""
+        try:
+            return cls(Path(path).read_bytes())
+        except OSError as error:
+            raise DataError(f"Cannot read {path}: {error.strerror}.") from None
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
+
+    def report_unknown(self, lines: Iterable[str | bytes]):
+        """Warns of characters of a text that a "char" tokenizer lacks."""
+        report_unknown(self.model, lines)
+
+    def tokenize(self, text) -> tf.RaggedTensor:
+        """(B,) string -> (B, T) int32, ragged, without START and END."""
+        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+        # The line reader of tf.data leaves out each carriage return, too.
+        text = tf.strings.regex_replace(text, "\r", "")
+        text = tf.strings.regex_replace(text, _TAKEN, "\ufffd")
+        if not self.is_verbatim:
+            text = tf.strings.regex_replace(text, BLANK, "")
+            text = tf.strings.strip(text)
+        return self._sentencepiece().tokenize(text)
+
+    def tokenize_with_end(
+        self, text, max_length: int | None = None
+    ) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Appends END: the ids of a source, or the labels of a target.
+
+        Args:
+            text: (B,) string.
+            max_length: most ids of a row, END included; the rest of the text
+                is cut.
+
+        Returns:
+            (B, T) int32, ragged, each row with END last, and whether it was
+            cut, (B,) bool.
+        """
+        whole = self.tokenize(text)
+        ids = whole if max_length is None else whole[:, : max_length - 1]
+        ends = tf.fill([ids.nrows(), 1], END)
+        truncated = whole.row_lengths() > ids.row_lengths()
+        return tf.concat([ids, ends], axis=1), truncated
+
+    def detokenize(self, ids) -> tf.Tensor:
+        """(B, T) int -> (B,) string, of what precedes the first END."""
+        ids = tf.cast(ids, tf.int32)
+        ended = tf.cumsum(tf.cast(ids == END, tf.int32), axis=1) > 0
+        lengths = tf.math.count_nonzero(~ended, axis=1)
+        return self._sentencepiece().detokenize(
+            tf.RaggedTensor.from_tensor(ids, lengths)
+        )
+
+    def pieces(self, ids) -> tf.Tensor:
+        """The piece of each id; int -> string, same shape."""
+        return self._sentencepiece().id_to_string(tf.cast(ids, tf.int32))
+
+    def surfaces(self) -> list[bytes]:
+        """What each id adds to a text; nothing for control tokens."""
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        return [_surface(processor, i) for i in range(self.vocab_size)]
+
+    def _sentencepiece(self):
+        # Made for each use: `keras.utils.clear_session` deletes the resource of
+        # one that is kept.
+        return tensorflow_text.SentencepieceTokenizer(
+            self.model, name=self._name_in_graph
+        )
+
+
+def _surface(processor, token_id) -> bytes:
+    if processor.is_control(token_id) or processor.is_unknown(token_id):
+        return b""
+    piece = processor.id_to_piece(token_id)
+    if processor.is_byte(token_id):  # <0x0A>
+        return bytes([int(piece[1:-1], 16)])
+    piece = piece.replace("\u2581", " ").replace(LINE_BREAK, "\n")
+    return piece.replace(LOWER_BLOCK, "\u2581").encode()
+
+
+def _checked_vocab_size(model) -> int:
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError:
+        raise DataError("Not a SentencePiece model.") from None
+    ids = {name: getattr(processor, name)() for name in CONTROL_IDS}
+    if ids != CONTROL_IDS:
+        raise DataError(
+            f"The control tokens must be {CONTROL_IDS}. Received: {ids}"
+        )
+    return processor.vocab_size()

@@ -1,0 +1,420 @@
+import itertools
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.control_tokens import END, PAD, START
+from kseq.data import (
+    DataError,
+    ParallelText,
+    TextPreprocessor,
+    Tokenizer,
+    evaluation_batches,
+    training_batches,
+)
+from kseq.data.files.batch_shapes import MAX_SHAPES
+from kseq.data.text import batches as batches_module
+
+MULTI30K = pathlib.Path(__file__, "../../../../shared/data/multi30k").resolve()
+
+
+def dataset(sources, targets=None):
+    return tf.data.Dataset.from_tensor_slices((sources, targets or sources))
+
+
+def numbered(count):
+    """Sentences of all lengths, each another one."""
+    return [f"{number} " + "ab " * (number % 23) for number in range(count)]
+
+
+def training(tokenizer, sources, targets=None, **kwargs):
+    kwargs = {"max_shapes": None, **kwargs}  # on a GPU too
+    kwargs = {"batch_tokens": 256, "max_length": 64, "seed": 1, **kwargs}
+    return training_batches(
+        dataset(sources, targets),
+        TextPreprocessor(tokenizer),
+        tokenizer,
+        **kwargs,
+    )
+
+
+def evaluation(tokenizer, sources, targets=None, batch_tokens=256):
+    return evaluation_batches(
+        dataset(sources, targets),
+        TextPreprocessor(tokenizer),
+        tokenizer,
+        batch_tokens=batch_tokens,
+    )
+
+
+def source_texts(tokenizer, batches):
+    return [
+        text.decode()
+        for inputs, _, _ in batches
+        for text in tokenizer.detokenize(inputs["source_ids"]).numpy()
+    ]
+
+
+def test_a_batch_is_one_shift_of_the_target(tokenizer):
+    source, target = ["a dog"], ["The woman"]
+    source_ids, target_ids = tokenizer.tokenize(source + target).to_list()
+
+    ((inputs, labels, weights),) = evaluation(tokenizer, source, target)
+
+    assert inputs["source_ids"].numpy().tolist() == [[*source_ids, END]]
+    assert inputs["target_ids"].numpy().tolist() == [[START, *target_ids]]
+    assert labels.numpy().tolist() == [[*target_ids, END]]
+    assert weights.numpy().tolist() == [[1.0] * (len(target_ids) + 1)]
+    assert weights.dtype == tf.float32
+    assert labels.dtype == tf.int32
+
+
+def test_padding_has_no_weight_and_no_end(tokenizer):
+    for inputs, labels, weights in training(tokenizer, numbered(50)).take(20):
+        target_ids, labels = inputs["target_ids"].numpy(), labels.numpy()
+        real = labels != PAD
+        np.testing.assert_array_equal(weights.numpy(), real)
+        np.testing.assert_array_equal(target_ids != PAD, real)
+        assert (np.sum(labels == END, axis=1) == 1).all()
+        assert not (target_ids == END).any()
+        assert (np.sum(inputs["source_ids"] == END, axis=1) == 1).all()
+
+
+def test_training_batches_hold_the_budget_in_few_lengths(tokenizer):
+    batches = training(
+        tokenizer, numbered(300), batch_tokens=512, max_length=70
+    )
+
+    shapes = set()
+    for inputs, labels, _ in batches.take(100):
+        rows = labels.shape[0]
+        longest = max(inputs["source_ids"].shape[1], labels.shape[1])
+        assert rows == 512 // (longest if longest < 70 else 80)
+        shapes |= {inputs["source_ids"].shape[1], labels.shape[1]}
+
+    assert shapes <= {*range(4, 33, 4), 40, 48, 56, 64, 70}
+
+
+def test_one_trace_serves_all_shapes(tokenizer):
+    (inputs, labels, weights) = training(tokenizer, numbered(9)).element_spec
+
+    for spec in (*inputs.values(), labels, weights):
+        assert spec.shape.as_list() == [None, None]
+
+
+def test_sides_of_unlike_lengths_are_padded_apart(tokenizer):
+    inputs, labels, _ = next(
+        iter(training(tokenizer, ["ab " * 30], ["x"], batch_tokens=128))
+    )
+
+    assert labels.shape[1] == 4
+    assert inputs["source_ids"].shape[1] > 30
+
+
+def test_training_is_endless_in_a_different_order_each_epoch(tokenizer):
+    texts = list("abcdefgh")  # of one length, so that an epoch is two batches
+
+    batches = training(tokenizer, texts, batch_tokens=16).take(40)
+    drawn = source_texts(tokenizer, batches)
+
+    epochs = {tuple(drawn[at : at + 8]) for at in range(0, len(drawn), 8)}
+    assert len(drawn) == 160
+    assert {drawn.count(text) for text in texts} == {20}
+    assert len(epochs) > 10
+
+
+def test_the_seed_decides(tokenizer):
+    def drawn(seed):
+        batches = training(tokenizer, numbered(40), seed=seed)
+        return source_texts(tokenizer, batches.take(4))
+
+    assert drawn(seed=1) == drawn(seed=1) != drawn(seed=2)
+
+
+def test_neighbours_in_the_file_part(tokenizer):
+    texts = numbered(2000)
+    position = {text.strip(): place for place, text in enumerate(texts)}
+
+    drawn = source_texts(tokenizer, training(tokenizer, texts).take(50))
+
+    gaps = np.abs(np.diff([position[text] for text in drawn]))
+    assert np.median(gaps) > 200
+
+
+def test_training_drops_and_evaluation_keeps(tokenizer):
+    sources = ["good", " ", "x", "", "ab " * 60, "fine"]
+    targets = ["gut", "leer", "\r\n", "", "lang", "fein"]
+
+    trained = training(tokenizer, sources, targets, max_length=20).take(8)
+    evaluated = evaluation(tokenizer, sources, targets)
+
+    assert set(source_texts(tokenizer, trained)) == {"good", "fine"}
+    assert sorted(source_texts(tokenizer, evaluated)) == sorted(
+        text.strip() for text in sources
+    )
+
+
+def test_a_line_of_two_megabytes_is_dropped(tokenizer):
+    texts = ["good", "lang " * 400_000]
+
+    batches = training(tokenizer, texts, max_length=2**20)
+
+    assert set(source_texts(tokenizer, batches.take(8))) == {"good"}
+
+
+def test_long_pairs_are_counted(tokenizer, caplog):
+    caplog.set_level(logging.WARNING)
+    training(tokenizer, ["a", "ab " * 40, "b"], max_length=20)
+
+    assert "1 of the first 3 pairs are left out" in caplog.text
+    assert "max_length=20" in caplog.text
+
+
+@pytest.mark.parametrize("texts", [[""], [" ", "ab " * 40]])
+def test_nothing_to_train_on_is_an_error(tokenizer, texts):
+    with pytest.raises(DataError, match=r"no pair to train on.*max_length=20"):
+        training(tokenizer, texts, max_length=20)
+
+
+def test_ids_are_the_same_in_batches_served_and_alone(tokenizer):
+    texts = numbered(120)
+    expected = {(*ids, END) for ids in tokenizer.tokenize(texts).to_list()}
+    served = TextPreprocessor(tokenizer)(texts).inputs["source_ids"].numpy()
+    assert {tuple(ids[ids != PAD].tolist()) for ids in served} == expected
+
+    for batches in (
+        evaluation(tokenizer, texts),
+        training(tokenizer, texts, max_length=200).take(200),
+    ):
+        found = {
+            tuple(ids[ids != PAD].tolist())
+            for inputs, _, _ in batches
+            for ids in inputs["source_ids"].numpy()
+        }
+        assert found == expected
+
+
+def test_evaluation_yields_each_pair_once_in_like_lengths(tokenizer):
+    texts = numbered(200)
+
+    batches = list(evaluation(tokenizer, texts, batch_tokens=128))
+
+    drawn = source_texts(tokenizer, batches)
+    assert sorted(drawn) == sorted(text.strip() for text in texts)
+    for inputs, labels, weights in batches:
+        assert labels.shape[0] == 1 or tf.size(labels) <= 128
+        assert (np.asarray(inputs["source_ids"]) != PAD).all(axis=0).any()
+        assert weights.numpy().any(axis=0).all()  # no longer than its longest
+
+
+def test_a_restored_iterator_resumes_where_it_was(tokenizer, tmp_path):
+    def batches():
+        return iter(training(tokenizer, numbered(150), shuffle_buffer=64))
+
+    def following(iterator):
+        return source_texts(tokenizer, itertools.islice(iterator, 30))
+
+    check_resumes(batches, following, 15, tmp_path)
+
+
+def check_resumes(batches, following, read, tmp_path):
+    """An iterator that is restored after some batches continues from there."""
+    iterator = batches()
+    for _ in range(read):
+        next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).save(tmp_path / "checkpoint")
+    expected = following(iterator)
+
+    restored = batches()
+    tf.train.Checkpoint(iterator=restored).restore(path)
+
+    assert following(restored) == expected
+
+
+def lengths_of(batches):
+    """The shapes of sources and of labels."""
+    return {(x["source_ids"].shape, y.shape) for x, y, _ in batches}
+
+
+@pytest.fixture(scope="module")
+def few_shapes(tokenizer):
+    """Batches of the 120 texts of `numbered`."""
+    return training(tokenizer, numbered(120), max_shapes=5)
+
+
+def test_few_shapes_each_with_its_rows(few_shapes):
+    """Which are those that a compiler is told."""
+    expected = {
+        (inputs["source_ids"].shape, labels.shape)
+        for inputs, labels, _ in few_shapes.shapes
+    }
+    assert lengths_of(few_shapes.take(60)) == expected
+    assert 3 <= len(expected) <= 5
+    for source, labels in expected:
+        assert source[0] == labels[0]
+        fit = 256 // max(source[1], labels[1])
+        assert fit * 7 / 8 <= source[0] <= fit
+        assert source[0] % 2 == 0 or source[0] < 8
+    for known, spec in zip(
+        tf.nest.flatten(few_shapes.shapes[0]),
+        tf.nest.flatten(few_shapes.element_spec),
+        strict=True,
+    ):
+        assert known.is_compatible_with(spec)
+
+
+def test_few_shapes_hold_the_same_pairs(tokenizer, few_shapes):
+    drawn = source_texts(tokenizer, few_shapes.take(100))
+
+    assert {*drawn} == {text.strip() for text in numbered(120)}
+    for inputs, labels, weights in few_shapes.take(20):
+        real = labels.numpy() != PAD
+        np.testing.assert_array_equal(weights.numpy(), real)
+        assert (np.sum(inputs["source_ids"] == END, axis=1) == 1).all()
+        assert (np.sum(labels == END, axis=1) == 1).all()
+
+
+def test_shapes_are_not_limited_without_a_gpu(tokenizer):
+    texts = numbered(40)
+    batches = training(tokenizer, texts, max_shapes="auto")
+    others = training(tokenizer, texts)
+
+    assert not hasattr(batches, "shapes")
+    for batch, other in zip(batches.take(20), others.take(20), strict=True):
+        tf.nest.map_structure(np.testing.assert_array_equal, batch, other)
+
+
+def test_shapes_are_limited_beside_a_gpu(tokenizer, reported_gpu):
+    batches = training(tokenizer, numbered(40), max_shapes="auto")
+
+    assert 1 < len(batches.shapes) <= MAX_SHAPES
+
+
+@pytest.mark.parametrize(
+    "endless", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
+def test_all_parts_of_a_large_text_are_measured(
+    tokenizer, monkeypatch, endless
+):
+    """Pairs that are longer than these have other lengths."""
+    monkeypatch.setattr(batches_module, "_MEASURED", 2)
+    monkeypatch.setattr(batches_module, "_ENDLESS", 7)
+    # Of the blocks 0 to 6, numbers 3, 5 and 6 are not measured.
+    words = np.repeat([2, 4, 6, 20, 10, 25, 3], 64)
+    texts = ["ab " * count for count in words]
+    pairs = dataset(texts)
+    batches = training_batches(
+        pairs.repeat() if endless else pairs,
+        TextPreprocessor(tokenizer),
+        tokenizer,
+        batch_tokens=1024,
+        max_length=53,
+        seed=1,
+        max_shapes=8,
+    )
+    chosen = {labels.shape[1] for _, labels, _ in batches.shapes}
+    found = {labels.shape[1] for _, labels, _ in batches.take(80)}
+    assert max(chosen) == 21  # of ten words
+    assert found - chosen == {48, 53}  # and not 56, above max_length
+
+
+def test_few_shapes_resume_where_they_were(tokenizer, tmp_path):
+    def batches():
+        return iter(training(tokenizer, numbered(60), max_shapes=4))
+
+    def following(iterator):
+        return [
+            (inputs["source_ids"].numpy().tolist(), labels.numpy().tolist())
+            for inputs, labels, _ in itertools.islice(iterator, 20)
+        ]
+
+    check_resumes(batches, following, 9, tmp_path)
+
+
+MEMORY = """
+import resource, sys
+import tensorflow as tf
+from kseq.data import (
+    ParallelText, TextPreprocessor, Tokenizer, training_batches
+)
+
+source, model, lines = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with open(source, "w") as file:
+    for number in range(lines):
+        print(number, "a dog in the meadow " * 10, file=file)
+text = ParallelText(source, source)
+assert text.check().pairs == lines
+tokenizer = Tokenizer.load(model)
+batches = training_batches(
+    text.pairs(), TextPreprocessor(tokenizer), tokenizer,
+    batch_tokens=4096, max_length=128, seed=1, shuffle_buffer=1000,
+)
+rows = 0
+for inputs, labels, weights in batches:
+    rows += labels.shape[0]
+    if rows >= lines:
+        break
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_text(tokenizer, tmp_path):
+    (tmp_path / "tokenizer.model").write_bytes(tokenizer.model)
+
+    def peak_megabytes(lines):
+        arguments = tmp_path / "text", tmp_path / "tokenizer.model", str(lines)
+        result = subprocess.run(
+            [sys.executable, "-c", MEMORY, *arguments],
+            capture_output=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        return float(result.stdout)
+
+    few = peak_megabytes(lines=1_500)
+    many = peak_megabytes(lines=150_000)  # 30 MB a side, and 60 as ids
+
+    assert many - few < 20
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not MULTI30K.exists(), reason="Multi30k is not beside this repository"
+)
+@pytest.mark.parametrize("max_shapes", [None, MAX_SHAPES])
+def test_little_of_multi30k_is_padding(max_shapes):
+    text = ParallelText(MULTI30K / "train.de", MULTI30K / "train.en")
+    lines = itertools.chain(text.source_lines(), text.target_lines())
+    tokenizer = Tokenizer.train(lines, 8000)
+    batches = training_batches(
+        text.pairs(),
+        TextPreprocessor(tokenizer),
+        tokenizer,
+        batch_tokens=4096,
+        max_length=100,
+        seed=1,
+        max_shapes=max_shapes,
+    )
+
+    real = places = 0
+    for inputs, labels, _ in batches.take(125):  # an epoch
+        for ids in (inputs["source_ids"].numpy(), labels.numpy()):
+            real += np.count_nonzero(ids)
+            places += ids.size
+
+    assert real / places > 0.88
+    assert len(getattr(batches, "shapes", ())) <= 12
+
+
+def test_iterators_are_deleted_at_once(tokenizer):
+    """Without the thread of autotuning, for which they could wait a minute."""
+    for make in (training, evaluation):
+        options = make(tokenizer, numbered(3)).options()
+        assert options.autotune.enabled is False

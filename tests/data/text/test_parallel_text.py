@@ -1,0 +1,204 @@
+import gzip
+
+import kseq.data.text_files
+import pytest
+import tensorflow as tf
+
+from kseq.data import DataError, ParallelText, TextReport
+
+
+def strings(dataset):
+    return [tuple(pair) for pair in dataset.as_numpy_iterator()]
+
+
+def test_two_files_and_one_table_are_the_same_pairs(write):
+    files = ParallelText(
+        write("train.de", b"ein Hund\nzwei\n"), write("train.en", b"a dog\ntwo")
+    )
+    table = ParallelText(write("train.tsv", b"ein Hund\ta dog\nzwei\ttwo\n"))
+
+    for text in (files, table):
+        assert strings(text.pairs()) == [
+            (b"ein Hund", b"a dog"),
+            (b"zwei", b"two"),
+        ]
+        assert text.check() == TextReport(pairs=2)
+        assert list(text.source_lines()) == [b"ein Hund", b"zwei"]
+        assert list(text.target_lines()) == [b"a dog", b"two"]
+
+
+def test_unequal_line_counts_name_both_files_and_counts(write):
+    text = ParallelText(write("a.de", b"1\n2\n3\n"), write("a.en", b"1\n2\n"))
+
+    with pytest.raises(DataError, match=r"a\.de has 3, .*a\.en has 2"):
+        text.check()
+
+
+def test_a_truncated_gz_is_named(write):
+    lines = b"".join(b"line %d\n" % number for number in range(10_000))
+    whole = gzip.compress(lines)
+    source = write("a.de.gz", whole)
+    target = write("a.en.gz", whole[: len(whole) // 2])
+
+    assert ParallelText(source, source).check().pairs == 10_000
+    with pytest.raises(DataError, match=r"a\.en\.gz is not a whole \.gz file"):
+        ParallelText(source, target).check()
+    with pytest.raises(DataError, match=r"b\.gz is not a whole \.gz file"):
+        ParallelText(write("b.gz", b"no gzip\n")).check()
+
+
+def test_gz_and_plain_files_have_the_same_pairs(write):
+    lines = b"\xef\xbb\xbfone\r\ntwo\n"
+    # Files that were appended to each other are a .gz file, too.
+    parts = gzip.compress(lines[:7]) + gzip.compress(lines[7:])
+    plain, packed = write("a.txt", lines), write("a.gz", parts)
+
+    text = ParallelText(plain, packed)
+
+    assert strings(text.pairs()) == [(b"one", b"one"), (b"two", b"two")]
+    assert text.check() == TextReport(pairs=2)
+
+
+def test_invalid_utf8_is_counted_and_logged_once(write, caplog):
+    source = write("a.de", b"gut\nschl\xffcht\nschl\xfecht\n")
+    target = write("a.en", b"good\nbad\nb\xc3d\n")
+
+    report = ParallelText(source, target).check()
+
+    assert report == TextReport(pairs=3, invalid=2)
+    assert caplog.text.count("2 of 3 pairs are not valid UTF-8") == 1
+
+
+def test_one_example_a_newline(write, tokenizer):
+    lines = ["one", "t\u2028w\u0085o", "thr\x0b\x0c\x1cee", "f\x00our", "five"]
+    lf = write("lf", "\n".join(lines).encode())
+    crlf = write("crlf", b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    text = ParallelText(lf, crlf)
+
+    assert text.check() == TextReport(pairs=5)
+    assert strings(text.pairs()) == [(line.encode(),) * 2 for line in lines]
+    assert (
+        tokenizer.tokenize(list(text.source_lines())).to_list()[1:]
+        == tokenizer.tokenize(list(text.target_lines())).to_list()[1:]
+    )
+
+
+def test_blank_lines_are_counted(write, caplog):
+    source = write("a.de", b"eins\n\n  \nvier\n")
+    target = write("a.en", b"one\ntwo\nthree\n\r\n")
+
+    report = ParallelText(source, target).check()
+    assert report == TextReport(4, blank=3)
+    assert "3 of 4 pairs are left out" in report.problems("a")[0]
+    assert caplog.text == ""  # to evaluate, all are used
+
+    table = ParallelText(write("a.tsv", b"eins\tone\n\nzwei\t\n"))
+    assert table.check() == TextReport(3, blank=2)
+    assert strings(table.pairs()) == [(b"eins", b"one")]
+    assert strings(table.all_pairs())[1:] == [(b"", b""), (b"zwei", b"")]
+
+
+def test_a_very_long_line_is_counted(write):
+    source = write("a.de", b"kurz\n" + b"lang " * 400_000 + b"\n")
+    target = write("a.en", b"short\nlong\n")
+
+    text = ParallelText(source, target)
+    assert text.check() == TextReport(2, too_long=1)
+    assert "1 with a line over 65536 bytes" in text.check().problems(text)[0]
+    assert strings(text.pairs()) == [(b"kurz", b"short")]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (b'"Hund" dog', r"found 1 in '\"Hund\" dog'"),
+        (b"a\tb\tc", r"found 3 in 'a\\tb\\tc'"),
+    ],
+)
+def test_a_broken_table_is_named_by_file_and_line(write, line, found):
+    path = write("a.tsv", b'"ein" Hund\ta "dog\n' + line + b"\n")
+
+    with pytest.raises(DataError, match=rf"a\.tsv:2: expected .*; {found}"):
+        ParallelText(path).check()
+
+
+def test_quotes_are_text(write):
+    path = write("a.tsv", b'"ein" Hund\ta "dog\n')
+
+    assert strings(ParallelText(path).pairs()) == [(b'"ein" Hund', b'a "dog')]
+
+
+def test_files_that_cannot_be_used_are_named(write, tmp_path):
+    good, empty = write("good.tsv", b"a\tb\n"), write("empty", b"")
+    messages = {
+        tmp_path / "missing": "There is no file .*missing",
+        tmp_path / "*.none": r"There is no file .*\*\.none",
+        tmp_path: "is a directory",
+        empty: "empty is empty",
+        write("blank", b"\n \n"): "there is no pair to train on",
+    }
+
+    for path, message in messages.items():
+        with pytest.raises(DataError, match=message):
+            ParallelText(path).check()
+    with pytest.raises(DataError, match="empty is empty"):
+        ParallelText(good, empty).check()
+    with pytest.raises(DataError, match="There is no file"):
+        ParallelText(tmp_path / "missing").pairs()
+
+
+def test_an_unreadable_file_is_named(write, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    path = write("secret", b"a\tb\n")
+    monkeypatch.setattr(kseq.data.text_files, "open", refuse, raising=False)
+
+    with pytest.raises(DataError, match=r"Cannot read .*secret: Permission"):
+        ParallelText(path).check()
+
+
+def test_a_pattern_names_files_in_order(write, tmp_path):
+    for name in ("2.de", "1.de", "10.de"):
+        write(name, b"\xef\xbb\xbf" + name.encode())
+    write("all.en", b"one\nten\ntwo\n")
+
+    text = ParallelText(tmp_path / "*.de", tmp_path / "all.en")
+
+    assert text.check() == TextReport(pairs=3)
+    assert strings(text.pairs()) == [
+        (b"1.de", b"one"),
+        (b"10.de", b"ten"),
+        (b"2.de", b"two"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["txt", "csv", "jsonl"])
+def test_a_saved_position_is_found_again_where_files_have_moved(
+    write, tmp_path, kind
+):
+    numbers = range(1000)
+    lines = {
+        "txt": [f"{number}" for number in numbers],
+        "csv": [f"{number},{number}" for number in numbers],
+        "jsonl": [
+            f'{{"source": "{number}", "target": ""}}' for number in numbers
+        ],
+    }[kind]
+    files = [write(f"a.{kind}", "\n".join(lines).encode())]
+    files += files if kind == "txt" else []
+
+    def batches(*paths):
+        return iter(ParallelText(*paths).all_pairs().batch(64).shuffle(2, 1))
+
+    iterator = batches(*files)
+    next(iterator)
+    tf.train.Checkpoint(it=iterator).write(str(tmp_path / "saved"))
+    rest = [source.numpy().tolist() for source, _ in iterator]
+    del iterator
+
+    moved = files[0].rename(tmp_path / f"moved.{kind}")
+    with open(moved), open(moved), open(moved):  # other descriptors
+        iterator = batches(*[moved] * len(files))
+        tf.train.Checkpoint(it=iterator).read(str(tmp_path / "saved"))
+        assert [source.numpy().tolist() for source, _ in iterator] == rest
