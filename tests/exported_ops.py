@@ -79,7 +79,7 @@ def _of_export(served, quantize=None):
 
 def _of_network(name):
     """As they are traced within the signatures of an export."""
-    network = data.picture_network.PictureNetwork(name, 96, 96)
+    network = data.pictures.picture_network.PictureNetwork(name, 96, 96)
     spec = tf.TensorSpec((None, 96, 96, 3), tf.float32)
     traced = tf.function(network, input_signature=[spec], autograph=False)
     graph = traced.get_concrete_function().graph.as_graph_def()

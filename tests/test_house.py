@@ -351,6 +351,20 @@ def module_named(name, dotted):
     return package
 
 
+def test_a_kind_of_data_depends_on_files_and_text_alone():
+    data = ROOT / "kseq" / "data"
+    lower = {"files": set(), "text": {"files"}}
+    for path in sorted(data.glob("*/*.py")):
+        room = path.parent.name
+        others = {
+            name.split(".")[2]
+            for name in filter(None, imported_names(path))
+            if name.startswith("kseq.data.")
+        }
+        allowed = lower.get(room, {"files", "text"}) | {room}
+        assert others <= allowed, name_of(path)
+
+
 @pytest.mark.parametrize("room", TENSORFLOW_IN)
 def test_models_and_layers_hardly_use_tensorflow(room):
     assert {

@@ -28,8 +28,8 @@ from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.data.first_rows import check_columns
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS as WORDS_AND_TAGS
-from kseq.data.text.parallel_texts import check_pair_columns
-from kseq.data.text.references import with_references
+from kseq.data.text.corpus import with_references
+from kseq.data.text.parallel_text import check_pair_columns
 from kseq.evaluation import (
     Classifications,
     Retrievals,

@@ -56,7 +56,7 @@ _MODULES = {
     "read_dialogues": "dialogues.dialogues",
     "read_document_corpus": "documents.document_corpus",
     "read_documents": "documents.documents",
-    "read_features": "files.feature_files",
+    "read_features": "pictures.feature_files",
     "read_frames": "speech.frame_files",
     "read_image_captions": "pictures.caption_corpus",
     "read_lines": "files.text_files",

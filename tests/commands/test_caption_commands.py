@@ -55,7 +55,9 @@ def folder(tmp_path_factory):
     names = [f"{i}.png" for i in range(5)]
     for name, picture in zip(names, pixels, strict=True):
         (folder / name).write_bytes(tf.io.encode_png(picture).numpy())
-    cells = data.image_preprocessor.cells_of(pixels.astype("float32"), 2)
+    cells = data.pictures.image_preprocessor.cells_of(
+        pixels.astype("float32"), 2
+    )
     np.savez(folder / "a.npz", features=cells - 128, names=names)
     rows = [f"{name}\t{text}" for name in names for text in CAPTIONS]
     (folder / "captions.tsv").write_text("\n".join(rows))

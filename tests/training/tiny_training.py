@@ -5,7 +5,7 @@ import dataclasses
 import keras
 import tensorflow as tf
 
-from kseq.data.files.without_autotuning import without_autotuning
+from kseq.data.files.dataset_options import disable_autotuning
 from kseq.runs import RunDirectory
 from kseq.training import Checkpoints
 
@@ -39,7 +39,7 @@ def make_data(batch_size=4, shuffled=True):
     if shuffled:
         numbers = numbers.shuffle(32, seed=3)
     batches = numbers.repeat().map(example).batch(batch_size).prefetch(2)
-    return without_autotuning(batches)
+    return disable_autotuning(batches)
 
 
 def train(

@@ -7,8 +7,11 @@ import tensorflow as tf
 
 from kseq.data.algorithms import BinarySequences
 from kseq.data.files.batch_shapes import BatchShapes, shapes_wanted, with_shapes
-from kseq.data.files.split_over_devices import split_over_devices
-from kseq.data.files.without_autotuning import IN_PARALLEL, without_autotuning
+from kseq.data.files.dataset_options import (
+    IN_PARALLEL,
+    disable_autotuning,
+    split_over_devices,
+)
 
 _GROUP = 4  # examples of the same length
 _MEASURED = 512  # batches whose lengths are measured to choose shapes
@@ -93,7 +96,7 @@ def _chosen_shapes(task, seed, max_shapes):
     def length(number):
         return tf.shape(task.sequences(1, tf.stack([seed, number])).inputs)[1]
 
-    numbers = without_autotuning(tf.data.Dataset.range(_MEASURED))
+    numbers = disable_autotuning(tf.data.Dataset.range(_MEASURED))
     lengths = numbers.map(lambda n: length(tf.cast(n, tf.int32)), **IN_PARALLEL)
     lengths = np.array([*lengths.as_numpy_iterator()])[:, None]
     shapes = BatchShapes(lengths, max_shapes=max_shapes)

@@ -3,8 +3,7 @@
 import tensorflow as tf
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.split_over_devices import split_over_devices
-from kseq.data.files.without_autotuning import IN_PARALLEL
+from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
 
 _WIDTH = 64  # pieces of a row
 _CANDIDATES = 1024

@@ -5,9 +5,6 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
-from kseq.data.speech.frame_preprocessor import FramePreprocessor
-
 
 class StoredFeatures:
     """Features that are looked up by their number.
@@ -23,6 +20,7 @@ class StoredFeatures:
         lengths: (N,) int, frames of each; None if all have the same number.
 
     Example:
+    >>> from kseq.data import FeaturePreprocessor
     >>> features = np.arange(6, dtype="int8").reshape(3, 1, 2)
     >>> grid = FeaturePreprocessor(rows=1, columns=1, num_features=2)
     >>> stored = StoredFeatures(["a", "b", "c"], features, grid)
@@ -36,7 +34,7 @@ class StoredFeatures:
         self,
         names: list[str],
         features: np.ndarray,
-        preprocessor: FeaturePreprocessor | FramePreprocessor,
+        preprocessor,
         factors: np.ndarray | None = None,
         lengths: np.ndarray | None = None,
     ):

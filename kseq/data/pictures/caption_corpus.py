@@ -9,19 +9,19 @@ from typing import NamedTuple
 import numpy as np
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.feature_files import read_features
 from kseq.data.files.hold_out import hold_out, overlap
 from kseq.data.files.log_facts import log_facts
 from kseq.data.files.media_folder import MediaFolder, read_picture
 from kseq.data.files.named_texts import left_out_texts, read_named_texts
 from kseq.data.pictures.captions import Captions
+from kseq.data.pictures.feature_files import read_features
 from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
 from kseq.data.pictures.image_preprocessor import ImagePreprocessor
 from kseq.data.pictures.picture_features import (
     NetworkOptions,
     computed_features,
 )
-from kseq.data.pictures.scene_captions import scene_captions
+from kseq.data.pictures.scenes import scene_captions
 from kseq.data.text.corpus import refuse_without_train
 from kseq.one_line import escaped_line
 

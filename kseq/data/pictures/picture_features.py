@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.feature_files import read_features, typical_size
 from kseq.data.files.media_folder import MediaFolder
+from kseq.data.pictures.feature_files import read_features, typical_size
 from kseq.data.pictures.image_preprocessor import ImagePreprocessor
 from kseq.progress import progress
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.feature_files import BROKEN
+from kseq.data.files.feature_arrays import BROKEN
 
 
 class PictureNetwork:

@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
 from kseq.data.files.data_error import DataError
-from kseq.data.files.split_over_devices import split_over_devices
-from kseq.data.files.without_autotuning import IN_PARALLEL
+from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
 from kseq.data.running_text.text_corpus import lines_of
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.data.text.tokenizer_training import parts_of

@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.feature_files import as_names, check_finite, read_arrays
+from kseq.data.files.feature_arrays import as_names, check_finite, read_arrays
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.files.text_files import matching_files
 from kseq.data.speech.frame_preprocessor import FramePreprocessor

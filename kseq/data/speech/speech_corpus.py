@@ -22,7 +22,7 @@ from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.speech.audio_preprocessor import AudioPreprocessor
 from kseq.data.speech.frame_files import read_frames
 from kseq.data.speech.frame_preprocessor import FramePreprocessor
-from kseq.data.speech.morse_transcripts import morse_transcripts
+from kseq.data.speech.morse import morse_transcripts
 from kseq.data.speech.recorded_features import recorded_features
 from kseq.data.speech.recordings import has_samples, read_recording
 from kseq.data.speech.transcripts import Transcripts

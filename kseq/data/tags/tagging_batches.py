@@ -5,7 +5,7 @@ from typing import Literal
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.documents.document_batches import bucketed_batches
+from kseq.data.files.bucketed_batches import bucketed_batches
 
 
 def tagging_batches(

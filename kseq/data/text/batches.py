@@ -17,8 +17,11 @@ from kseq.data.files.batch_shapes import (
     with_shapes,
 )
 from kseq.data.files.data_error import DataError
-from kseq.data.files.split_over_devices import split_over_devices
-from kseq.data.files.without_autotuning import IN_PARALLEL, without_autotuning
+from kseq.data.files.dataset_options import (
+    IN_PARALLEL,
+    disable_autotuning,
+    split_over_devices,
+)
 from kseq.data.text.parallel_text import are_usable
 from kseq.data.text.teacher_forcing import teacher_forcing
 from kseq.data.text.text_preprocessor import TextPreprocessor
@@ -218,7 +221,7 @@ def _chosen_shapes(blocks, measure, max_shapes):
 
     if blocks.cardinality() == tf.data.INFINITE_CARDINALITY:
         blocks = blocks.take(_ENDLESS)
-    sample = without_autotuning(blocks).enumerate()
+    sample = disable_autotuning(blocks).enumerate()
     sample = sample.filter(lambda number, _: number % stride(number) == 0)
     counts = Counter()
     for weight, keys in sample.map(measured, **IN_PARALLEL):

@@ -15,8 +15,7 @@ from kseq.data.files.hold_out import overlap
 from kseq.data.files.log_facts import log_facts
 from kseq.data.files.source_hashes import are_among, choose_held_out
 from kseq.data.text.dates import SIZES, dates
-from kseq.data.text.parallel_texts import check_pair_columns, parallel_texts
-from kseq.data.text.references import with_references
+from kseq.data.text.parallel_text import check_pair_columns, parallel_texts
 from kseq.one_line import escaped_line
 from kseq.progress import progress
 
@@ -294,4 +293,36 @@ def _problems(texts, examined) -> list[str]:
         line
         for text, found in zip(texts, examined, strict=True)
         for line in text.notes() + found.report.problems(text)
+    ]
+
+
+_BLOCK = 1024  # pairs that leave a data set together
+
+
+def with_references(pairs: tf.data.Dataset) -> list[tuple[str, list[str]]]:
+    """Groups pairs by their sources, in the order of the first of each.
+
+    White space at the ends of a source does not count, and a reference is
+    listed once.
+
+    Args:
+        pairs: finite, of scalar strings (source, reference).
+
+    Returns:
+        A list of (source, references).
+
+    Example:
+    >>> pairs = [["hi", "hello", "hi"], ["salut", "bonjour", "bonjour"]]
+    >>> pairs = tf.data.Dataset.from_tensor_slices(tuple(pairs))
+    >>> with_references(pairs)
+    [('hi', ['salut', 'bonjour']), ('hello', ['bonjour'])]
+    """
+    examples: dict[bytes, dict[str, None]] = {}
+    for block in pairs.batch(_BLOCK).as_numpy_iterator():
+        for source, reference in zip(*block, strict=True):
+            references = examples.setdefault(source.strip(), {})
+            references[reference.decode("utf-8", "replace")] = None
+    return [
+        (source.decode("utf-8", "replace"), list(references))
+        for source, references in examples.items()
     ]

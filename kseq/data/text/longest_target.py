@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from kseq.data.files.without_autotuning import IN_PARALLEL, without_autotuning
+from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.progress import progress
 
@@ -39,7 +39,7 @@ def longest_target(
         lengths = ids.row_lengths()
         return tf.reduce_max(tf.where(lengths <= max_length, lengths, 0))
 
-    blocks = without_autotuning(pairs.batch(_BLOCK))
+    blocks = disable_autotuning(pairs.batch(_BLOCK))
     blocks = blocks.map(longest, **IN_PARALLEL)
     found = 0
     with progress("Measuring the targets"):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from kseq.data.files.without_autotuning import IN_PARALLEL, without_autotuning
+from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
 from kseq.progress import progress
 
 _BLOCK = 256  # texts that are tokenized together
@@ -25,7 +25,7 @@ def tokenize_all(
     Returns:
         (N, ...) int32, ragged.
     """
-    blocks = without_autotuning(
+    blocks = disable_autotuning(
         tf.data.Dataset.from_tensor_slices(texts).batch(_BLOCK)
     )
     ids = []

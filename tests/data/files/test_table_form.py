@@ -7,7 +7,6 @@ import sys
 import time
 
 import pytest
-from tests.data.test_pair_table import pairs_of
 
 from kseq.data import (
     DataError,
@@ -20,6 +19,7 @@ from kseq.data import (
 )
 from kseq.data.files.named_texts import TRANSCRIPTS, read_named_texts
 from kseq.data.files.table_form import form_of
+from tests.data.text.test_pair_table import pairs_of
 
 ROWS = [
     ("source", "target"),

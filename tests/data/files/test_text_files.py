@@ -12,8 +12,8 @@ from kseq.data import (
     read_corpus,
     read_document_corpus,
     read_documents,
-    text_files,
 )
+from kseq.data.files import text_files
 
 
 def read_pairs(path):

@@ -1,7 +1,6 @@
 import numpy as np
 
-from kseq.data.speech.morse import SAMPLE_RATE, SIZES, morse
-from kseq.data.speech.morse_transcripts import morse_transcripts
+from kseq.data.speech.morse import SAMPLE_RATE, SIZES, morse, morse_transcripts
 
 SIGNS = {"e": [1], "t": [3], "s": [1, 1, 1], "q": [3, 3, 1, 3]}
 
@@ -58,9 +57,9 @@ def _tones(samples):
 
 def test_transcripts_have_their_own_features(monkeypatch):
     sizes = {"train": 6, "validation": 3, "test": 2}
-    monkeypatch.setattr("kseq.data.speech.morse_transcripts.SIZES", sizes)
+    monkeypatch.setattr("kseq.data.speech.morse.SIZES", sizes)
     monkeypatch.setattr(
-        "kseq.data.speech.morse_transcripts.morse",
+        "kseq.data.speech.morse.morse",
         lambda split: morse(split, size=sizes[split]),
     )
     found = morse_transcripts(num_mels=12, max_seconds=30.0)

@@ -1,9 +1,9 @@
 import gzip
 
-import kseq.data.text_files
 import pytest
 import tensorflow as tf
 
+import kseq.data.files.text_files
 from kseq.data import DataError, ParallelText, TextReport
 
 
@@ -152,7 +152,9 @@ def test_an_unreadable_file_is_named(write, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     path = write("secret", b"a\tb\n")
-    monkeypatch.setattr(kseq.data.text_files, "open", refuse, raising=False)
+    monkeypatch.setattr(
+        kseq.data.files.text_files, "open", refuse, raising=False
+    )
 
     with pytest.raises(DataError, match=r"Cannot read .*secret: Permission"):
         ParallelText(path).check()

@@ -8,7 +8,8 @@ import sentencepiece
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START, UNK
-from kseq.data import DataError, Tokenizer, tokenizer_training
+from kseq.data import DataError, Tokenizer
+from kseq.data.text import tokenizer_training
 
 LINES = [
     "the cat sat on the mat and the dog lay on the log",

@@ -1,0 +1,102 @@
+"""Arrays of features and their names, in .npz files."""
+
+import lzma
+import os
+import zipfile
+import zlib
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from kseq.data.files.data_error import DataError
+
+BROKEN = (  # what reading an .npz file raises if it is broken, or none
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    RuntimeError,  # it is encrypted, or compressed in an unknown way
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
+
+
+def read_arrays(path, opened, needed, optional):
+    """Reads arrays of an .npz file.
+
+    Args:
+        path: for messages.
+        opened: file.
+        needed: names of arrays.
+        optional: the same.
+
+    Returns:
+        A dict of arrays.
+
+    Raises:
+        DataError: it is not such a file, or lacks an array.
+    """
+    try:
+        # And not np.load, which gives one array for an .npy file.
+        with NpzFile(opened) as file:
+            names = set(file.files)
+            if missing := {*needed} - names:
+                listed = " and ".join(f"`{name}`" for name in needed)
+                raise DataError(
+                    f"{path}: expected the arrays {listed}; "
+                    f"found no {', '.join(sorted(missing))}."
+                )
+            wanted = names & {*needed, *optional}
+            found = {name: file[name] for name in wanted}
+    except DataError:
+        raise
+    except MemoryError:
+        raise DataError(f"{path} does not fit into memory.") from None
+    except BROKEN:
+        raise DataError(
+            f"{path} cannot be read: it is truncated, or not an .npz of arrays."
+        ) from None
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray):  # but the bytes of a file
+            raise DataError(f"{path}: {name} is not an array.")
+    return found
+
+
+def as_names(path, names, kind):
+    """An array of strings as a list; DataError unless all differ.
+
+    Args:
+        path: for messages.
+        names: (N,) array of bytes or str.
+        kind: str, what has the names, for messages.
+    """
+    names = [os.fsdecode(name) for name in names.tolist()]
+    first = {}
+    for number, name in enumerate(names, start=1):
+        if not name:
+            raise DataError(f"{path}: {kind} {number} has no name.")
+        if name in first:
+            raise DataError(
+                f"{path}: {name!r:.100} is the name of two {kind}s, "
+                f"{first[name]} and {number}."
+            )
+        first[name] = number
+    return names
+
+
+def check_finite(path, features, names, kind):
+    """DataError unless features are finite.
+
+    Args:
+        path: for messages.
+        features: arrays, one for each name.
+        names: list of str.
+        kind: str, what has the names, for messages.
+    """
+    for number, (name, values) in enumerate(zip(names, features, strict=True)):
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise DataError(
+                f"{path}: the features of {kind} {number + 1}, "
+                f"{name!r:.100}, are not all finite."
+            )
