@@ -37,9 +37,10 @@ def cross_entropy(labels, logits, label_smoothing=0.0):
             f"Received: labels of shape {labels.shape}, "
             f"logits of shape {logits.shape}"
         )
+    classes = logits.shape[-1] or tf.shape(logits)[-1]
     results = _of_rows(
         tf.reshape(labels, (-1,)),
-        tf.reshape(logits, (-1, logits.shape[-1])),
+        tf.reshape(logits, (-1, classes)),
         label_smoothing,
     )
     return tuple(tf.reshape(result, tf.shape(labels)) for result in results)
@@ -48,7 +49,11 @@ def cross_entropy(labels, logits, label_smoothing=0.0):
 def _of_rows(labels, logits, label_smoothing):
     """`cross_entropy` of labels (R,) and logits (R, V)."""
     classes = logits.shape[-1]
-    spread = label_smoothing / classes
+    if classes is None:  # of a model whose candidates are an input
+        classes = tf.shape(logits)[-1]
+        spread = label_smoothing / tf.cast(classes, tf.float32)
+    else:
+        spread = label_smoothing / classes
     # XLA makes one kernel of the gradient, from logits in half precision.
     has_xla = is_compiled_by_xla()
 
@@ -56,7 +61,7 @@ def _of_rows(labels, logits, label_smoothing):
     def losses(logits):
         highest = tf.reduce_max(logits, axis=-1)
         of_label = tf.gather(logits, labels, batch_dims=1)
-        mean = tf.reduce_mean(logits, axis=-1) if spread else of_label
+        mean = tf.reduce_mean(logits, axis=-1) if label_smoothing else of_label
         if has_xla:
             normalizer = tf.reduce_logsumexp(logits, axis=-1)
         else:
@@ -77,7 +82,7 @@ def _of_rows(labels, logits, label_smoothing):
             with tf.control_dependencies([normalizer]):
                 scale = of_loss[:, None]
                 result = softmax * scale
-            if spread:
+            if label_smoothing:
                 result -= scale * spread
             rows = tf.range(tf.shape(labels)[0], dtype=labels.dtype)
             return tf.raw_ops.ScatterNdNonAliasingAdd(

@@ -53,6 +53,25 @@ def test_its_gradient_is_that_of_tensorflow(seed, smoothing, jit_compile):
     )
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_number_of_classes_may_be_unknown(seed, smoothing):
+    labels = tf.constant(np.random.randint(7, size=(2, 3)), tf.int32)
+    logits = tf.constant(np.random.normal(size=(2, 3, 7)), tf.float32)
+
+    def loss_and_gradient(logits):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            loss, _, _ = cross_entropy(labels, logits, smoothing)
+        return loss, tape.gradient(loss, logits)
+
+    signature = [tf.TensorSpec((None, None, None))]
+    traced = tf.function(loss_and_gradient, signature, autograph=False)
+    for found, expected in zip(
+        traced(logits), loss_and_gradient(logits), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_no_gradient_by_the_likelihood():
     logits = tf.constant([[1.0, 2.0]])
     with tf.GradientTape() as tape:
