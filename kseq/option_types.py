@@ -1,4 +1,4 @@
-"""Types of a recipe's options that say which values are valid.
+"""The options that recipes share, and types that say which values are valid.
 
 A field `steps: PositiveInt = 2250` refuses 0, -1 and 10**30 with a message
 that names the option. The checks import nothing, so that a wrong value is
@@ -110,6 +110,42 @@ Metric = Literal[
 ]
 # Of them auto is replaced when a run starts: see `kseq.runs.RunDirectory`.
 DType = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """The options of every recipe, whose `Config` inherits them.
+
+    Defaults that differ, and those that are missing here, are fields of that
+    class. The comment beside a field is its help text in all recipes.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Config(TrainingOptions):
+        ...     run: RunPath = "runs/mine"
+        ...     steps: PositiveInt = 1000
+        ...     learning_rate: PositiveFloat = 0.001
+        ...     units: Size = 64
+        >>> Config(units=8).evaluate_every
+        250
+    """
+
+    run: RunPath  # the directory of the run
+    overwrite: bool = False  # delete the run and restart
+    seed: NonNegativeInt = 1
+    deterministic: bool = False  # bit-exact results on GPUs as well
+    steps: PositiveInt
+    evaluate_every: PositiveInt = 250  # steps
+    accumulation_steps: PositiveInt = 1  # parts of a batch, for memory
+    learning_rate: PositiveFloat  # peak learning rate
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FineTuningOptions(TrainingOptions):
+    """The same, of a recipe that can start from the weights of a run."""
+
+    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    new_tokenizer: bool = False  # train a tokenizer on the new data
 
 
 def check_options(config):

@@ -16,7 +16,6 @@ from kseq import (
     evaluation,
     layers,
     models,
-    runs,
     serving,
     training,
 )
@@ -24,7 +23,7 @@ from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.FineTuningOptions):
     """Trains and exports a decoder that attends to the cells of a picture."""
 
     train: str | None = None  # table of names and captions; None: scenes
@@ -36,9 +35,6 @@ class Config:
     network_weights: str = "imagenet"  # downloaded once, or a file, or ""
     plain: bool = False  # captions in lower case, without punctuation
     run: options.RunPath = "runs/captions"
-    from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # train a tokenizer on the new captions
-    overwrite: bool = False  # delete the run and restart
     vocab_size: options.VocabSize = 3000
     max_length: options.PositiveInt = 40  # longer ones are skipped
     decoder: Literal["lstm", "transformer"] = "lstm"
@@ -49,14 +45,11 @@ class Config:
     decoder_layers: options.SmallInt = 3  # of the Transformer
     num_heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.4
-    seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 2500
-    evaluate_every: options.PositiveInt = 500  # steps
+    evaluate_every: options.PositiveInt = 500
     patience: options.PositiveInt = 6  # evaluations without a better BLEU
     batch_tokens: options.PositiveInt = 4096  # cells, or tokens of captions
-    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
-    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
+    learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 500
     label_smoothing: options.Rate = 0.1
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
@@ -114,14 +107,7 @@ def build_model(config, grid, vocab_size):
 
 
 def main(config):
-    import keras  # not above: --help does not wait for it
-
-    run = runs.RunDirectory(config.run)
-    config = run.start(
-        config, ("steps", "patience", "batch_tokens"), config.overwrite
-    )
-    training.set_seed(config.seed, config.deterministic)
-
+    run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
     corpus = data.read_caption_corpus(
         *(config.train, config.validation, config.columns),
@@ -145,12 +131,10 @@ def main(config):
     grid = corpus.features.preprocessor
     with devices.device_strategy().scope():
         model = build_model(config, grid, tokenizer.vocab_size)
-        schedule = training.WarmupInverseSqrt(
-            config.learning_rate, config.warmup_steps
-        )
-        ema = {"use_ema": True, "ema_momentum": config.ema}
         model.compile(
-            keras.optimizers.Adam(schedule, **ema),
+            training.adam(
+                config.learning_rate, config.warmup_steps, ema=config.ema
+            ),
             label_smoothing=config.label_smoothing,
             clip_norm=1.0,
             accumulation_steps=config.accumulation_steps,
@@ -173,10 +157,7 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    best = serving.load_run(run, weights="best")
-    path = serving.export(best, run.exports, run)
-    exported = serving.load(path)
-    evaluation.report(path, evaluation.of_captions(exported, corpus.test), run)
+    training.export_and_test(run, evaluation.of_captions, corpus.test)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from kseq import (
     evaluation,
     layers,
     models,
-    runs,
     serving,
     training,
 )
@@ -23,15 +22,12 @@ from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.FineTuningOptions):
     """Trains an LSTM that answers to the turns of a dialogue and exports it."""
 
     train: str | None = None  # file of dialogues; None: small talk
     validation: str | None = None  # None: held out of training
     run: options.RunPath = "runs/chat"
-    from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # train a tokenizer on the new dialogues
-    overwrite: bool = False  # delete the run and restart
     model: Literal["single", "joined", "hierarchical"] = "hierarchical"
     max_turns: options.PositiveInt = 5  # that a model reads, but for "single"
     max_pieces: options.PositiveInt = 60  # per turn; longer ones are cut
@@ -40,14 +36,11 @@ class Config:
     embedding_dim: options.Size = 256
     units: options.EvenSize = 256
     dropout: options.Rate = 0.3
-    seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 6000
-    evaluate_every: options.PositiveInt = 500  # steps
+    evaluate_every: options.PositiveInt = 500
     patience: options.PositiveInt = 4  # evaluations without a lower loss
     batch_tokens: options.PositiveInt = 6000
-    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
-    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
+    learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
     label_smoothing: options.Rate = 0.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
@@ -88,14 +81,7 @@ def encoder_and_attention(config):
 
 
 def main(config):
-    import keras  # not above: --help does not wait for it
-
-    run = runs.RunDirectory(config.run)
-    config = run.start(
-        config, ("steps", "patience", "batch_tokens"), config.overwrite
-    )
-    training.set_seed(config.seed, config.deterministic)
-
+    run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
     max_turns = 1 if config.model == "single" else config.max_turns
     corpus = data.read_dialogue_corpus(
@@ -128,12 +114,10 @@ def main(config):
             dtype=config.dtype,
             **encoder_and_attention(config),
         )
-        schedule = training.WarmupInverseSqrt(
-            config.learning_rate, config.warmup_steps
-        )
-        ema = {"use_ema": True, "ema_momentum": config.ema}
         model.compile(
-            keras.optimizers.Adam(schedule, **ema),
+            training.adam(
+                config.learning_rate, config.warmup_steps, ema=config.ema
+            ),
             label_smoothing=config.label_smoothing,
             clip_norm=1.0,
             accumulation_steps=config.accumulation_steps,
@@ -162,10 +146,7 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    best = serving.load_run(run, weights="best")
-    path = serving.export(best, run.exports, run)
-    exported = serving.load(path)
-    evaluation.report(path, evaluation.of_dialogues(exported, corpus.test), run)
+    training.export_and_test(run, evaluation.of_dialogues, corpus.test)
 
 
 if __name__ == "__main__":

@@ -8,21 +8,18 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import data, devices, evaluation, models, runs, serving, training
+from kseq import data, devices, evaluation, models, serving, training
 from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.FineTuningOptions):
     """Trains a classifier on labelled documents and exports it."""
 
     train: str | None = None  # table of labels and texts; None: reports
     validation: str | None = None  # None: held out of training
     columns: tuple[str, str] = ("label", "text")  # their names or numbers
     run: options.RunPath = "runs/classifier"
-    from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # train a tokenizer on the new documents
-    overwrite: bool = False  # delete the run and restart
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
     vocab_size: options.VocabSize = 16_000
     balanced: bool = False  # rare labels weigh as much as common ones
@@ -31,13 +28,9 @@ class Config:
     dropout: options.Rate = 0.3
     piece_dropout: options.Rate = 0.0
     sentence_dropout: options.Rate = 0.3
-    seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 2000
-    evaluate_every: options.PositiveInt = 250  # steps
     batch_pieces: options.PositiveInt = 16_384
-    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
-    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
+    learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 200
     label_smoothing: options.Rate = 0.1
     ema: options.Rate = 0.995  # of the moving averages of the weights
@@ -88,12 +81,7 @@ def model_of(config, vocab_size, num_classes):
 
 
 def main(config):
-    import keras  # not above: --help does not wait for it
-
-    run = runs.RunDirectory(config.run)
-    config = run.start(config, ("steps", "batch_pieces"), config.overwrite)
-    training.set_seed(config.seed, config.deterministic)
-
+    run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
     corpus = data.read_document_corpus(
         config.train, config.validation, config.columns, seed=config.seed
@@ -116,12 +104,9 @@ def main(config):
     with devices.device_strategy().scope():
         model = model_of(config, preprocessor.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)
-        schedule = training.WarmupInverseSqrt(
-            config.learning_rate, config.warmup_steps
-        )
         model.compile(
-            keras.optimizers.Adam(
-                schedule, use_ema=True, ema_momentum=config.ema
+            training.adam(
+                config.learning_rate, config.warmup_steps, ema=config.ema
             ),
             label_smoothing=config.label_smoothing,
             clip_norm=1.0,
@@ -149,12 +134,7 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    best = serving.load_run(run, weights="best")
-    path = serving.export(best, run.exports, run)
-    exported = serving.load(path)
-    evaluation.report(
-        path, evaluation.Classifications(exported, corpus.test), run
-    )
+    training.export_and_test(run, evaluation.Classifications, corpus.test)
 
 
 if __name__ == "__main__":

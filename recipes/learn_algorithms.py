@@ -8,17 +8,16 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import data, devices, evaluation, models, runs, serving, training
+from kseq import data, devices, evaluation, models, serving, training
 from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.TrainingOptions):
     """Trains a Neural Turing machine or an LSTM on a task and exports it."""
 
     task: Literal["copy", "repeat_copy", "recall", "ngrams", "sort"] = "copy"
     run: options.RunPath = "runs/algorithm"
-    overwrite: bool = False  # delete the run and restart
     model: Literal["ntm", "lstm"] = "ntm"
     controller: Literal["dense", "lstm"] = "lstm"  # of the Turing machine
     units: options.Size = 100  # of the controller, or of each LSTM
@@ -27,13 +26,10 @@ class Config:
     slot_dim: options.Size = 20
     read_heads: options.Size = 1
     write_heads: options.Size = 1
-    seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 5000
-    evaluate_every: options.PositiveInt = 500  # steps
+    evaluate_every: options.PositiveInt = 500
     batch_size: options.PositiveInt = 16  # sequences
-    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
-    learning_rate: options.PositiveFloat = 0.001
+    learning_rate: options.PositiveFloat = 0.001  # constant
     ema: options.Rate = 0.999  # of the moving averages of the weights
     examples: options.PositiveInt = 256  # of validation, and of each test
 
@@ -74,9 +70,7 @@ def cell_of(config, keras):
 def main(config):
     import keras
 
-    run = runs.RunDirectory(config.run)
-    config = run.start(config, ("steps", "batch_size"), config.overwrite)
-    training.set_seed(config.seed, config.deterministic)
+    run, config = training.start_run(config)
 
     task = task_of(config)
     batches = data.binary_batches(task, config.batch_size, config.seed)
@@ -110,15 +104,12 @@ def main(config):
         callbacks=[training.Validation(run, held_out, pictures=1)],
     )
 
-    best = serving.load_run(run, weights="best")
-    path = serving.export(best, run.exports, run)
     sets = {
         name: data.binary_examples(harder, config.examples, config.seed + 1)
         for name, harder in task.harder().items()
     }
     best_possible = getattr(task, "best", None)  # of n-grams
-    tested = evaluation.BitErrors(serving.load(path), sets, best_possible)
-    evaluation.report(path, tested, run)
+    training.export_and_test(run, evaluation.BitErrors, sets, best_possible)
 
 
 if __name__ == "__main__":

@@ -8,34 +8,27 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import data, devices, evaluation, models, runs, serving, training
+from kseq import data, devices, evaluation, models, serving, training
 from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.FineTuningOptions):
     """Trains a tagger on sentences with a tag for each word; exports it."""
 
     train: str | None = None  # sentences and tags; None: journeys
     validation: str | None = None  # None: held out of training
     columns: tuple[str, str] = ("words", "tags")  # their names or numbers
     run: options.RunPath = "runs/tagger"
-    from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # train a tokenizer on the new sentences
-    overwrite: bool = False  # delete the run and restart
     model: Literal["lstm", "transformer"] = "lstm"
     vocab_size: options.VocabSize = 8000
     dim: options.Size = 128  # of embeddings and states
     layers: options.Size = 2
     dropout: options.Rate = 0.3
     piece_dropout: options.Rate = 0.1
-    seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # the same bits on GPUs too
     steps: options.PositiveInt = 2000
-    evaluate_every: options.PositiveInt = 250  # steps
     batch_pieces: options.PositiveInt = 2048
-    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
-    learning_rate: options.PositiveFloat = 0.003  # at its peak
+    learning_rate: options.PositiveFloat = 0.003
     warmup_steps: options.PositiveInt = 200
     label_smoothing: options.Rate = 0.0
     ema: options.Rate = 0.995  # of the moving averages of the weights
@@ -74,12 +67,7 @@ def model_and_sizes(config):
 
 
 def main(config):
-    import keras  # not above: --help does not wait for it
-
-    run = runs.RunDirectory(config.run)
-    config = run.start(config, ("steps", "batch_pieces"), config.overwrite)
-    training.set_seed(config.seed, config.deterministic)
-
+    run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
     corpus = data.read_tagging_corpus(
         config.train, config.validation, config.columns
@@ -104,12 +92,9 @@ def main(config):
             dtype=config.dtype,
             **sizes,
         )
-        schedule = training.WarmupInverseSqrt(
-            config.learning_rate, config.warmup_steps
-        )
         model.compile(
-            keras.optimizers.Adam(
-                schedule, use_ema=True, ema_momentum=config.ema
+            training.adam(
+                config.learning_rate, config.warmup_steps, ema=config.ema
             ),
             label_smoothing=config.label_smoothing,
             clip_norm=1.0,
@@ -130,10 +115,7 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    best = serving.load_run(run, weights="best")
-    path = serving.export(best, run.exports, run)
-    exported = serving.load(path)
-    evaluation.report(path, evaluation.Taggings(exported, corpus.test), run)
+    training.export_and_test(run, evaluation.Taggings, corpus.test)
 
 
 if __name__ == "__main__":

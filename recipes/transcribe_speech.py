@@ -15,7 +15,6 @@ from kseq import (
     evaluation,
     layers,
     models,
-    runs,
     serving,
     training,
 )
@@ -23,7 +22,7 @@ from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.FineTuningOptions):
     """Trains an LSTM that attends to the frames of speech and exports it."""
 
     train: str | None = None  # table of recordings and transcripts; None: Morse
@@ -33,9 +32,6 @@ class Config:
     resample: options.NonNegativeInt = 0  # to this sample rate; 0: keep theirs
     features: str = ""  # .npz file with ready features, instead of recordings
     run: options.RunPath = "runs/speech"
-    from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # train a tokenizer on the new transcripts
-    overwrite: bool = False  # delete the run and restart
     pieces: Literal["char", "bpe"] = "char"  # of a transcript
     vocab_size: options.VocabSize = 1000  # an upper limit for characters
     max_length: options.PositiveInt = 400  # pieces; longer ones are skipped
@@ -50,14 +46,10 @@ class Config:
     stretch: options.Rate = 0.1  # of time, by a random factor
     masks: options.NonNegativeInt = 1  # random ones of time and of features
     ctc: options.Rate = 0.5  # weight of the CTC loss of the encoder
-    seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 3000
-    evaluate_every: options.PositiveInt = 250  # steps
     patience: options.PositiveInt = 12  # evaluations without a better CER
     batch_tokens: options.PositiveInt = 4000  # frames
-    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
-    learning_rate: options.PositiveFloat = 0.003  # peak learning rate
+    learning_rate: options.PositiveFloat = 0.003
     warmup_steps: options.PositiveInt = 200
     label_smoothing: options.Rate = 0.1
     dtype: options.DType = "float32"
@@ -87,14 +79,7 @@ MORSE = Config(
 
 
 def main(config):
-    import keras  # not above: --help does not wait for it
-
-    run = runs.RunDirectory(config.run)
-    config = run.start(
-        config, ("steps", "patience", "batch_tokens"), config.overwrite
-    )
-    training.set_seed(config.seed, config.deterministic)
-
+    run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
     corpus = data.read_speech_corpus(
         *(config.train, config.validation, config.columns),
@@ -146,12 +131,10 @@ def main(config):
             ctc=config.ctc,
             dtype=config.dtype,
         )
-        schedule = training.WarmupInverseSqrt(
-            config.learning_rate, config.warmup_steps
-        )
-        ema = {"use_ema": True, "ema_momentum": config.ema}
         model.compile(
-            keras.optimizers.Adam(schedule, **ema),
+            training.adam(
+                config.learning_rate, config.warmup_steps, ema=config.ema
+            ),
             label_smoothing=config.label_smoothing,
             clip_norm=1.0,
             accumulation_steps=config.accumulation_steps,
@@ -180,12 +163,7 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    best = serving.load_run(run, weights="best")
-    path = serving.export(best, run.exports, run)
-    exported = serving.load(path)
-    evaluation.report(
-        path, evaluation.of_transcripts(exported, corpus.test), run
-    )
+    training.export_and_test(run, evaluation.of_transcripts, corpus.test)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from kseq import (
     evaluation,
     layers,
     models,
-    runs,
     serving,
     training,
 )
@@ -22,7 +21,7 @@ from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.FineTuningOptions):
     """Trains an LSTM with attention on pairs of sentences and exports it."""
 
     train: tuple[str, ...] | None = None  # tables or file pairs; None: dates
@@ -30,23 +29,16 @@ class Config:
     columns: tuple[str, ...] = ()  # names or numbers of source and target
     weights: tuple[float, ...] = ()  # how often each corpus is drawn
     run: options.RunPath = "runs/lstm"
-    from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # train a tokenizer on the new text
-    overwrite: bool = False  # delete the run and restart
     pieces: tuple[options.Pieces, ...] = ("bpe",)  # two: of each side its own
     vocab_size: options.VocabSize = 8000  # of source and target together
     max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
     embedding_dim: options.Size = 256
     units: options.EvenSize = 512
     dropout: options.Rate = 0.4
-    seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 2250
-    evaluate_every: options.PositiveInt = 250  # steps
     patience: options.PositiveInt = 8  # evaluations without a better score
     batch_tokens: options.PositiveInt = 4096
-    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
-    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
+    learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
     label_smoothing: options.Rate = 0.1
     clip_norm: options.PositiveFloat = 1.0
@@ -72,14 +64,7 @@ DATES = Config(
 
 
 def main(config):
-    import keras  # not above: --help does not wait for it
-
-    run = runs.RunDirectory(config.run)
-    config = run.start(
-        config, ("steps", "patience", "batch_tokens"), config.overwrite
-    )
-    training.set_seed(config.seed, config.deterministic)
-
+    run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
     corpus = data.read_corpus(
         config.train, config.validation, config.columns, config.weights
@@ -105,12 +90,10 @@ def main(config):
             tie_embeddings=True,
             dtype=config.dtype,
         )
-        schedule = training.WarmupInverseSqrt(
-            config.learning_rate, config.warmup_steps
-        )
-        ema = {"use_ema": True, "ema_momentum": config.ema}
         model.compile(
-            keras.optimizers.Adam(schedule, **ema),
+            training.adam(
+                config.learning_rate, config.warmup_steps, ema=config.ema
+            ),
             label_smoothing=config.label_smoothing,
             clip_norm=config.clip_norm,
             accumulation_steps=config.accumulation_steps,
@@ -141,11 +124,8 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    best = serving.load_run(run, weights="best")
-    path = serving.export(best, run.exports, run)
-    exported = serving.load(path)
-    tested = evaluation.Translations(exported, corpus.examples("test"), metrics)
-    evaluation.report(path, tested, run)
+    test = corpus.examples("test")
+    training.export_and_test(run, evaluation.Translations, test, metrics)
 
 
 if __name__ == "__main__":

@@ -8,21 +8,12 @@ import dataclasses
 from typing import Annotated
 
 import kseq
-from kseq import (
-    data,
-    decoding,
-    devices,
-    evaluation,
-    models,
-    runs,
-    serving,
-    training,
-)
+from kseq import data, decoding, devices, evaluation, models, serving, training
 from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.FineTuningOptions):
     """Trains a Transformer on pairs of sentences and exports it."""
 
     train: tuple[str, ...] | None = None  # tables or file pairs; None: dates
@@ -30,9 +21,6 @@ class Config:
     columns: tuple[str, ...] = ()  # names or numbers of source and target
     weights: tuple[float, ...] = ()  # how often each corpus is drawn
     run: options.RunPath = "runs/transformer"
-    from_: str = ""  # a run to fine-tune: its weights and its sizes
-    new_tokenizer: bool = False  # train a tokenizer on the new text
-    overwrite: bool = False  # delete the run and restart
     pieces: tuple[options.Pieces, ...] = ("bpe",)  # two: of each side its own
     vocab_size: options.VocabSize = 8000  # of source and target together
     max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
@@ -41,13 +29,9 @@ class Config:
     ffn_dim: options.Size = 256
     heads: options.SmallInt = 4
     dropout: options.Rate = 0.3
-    seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 6500
-    evaluate_every: options.PositiveInt = 250  # steps
     batch_tokens: options.PositiveInt = 4096
-    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
-    learning_rate: options.PositiveFloat = 0.005  # peak learning rate
+    learning_rate: options.PositiveFloat = 0.005
     warmup_steps: options.PositiveInt = 2000
     label_smoothing: options.Rate = 0.1
     clip_norm: options.PositiveFloat = 1.0
@@ -67,12 +51,7 @@ DATES = Config(
 
 
 def main(config):
-    import keras  # not above: --help does not wait for it
-
-    run = runs.RunDirectory(config.run)
-    config = run.start(config, ("steps", "batch_tokens"), config.overwrite)
-    training.set_seed(config.seed, config.deterministic)
-
+    run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
     corpus = data.read_corpus(
         config.train, config.validation, config.columns, config.weights
@@ -99,11 +78,12 @@ def main(config):
             share_embeddings=source is target,  # one vocabulary
             dtype=config.dtype,
         )
-        schedule = training.WarmupInverseSqrt(
-            config.learning_rate, config.warmup_steps
-        )
         model.compile(
-            keras.optimizers.Adam(schedule, beta_2=0.98, epsilon=1e-9),
+            training.adam(
+                *(config.learning_rate, config.warmup_steps),
+                beta_2=0.98,
+                epsilon=1e-9,
+            ),
             label_smoothing=config.label_smoothing,
             clip_norm=config.clip_norm,
             accumulation_steps=config.accumulation_steps,
@@ -132,12 +112,11 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    runs.save_average(run, config.averaged)
-    best = serving.load_run(run, weights="average")
-    path = serving.export(best, run.exports, run)
-    exported = serving.load(path)
-    tested = evaluation.Translations(exported, corpus.examples("test"), metrics)
-    evaluation.report(path, tested, run)
+    test = corpus.examples("test")
+    training.export_and_test(
+        *(run, evaluation.Translations, test, metrics),
+        average=config.averaged,
+    )
 
 
 if __name__ == "__main__":

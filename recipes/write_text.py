@@ -8,28 +8,18 @@ import dataclasses
 from typing import Annotated, Literal
 
 import kseq
-from kseq import (
-    data,
-    decoding,
-    devices,
-    evaluation,
-    models,
-    runs,
-    serving,
-    training,
-)
+from kseq import data, decoding, devices, evaluation, models, serving, training
 from kseq import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(options.TrainingOptions):
     """Trains a language model on running text and exports it."""
 
     train: str | None = None  # text, or a table of documents; None: brackets
     validation: str | None = None  # None: the end of the training text
     column: str = "text"  # of the documents in a table
     run: options.RunPath = "runs/text"
-    overwrite: bool = False  # delete the run and restart
     tokens: Literal["char", "bpe", "unigram"] = "char"
     vocab_size: options.VocabSize = 8000  # an upper limit for characters
     length: options.PositiveInt = 256  # tokens of a row
@@ -41,13 +31,9 @@ class Config:
     positions: Literal["rotary", "sinusoidal", "learned"] = "rotary"
     window: options.NonNegativeInt = 0  # positions back; 0: all
     dropout: options.Rate = 0.2
-    seed: options.NonNegativeInt = 1
-    deterministic: bool = False  # bit-exact results on GPUs as well
     steps: options.PositiveInt = 5000
-    evaluate_every: options.PositiveInt = 250  # steps
     batch_size: options.PositiveInt = 32  # rows
-    accumulation_steps: options.PositiveInt = 1  # parts of a batch, for memory
-    learning_rate: options.PositiveFloat = 0.002  # peak learning rate
+    learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
     ema: options.Rate = 0.995  # of the moving averages of the weights
     clip_norm: options.PositiveFloat = 1.0
@@ -98,11 +84,7 @@ def model_of(config, vocab_size):
 
 
 def main(config):
-    import keras  # not above: --help does not wait for it
-
-    run = runs.RunDirectory(config.run)
-    config = run.start(config, ("steps", "batch_size"), config.overwrite)
-    training.set_seed(config.seed, config.deterministic)
+    run, config = training.start_run(config)
 
     corpus = data.read_text_corpus(
         config.train, config.validation, config.column
@@ -119,12 +101,11 @@ def main(config):
 
     with devices.device_strategy().scope():
         model = model_of(config, tokenizer.vocab_size)
-        schedule = training.WarmupInverseSqrt(
-            config.learning_rate, config.warmup_steps
-        )
         model.compile(
-            keras.optimizers.Adam(
-                schedule, beta_2=0.99, use_ema=True, ema_momentum=config.ema
+            training.adam(
+                *(config.learning_rate, config.warmup_steps),
+                beta_2=0.99,
+                ema=config.ema,
             ),
             clip_norm=config.clip_norm,
             accumulation_steps=config.accumulation_steps,
@@ -139,28 +120,27 @@ def main(config):
     )
     run.save(writer)
 
-    def texts(writer, documents):
+    def evaluate(predictor, documents):
         return evaluation.Texts(
-            writer.predictor(),
+            predictor,
             documents,
             config.length,
             samples=20 if config.train else 200,
             is_valid=corpus.is_valid,
         )
 
+    held_out = evaluate(writer.predictor(), corpus.validation)
     training.fit(
         model,
         batches,
         training.Checkpoints(run, monitor="val_loss", mode="min"),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
-        callbacks=[training.Validation(run, texts(writer, corpus.validation))],
+        callbacks=[training.Validation(run, held_out)],
         facts=corpus.describe(),
     )
 
-    best = serving.load_run(run, weights="best")
-    path = serving.export(best, run.exports, run)
-    evaluation.report(path, texts(best, corpus.test), run)
+    training.export_and_test(run, evaluate, corpus.test, tests_export=False)
 
 
 if __name__ == "__main__":

@@ -145,11 +145,13 @@ ARROWS = {
             "check_integers",
             "data",
             "devices",
+            "evaluation",
             "model_path",
             "models",
             "one_line",
             "progress",
             "runs",
+            "serving",
             "stop_signals",
             "user_error",
             "version_0_1",
@@ -209,7 +211,6 @@ ARROWS = {
             "layers",
             "models",
             "option_types",
-            "runs",
             "serving",
             "training",
         ),
@@ -244,7 +245,12 @@ HEIRS = {
 }
 
 # Files with small public classes that make sense only together.
-TOGETHER = {"positional_encoding.py", "prompts.py", "step_function.py"}
+TOGETHER = {
+    "option_types.py",
+    "positional_encoding.py",
+    "prompts.py",
+    "step_function.py",
+}
 
 UNSAFE_MODULES = {"pickle", "marshal", "shelve", "dill", "yaml"}
 UNSAFE_CALLS = {"eval", "exec", "enable_unsafe_deserialization"}

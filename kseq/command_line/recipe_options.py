@@ -19,7 +19,12 @@ from kseq.data.files.text_files import matching_files
 from kseq.data.first_rows import read_first_rows
 from kseq.json_files import read_json
 from kseq.model_path import is_run, run_path
-from kseq.option_types import check_options, option
+from kseq.option_types import (
+    FineTuningOptions,
+    TrainingOptions,
+    check_options,
+    option,
+)
 from kseq.user_error import UserError
 
 _METAVARS = {int: "N", float: "X"}
@@ -134,23 +139,37 @@ def _parser(config, without_files, prog, description):
     )
     group = parser.add_argument_group("options (defaults with --train)")
     group.add_argument("-h", "--help", action="help", help="show this help")
+    shared = _shared_fields(config)
+    if shared:
+        title = "options of training (defaults with --train)"
+        shared_group = parser.add_argument_group(title)
     hints = typing.get_type_hints(type(config), include_extras=True)
     comments = _comments(type(config))
     fields = [field.name for field in dataclasses.fields(config) if field.init]
     for name in fields:
         default = _shown(getattr(config, name))
         text = comments.get(name, "") + (default and f" (default: {default})")
-        group.add_argument(
+        (shared_group if name in shared else group).add_argument(
             option(name),
             dest=name,
             help=text.strip().replace("%", "%%"),
             **_reading(hints[name]),
         )
     if "debug" not in fields:
-        group.add_argument(
+        (shared_group if shared else group).add_argument(
             "--debug", action="store_true", help="show the traceback of errors"
         )
     return parser
+
+
+def _shared_fields(config):
+    """The names of the fields that recipes inherit."""
+    return {
+        field.name
+        for shared in (TrainingOptions, FineTuningOptions)
+        if isinstance(config, shared)
+        for field in dataclasses.fields(shared)
+    }
 
 
 def _reading(hint):
@@ -195,7 +214,17 @@ def _shown(value):
 
 
 def _comments(config_class):
-    """{name: the comment at the end of its line} of a dataclass's fields."""
+    """{name: the comment at the end of its line} of a dataclass's fields.
+
+    A field without a comment has that of the class that it is inherited from.
+    """
+    comments = {}
+    for inherited in reversed(config_class.__mro__[:-1]):  # without object
+        comments |= _comments_in_source(inherited)
+    return comments
+
+
+def _comments_in_source(config_class):
     try:
         source = inspect.cleandoc(inspect.getsource(config_class))
     except (OSError, TypeError):  # written in an interactive session

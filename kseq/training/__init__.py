@@ -2,13 +2,14 @@
 
 from kseq.training.checkpoints import Checkpoints
 from kseq.training.ema import ema_weights
+from kseq.training.export_and_test import export_and_test
 from kseq.training.fine_tuning import FineTuning
 from kseq.training.fit import fit
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.pretrain import pretrain
-from kseq.training.set_seed import set_seed
+from kseq.training.start_run import set_seed, start_run
 from kseq.training.validation import Validation
-from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
+from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt, adam
 
 __all__ = [
     "Checkpoints",
@@ -16,9 +17,12 @@ __all__ = [
     "MetricsLog",
     "Validation",
     "WarmupInverseSqrt",
+    "adam",
     "ema_weights",
+    "export_and_test",
     "fit",
     "pretrain",
     "set_seed",
+    "start_run",
     "verbosity",
 ]

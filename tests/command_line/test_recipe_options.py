@@ -7,7 +7,13 @@ import pytest
 
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.recipe_options import read_options
-from kseq.option_types import PositiveInt
+from kseq.option_types import (
+    FineTuningOptions,
+    PositiveFloat,
+    PositiveInt,
+    check_options,
+)
+from kseq.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,3 +75,33 @@ def test_words_after_two_dashes_are_no_options():
     parser.add_argument("path")
     options = parser.parse_args(["--batch_size=3", "--", "--my_run=1"])
     assert (options.batch_size, options.path) == ("3", "--my_run=1")
+
+
+@dataclasses.dataclass(frozen=True)
+class Inherits(FineTuningOptions):
+    width: PositiveInt = 4  # of a page
+    run: str = "runs/x"
+    steps: PositiveInt = 30
+    learning_rate: PositiveFloat = 0.1  # constant
+
+
+def test_shared_options_have_the_help_of_their_base_class(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        read_options(
+            Inherits(), Inherits(), ["-h"], prog="x", description="One."
+        )
+    own, shared = capsys.readouterr().out.split("options of training")
+    assert "of a page (default: 4)" in own and "--steps" not in own
+    for text in (
+        "the directory of the run (default: runs/x)",
+        "delete the run and restart (default: False)",
+        "--steps N (default: 30)",
+        "constant (default: 0.1)",
+        "--from TEXT a run to fine-tune",
+    ):
+        assert text in " ".join(shared.split())
+
+
+def test_shared_options_are_checked_as_others_are():
+    with pytest.raises(UserError, match="--seed: expected an integer"):
+        check_options(Inherits(seed=-1))

@@ -1,0 +1,35 @@
+"""The end of a recipe: export of the best weights, and the test scores."""
+
+from kseq import evaluation, serving
+from kseq.runs import save_average
+
+
+def export_and_test(run, evaluate, *examples, average=None, tests_export=True):
+    """Exports what a run has trained, and reports its scores on the test set.
+
+    It is this, and returns the path of the export:
+
+        best = serving.load_run(run, weights="best")
+        path = serving.export(best, run.exports, run)
+        tested = evaluate(serving.load(path), *examples)
+        evaluation.report(path, tested, run)
+
+    Args:
+        run: `RunDirectory`, trained.
+        evaluate: function of a predictor and the examples, such as
+            `kseq.evaluation.Translations`.
+        *examples: what `evaluate` is given besides the predictor.
+        average: int, how many of the last checkpoints are averaged, see
+            `kseq.runs.save_average`: this average is exported. By default the
+            weights of the best validation are.
+        tests_export: bool; if False, the predictor is that of the run, for an
+            evaluation that needs more than an export serves.
+    """
+    if average:
+        save_average(run, average)
+    weights = "average" if average else "best"
+    best = serving.load_run(run, weights=weights)
+    path = serving.export(best, run.exports, run)
+    predictor = serving.load(path) if tests_export else best.predictor()
+    evaluation.report(path, evaluate(predictor, *examples), run)
+    return path

@@ -1,0 +1,50 @@
+"""The start of a recipe: its run and its random numbers."""
+
+import keras
+import tensorflow as tf
+
+from kseq.runs import RunDirectory
+from kseq.runs.run_directory import batch_fields
+
+
+def start_run(config):
+    """Starts the run of a recipe or resumes it, and seeds all random numbers.
+
+    Steps, patience and batch sizes may differ from those of a run that
+    resumes.
+
+    Args:
+        config: dataclass instance, see `kseq.option_types.TrainingOptions`.
+
+    Returns:
+        Its `RunDirectory`, which is locked, and the config of the run: see
+        `RunDirectory.start`.
+
+    Raises:
+        RunError: if the directory cannot be used, see there.
+    """
+    run = RunDirectory(config.run)
+    may_change = ("steps", "patience", *batch_fields(config))
+    config = run.start(config, may_change, config.overwrite)
+    set_seed(config.seed, config.deterministic)
+    return run, config
+
+
+def set_seed(seed, deterministic=False):
+    """Seeds all random numbers of this process.
+
+    On one CPU that is enough: the same command gives the same weights, bit for
+    bit. GPU kernels may add in any order unless `deterministic` is asked for;
+    it stays in force until the process ends.
+
+    Args:
+        seed: int.
+        deterministic: whether every op has to give the same bits each time.
+            Where TensorFlow has no such kernel, the op raises an error.
+
+    Reference:
+        `tf.config.experimental.enable_op_determinism`.
+    """
+    keras.utils.set_random_seed(seed)
+    if deterministic:
+        tf.config.experimental.enable_op_determinism()
