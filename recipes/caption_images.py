@@ -146,7 +146,9 @@ def main(config):
 
     judged = serving.Generator(model, grid, tokenizer, decoding.GreedySearch())
     losses = data.evaluation_batches(corpus.validation.pairs(), *both)
-    held_out = evaluation.of_captions(judged.predictor(128), corpus.validation)
+    held_out = evaluation.caption_evaluation(
+        judged.predictor(128), corpus.validation
+    )
     training.fit(
         model,
         batches,
@@ -157,7 +159,7 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    training.export_and_test(run, evaluation.of_captions, corpus.test)
+    training.export_and_test(run, evaluation.caption_evaluation, corpus.test)
 
 
 if __name__ == "__main__":

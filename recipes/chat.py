@@ -130,7 +130,7 @@ def main(config):
     run.save(generator)
 
     greedy = generator.with_search(decoding.GreedySearch())
-    held_out = evaluation.of_dialogues(
+    held_out = evaluation.dialogue_evaluation(
         greedy.predictor(64), corpus.validation.sample(500)
     )
     losses = data.evaluation_batches(corpus.validation.pairs(), *both)
@@ -146,7 +146,7 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    training.export_and_test(run, evaluation.of_dialogues, corpus.test)
+    training.export_and_test(run, evaluation.dialogue_evaluation, corpus.test)
 
 
 if __name__ == "__main__":

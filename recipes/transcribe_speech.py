@@ -148,7 +148,7 @@ def main(config):
     greedy = decoding.GreedySearch(**by_ctc)
     judged = serving.Generator(model, frames, tokenizer, greedy)
     losses = data.evaluation_batches(corpus.validation.pairs(), *both)
-    held_out = evaluation.of_transcripts(
+    held_out = evaluation.transcript_evaluation(
         judged.predictor(64), corpus.validation
     )
     training.fit(
@@ -163,7 +163,7 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    training.export_and_test(run, evaluation.of_transcripts, corpus.test)
+    training.export_and_test(run, evaluation.transcript_evaluation, corpus.test)
 
 
 if __name__ == "__main__":

@@ -346,8 +346,8 @@ def test_an_error_of_the_user_is_one_message(
 # What is printed about the built-in corpora, and the least of it in percent.
 FOUND = {
     "classify_documents": {
-        r"sentence that decides .* in (.*)%": 95,
-        r"word that decides .* in (.*)%": 90,
+        r"decisive sentence: (.*)%": 95,
+        r"decisive word: (.*)%": 90,
     },
     "caption_images": {
         r"exact match (.*) %": 95,

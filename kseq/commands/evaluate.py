@@ -36,10 +36,10 @@ from kseq.evaluation import (
     Taggings,
     Texts,
     Translations,
+    caption_evaluation,
+    dialogue_evaluation,
     metrics_named,
-    of_captions,
-    of_dialogues,
-    of_transcripts,
+    transcript_evaluation,
 )
 from kseq.evaluation.classifications import check_labels
 from kseq.evaluation.taggings import check_tags
@@ -149,7 +149,9 @@ def _of_dialogues(able, options):
     if able.retrieves:
         _refuse(options, "dialogues", "metrics")
         return Retrievals(open_predictor(options), dialogues)
-    return of_dialogues(open_predictor(options), dialogues, **_metrics(options))
+    return dialogue_evaluation(
+        open_predictor(options), dialogues, **_metrics(options)
+    )
 
 
 def _of_transcripts(able, options):
@@ -173,7 +175,7 @@ def _of_transcripts(able, options):
         _refuse(options, "features", "audio")
         transcripts = read(stored=stored_features(able, options))
     predictor = open_predictor(options)
-    return of_transcripts(predictor, transcripts, **_metrics(options))
+    return transcript_evaluation(predictor, transcripts, **_metrics(options))
 
 
 def _metrics(options):
@@ -209,7 +211,9 @@ def _of_captions(able, options):
         raise UserError(
             f"{options.path} expects pictures: give their folder with --images."
         )
-    return of_captions(open_predictor(options), captions, **_metrics(options))
+    return caption_evaluation(
+        open_predictor(options), captions, **_metrics(options)
+    )
 
 
 def _of_texts(able, options):

@@ -1,22 +1,33 @@
 """Evaluation of answers against references and labels."""
 
-from kseq.evaluation.accuracy import accuracy
+from kseq.evaluation.attention_on_evidence import (
+    attention_on_evidence,
+    attention_on_facts,
+    attention_on_letters,
+    attention_on_objects,
+)
 from kseq.evaluation.bit_errors import BitErrors
-from kseq.evaluation.bleu import bleu
-from kseq.evaluation.chrf import chrf
-from kseq.evaluation.classification_scores import classification_scores
+from kseq.evaluation.classification_scores import (
+    accuracy,
+    classification_scores,
+    macro_f1,
+)
 from kseq.evaluation.classifications import Classifications
-from kseq.evaluation.distinct import distinct_1, distinct_2
 from kseq.evaluation.error_rates import cer, wer
-from kseq.evaluation.exact_match import exact_match
-from kseq.evaluation.facts_found import facts_found
-from kseq.evaluation.letters_heard import letters_heard
-from kseq.evaluation.macro_f1 import macro_f1
-from kseq.evaluation.metrics import metrics_named, monitored
-from kseq.evaluation.objects_found import objects_found
-from kseq.evaluation.of_captions import of_captions
-from kseq.evaluation.of_dialogues import of_dialogues
-from kseq.evaluation.of_transcripts import of_transcripts
+from kseq.evaluation.generated_texts import (
+    caption_evaluation,
+    dialogue_evaluation,
+    transcript_evaluation,
+)
+from kseq.evaluation.metrics import (
+    bleu,
+    chrf,
+    distinct_1,
+    distinct_2,
+    exact_match,
+    metrics_named,
+    monitored,
+)
 from kseq.evaluation.report import report
 from kseq.evaluation.retrievals import Retrievals
 from kseq.evaluation.rouge import rouge_1, rouge_2, rouge_l
@@ -35,26 +46,27 @@ __all__ = [
     "Texts",
     "Translations",
     "accuracy",
+    "attention_on_evidence",
+    "attention_on_facts",
+    "attention_on_letters",
+    "attention_on_objects",
     "bleu",
+    "caption_evaluation",
     "cer",
     "chrf",
     "classification_scores",
+    "dialogue_evaluation",
     "distinct_1",
     "distinct_2",
     "exact_match",
-    "facts_found",
-    "letters_heard",
     "macro_f1",
     "metrics_named",
     "monitored",
-    "objects_found",
-    "of_captions",
-    "of_dialogues",
-    "of_transcripts",
     "report",
     "rouge_1",
     "rouge_2",
     "rouge_l",
     "span_f1",
+    "transcript_evaluation",
     "wer",
 ]

@@ -2,6 +2,48 @@
 
 import numpy as np
 
+from kseq.evaluation.metrics import exact_match
+from kseq.evaluation.score import Score
+from kseq.one_line import one_line
+from kseq.user_error import UserError
+
+_LONGEST = 500  # characters of a message; it may hold whole texts
+
+
+def accuracy(outputs, references):
+    """The fraction of the predicted labels that are the true ones.
+
+    Args:
+        outputs: list of str, the predicted labels.
+        references: list of str, the true ones.
+
+    Returns:
+        Score, 0 to 1, printed in percent.
+
+    Raises:
+        ValueError: if the lists are empty or differ in length.
+    """
+    value = exact_match(outputs, references).value
+    return Score(value, f"accuracy {100 * value:.2f} %")
+
+
+def macro_f1(outputs, references):
+    """The mean F1 of the classes that occur, in truth or as predictions.
+
+    Args:
+        outputs: list of str, the predicted labels.
+        references: list of str, the true ones.
+
+    Returns:
+        Score, 0 to 1.
+
+    Raises:
+        ValueError: if the lists are empty or differ in length.
+    """
+    classes = sorted({*outputs, *references})
+    value = classification_scores(references, outputs, classes)["macro_f1"]
+    return Score(value, f"macro F1 {value:.4f}")
+
 
 def classification_scores(labels, predicted, classes):
     """Scores predicted labels against the true ones.
@@ -71,3 +113,33 @@ def classification_scores(labels, predicted, classes):
             for name, place in places.items()
         },
     }
+
+
+def class_lines(labels, predicted, classes):
+    """The scores of each class, a line of text each."""
+    per_class = classification_scores(labels, predicted, classes)["per_class"]
+    return [
+        f"{one_line(name)}: "
+        + "  ".join(f"{key} {value:.4g}" for key, value in scores.items())
+        for name, scores in per_class.items()
+    ]
+
+
+def cross_entropy(probabilities):
+    """The mean negative logarithm of the probabilities of the true classes."""
+    return float(np.mean(-np.log(np.maximum(probabilities, 1e-30))))
+
+
+def check_known(labels, known, subject):
+    """UserError if there are labels that a model does not know.
+
+    Args:
+        labels: iterable of str.
+        known: those of the model.
+        subject: str, what has them: "documents have labels".
+    """
+    if unknown := set(labels) - set(known):
+        raise UserError(
+            f"The {subject} that the model does not know: "
+            f"{one_line(', '.join(sorted(unknown)))[:_LONGEST]}"
+        )

@@ -1,30 +1,37 @@
-"""Evaluation of the labels of documents."""
+"""Evaluation of the labels of documents, and of other inputs."""
 
-import itertools
-
-import numpy as np
-
-from kseq.evaluation.accuracy import accuracy
-from kseq.evaluation.chunks import chunks
-from kseq.evaluation.classification_scores import classification_scores
-from kseq.evaluation.evidence_found import evidence_found
-from kseq.evaluation.macro_f1 import macro_f1
-from kseq.evaluation.score import scores_of
-from kseq.one_line import one_line
+from kseq.evaluation.attention_on_evidence import attention_on_evidence
+from kseq.evaluation.classification_scores import (
+    accuracy,
+    check_known,
+    class_lines,
+    classification_scores,
+    cross_entropy,
+    macro_f1,
+)
+from kseq.evaluation.score import (
+    chunks,
+    first_rows,
+    report_lines,
+    score_values,
+    scores_of,
+)
 from kseq.pictures import confusion_picture, document_picture
-from kseq.user_error import UserError
-
-_LONGEST = 500  # characters of a message; it may hold whole texts
 
 
 class Classifications:
-    """Labels that a predictor gives to documents, evaluated.
+    """Labels that a predictor gives to its inputs, evaluated.
 
     Args:
         predictor: see `kseq.serving.ClassifierPredictor`.
-        documents: has `texts`, `labels` and `evidence`, as
-            `kseq.data.Documents` does.
+        examples: has `inputs`, what the predictor is given; `names`, the text
+            that is shown of each; `labels`; and `evidence`, which may be None.
+            `kseq.data.Documents` is one.
         metrics: functions of outputs and references, see `Score`.
+        draw: function of what the predictor's `explain` gives for an input,
+            and of a title; gives a PNG, bytes.
+        notes: function of the predictor and of examples with evidence; gives
+            more lines of the report.
 
     Attributes:
         results: dict, name of the metric -> `Score`, after `scores`.
@@ -36,20 +43,30 @@ class Classifications:
     columns = ("text", "label", "predicted")
     hints = ("See what decided:     kseq explain {path} < FILE > page.html",)
 
-    def __init__(self, predictor, documents, metrics=(accuracy, macro_f1)):
+    def __init__(
+        self,
+        predictor,
+        examples,
+        metrics=(accuracy, macro_f1),
+        *,
+        draw=document_picture,
+        notes=attention_on_evidence,
+    ):
         self.predictor = predictor
-        self.documents = documents
+        self.examples = examples
         self.metrics = metrics
+        self.draw = draw
+        self.notes = notes
         self._outputs = []
         self.results = {}
         self._labels = predictor.labels
-        check_labels(documents, self._labels)
+        check_labels(examples, self._labels)
 
     def __len__(self):
-        return len(self.documents.texts)
+        return len(self.examples.inputs)
 
     def scores(self, progress=None):
-        """Classifies all documents and scores their labels.
+        """Classifies all inputs and scores their labels.
 
         Args:
             progress: see `kseq.serving.predict_batches`.
@@ -58,69 +75,53 @@ class Classifications:
             A dict, name of the metric -> float; and `loss`, the mean negative
             log-probability of the true label.
         """
-        self._outputs, likelihoods = [], []
-        labels = iter(self.documents.labels)
-        for texts in chunks(self.documents.texts):
-            for row in self.predictor.probabilities(texts, progress):
+        self._outputs, probabilities = [], []
+        labels = iter(self.examples.labels)
+        for inputs in chunks(self.examples.inputs):
+            for row in self.predictor.probabilities(inputs, progress):
                 self._outputs.append(max(row, key=row.get))
-                likelihoods.append(row[next(labels)])
-        losses = -np.log(np.maximum(likelihoods, 1e-30))
+                probabilities.append(row[next(labels)])
         self.results = scores_of(
-            self.metrics, self._outputs, self.documents.labels
+            self.metrics, self._outputs, self.examples.labels
         )
-        values = {name: score.value for name, score in self.results.items()}
-        return {"loss": float(np.mean(losses)), **values}
+        loss = cross_entropy(probabilities)
+        return {"loss": loss, **score_values(self.results)}
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        lines = [score.text for score in self.results.values()]
-        for label, row in self._table()["per_class"].items():
-            numbers = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
-            lines.append(f"{one_line(label)}: {numbers}")
-        if self.documents.evidence:
-            lines += evidence_found(self.predictor, self.documents)
+        lines = report_lines(self.results)
+        lines += class_lines(self.examples.labels, self._outputs, self._labels)
+        if self.examples.evidence:
+            lines += self.notes(self.predictor, self.examples)
         return lines
 
     def rows(self, count):
-        """The first texts, labels and predicted labels, after `scores`."""
-        rows = zip(
-            self.documents.texts,
-            self.documents.labels,
-            self._outputs,
-            strict=True,
-        )
-        return list(itertools.islice(rows, count))
+        """The first names, labels and predicted labels, after `scores`."""
+        examples = self.examples
+        return first_rows(count, examples.names, examples.labels, self._outputs)
 
     def pictures(self, count):
-        """The confusion matrix, after `scores`, and the first documents.
+        """The confusion matrix, after `scores`, and the first explanations.
 
         Returns:
             A dict, name -> PNG.
         """
+        table = classification_scores(
+            self.examples.labels, self._outputs, self._labels
+        )
         pictures = {
-            "confusion": confusion_picture(
-                self._table()["confusion"], self._labels
-            )
+            "confusion": confusion_picture(table["confusion"], self._labels)
         }
-        explained = self.predictor.explain(self.documents.texts[:count])
-        for number, document in enumerate(explained):
+        explained = self.predictor.explain(self.examples.inputs[:count])
+        for number, explanation in enumerate(explained):
             title = (
-                f"{document.label} ({document.probability:.0%}); true label: "
-                f"{self.documents.labels[number]}"
+                f"{explanation.label} ({explanation.probability:.0%}); "
+                f"true label: {self.examples.labels[number]}"
             )
-            pictures[f"documents/{number}"] = document_picture(document, title)
+            pictures[f"documents/{number}"] = self.draw(explanation, title)
         return pictures
 
-    def _table(self):
-        return classification_scores(
-            self.documents.labels, self._outputs, self._labels
-        )
 
-
-def check_labels(documents, labels):
+def check_labels(examples, labels):
     """UserError if documents have a label that is not one of `labels`."""
-    if unknown := set(documents.labels) - set(labels):
-        raise UserError(
-            "The documents have labels that the model does not know: "
-            f"{one_line(', '.join(sorted(unknown)))[:_LONGEST]}"
-        )
+    check_known(examples.labels, labels, "documents have labels")

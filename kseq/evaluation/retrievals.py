@@ -1,11 +1,14 @@
 """Evaluation of retrieved answers by their ranks."""
 
-import itertools
-
 import numpy as np
 
 from kseq.check_integers import check_integers
-from kseq.evaluation.score import Score
+from kseq.evaluation.score import (
+    Score,
+    first_rows,
+    report_lines,
+    score_values,
+)
 
 _TOP = (1, 5, 10)
 
@@ -83,7 +86,7 @@ class Retrievals:
             f"recall_at_{top}": self._recall(np.array(ranks), top)
             for top in _TOP
         }
-        return {name: score.value for name, score in self.results.items()}
+        return score_values(self.results)
 
     def _drawn(self, draw, right):
         """The places of candidates in the texts, the right one first."""
@@ -102,7 +105,7 @@ class Retrievals:
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        lines = [score.text for score in self.results.values()]
+        lines = report_lines(self.results)
         if self.candidates < self._wanted:
             lines.append(
                 f"fewer than {self._wanted} candidates: the examples have "
@@ -115,13 +118,8 @@ class Retrievals:
 
         The turns of a dialogue are separated by slashes.
         """
-        rows = zip(
-            map(_in_a_line, self.sources),
-            self.answers,
-            self._nearest,
-            strict=True,
-        )
-        return list(itertools.islice(rows, count))
+        sources = map(_in_a_line, self.sources)
+        return first_rows(count, sources, self.answers, self._nearest)
 
     def pictures(self, count):
         """None: a dict without entries."""

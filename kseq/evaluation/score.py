@@ -1,7 +1,9 @@
-"""The value of a metric."""
+"""The values of metrics, and what all evaluations do with them."""
 
 import itertools
 from typing import NamedTuple
+
+_CHUNK = 4096  # answers that are held at once with all that is known of them
 
 
 class Score(NamedTuple):
@@ -28,6 +30,31 @@ class Score(NamedTuple):
 def scores_of(metrics, outputs, references):
     """A dict, name of each metric -> its `Score` of the outputs."""
     return {metric.__name__: metric(outputs, references) for metric in metrics}
+
+
+def score_values(results):
+    """The numbers of a dict, name -> `Score`."""
+    return {name: score.value for name, score in results.items()}
+
+
+def report_lines(results):
+    """The lines of text of a dict, name -> `Score`."""
+    return [score.text for score in results.values()]
+
+
+def first_rows(count, *columns):
+    """The first rows of a table, whose columns have the same length."""
+    return list(itertools.islice(zip(*columns, strict=True), count))
+
+
+def chunks(inputs):
+    """Yields parts of a list, in order; one that is empty has none.
+
+    What is kept of the answers to one part is for the caller to choose, so
+    that the rest of them does not fill the memory.
+    """
+    for start in range(0, len(inputs), _CHUNK):
+        yield inputs[start : start + _CHUNK]
 
 
 def check_lengths(outputs, references):

@@ -1,15 +1,25 @@
-"""Tags of words, judged by the true ones."""
+"""Evaluation of the tags of words."""
 
 import itertools
 
 import numpy as np
 
-from kseq.evaluation.accuracy import accuracy
-from kseq.evaluation.chunks import chunks
-from kseq.evaluation.classification_scores import classification_scores
-from kseq.evaluation.exact_match import exact_match
-from kseq.evaluation.macro_f1 import macro_f1
-from kseq.evaluation.score import scores_of
+from kseq.evaluation.classification_scores import (
+    accuracy,
+    check_known,
+    class_lines,
+    classification_scores,
+    cross_entropy,
+    macro_f1,
+)
+from kseq.evaluation.metrics import exact_match
+from kseq.evaluation.score import (
+    chunks,
+    first_rows,
+    report_lines,
+    score_values,
+    scores_of,
+)
 from kseq.evaluation.span_f1 import are_bio, span_f1
 from kseq.one_line import one_line
 from kseq.pictures import confusion_picture
@@ -19,7 +29,7 @@ _LONGEST = 500  # characters of a message
 
 
 class Taggings:
-    """Tags that a predictor gives to words, judged by the true ones.
+    """Tags that a predictor gives to words, evaluated.
 
     Scores are `loss`, the mean negative log-probability of the true tag of a
     word; `accuracy` and `macro_f1` of words; `exact_match`, the fraction of
@@ -52,7 +62,7 @@ class Taggings:
         return len(self.sentences.texts)
 
     def scores(self, progress=None):
-        """Tags all sentences and judges their tags.
+        """Tags all sentences and scores their tags.
 
         Args:
             progress: see `kseq.serving.predict_batches`.
@@ -60,8 +70,8 @@ class Taggings:
         Returns:
             A dict, name -> float.
         """
-        self._outputs, likelihoods = [], []
-        places = {tag: place for place, tag in enumerate(self._tags)}
+        self._outputs, probabilities = [], []
+        numbers = {tag: number for number, tag in enumerate(self._tags)}
         true = iter(self.sentences.tags)
         for texts in chunks(self.sentences.texts):
             found = self.predictor.probabilities(texts, progress)
@@ -73,25 +83,26 @@ class Taggings:
                         f"{len(tags)}: {one_line(text)[:_LONGEST]}"
                     )
                 best = row.argmax(axis=-1)
-                self._outputs.append([self._tags[place] for place in best])
-                columns = [places[tag] for tag in tags]
-                likelihoods.extend(row[np.arange(len(tags)), columns])
-        loss = float(np.mean(-np.log(np.maximum(likelihoods, 1e-30))))
+                self._outputs.append([self._tags[number] for number in best])
+                columns = [numbers[tag] for tag in tags]
+                probabilities.extend(row[np.arange(len(tags)), columns])
         self.results = scores_of((accuracy, macro_f1), *self._words())
         of_sentences = [exact_match]
         if are_bio(self._tags):
             of_sentences.append(span_f1)
         self.results |= scores_of(of_sentences, *self._lines())
-        values = {name: score.value for name, score in self.results.items()}
-        return {"loss": loss, **values}
+        return {
+            "loss": cross_entropy(probabilities),
+            **score_values(self.results),
+        }
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        lines = [score.text for score in self.results.values()]
-        for tag, row in self._table()["per_class"].items():
-            numbers = "  ".join(f"{k} {v:.4g}" for k, v in row.items())
-            lines.append(f"{tag}: {numbers}")
-        return lines
+        predicted, true = self._words()
+        return [
+            *report_lines(self.results),
+            *class_lines(true, predicted, self._tags),
+        ]
 
     def rows(self, count):
         """The first texts, their tags and the predicted ones, after `scores`.
@@ -99,8 +110,7 @@ class Taggings:
         Tags are separated by spaces.
         """
         outputs, tags = self._lines()
-        rows = zip(self.sentences.texts, tags, outputs, strict=True)
-        return list(itertools.islice(rows, count))
+        return first_rows(count, self.sentences.texts, tags, outputs)
 
     def pictures(self, count):
         """The confusion matrix, after `scores`.
@@ -108,8 +118,10 @@ class Taggings:
         Returns:
             A dict, name -> PNG.
         """
-        table = self._table()["confusion"]
-        return {"confusion": confusion_picture(table, self._tags)}
+        predicted, true = self._words()
+        table = classification_scores(true, predicted, self._tags)
+        picture = confusion_picture(table["confusion"], self._tags)
+        return {"confusion": picture}
 
     def _words(self):
         """Predicted and true tags of all words."""
@@ -120,18 +132,10 @@ class Taggings:
         both = self._outputs, self.sentences.tags
         return tuple(list(map(" ".join, rows)) for rows in both)
 
-    def _table(self):
-        predicted, true = self._words()
-        return classification_scores(true, predicted, self._tags)
-
 
 def check_tags(sentences, tags):
     """UserError if sentences have a tag that is not one of `tags`."""
-    if unknown := set(_flat(sentences.tags)) - set(tags):
-        raise UserError(
-            "The sentences have tags that the model does not know: "
-            f"{one_line(', '.join(sorted(unknown)))[:_LONGEST]}"
-        )
+    check_known(_flat(sentences.tags), tags, "sentences have tags")
 
 
 def _flat(rows):

@@ -3,7 +3,12 @@
 import itertools
 import math
 
-from kseq.evaluation.score import Score
+from kseq.evaluation.score import (
+    Score,
+    first_rows,
+    report_lines,
+    score_values,
+)
 from kseq.serving import TextLikelihood
 
 _PROMPT = 40  # characters of a text that a model continues
@@ -94,7 +99,7 @@ class Texts:
         self._continued = self.predictor(prompts)
         if self.is_valid is not None:
             self.results["valid"] = self._valid()
-        return {name: score.value for name, score in self.results.items()}
+        return score_values(self.results)
 
     def _valid(self):
         texts = [
@@ -108,15 +113,13 @@ class Texts:
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        return [score.text for score in self.results.values()]
+        return report_lines(self.results)
 
     def rows(self, count):
         """Prompts, what follows in the text, and the continuations."""
-        rows = zip(self._prompts, self._continued, strict=True)
-        return [
-            (prompt, text, output)
-            for (prompt, text), output in itertools.islice(rows, count)
-        ]
+        prompts = [prompt for prompt, _ in self._prompts]
+        texts = [text for _, text in self._prompts]
+        return first_rows(count, prompts, texts, self._continued)
 
     def pictures(self, count):
         """None: a dict without entries."""

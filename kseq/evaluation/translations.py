@@ -1,12 +1,14 @@
 """Evaluation of generated texts against their references."""
 
-import itertools
-
-from kseq.evaluation.bleu import bleu
-from kseq.evaluation.chrf import chrf
-from kseq.evaluation.chunks import chunks
-from kseq.evaluation.exact_match import exact_match
-from kseq.evaluation.score import listed, scores_of
+from kseq.evaluation.metrics import bleu, chrf, exact_match
+from kseq.evaluation.score import (
+    chunks,
+    first_rows,
+    listed,
+    report_lines,
+    score_values,
+    scores_of,
+)
 from kseq.pictures import attention_picture
 
 
@@ -74,18 +76,16 @@ class Translations:
             answers = self.predictor.answers(inputs, progress=progress)
             self._outputs += [answer.hypotheses[0].text for answer in answers]
         self.results = scores_of(self.metrics, self._outputs, self.references)
-        return {name: score.value for name, score in self.results.items()}
+        return score_values(self.results)
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        scores = [score.text for score in self.results.values()]
-        return [*scores, *self.notes()]
+        return [*report_lines(self.results), *self.notes()]
 
     def rows(self, count):
         """The first sources, references and outputs, after `scores`."""
         references = map(" / ".join, listed(self.references))
-        rows = zip(self.sources, references, self._outputs, strict=True)
-        return list(itertools.islice(rows, count))
+        return first_rows(count, self.sources, references, self._outputs)
 
     def pictures(self, count):
         """The attention of the first answers: a dict, name -> PNG."""

@@ -16,7 +16,7 @@ def documents(labels, evidence=None):
 
 @pytest.mark.parametrize("size", [2, 4096])
 def test_scores_rows_and_report(classifier, size, monkeypatch):
-    monkeypatch.setattr("kseq.evaluation.chunks._SIZE", size)
+    monkeypatch.setattr("kseq.evaluation.score._CHUNK", size)
     labels = ["fire", "flood", "flood"]
     found = Classifications(classifier, documents(labels))
     assert len(found) == 3

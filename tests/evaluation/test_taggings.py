@@ -34,7 +34,7 @@ def tagger():
 
 @pytest.mark.parametrize("size", [2, 4096])
 def test_scores_rows_and_report(tagger, size, monkeypatch):
-    monkeypatch.setattr("kseq.evaluation.chunks._SIZE", size)
+    monkeypatch.setattr("kseq.evaluation.score._CHUNK", size)
     found = Taggings(tagger, SENTENCES)
     assert len(found) == 3
     # One of six words is wrong, which has the only I-x.

@@ -15,7 +15,7 @@ def pairs():
 
 @pytest.mark.parametrize("size", [2, 4096])
 def test_scores_rows_and_report(translator, pairs, size, monkeypatch):
-    monkeypatch.setattr("kseq.evaluation.chunks._SIZE", size)
+    monkeypatch.setattr("kseq.evaluation.score._CHUNK", size)
     translations = Translations(translator, pairs)
     assert len(translations) == 3
     scores = translations.scores()

@@ -55,6 +55,16 @@ class Documents(NamedTuple):
     in_lines: bool = False
     evidence: list[tuple[int, str]] | None = None
 
+    @property
+    def inputs(self) -> list[str]:
+        """What a classifier is given: the texts."""
+        return self.texts
+
+    @property
+    def names(self) -> list[str]:
+        """What is shown of the inputs: the texts."""
+        return self.texts
+
     def lines(self) -> Iterator[str]:
         """The lines of all texts, to train a tokenizer on."""
         for text in self.texts:

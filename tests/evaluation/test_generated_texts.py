@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.data import Dialogues
-from kseq.evaluation import distinct_1, distinct_2, of_dialogues
+from kseq.evaluation import dialogue_evaluation, distinct_1, distinct_2
 from kseq.serving import GeneratorPredictor
 
 # The fact of each is in the first turn, in the second, and in the third.
@@ -63,7 +63,7 @@ def chatbot():
 def test_scores_rows_report_and_pictures(chatbot, monkeypatch):
     # In the order of the file, not by length.
     monkeypatch.setattr("kseq.serving.predict_batches._length", lambda _: 0)
-    found = of_dialogues(chatbot, DIALOGUES)
+    found = dialogue_evaluation(chatbot, DIALOGUES)
     scores = found.scores()
     assert list(scores) == ["bleu", "distinct_1", "distinct_2", "exact_match"]
     assert scores["exact_match"] == pytest.approx(2 / 3)
@@ -86,7 +86,7 @@ def test_an_export_without_log_probabilities(chatbot):
     chatbot.signatures["score"] = lambda turns, target: {
         "score": tf.zeros(tf.shape(target))
     }
-    found = of_dialogues(chatbot, DIALOGUES)
+    found = dialogue_evaluation(chatbot, DIALOGUES)
     found.scores()
     assert not any("perplexity" in line for line in found.report())
     assert found.pictures(1) == {}
