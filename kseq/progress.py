@@ -40,6 +40,19 @@ def progress(description, total=None, unit=""):
         yield advance
 
 
+@contextlib.contextmanager
+def below_keras_bar():
+    """Prints below the progress bar of `fit`, which overwrites its line."""
+    if not sys.stdout.isatty():
+        yield
+        return
+    print(flush=True)
+    try:
+        yield
+    finally:
+        print("\x1b[A", end="", flush=True)  # up
+
+
 def _is_terminal():
     try:
         return sys.stderr.isatty()

@@ -13,6 +13,10 @@ class ArgumentError(UserError):
     """An argument of a class or a function, which may come from an option."""
 
 
+class RunError(UserError):
+    """A run directory that cannot be used as requested."""
+
+
 class DiskError(UserError):
     """A file that could not be written."""
 

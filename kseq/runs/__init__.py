@@ -1,10 +1,9 @@
 """The files of runs: configuration, checkpoints, their average."""
 
 from kseq.runs.averaging import average_checkpoints, save_average
-from kseq.runs.best_weights import best_weights
+from kseq.runs.checkpoint_files import best_weights
 from kseq.runs.run_directory import RunDirectory
-from kseq.runs.run_error import RunError
-from kseq.user_error import DiskError
+from kseq.user_error import DiskError, RunError
 
 __all__ = [
     "DiskError",

@@ -13,7 +13,7 @@ from kseq.runs.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
-from kseq.runs.run_error import RunError
+from kseq.user_error import RunError
 
 
 def average_checkpoints(paths):

@@ -5,13 +5,13 @@ import itertools
 import logging
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import tensorflow as tf
 
 from kseq.plain_path import plain_path
-from kseq.runs.run_error import RunError
-from kseq.user_error import DiskError
+from kseq.user_error import DiskError, RunError
 from kseq.whole_files import flush, write_whole
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
@@ -271,3 +271,29 @@ def _delete_all_but(kept, directory):
 
 def _is_no_manifest(path):
     return path.suffix != _MANIFEST
+
+
+def best_weights(run):
+    """The name of the checkpoints that are used by default.
+
+    That is "average" where there is one, then "best", then "last". An average
+    from which training has resumed, to a later `best`, is skipped, with a
+    warning on standard error.
+
+    Args:
+        run: `RunDirectory`.
+    """
+    steps = {}
+    for name in ("average", "best", "last"):
+        if paths := checkpoint_paths(run.checkpoints / name):
+            steps[name] = step_of(paths[-1])
+    first, *others = [*steps, "last"]
+    if first == "average" and steps.get(others[0], 0) > steps[first]:
+        print(
+            f"{run.path} was trained after step {steps[first]}, that of its "
+            f"average: {others[0]!r} of step {steps[others[0]]} is used "
+            "instead. `kseq average` makes a new one.",
+            file=sys.stderr,
+        )
+        return others[0]
+    return first

@@ -2,7 +2,7 @@
 
 import os
 
-from kseq.runs.run_error import RunError
+from kseq.user_error import RunError
 from kseq.whole_files import write_whole
 
 _RUN = ".run"  # the path of the run, relative to the folder

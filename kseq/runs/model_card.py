@@ -42,7 +42,7 @@ class Progress(NamedTuple):
         total_steps: int.
         parameters: int, of the model.
         command: list of str, which started it.
-        best: dict, `step` and scores, see `best_record`; or None.
+        best: dict, `step` and scores, see `kseq.training.metrics_log`; or None.
         signatures: dict, name of a score -> how it was computed.
         examples: int, on which it was validated, or None.
         facts: lines of text about the data.

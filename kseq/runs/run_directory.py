@@ -13,15 +13,14 @@ from kseq.check_integers import check_integers
 from kseq.devices import dtype_policy, is_chief, on_all_machines
 from kseq.json_files import as_read, read_json, to_json
 from kseq.model_path import is_run
+from kseq.runs.atomic_replace import replace_atomically
 from kseq.runs.changes import changes
 from kseq.runs.data_files import data_files, moved_fields
 from kseq.runs.environment import environment
 from kseq.runs.exports import check_exports
 from kseq.runs.free_disk import check_free_disk
-from kseq.runs.hold_directory import hold_directory
-from kseq.runs.replace_run import replace_run
-from kseq.runs.run_error import RunError
-from kseq.user_error import DiskError
+from kseq.runs.run_lock import lock_directory
+from kseq.user_error import DiskError, RunError
 from kseq.whole_files import part_of, write_whole
 
 # Options of which every value trains the same weights from the same data.
@@ -132,7 +131,7 @@ class RunDirectory:
                 with another run.
         """
         if is_chief():
-            self._hold(overwrite)
+            self._lock(overwrite)
         config = self._decided(config)
         # Through JSON, because it is compared with what is read back.
         new = as_read(dataclasses.asdict(config))
@@ -150,12 +149,12 @@ class RunDirectory:
                 print(f"{self.path} resumes with {line}", file=sys.stderr)
         return config
 
-    def _hold(self, overwrite):
+    def _lock(self, overwrite):
         check_exports(self.exports, self.path)
         # Left by a start of version 0.1 that was killed.
         leftovers = [self.environment.name]
         leftovers += [part_of(f).name for f in (self.environment, self.config)]
-        hold_directory(self.path, self.lock, leftovers)
+        lock_directory(self.path, self.lock, leftovers)
         self._is_saved = is_run(self.path) and not overwrite
 
     def _decided(self, config):
@@ -289,7 +288,7 @@ class RunDirectory:
             if found := data_files(self._config):
                 files[self.data] = to_json(found)
             content = {path.name: text for path, text in files.items()}
-            replace_run(self.path, content, self._names())
+            replace_atomically(self.path, content, self._names())
             return
         for path, content in files.items():
             # Version 0.1 had fewer.

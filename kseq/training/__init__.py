@@ -1,15 +1,15 @@
 """Callbacks and setup for `model.fit`."""
 
 from kseq.training.checkpoints import Checkpoints
-from kseq.training.ema import ema_weights
 from kseq.training.export_and_test import export_and_test
 from kseq.training.fine_tuning import FineTuning
 from kseq.training.fit import fit
 from kseq.training.metrics_log import MetricsLog, verbosity
+from kseq.training.optimizer import adam, ema_weights
 from kseq.training.pretrain import pretrain
 from kseq.training.start_run import set_seed, start_run
 from kseq.training.validation import Validation
-from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt, adam
+from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
 
 __all__ = [
     "Checkpoints",

@@ -14,7 +14,7 @@ from kseq import version_0_1
 from kseq.check_integers import check_integers
 from kseq.devices import is_chief, num_machines, on_all_machines
 from kseq.models.step_function import READ_EVERY, TrainFunction
-from kseq.progress import progress
+from kseq.progress import below_keras_bar, progress
 from kseq.runs.checkpoint_files import (
     assign,
     checkpoint_paths,
@@ -25,11 +25,9 @@ from kseq.runs.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
-from kseq.runs.run_error import RunError
 from kseq.stop_signals import take_over
-from kseq.training.below_the_bar import below_the_bar_of_keras
-from kseq.training.ema import ema_weights
-from kseq.user_error import UserError
+from kseq.training.optimizer import ema_weights
+from kseq.user_error import RunError, UserError
 
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."
@@ -314,7 +312,7 @@ class Checkpoints(keras.callbacks.Callback):
             return
         weights = _values(self.model.variables)
         directory = self.run.checkpoints / name
-        with below_the_bar_of_keras(), progress("Saving a checkpoint"):
+        with below_keras_bar(), progress("Saving a checkpoint"):
             write_checkpoint(directory, self._step, keep, vars=weights, **more)
 
     def _catch_signals(self):

@@ -9,7 +9,7 @@ from kseq import devices
 from kseq.progress import progress
 from kseq.training.compile_shapes import compile_shapes
 from kseq.training.metrics_log import MetricsLog, verbosity
-from kseq.training.odd_sizes import odd_sizes
+from kseq.training.model_summary import model_summary
 from kseq.training.run_readme import RunReadme
 from kseq.training.validation import Validation
 
@@ -74,7 +74,7 @@ def fit(
         shapes=getattr(batches, "shapes", ()),
     )
     if devices.is_chief():
-        print(_size(model), *odd_sizes(model), sep="\n", flush=True)
+        print(model_summary(model), flush=True)
     epochs = math.ceil(steps / steps_per_epoch)
     if first_epoch < epochs:
         compile_shapes(model, batches)
@@ -113,12 +113,3 @@ class _FirstStep(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.shown.close()
-
-
-def _size(model):
-    """The sizes of a model and of its vocabulary, in one line."""
-    text = f"{type(model).__name__}: {model.count_params():,} parameters"
-    for name in ("vocab_size", "source_vocab_size"):
-        if size := getattr(model, name, None):
-            return f"{text}, a vocabulary of {size:,} pieces"
-    return text

@@ -10,14 +10,13 @@ import tensorflow as tf
 
 from kseq.check_integers import check_integers
 from kseq.devices import is_chief
-from kseq.runs.best_record import best_record
 from kseq.training.event_files import (
     close_event_files,
     event_writer,
     start_event_files,
+    write_hyperparameters,
 )
-from kseq.training.hyperparameters import write_hyperparameters
-from kseq.training.steps_done import steps_done
+from kseq.training.optimizer import global_step
 from kseq.whole_files import write_whole
 
 
@@ -152,7 +151,7 @@ class MetricsLog(keras.callbacks.Callback):
         return means
 
     def _step(self):
-        return steps_done(self.model)
+        return global_step(self.model)
 
     def _drop_later_records(self):
         if self.run.metrics.is_file():
@@ -187,7 +186,9 @@ class MetricsLog(keras.callbacks.Callback):
         writer.flush()
 
     def _show_best(self):
-        best = self.monitor and best_record(self.run, self.monitor, self.mode)
+        best = self.monitor and best_validation(
+            self.run, self.monitor, self.mode
+        )
         if best:
             scores = _without_prefix(best)
             named = {f"best/{name}": scores[name] for name in scores}
@@ -219,3 +220,40 @@ def _number(value):
 def verbosity():
     """`verbose` for `fit`: 1, a progress bar, on the chief's terminal."""
     return int(sys.stdout.isatty() and is_chief())
+
+
+def best_validation(run, monitor, mode="max"):
+    r"""Finds the validation with the best score in `metrics.jsonl`.
+
+    Args:
+        run: `RunDirectory`.
+        monitor: name of the score, such as "val_bleu".
+        mode: "max" or "min".
+
+    Returns:
+        A dict, `step` and the scores of that step, or None where nothing
+        was validated. Of equal scores the first is the best.
+
+    Example:
+        >>> run = kseq.runs.RunDirectory(".")
+        >>> _ = run.metrics.write_text(
+        ...     '{"step": 5, "val_loss": 2.0}\n{"step": 9, "val_loss": 1.5}\n'
+        ... )
+        >>> best_validation(run, "val_loss", "min")
+        {'step': 9, 'val_loss': 1.5}
+    """
+    if not run.metrics.is_file():
+        return None
+    records = []
+    for line in run.metrics.read_text("utf-8").split("\n"):
+        try:
+            record = json.loads(line)
+            score = record[monitor]
+            if math.isfinite(score) and "step" in record:
+                records.append(record)
+        except (ValueError, TypeError, KeyError):  # half a line, or training
+            continue
+    if not records:
+        return None
+    choose = max if mode == "max" else min
+    return choose(records, key=lambda record: record[monitor])

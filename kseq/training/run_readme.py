@@ -5,9 +5,9 @@ import sys
 import keras
 
 from kseq.devices import is_chief
-from kseq.runs.best_record import best_record
 from kseq.runs.model_card import Progress, model_card
-from kseq.training.steps_done import steps_done
+from kseq.training.metrics_log import best_validation
+from kseq.training.optimizer import global_step
 from kseq.whole_files import write_whole
 
 
@@ -37,11 +37,11 @@ class RunReadme(keras.callbacks.Callback):
             return
         results = getattr(self.evaluation, "results", {})
         progress = Progress(
-            step=steps_done(self.model),
+            step=global_step(self.model),
             total_steps=self.total_steps,
             parameters=self.model.count_params(),
             command=_command(),
-            best=best_record(
+            best=best_validation(
                 run, self.checkpoints.monitor, self.checkpoints.mode
             ),
             signatures={name: results[name].signature for name in results},

@@ -7,11 +7,9 @@ import tensorflow as tf
 
 from kseq.devices import is_chief
 from kseq.one_line import one_line
-from kseq.progress import progress
-from kseq.training.below_the_bar import below_the_bar_of_keras
-from kseq.training.ema import ema_weights
+from kseq.progress import below_keras_bar, progress
 from kseq.training.event_files import event_writer
-from kseq.training.steps_done import steps_done
+from kseq.training.optimizer import ema_weights, global_step
 
 
 class Validation(keras.callbacks.Callback):
@@ -43,7 +41,7 @@ class Validation(keras.callbacks.Callback):
         self.pictures = pictures
 
     def on_epoch_end(self, epoch, logs=None):
-        with ema_weights(self.model), below_the_bar_of_keras():
+        with ema_weights(self.model), below_keras_bar():
             scores = self._losses() | self._scores()
             with progress("Drawing the pictures of validation"):
                 pictures = self.evaluation.pictures(self.pictures)
@@ -75,7 +73,7 @@ class Validation(keras.callbacks.Callback):
         table = [columns, ["---"] * len(columns)]
         table += [map(_cell, row) for row in self.evaluation.rows(self.samples)]
         text = "".join(f"| {' | '.join(row)} |\n" for row in table)
-        step = steps_done(self.model)
+        step = global_step(self.model)
         self.run.samples.mkdir(exist_ok=True)
         path = self.run.samples / f"{step:08d}.md"
         path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Adam with linear warm-up and inverse square root decay."""
+"""Linear warm-up and inverse square root decay of the learning rate."""
 
 import keras
 from keras import ops
@@ -47,22 +47,3 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self):
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
-
-
-def adam(learning_rate, warmup_steps, *, ema=None, **options):
-    """Adam with `WarmupInverseSqrt` and moving averages of the weights.
-
-    Args:
-        learning_rate: float, the peak.
-        warmup_steps: int.
-        ema: float, the momentum of the moving averages, with which validation
-            scores and `best` is saved; None for no averages.
-        **options: of `keras.optimizers.Adam`.
-
-    Returns:
-        A `keras.optimizers.Adam`.
-    """
-    if ema is not None:
-        options |= {"use_ema": True, "ema_momentum": ema}
-    schedule = WarmupInverseSqrt(learning_rate, warmup_steps)
-    return keras.optimizers.Adam(schedule, **options)

@@ -196,7 +196,7 @@ def train_kseq(train, validation, options):
     import keras
 
     from kseq import data, models, training
-    from kseq.training.ema import ema_weights
+    from kseq.training.optimizer import ema_weights
 
     keras.utils.set_random_seed(options.seed)
     lines = data.TextCorpus([train], [], []).lines()

@@ -4,7 +4,6 @@ import json
 import pytest
 
 from kseq.runs import RunDirectory
-from kseq.runs.best_record import best_record
 from kseq.runs.model_card import Progress, model_card, with_test_scores
 
 PROGRESS = Progress(
@@ -171,20 +170,3 @@ def test_what_users_have_named_stays_code_in_one_line(run):
             assert not before.startswith("- "), block
     assert "\x1b" not in card
     assert "\u2028" not in card
-
-
-@pytest.mark.parametrize(
-    ("mode", "step"), [("max", 2), ("min", 1)], ids=["max", "min"]
-)
-def test_the_best_record_of_a_log_with_broken_lines(tmp_path, mode, step):
-    run = RunDirectory(tmp_path)
-    assert best_record(run, "val_loss", mode) is None
-    records = [
-        *({"step": 1, "val_loss": 1.0}, {"step": 2, "val_loss": 3.0}),
-        *({"step": 3, "val_loss": 3.0}, {"step": 4, "loss": 9.0}),
-        *({"val_loss": 9.0}, {"step": 5, "val_loss": float("nan")}),
-        *([], None, {"step": 6, "val_loss": "9"}),
-    ]
-    lines = [json.dumps(record) for record in records]
-    run.metrics.write_text("\n".join(lines) + '\n{"step": 7, "val_')
-    assert best_record(run, "val_loss", mode)["step"] == step

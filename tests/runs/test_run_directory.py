@@ -16,8 +16,8 @@ import pytest
 from kseq.model_path import is_run, model_path
 from kseq.models import ExactModel
 from kseq.runs import DiskError, RunDirectory, RunError
+from kseq.runs.atomic_replace import recover
 from kseq.runs.exports import claim_exports
-from kseq.runs.replace_run import recover
 from kseq.user_error import UserError
 from kseq.whole_files import write_whole
 

@@ -20,7 +20,7 @@ from kseq.runs.checkpoint_files import (
     step_of,
 )
 from kseq.training import Checkpoints, MetricsLog
-from kseq.training.steps_done import steps_done
+from kseq.training.optimizer import global_step
 from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, same_start, tiny_model
 from tests.training.test_checkpoints import Signal
@@ -101,7 +101,7 @@ def test_skipped_updates_are_steps(tmp_path):
         keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1))
     )
     assert Checkpoints(run, monitor="loss").restore(again, 2) == 3
-    assert steps_done(again) == 6 and again.optimizer.iterations == updates
+    assert global_step(again) == 6 and again.optimizer.iterations == updates
 
 
 @pytest.mark.parametrize("devices", [1, 2])

@@ -12,6 +12,7 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from kseq.runs import RunDirectory
 from kseq.training import MetricsLog
+from kseq.training.metrics_log import best_validation
 from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, tiny_model
 
@@ -259,3 +260,20 @@ def test_histograms_and_the_graph_are_options(tmp_path):
 def test_a_pause_without_steps_is_refused(tmp_path, every):
     with pytest.raises(ValueError, match=f"Received: every={every}"):
         MetricsLog(RunDirectory(tmp_path), total_steps=2, every=every)
+
+
+@pytest.mark.parametrize(
+    ("mode", "step"), [("max", 2), ("min", 1)], ids=["max", "min"]
+)
+def test_the_best_validation_of_a_log_with_broken_lines(tmp_path, mode, step):
+    run = RunDirectory(tmp_path)
+    assert best_validation(run, "val_loss", mode) is None
+    records = [
+        *({"step": 1, "val_loss": 1.0}, {"step": 2, "val_loss": 3.0}),
+        *({"step": 3, "val_loss": 3.0}, {"step": 4, "loss": 9.0}),
+        *({"val_loss": 9.0}, {"step": 5, "val_loss": float("nan")}),
+        *([], None, {"step": 6, "val_loss": "9"}),
+    ]
+    lines = [json.dumps(record) for record in records]
+    run.metrics.write_text("\n".join(lines) + '\n{"step": 7, "val_')
+    assert best_validation(run, "val_loss", mode)["step"] == step

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from kseq.training import WarmupInverseSqrt, adam
+from kseq.training import WarmupInverseSqrt
 
 
 def test_the_paper_has_the_peak_that_follows_from_its_size():
@@ -32,15 +32,3 @@ def test_round_trip():
 def test_arguments_must_be_positive(arguments):
     with pytest.raises(ValueError, match=f"warmup_steps={arguments[1]}"):
         WarmupInverseSqrt(*arguments)
-
-
-def test_adam_has_the_schedule_and_averages_where_asked():
-    optimizer = adam(0.3, 7, beta_2=0.98)
-    assert not optimizer.use_ema
-    assert optimizer.beta_2 == 0.98
-    assert optimizer.get_config()["learning_rate"]["config"] == {
-        "peak": 0.3,
-        "warmup_steps": 7,
-    }
-    averaged = adam(0.3, 7, ema=0.0)
-    assert averaged.use_ema and averaged.ema_momentum == 0.0

@@ -20,7 +20,7 @@ from kseq.whole_files import flush, write_whole
 _NEW, _WHOLE, _OLD = ".new-run", ".whole-run", ".old-run"
 
 
-def replace_run(path, files, names):
+def replace_atomically(path, files, names):
     """Writes the files of a new run and deletes those of the old one.
 
     Args:
@@ -41,7 +41,7 @@ def replace_run(path, files, names):
 
 
 def is_interrupted(path):
-    """Whether `replace_run` was killed there."""
+    """Whether `replace_atomically` was killed there."""
     return any((path / name).is_dir() for name in (_NEW, _WHOLE, _OLD))
 
 

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from kseq.training import ema_weights
+from kseq.training import adam, ema_weights
 
 
 def trained_model(optimizer):
@@ -33,3 +33,15 @@ def test_nothing_happens_without_averages():
     with ema_weights(model):
         for a, b in zip(model.get_weights(), before, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_adam_has_the_schedule_and_averages_where_asked():
+    optimizer = adam(0.3, 7, beta_2=0.98)
+    assert not optimizer.use_ema
+    assert optimizer.beta_2 == 0.98
+    assert optimizer.get_config()["learning_rate"]["config"] == {
+        "peak": 0.3,
+        "warmup_steps": 7,
+    }
+    averaged = adam(0.3, 7, ema=0.0)
+    assert averaged.use_ema and averaged.ema_momentum == 0.0

@@ -1,4 +1,4 @@
-"""Sizes of a model with which a GPU computes slowly."""
+"""What is printed of a model before it is trained."""
 
 from kseq.devices import has_gpu
 
@@ -14,16 +14,27 @@ _SIZES = (
 )
 
 
-def odd_sizes(model):
-    """Says which sizes Tensor Cores cannot compute with directly.
+def model_summary(model):
+    """The sizes of a model and of its vocabulary, in one line.
+
+    On a GPU in half precision, a second line names sizes that make it slow.
 
     Args:
         model: a `kseq` model.
 
     Returns:
-        list of str, one line; empty if all sizes fit, and where there is no
-        GPU or no half precision.
+        str.
     """
+    text = f"{type(model).__name__}: {model.count_params():,} parameters"
+    for name in ("vocab_size", "source_vocab_size"):
+        if size := getattr(model, name, None):
+            text += f", a vocabulary of {size:,} pieces"
+            break
+    return "\n".join([text, *_unaligned_sizes(model)])
+
+
+def _unaligned_sizes(model):
+    """The sizes that Tensor Cores cannot compute with directly."""
     is_half = model.compute_dtype in ("bfloat16", "float16")
     if not (is_half and has_gpu()):
         return []
