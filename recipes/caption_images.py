@@ -144,10 +144,10 @@ def main(config):
     start.initialize(served)
     run.save(served, more=corpus.files)
 
-    judged = serving.Generator(model, grid, tokenizer, decoding.GreedySearch())
+    greedy = serving.Generator(model, grid, tokenizer, decoding.GreedySearch())
     losses = data.evaluation_batches(corpus.validation.pairs(), *both)
     held_out = evaluation.caption_evaluation(
-        judged.predictor(128), corpus.validation
+        greedy.predictor(128), corpus.validation
     )
     training.fit(
         model,

@@ -145,11 +145,11 @@ def main(config):
     start.initialize(served)
     run.save(served)
 
-    greedy = decoding.GreedySearch(**by_ctc)
-    judged = serving.Generator(model, frames, tokenizer, greedy)
+    search = decoding.GreedySearch(**by_ctc)
+    greedy = serving.Generator(model, frames, tokenizer, search)
     losses = data.evaluation_batches(corpus.validation.pairs(), *both)
     held_out = evaluation.transcript_evaluation(
-        judged.predictor(64), corpus.validation
+        greedy.predictor(64), corpus.validation
     )
     training.fit(
         model,

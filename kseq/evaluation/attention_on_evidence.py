@@ -18,12 +18,12 @@ def attention_on_evidence(predictor, documents):
     """
     sentences = words = 0
     explained = predictor.explain(documents.texts)
-    for document, (place, word) in zip(
+    for document, (position, word) in zip(
         explained, documents.evidence, strict=True
     ):
         weights = document.sentence_weights
-        sentences += weights.index(max(weights)) == place
-        words += _heaviest_word(document, place) == word
+        sentences += weights.index(max(weights)) == position
+        words += _heaviest_word(document, position) == word
     count = len(documents.texts)
     return [
         f"highest weight on the decisive sentence: {sentences / count:.1%}",
@@ -31,10 +31,10 @@ def attention_on_evidence(predictor, documents):
     ]
 
 
-def _heaviest_word(document, place):
+def _heaviest_word(document, position):
     words = []
     for piece, weight in zip(
-        document.words[place], document.word_weights[place], strict=True
+        document.words[position], document.word_weights[position], strict=True
     ):
         if piece.startswith(" ") or not words:
             words.append(["", 0.0])
@@ -56,7 +56,7 @@ def attention_on_facts(predictor, dialogues):
     Returns:
         A list with a line of text.
     """
-    judged = found = 0
+    correct = found = 0
     for attention, answer, turn, fact, context in zip(
         predictor.attention(dialogues.contexts),
         dialogues.answers,
@@ -71,11 +71,11 @@ def attention_on_facts(predictor, dialogues):
         weights = attention.turn_weights[step]
         # A model may have dropped the first turns.
         dropped = len(context) - len(weights)
-        judged += 1
+        correct += 1
         found += weights.argmax() + dropped == turn
     return [
         "the turn with the fact has the highest weight in "
-        f"{found / max(judged, 1):.1%} of {judged} right answers"
+        f"{found / max(correct, 1):.1%} of {correct} right answers"
     ]
 
 

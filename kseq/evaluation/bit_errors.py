@@ -21,8 +21,8 @@ class BitErrors:
         predictor: a `kseq.serving.TransducerPredictor`.
         sets: dict, name -> list of `BinarySequences`, one sequence each; the
             scores have the names as suffixes, except for the name "".
-        best: function of `BinarySequences` with a batch axis, the probabilities
-            (B, T, D) of which none can be better on average; or None.
+        best: function of `BinarySequences` with a batch axis; gives the best
+            possible probabilities (B, T, D); or None.
 
     Attributes:
         results: dict, `bits_wrong`, `error` and `cost` of each set -> `Score`,
@@ -63,10 +63,10 @@ class BitErrors:
             A dict, name -> float.
         """
         self.results = {}
-        for place, (name, examples) in enumerate(self.sets.items()):
+        for number, (name, examples) in enumerate(self.sets.items()):
             inputs = [example.inputs for example in examples]
             found = self.predictor(inputs, progress)
-            if not place:
+            if number == 0:
                 self._first = found
             self._score(name, examples, found)
         return score_values(self.results)
@@ -112,8 +112,8 @@ class BitErrors:
     def rows(self, count):
         """The first sequences of the first set as text, after `scores`.
 
-        A vector of bits is a group of digits; steps at which nothing is asked
-        for are left out of targets and outputs.
+        A vector of bits is a group of digits; steps without a target are
+        left out of targets and outputs.
         """
         examples = next(iter(self.sets.values()))
         return [

@@ -51,7 +51,7 @@ def classification_scores(labels, predicted, classes):
         precision = hits / predicted, recall = hits / true
         F1 = 2 hits / (predicted + true)
 
-    A ratio without anything to divide by is zero.
+    A ratio whose denominator is zero is zero.
 
     Args:
         labels: list of str, the true labels.
@@ -68,7 +68,7 @@ def classification_scores(labels, predicted, classes):
 
     Raises:
         ValueError: if the lists are empty or differ in length, or a label is
-            none of the classes.
+            not one of the classes.
 
     Example:
         >>> scores = classification_scores(
@@ -85,19 +85,21 @@ def classification_scores(labels, predicted, classes):
             "Expected one predicted label for each label, and at least one. "
             f"Received: {len(labels)} labels, {len(predicted)} predicted"
         )
-    places = {name: place for place, name in enumerate(classes)}
-    if unknown := {*labels, *predicted} - places.keys():
+    positions = {name: position for position, name in enumerate(classes)}
+    if unknown := {*labels, *predicted} - positions.keys():
         raise ValueError(
             "labels and predicted must be among the classes "
             f"{', '.join(classes)}. Received: {', '.join(sorted(unknown))}"
         )
 
     confusion = np.zeros((len(classes), len(classes)), int)
-    cells = [[places[name] for name in names] for names in (labels, predicted)]
+    cells = [
+        [positions[name] for name in names] for names in (labels, predicted)
+    ]
     np.add.at(confusion, tuple(cells), 1)
     hits = confusion.diagonal()
     support, guesses = confusion.sum(axis=1), confusion.sum(axis=0)
-    # Without anything to divide by there are no hits either.
+    # Where a denominator is zero, there are no hits either.
     columns = {
         "precision": hits / np.maximum(guesses, 1),
         "recall": hits / np.maximum(support, 1),
@@ -109,8 +111,10 @@ def classification_scores(labels, predicted, classes):
         "macro_f1": float(columns["f1"][guesses + support > 0].mean()),
         "confusion": confusion,
         "per_class": {
-            name: {key: column[place].item() for key, column in columns.items()}
-            for name, place in places.items()
+            name: {
+                key: column[position].item() for key, column in columns.items()
+            }
+            for name, position in positions.items()
         },
     }
 

@@ -1,4 +1,4 @@
-"""The scores of what a run has exported, printed."""
+"""Prints the test scores of an export."""
 
 import shlex
 from pathlib import Path
@@ -12,13 +12,13 @@ _WIDTH = 60  # characters of a text that are printed
 
 
 def report(path, evaluation, run, samples=5):
-    """Prints scores, a few answers, and what to do next.
+    """Prints scores, sample answers, and commands to continue with.
 
     The scores are also written to the README of the run and of the export.
 
     Args:
         path: of the export that is evaluated.
-        evaluation: `Translations`, `Classifications` or the like.
+        evaluation: such as `Translations` or `Classifications`.
         run: `RunDirectory` that was exported.
         samples: int, answers that are printed.
     """

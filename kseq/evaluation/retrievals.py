@@ -14,20 +14,20 @@ _TOP = (1, 5, 10)
 
 
 class Retrievals:
-    """Recall: the right answer among the nearest of some candidates.
+    """Recall of the correct answer among the nearest candidates.
 
-    The candidates of a source are its right answer and others, drawn from the
-    different answers of all examples. Of answers that are equally near, the
-    right one counts as the last.
+    The candidates of a source are its correct answer and a random sample of
+    the distinct answers of all examples. In a tie the correct answer ranks
+    last.
 
     Args:
         predictor: see `kseq.serving.GeneratorPredictor`; has the signatures
             `encode` and `encode_answers`.
         examples: has `contexts`, list of what the predictor is given, and
             `answers`, list of str, as `kseq.data.Dialogues` does.
-        candidates: int, how many there are, the right answer included; fewer
-            where the examples have fewer different answers.
-        seed: int, decides which candidates are drawn.
+        candidates: int, number of candidates, including the correct answer;
+            fewer if the examples have fewer distinct answers.
+        seed: int, of the random sample.
 
     Attributes:
         results: dict, `recall_at_1`, `recall_at_5` and `recall_at_10` ->
@@ -70,14 +70,14 @@ class Retrievals:
             A dict, name -> float from 0 to 1.
         """
         vectors = self.predictor.encode(self.sources, progress)
-        of_texts = self.predictor.encode_answers(self.texts)
-        places = {text: place for place, text in enumerate(self.texts)}
+        text_vectors = self.predictor.encode_answers(self.texts)
+        numbers = {text: number for number, text in enumerate(self.texts)}
         draw = np.random.default_rng(self.seed)
         ranks, self._nearest = [], []
         for vector, answer in zip(vectors, self.answers, strict=True):
-            chosen = self._drawn(draw, places[answer])
-            similarities = of_texts[chosen] @ vector
-            # The right one is the first of them, and of equal ones the last.
+            chosen = self._sample(draw, numbers[answer])
+            similarities = text_vectors[chosen] @ vector
+            # The correct answer is the first candidate; in a tie it ranks last.
             farther = np.sum(similarities < similarities[0])
             ranks.append(self.candidates - farther)
             best = np.argmax(similarities[::-1])
@@ -88,8 +88,8 @@ class Retrievals:
         }
         return score_values(self.results)
 
-    def _drawn(self, draw, right):
-        """The places of candidates in the texts, the right one first."""
+    def _sample(self, draw, right):
+        """The indices of the candidates, that of the correct answer first."""
         others = draw.choice(
             len(self.texts) - 1, self.candidates - 1, replace=False
         )

@@ -98,11 +98,11 @@ def _common_subsequence(words, others):
     A bit of `open_` is 0 where the subsequence grows, see Hyyro 2004, "Bit-
     parallel LCS-length computation revisited".
     """
-    places = Counter()
-    for place, word in enumerate(words):
-        places[word] |= 1 << place
+    positions = Counter()
+    for position, word in enumerate(words):
+        positions[word] |= 1 << position
     every = open_ = (1 << len(words)) - 1
     for word in others:
-        found = open_ & places[word]
+        found = open_ & positions[word]
         open_ = ((open_ + found) | (open_ - found)) & every
     return len(words) - open_.bit_count(), len(words), len(others)

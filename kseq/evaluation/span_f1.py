@@ -9,9 +9,9 @@ def span_f1(outputs, references):
         F1 = 2 hits / (predicted + true)
 
     A span is a B- tag and the I- tags of the same kind after it; an I- tag
-    without them begins a span, too. A hit is a predicted span with the kind,
-    the beginning and the end of a true one. Without any span the value is
-    zero.
+    without them also begins a span. A hit is a predicted span with the kind,
+    the beginning and the end of a true one. If there are no spans, the value
+    is zero.
 
     Args:
         outputs: list of str, the predicted tags of each sentence, separated
@@ -52,10 +52,10 @@ def are_bio(tags):
 def _spans(text):
     """(kind, first position, position after the last) of each span."""
     kind, start = "", 0
-    for place, tag in enumerate([*text.split(" "), "O"]):
+    for position, tag in enumerate([*text.split(" "), "O"]):
         prefix, _, other = tag.partition("-")
         if kind and (prefix != "I" or other != kind):
-            yield kind, start, place
+            yield kind, start, position
             kind = ""
         if not kind and prefix in ("B", "I"):
-            kind, start = other, place
+            kind, start = other, position

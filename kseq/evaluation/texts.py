@@ -1,4 +1,4 @@
-"""Evaluation of running text by its likelihood, and continuations."""
+"""Evaluation of a language model: likelihood of a text, continuations."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ class Texts:
         samples: int, texts that are continued.
         is_valid: function of a whole text, str -> bool, for text with a known
             rule. The documents are then continued from their middles, and the
-            share of valid texts is a score; or None.
+            fraction of valid texts is a score; or None.
 
     Attributes:
         results: dict, name of a score -> `Score`, after `scores`.
@@ -62,7 +62,7 @@ class Texts:
         return self._documents
 
     def scores(self, progress=None):
-        """Reads all of the text, and continues some of it.
+        """Computes the likelihood of the text, and continues parts of it.
 
         Args:
             progress: callable of the number of documents done since its last
@@ -127,7 +127,7 @@ class Texts:
 
 
 def _prompts(documents, is_valid, samples):
-    """Beginnings of texts, and what follows after them."""
+    """Prompts, and how the text continues after each."""
     if is_valid is not None:
         for text in documents:
             middle = len(text) // 2

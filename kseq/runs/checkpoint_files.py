@@ -16,7 +16,7 @@ from kseq.whole_files import flush, write_whole
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
 _MANIFEST = ".sha256"
-# What a save writes, and what a killed one leaves; a user's copy is neither.
+# Files of a save, also of a killed one, but not a copy that a user made.
 _NAME = re.compile(r"ckpt-[0-9]+[._].*")
 _MANIFEST_NAME = re.compile(rf"ckpt-[0-9]+{re.escape(_MANIFEST)}")
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class BrokenCheckpointError(RunError):
-    """A checkpoint that does not hold what was written."""
+    """A checkpoint whose content is not what was written."""
 
 
 def write_checkpoint(directory, step, keep, **values):
@@ -35,8 +35,8 @@ def write_checkpoint(directory, step, keep, **values):
     previous checkpoint remains the newest.
 
     Args:
-        directory: a `pathlib.Path`; made if it is missing.
-        step: int, how many steps have been trained.
+        directory: a `pathlib.Path`; created if it is missing.
+        step: int, number of training steps.
         keep: int, number of checkpoints to keep; at least 1.
         **values: what `tf.train.Checkpoint` takes.
 
@@ -83,7 +83,7 @@ def checkpoint_paths(directory):
         directory: a `pathlib.Path`; need not exist.
 
     Returns:
-        A list of str, as `tf.train` wants them.
+        A list of str, as `tf.train` expects them.
     """
     manifests = (
         path
@@ -125,8 +125,8 @@ def read_checkpoint(path):
 def read_newest(directory):
     """Reads the newest intact checkpoint.
 
-    Each newer one, which is broken, is logged as a warning. One that training
-    replaces while it is read is not broken: the newest is looked for again.
+    Newer checkpoints, which are broken, are logged as warnings. If training
+    replaces a checkpoint while it is read, the search restarts.
 
     Args:
         directory: a `pathlib.Path`; need not exist.
@@ -155,7 +155,7 @@ def restore_iterator(path, **iterator):
 
     Args:
         path: of the checkpoint.
-        **iterator: it, under the name that it has there.
+        **iterator: the iterator, under its name in the checkpoint.
     """
     path = Path(path)
     with plain_path(path.parent) as plain:
@@ -211,7 +211,7 @@ def _manifest(path):
 
 
 def _content(path):
-    """What a manifest says; a checkpoint that is written again has another."""
+    """The content of a manifest, which changes if a checkpoint is rewritten."""
     try:
         return _manifest(Path(path)).read_bytes()
     except OSError:
@@ -256,9 +256,9 @@ def _tensors(path):
 
 
 def _delete_all_but(kept, directory):
-    """Deletes the other checkpoints, and leftovers of a killed save."""
+    """Deletes the other checkpoints, and the leftovers of a killed save."""
     kept = tuple(f"{Path(path).name}." for path in kept)
-    # The manifest first: half a checkpoint is none.
+    # The manifest first: without it the other files do not count.
     found = [p for p in directory.iterdir() if _NAME.fullmatch(p.name)]
     for path in sorted(found, key=_is_no_manifest):
         if path.name.startswith(kept):
@@ -277,7 +277,7 @@ def best_weights(run):
     """The name of the checkpoints that are used by default.
 
     That is "average" where there is one, then "best", then "last". An average
-    from which training has resumed, to a later `best`, is skipped, with a
+    that is older than `best`, because training has resumed, is skipped with a
     warning on standard error.
 
     Args:

@@ -23,28 +23,30 @@ from kseq.runs.run_lock import lock_directory
 from kseq.user_error import DiskError, RunError
 from kseq.whole_files import part_of, write_whole
 
-# Options of which every value trains the same weights from the same data.
+# Options that do not change the trained weights.
 _SAME_UPDATE = ("accumulation_steps",)
 
 
 class RunDirectory:
     """The files of one run, `runs/<name>/`.
 
-    | name | what it holds | |---|---| | `config.json` | every number of the
-    recipe | | `environment.json` | versions, machine, seed | | `model.json` |
-    Keras's config of the model and its optimizer | | `data.json` | hashes of
-    the files of the data, which may move | | `task.json` | what is done with
-    the model: preprocessor, search, labels | | `source.model`,
-    `target.model` | the tokenizers | | `answers.txt` | answers that a retriever
-    knows, one per line | | `pretraining/` | checkpoints and metrics of
-    pretraining, if any | | `features.npz`, `network.npz` | of pictures, and
-    what computed them | | `checkpoints/` | `last`, `best` and, on request,
-    `average` | | `metrics.jsonl` | one JSON object per line, written in
-    training | | `tensorboard/`, `samples/` | logs for TensorBoard, and sample
-    answers | | `README.md` | what was trained, with which scores, and how to
-    use it |
+    | name | content |
+    |---|---|
+    | `config.json` | all options of the recipe |
+    | `environment.json` | versions, machine, seed |
+    | `model.json` | Keras's config of the model and its optimizer |
+    | `data.json` | hashes of the data files, which may be moved |
+    | `task.json` | how the model is used: preprocessor, search, labels |
+    | `source.model`, `target.model` | the tokenizers |
+    | `answers.txt` | the answers of a retriever, one per line |
+    | `pretraining/` | checkpoints and metrics of pretraining, if any |
+    | `features.npz`, `network.npz` | of pictures, and their network |
+    | `checkpoints/` | `last`, `best` and, on request, `average` |
+    | `metrics.jsonl` | one JSON object per line, written in training |
+    | `tensorboard/`, `samples/` | TensorBoard logs, and sample answers |
+    | `README.md` | model card: what was trained, its scores, its use |
 
-    `start` checks and locks the directory, `save` writes it: a command that
+    `start` checks and locks the directory, `save` writes to it: a command that
     fails in between leaves it unchanged. Files are written atomically, so a run
     can be killed at any moment. The same config on the same directory resumes
     where it stopped. One process at a time may train: it holds the file `lock`.
@@ -158,7 +160,7 @@ class RunDirectory:
         self._is_saved = is_run(self.path) and not overwrite
 
     def _decided(self, config):
-        """The config with the dtype policy that "auto" stands for."""
+        """The config, with a dtype policy in place of "auto"."""
         if getattr(config, "dtype", None) != "auto":
             return config
         kept = None

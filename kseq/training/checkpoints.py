@@ -43,10 +43,10 @@ class Checkpoints(keras.callbacks.Callback):
 
     `checkpoints/last` holds the newest states of all that changes: weights,
     seeds of dropout, optimizer, position in the data. `checkpoints/best`
-    holds the weights at the best value of what is monitored, moving averages
-    where the optimizer keeps them, and that value. Both are written at the
-    end of an epoch, `best` first: killed in between, training repeats the
-    epoch and finds the same value.
+    holds the weights at the best value of what is monitored (the moving
+    averages if the optimizer has them), and that value. Both are written at the
+    end of an epoch, `best` first: if the process is killed in between,
+    training repeats the epoch and finds the same value.
 
     On SIGTERM and Ctrl-C the step is finished, `last` saved and the process
     ended with exit code 143 or 130; a second one stops at once. In a cluster
@@ -59,9 +59,9 @@ class Checkpoints(keras.callbacks.Callback):
     `kseq.training.fit`, which does both.
 
     An iterator over several devices, or over a generator, cannot be saved.
-    Its batches are then read again, from the first one, which finds the same
-    position in data that are the same every time. Where the run resumes with
-    batches of a different size, its data restart.
+    A run that resumes then skips the batches that it has already read, which
+    finds the same position if the data are deterministic. If it resumes with
+    batches of a different size, the data restart.
 
     Args:
         run: `RunDirectory`.

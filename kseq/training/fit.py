@@ -29,9 +29,9 @@ def fit(
 ):
     """Trains a model in its run, from where the run stopped.
 
-    It is `model.fit` with the callbacks in the order that they need, on the
-    batches as they are (`shuffle=False`), from the epoch of the newest
-    checkpoint. In a cluster the processes that are not the chief end here.
+    It is `model.fit` with the callbacks in the required order, without
+    shuffling, from the epoch of the newest checkpoint. In a cluster all
+    processes except the chief end here.
 
     Args:
         model: compiled, in the scope of `kseq.devices.device_strategy()`.
@@ -40,8 +40,8 @@ def fit(
         steps: int, steps of training in total.
         steps_per_epoch: int; the model is validated and saved each time after
             this number of steps, and after the last step.
-        callbacks: come first, such as `Validation`.
-        is_last: bool, whether nothing is trained after this.
+        callbacks: such as `Validation`; they run before the others.
+        is_last: bool, whether this is the last training of the process.
         facts: lines of text about the data, for the README of the run.
         histograms: bool, whether TensorBoard gets the distribution of each
             weight at the end of an epoch.
@@ -99,7 +99,7 @@ def fit(
 
 
 class _FirstStep(keras.callbacks.Callback):
-    """Shows that the first step is compiled, which may take minutes."""
+    """Reports that the first step is being compiled, which takes minutes."""
 
     def __init__(self, shown):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Validation by real answers, inside `fit`."""
+"""Validation by generated answers, inside `fit`."""
 
 import html
 
@@ -22,10 +22,10 @@ class Validation(keras.callbacks.Callback):
 
     Args:
         run: `RunDirectory`.
-        evaluation: `kseq.evaluation.Translations`, `Classifications` or the
-            like, of the model in training.
-        batches: the same examples for `evaluate`, whose numbers are added
-            too; or None.
+        evaluation: of the model in training, such as
+            `kseq.evaluation.Translations`.
+        batches: the same examples as batches for `model.evaluate`, whose
+            losses and metrics are added; or None.
         samples: int, examples in the table.
         pictures: int, examples that are drawn.
     """
