@@ -1,6 +1,5 @@
 """Training, validation and test dialogues."""
 
-import logging
 import os
 from typing import NamedTuple
 
@@ -12,15 +11,14 @@ from kseq.data.dialogues.dialogues import (
     examine_dialogues,
 )
 from kseq.data.dialogues.small_talk import SIZES, small_talk
-from kseq.data.files.data_error import DataError
-from kseq.data.files.hold_out import overlap
-from kseq.data.files.log_facts import log_facts
-from kseq.data.files.source_hashes import choose_held_out, source_hashes
+from kseq.data.files.corpora import (
+    facts_and_problems,
+    logged,
+    refuse_without_train,
+)
+from kseq.data.files.hold_out import overlap, split_numbers
+from kseq.data.files.source_hashes import source_hashes
 from kseq.data.files.text_files import matching_files
-from kseq.data.text.corpus import refuse_without_train
-from kseq.one_line import escaped_line
-
-_log = logging.getLogger(__name__)
 
 
 class DialogueCorpus(NamedTuple):
@@ -40,9 +38,7 @@ class DialogueCorpus(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
-    def describe(self) -> list[str]:
-        """All facts and problems, one per line."""
-        return [escaped_line(line) for line in self.facts + self.problems]
+    describe = facts_and_problems
 
 
 def read_dialogue_corpus(
@@ -98,14 +94,10 @@ def read_dialogue_corpus(
         problems += overlap(np.isin(_hashes(judged), hashes), "dialogue")
     else:
         title = "held out of training"
-        is_out = np.isin(hashes, choose_held_out(hashes))
-        if not is_out.any():
-            raise DataError(
-                f"{train}: no dialogue can be held out, because there is only "
-                "one. Give a file for validation, or two dialogues."
-            )
-        judged = _where(is_out, trained)
-        trained = _where(~is_out, trained)
+        numbers = split_numbers(hashes, train, "dialogue", "two dialogues")
+        trained, judged = (
+            [trained[number] for number in part] for part in numbers
+        )
 
     training, held_out = (
         answers_of(dialogues, max_turns) for dialogues in (trained, judged)
@@ -120,17 +112,11 @@ def read_dialogue_corpus(
         ),
         problems=tuple(problems),
     )
-    if log:
-        log_facts(_log, corpus)
-    return corpus
+    return logged(corpus, log)
 
 
 def _hashes(dialogues):
     return source_hashes("\n".join(turns).encode() for turns in dialogues)
-
-
-def _where(chosen, dialogues):
-    return [dialogues[place] for place in np.flatnonzero(chosen)]
 
 
 def _size(split, dialogues, answers, path) -> str:

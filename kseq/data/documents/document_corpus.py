@@ -1,6 +1,5 @@
 """Training, validation and test documents."""
 
-import logging
 import os
 import random
 from collections import Counter, defaultdict
@@ -9,16 +8,19 @@ from typing import NamedTuple
 from kseq.data.documents.dispatch_reports import SIZES, dispatch_reports
 from kseq.data.documents.document_labels import DEFAULT_COLUMNS, swapped
 from kseq.data.documents.documents import Documents, examine_documents
+from kseq.data.files.corpora import (
+    facts_and_problems,
+    logged,
+    refuse_unknown,
+    refuse_without_train,
+    some,
+)
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import overlap
-from kseq.data.files.log_facts import log_facts
 from kseq.data.files.text_files import matching_files
-from kseq.one_line import escaped_line
 
 _MOST_HELD_OUT = 2_500
 _MOST_UNCHECKED = 20  # documents that may all have different labels
-
-_log = logging.getLogger(__name__)
 
 
 class DocumentCorpus(NamedTuple):
@@ -40,9 +42,7 @@ class DocumentCorpus(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
-    def describe(self) -> list[str]:
-        """All facts and problems, one per line."""
-        return [escaped_line(line) for line in self.facts + self.problems]
+    describe = facts_and_problems
 
 
 def read_document_corpus(
@@ -86,8 +86,7 @@ def read_document_corpus(
     (['1', '5'], ['1', '5'])
     """
     if train is None:
-        if validation is not None:
-            raise DataError("validation needs train.")
+        refuse_without_train(validation=validation)
         splits = {split: dispatch_reports(split) for split in SIZES}
         return DocumentCorpus(**splits, labels=_labels(splits["train"]))
 
@@ -127,9 +126,7 @@ def read_document_corpus(
         ),
         problems=(*problems, *_single_labels(train, documents)),
     )
-    if log:
-        log_facts(_log, corpus)
-    return corpus
+    return logged(corpus, log)
 
 
 def _labels(documents) -> tuple[str, ...]:
@@ -187,13 +184,9 @@ def _single_labels(train, documents) -> list[str]:
     if not single:
         return []
     return [
-        f"{train}: labels that occur only once: {_some(single)}. If one is a "
+        f"{train}: labels that occur only once: {some(single)}. If one is a "
         "column name, set columns."
     ]
-
-
-def _some(labels) -> str:
-    return ", ".join(map(repr, labels[:5])) + ", ..." * (len(labels) > 5)
 
 
 def _check_agreement(train, documents, validation, held_out):
@@ -204,12 +197,9 @@ def _check_agreement(train, documents, validation, held_out):
             f"{train} has {forms[documents.in_lines]}, "
             f"{validation} has {forms[held_out.in_lines]}."
         )
-    unknown = sorted(set(held_out.labels) - set(documents.labels))
-    if unknown:
-        raise DataError(
-            f"{validation} has labels that {train} does not have: "
-            f"{_some(unknown)}"
-        )
+    refuse_unknown(
+        "labels", train, documents.labels, validation, held_out.labels
+    )
 
 
 def _split(train, documents, places, seed) -> tuple[Documents, Documents]:

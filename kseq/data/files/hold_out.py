@@ -18,7 +18,7 @@ def hold_out(
 
     Args:
         examples: a named tuple of lists.
-        fields: those of its lists that have an item for each name.
+        fields: the lists that have an item for each name.
         path: of their table, for the message.
         kind: what a name is the name of, for the message.
         two: what would be enough, for the message.
@@ -27,24 +27,37 @@ def hold_out(
     Raises:
         DataError: there is only one.
     """
-    hashes = source_hashes(
-        name.encode(errors="replace") for name in getattr(examples, key)
+    names = (name.encode(errors="replace") for name in getattr(examples, key))
+    return tuple(
+        examples._replace(
+            **{
+                name: [getattr(examples, name)[number] for number in numbers]
+                for name in fields
+            }
+        )
+        for numbers in split_numbers(source_hashes(names), path, kind, two)
     )
+
+
+def split_numbers(hashes, path, kind: str, two: str):
+    """The numbers of the training examples, and of those that are held out.
+
+    Args:
+        hashes: (N,) int64, see `source_hashes`, of what identifies an example.
+        path: see `hold_out`.
+        kind: see `hold_out`.
+        two: see `hold_out`.
+
+    Raises:
+        DataError: there is only one.
+    """
     is_out = np.isin(hashes, choose_held_out(hashes))
     if not is_out.any():
         raise DataError(
             f"{path}: no {kind} can be held out, because there is only one. "
             f"Give a file for validation, or {two}."
         )
-    return tuple(
-        examples._replace(
-            **{
-                name: [getattr(examples, name)[place] for place in places]
-                for name in fields
-            }
-        )
-        for places in (np.flatnonzero(~is_out), np.flatnonzero(is_out))
-    )
+    return np.flatnonzero(~is_out), np.flatnonzero(is_out)
 
 
 def overlap(is_known, kind: str) -> list[str]:

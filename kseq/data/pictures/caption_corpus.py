@@ -1,6 +1,5 @@
 """Training, validation and test pictures with their captions."""
 
-import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,9 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kseq.data.files.corpora import (
+    facts_and_problems,
+    logged,
+    refuse_without_train,
+)
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import hold_out, overlap
-from kseq.data.files.log_facts import log_facts
 from kseq.data.files.media_folder import MediaFolder, read_picture
 from kseq.data.files.named_texts import left_out_texts, read_named_texts
 from kseq.data.pictures.captions import Captions
@@ -22,10 +25,6 @@ from kseq.data.pictures.picture_features import (
     computed_features,
 )
 from kseq.data.pictures.scenes import scene_captions
-from kseq.data.text.corpus import refuse_without_train
-from kseq.one_line import escaped_line
-
-_log = logging.getLogger(__name__)
 
 
 class CaptionCorpus(NamedTuple):
@@ -54,9 +53,7 @@ class CaptionCorpus(NamedTuple):
         """The `StoredFeatures` of all pictures."""
         return self.train.features
 
-    def describe(self) -> list[str]:
-        """All facts and problems, one per line."""
-        return [escaped_line(line) for line in self.facts + self.problems]
+    describe = facts_and_problems
 
 
 def read_caption_corpus(
@@ -167,9 +164,7 @@ def read_caption_corpus(
         tuple(facts),
         tuple(problems),
     )
-    if log:
-        log_facts(_log, corpus)
-    return corpus
+    return logged(corpus, log)
 
 
 def read_captions(path, stored, columns=(), plain=False) -> Captions:

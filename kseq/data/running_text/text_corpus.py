@@ -1,18 +1,19 @@
 """Training, validation and test text of a language model."""
 
-import logging
 import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from kseq.data.files.corpora import (
+    facts_and_problems,
+    logged,
+    refuse_without_train,
+)
 from kseq.data.files.data_error import DataError
-from kseq.data.files.log_facts import log_facts
 from kseq.data.files.tables import notes_on
 from kseq.data.running_text.brackets import SIZES, are_matched, brackets
 from kseq.data.running_text.text_documents import read_texts
-from kseq.one_line import escaped_line
 
-_log = logging.getLogger(__name__)
 _TRAINED = 0.9  # of the characters, where none are given for validation
 
 
@@ -41,9 +42,7 @@ class TextCorpus(NamedTuple):
         for document in self.train:
             yield from lines_of(document)
 
-    def describe(self) -> list[str]:
-        """All facts and problems, one per line."""
-        return [escaped_line(line) for line in self.facts + self.problems]
+    describe = facts_and_problems
 
 
 def lines_of(document: str) -> list[str]:
@@ -89,8 +88,7 @@ def read_text_corpus(
     ['e.\n']
     """
     if train is None:
-        if validation is not None:
-            raise DataError("validation needs train.")
+        refuse_without_train(validation=validation)
         splits = (brackets(split) for split in SIZES)
         return TextCorpus(*splits, is_valid=are_matched)
     documents = read_texts(train, column)
@@ -114,9 +112,7 @@ def read_text_corpus(
             for note in notes_on(path, default=None)
         ),
     )
-    if log:
-        log_facts(_log, corpus)
-    return corpus
+    return logged(corpus, log)
 
 
 def _cut(path, documents):

@@ -1,7 +1,6 @@
 """Training, validation and test recordings with their transcripts."""
 
 import functools
-import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,9 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kseq.data.files.corpora import (
+    facts_and_problems,
+    logged,
+    refuse_without_train,
+)
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import hold_out, overlap
-from kseq.data.files.log_facts import log_facts
 from kseq.data.files.media_folder import MediaFolder
 from kseq.data.files.named_texts import (
     TRANSCRIPTS,
@@ -27,11 +30,8 @@ from kseq.data.speech.recorded_features import recorded_features
 from kseq.data.speech.recordings import has_samples, read_recording
 from kseq.data.speech.transcripts import Transcripts
 from kseq.data.speech.wav_samples import wav_samples
-from kseq.data.text.corpus import refuse_without_train
-from kseq.one_line import escaped_line
 
 _MOST_NOTES = 5  # about single recordings
-_log = logging.getLogger(__name__)
 
 
 class SpeechCorpus(NamedTuple):
@@ -58,9 +58,7 @@ class SpeechCorpus(NamedTuple):
         """The `StoredFeatures` of all recordings."""
         return self.train.features
 
-    def describe(self) -> list[str]:
-        """All facts and problems, one per line."""
-        return [escaped_line(line) for line in self.facts + self.problems]
+    describe = facts_and_problems
 
 
 def read_speech_corpus(
@@ -171,9 +169,7 @@ def read_speech_corpus(
         ),
         tuple(problems),
     )
-    if log:
-        log_facts(_log, corpus)
-    return corpus
+    return logged(corpus, log)
 
 
 def read_transcripts(

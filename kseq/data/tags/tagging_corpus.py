@@ -1,12 +1,16 @@
 """Training, validation and test sentences with a tag for each word."""
 
-import logging
 import os
 from typing import NamedTuple
 
+from kseq.data.files.corpora import (
+    facts_and_problems,
+    logged,
+    refuse_unknown,
+    refuse_without_train,
+)
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import hold_out, overlap
-from kseq.data.files.log_facts import log_facts
 from kseq.data.files.text_files import matching_files
 from kseq.data.tags.journeys import SIZES, journeys
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS
@@ -14,11 +18,8 @@ from kseq.data.tags.tagged_sentences import (
     TaggedSentences,
     examine_tagged_sentences,
 )
-from kseq.one_line import escaped_line
 
 _MOST_UNCHECKED = 20  # tags, even if there are fewer words
-
-_log = logging.getLogger(__name__)
 
 
 class TaggingCorpus(NamedTuple):
@@ -40,9 +41,7 @@ class TaggingCorpus(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
-    def describe(self) -> list[str]:
-        """All facts and problems, one a line."""
-        return [escaped_line(line) for line in self.facts + self.problems]
+    describe = facts_and_problems
 
 
 def read_tagging_corpus(
@@ -80,8 +79,7 @@ def read_tagging_corpus(
     (('B-to', 'O'), 1, 1)
     """
     if train is None:
-        if validation is not None:
-            raise DataError("validation needs train.")
+        refuse_without_train(validation=validation)
         splits = {split: journeys(split) for split in SIZES}
         return TaggingCorpus(**splits, tags=_tagset(splits["train"]))
 
@@ -105,7 +103,7 @@ def read_tagging_corpus(
     else:
         rest = sentences
         held_out, other = examine_tagged_sentences(validation, columns)
-        _check_agreement(train, tags, validation, held_out)
+        refuse_unknown("tags", train, tags, validation, _tagset(held_out))
         of_validation = f" ({validation})"
         problems += [*other.problems(validation), *_overlap(rest, held_out)]
     corpus = TaggingCorpus(
@@ -120,9 +118,7 @@ def read_tagging_corpus(
         ),
         problems=tuple(problems),
     )
-    if log:
-        log_facts(_log, corpus)
-    return corpus
+    return logged(corpus, log)
 
 
 def _numbers(sentences) -> str:
@@ -145,15 +141,6 @@ def _check_tagset(train, sentences, tags):
             f"{train}: there are {len(tags)} different tags and only "
             f"{len(words)} different words. If words and tags are swapped, "
             "choose their columns in the other order with --columns"
-        )
-
-
-def _check_agreement(train, tags, validation, held_out):
-    unknown = sorted(set(_tagset(held_out)) - set(tags))
-    if unknown:
-        some = ", ".join(map(repr, unknown[:5])) + ", ..." * (len(unknown) > 5)
-        raise DataError(
-            f"{validation} has tags that {train} does not have: {some}"
         )
 
 

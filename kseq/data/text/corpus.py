@@ -1,7 +1,6 @@
 """Training, validation and test pairs."""
 
 import functools
-import logging
 import math
 import os
 from collections.abc import Sequence
@@ -10,9 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from kseq.data.files.corpora import (
+    facts_and_problems,
+    logged,
+    refuse_without_train,
+)
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import overlap
-from kseq.data.files.log_facts import log_facts
 from kseq.data.files.source_hashes import are_among, choose_held_out
 from kseq.data.text.dates import SIZES, dates
 from kseq.data.text.parallel_text import check_pair_columns, parallel_texts
@@ -20,8 +23,6 @@ from kseq.one_line import escaped_line
 from kseq.progress import progress
 
 _DRAWN = 8  # pairs that are drawn together; one by one takes three times longer
-
-_log = logging.getLogger(__name__)
 
 
 class Corpus(NamedTuple):
@@ -68,9 +69,7 @@ class Corpus(NamedTuple):
         pairs = getattr(self, split)
         return with_references(pairs) if self.of_tables else pairs
 
-    def describe(self) -> list[str]:
-        """All facts and problems, one per line."""
-        return [escaped_line(line) for line in self.facts + self.problems]
+    describe = facts_and_problems
 
     def drawn(self, seed: int) -> tf.data.Dataset:
         """The training pairs as `training_batches` takes them.
@@ -158,16 +157,7 @@ def read_corpus(
     else:
         corpus = _with_held_out(texts, examined)
     corpus = corpus._replace(weights=weights)
-    if log:
-        log_facts(_log, corpus)
-    return corpus
-
-
-def refuse_without_train(**given):
-    """Raises DataError for what is given of a user's files without `train`."""
-    for name, value in given.items():
-        if value:
-            raise DataError(f"{name} needs train.")
+    return logged(corpus, log)
 
 
 def _checked_weights(weights, texts) -> tuple[float, ...]:

@@ -1,0 +1,52 @@
+"""What the corpora of all kinds share: facts, problems and arguments."""
+
+import logging
+
+from kseq.data.files.data_error import DataError
+from kseq.one_line import escaped_line
+
+_log = logging.getLogger(__name__)
+
+
+def facts_and_problems(corpus) -> list[str]:
+    """All facts and problems, one per line."""
+    return [escaped_line(line) for line in corpus.facts + corpus.problems]
+
+
+def logged(corpus, log: bool):
+    """The corpus. If `log`, facts are logged, and problems as warnings."""
+    if log:
+        for line in corpus.facts:
+            _log.info(escaped_line(line))
+        for line in corpus.problems:
+            _log.warning(escaped_line(line))
+    return corpus
+
+
+def refuse_without_train(**given):
+    """Raises DataError for arguments that are given without `train`."""
+    for name, value in given.items():
+        if value:
+            raise DataError(f"{name} needs train.")
+
+
+def refuse_unknown(kind: str, train, known, validation, found):
+    """Raises DataError for labels or tags that only validation has.
+
+    Args:
+        kind: "labels" or "tags".
+        train: path of the training file.
+        known: those of the training file.
+        validation: path of the validation file.
+        found: those of the validation file.
+    """
+    if unknown := sorted(set(found) - set(known)):
+        raise DataError(
+            f"{validation} has {kind} that {train} does not have: "
+            f"{some(unknown)}"
+        )
+
+
+def some(names) -> str:
+    """The first five of some names, for a message."""
+    return ", ".join(map(repr, names[:5])) + ", ..." * (len(names) > 5)
