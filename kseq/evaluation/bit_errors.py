@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from kseq.evaluation.score import Score, score_values
+from kseq.evaluation.score import Score
 
 _SMALLEST = 1e-7  # probability of a bit, of float32
 _IN_A_ROW = 32  # steps of a sequence that are shown as text
@@ -69,7 +69,7 @@ class BitErrors:
             if number == 0:
                 self._first = found
             self._score(name, examples, found)
-        return score_values(self.results)
+        return {name: score.value for name, score in self.results.items()}
 
     def _score(self, name, examples, found):
         wrong, cost, asked, least = [], [], [], []

@@ -9,13 +9,7 @@ from kseq.evaluation.classification_scores import (
     cross_entropy,
     macro_f1,
 )
-from kseq.evaluation.score import (
-    chunks,
-    first_rows,
-    report_lines,
-    score_values,
-    scores_of,
-)
+from kseq.evaluation.score import chunks, first_rows, scores_of
 from kseq.pictures import confusion_picture, document_picture
 
 
@@ -84,12 +78,12 @@ class Classifications:
         self.results = scores_of(
             self.metrics, self._outputs, self.examples.labels
         )
-        loss = cross_entropy(probabilities)
-        return {"loss": loss, **score_values(self.results)}
+        values = {name: score.value for name, score in self.results.items()}
+        return {"loss": cross_entropy(probabilities), **values}
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        lines = report_lines(self.results)
+        lines = [score.text for score in self.results.values()]
         lines += class_lines(self.examples.labels, self._outputs, self._labels)
         if self.examples.evidence:
             lines += self.notes(self.predictor, self.examples)

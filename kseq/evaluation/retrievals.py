@@ -3,12 +3,7 @@
 import numpy as np
 
 from kseq.check_integers import check_integers
-from kseq.evaluation.score import (
-    Score,
-    first_rows,
-    report_lines,
-    score_values,
-)
+from kseq.evaluation.score import Score, first_rows
 
 _TOP = (1, 5, 10)
 
@@ -86,7 +81,7 @@ class Retrievals:
             f"recall_at_{top}": self._recall(np.array(ranks), top)
             for top in _TOP
         }
-        return score_values(self.results)
+        return {name: score.value for name, score in self.results.items()}
 
     def _sample(self, draw, right):
         """The indices of the candidates, that of the correct answer first."""
@@ -105,7 +100,7 @@ class Retrievals:
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        lines = report_lines(self.results)
+        lines = [score.text for score in self.results.values()]
         if self.candidates < self._wanted:
             lines.append(
                 f"fewer than {self._wanted} candidates: the examples have "

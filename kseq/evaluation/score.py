@@ -32,16 +32,6 @@ def scores_of(metrics, outputs, references):
     return {metric.__name__: metric(outputs, references) for metric in metrics}
 
 
-def score_values(results):
-    """The numbers of a dict, name -> `Score`."""
-    return {name: score.value for name, score in results.items()}
-
-
-def report_lines(results):
-    """The lines of text of a dict, name -> `Score`."""
-    return [score.text for score in results.values()]
-
-
 def first_rows(count, *columns):
     """The first rows of a table, whose columns have the same length."""
     return list(itertools.islice(zip(*columns, strict=True), count))

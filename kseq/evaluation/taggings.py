@@ -13,13 +13,7 @@ from kseq.evaluation.classification_scores import (
     macro_f1,
 )
 from kseq.evaluation.metrics import exact_match
-from kseq.evaluation.score import (
-    chunks,
-    first_rows,
-    report_lines,
-    score_values,
-    scores_of,
-)
+from kseq.evaluation.score import chunks, first_rows, scores_of
 from kseq.evaluation.span_f1 import are_bio, span_f1
 from kseq.one_line import one_line
 from kseq.pictures import confusion_picture
@@ -91,18 +85,14 @@ class Taggings:
         if are_bio(self._tags):
             of_sentences.append(span_f1)
         self.results |= scores_of(of_sentences, *self._lines())
-        return {
-            "loss": cross_entropy(probabilities),
-            **score_values(self.results),
-        }
+        values = {name: score.value for name, score in self.results.items()}
+        return {"loss": cross_entropy(probabilities), **values}
 
     def report(self):
         """The scores as lines of text, after `scores`."""
         predicted, true = self._words()
-        return [
-            *report_lines(self.results),
-            *class_lines(true, predicted, self._tags),
-        ]
+        lines = [score.text for score in self.results.values()]
+        return lines + class_lines(true, predicted, self._tags)
 
     def rows(self, count):
         """The first texts, their tags and the predicted ones, after `scores`.

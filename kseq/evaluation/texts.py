@@ -3,12 +3,7 @@
 import itertools
 import math
 
-from kseq.evaluation.score import (
-    Score,
-    first_rows,
-    report_lines,
-    score_values,
-)
+from kseq.evaluation.score import Score, first_rows
 from kseq.serving import TextLikelihood
 
 _PROMPT = 40  # characters of a text that a model continues
@@ -99,7 +94,7 @@ class Texts:
         self._continued = self.predictor(prompts)
         if self.is_valid is not None:
             self.results["valid"] = self._valid()
-        return score_values(self.results)
+        return {name: score.value for name, score in self.results.items()}
 
     def _valid(self):
         texts = [
@@ -113,7 +108,7 @@ class Texts:
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        return report_lines(self.results)
+        return [score.text for score in self.results.values()]
 
     def rows(self, count):
         """Prompts, what follows in the text, and the continuations."""

@@ -1,14 +1,7 @@
 """Evaluation of generated texts against their references."""
 
 from kseq.evaluation.metrics import bleu, chrf, exact_match
-from kseq.evaluation.score import (
-    chunks,
-    first_rows,
-    listed,
-    report_lines,
-    score_values,
-    scores_of,
-)
+from kseq.evaluation.score import chunks, first_rows, listed, scores_of
 from kseq.pictures import attention_picture
 
 
@@ -76,11 +69,12 @@ class Translations:
             answers = self.predictor.answers(inputs, progress=progress)
             self._outputs += [answer.hypotheses[0].text for answer in answers]
         self.results = scores_of(self.metrics, self._outputs, self.references)
-        return score_values(self.results)
+        return {name: score.value for name, score in self.results.items()}
 
     def report(self):
         """The scores as lines of text, after `scores`."""
-        return [*report_lines(self.results), *self.notes()]
+        scores = [score.text for score in self.results.values()]
+        return [*scores, *self.notes()]
 
     def rows(self, count):
         """The first sources, references and outputs, after `scores`."""
