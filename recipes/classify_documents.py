@@ -53,7 +53,7 @@ REPORTS = Config(
 )
 
 
-def model_of(config, vocab_size, num_classes):
+def build_model(config, vocab_size, num_classes):
     shared = {
         "vocab_size": vocab_size,
         "num_classes": num_classes,
@@ -102,7 +102,7 @@ def main(config):
     )
 
     with devices.device_strategy().scope():
-        model = model_of(config, preprocessor.vocab_size, len(corpus.labels))
+        model = build_model(config, preprocessor.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)
         model.compile(
             training.adam(

@@ -34,7 +34,7 @@ class Config(options.TrainingOptions):
     examples: options.PositiveInt = 256  # of validation, and of each test
 
 
-def task_of(config):
+def build_task(config):
     from kseq.data import algorithms  # --help does not wait for it
 
     return {
@@ -46,7 +46,7 @@ def task_of(config):
     }[config.task]
 
 
-def cell_of(config, keras):
+def build_cell(config, keras):
     if config.model == "lstm":
         return keras.layers.StackedRNNCells(
             [
@@ -72,7 +72,7 @@ def main(config):
 
     run, config = training.start_run(config)
 
-    task = task_of(config)
+    task = build_task(config)
     batches = data.binary_batches(task, config.batch_size, config.seed)
     examples = data.binary_examples(task, config.examples, config.seed)
 
@@ -80,7 +80,7 @@ def main(config):
         model = models.BinaryRNN(
             task.input_dim,
             task.output_dim,
-            cell_of(config, keras),
+            build_cell(config, keras),
         )
         adam = keras.optimizers.Adam(
             config.learning_rate, use_ema=True, ema_momentum=config.ema

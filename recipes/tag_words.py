@@ -48,22 +48,25 @@ JOURNEYS = Config(
 )
 
 
-def model_and_sizes(config):
-    recurrent = {
-        "embedding_dim": config.dim,
-        "units": 2 * config.dim,
+def build_model(config, vocab_size, num_tags):
+    shared = {
+        "vocab_size": vocab_size,
+        "num_tags": num_tags,
         "num_layers": config.layers,
+        "dropout": config.dropout,
+        "piece_dropout": config.piece_dropout,
+        "dtype": config.dtype,
     }
-    transformer = {
-        "model_dim": config.dim,
-        "num_layers": config.layers,
-        "num_heads": 4,
-        "ffn_dim": 4 * config.dim,
-    }
-    return {
-        "lstm": (models.LSTMTagger, recurrent),
-        "transformer": (models.TransformerTagger, transformer),
-    }[config.model]
+    if config.model == "transformer":
+        return models.TransformerTagger(
+            model_dim=config.dim,
+            ffn_dim=4 * config.dim,
+            num_heads=4,
+            **shared,
+        )
+    return models.LSTMTagger(
+        embedding_dim=config.dim, units=2 * config.dim, **shared
+    )
 
 
 def main(config):
@@ -82,16 +85,8 @@ def main(config):
         seed=config.seed,
     )
 
-    family, sizes = model_and_sizes(config)
     with devices.device_strategy().scope():
-        model = family(
-            vocab_size=preprocessor.vocab_size,
-            num_tags=len(corpus.tags),
-            dropout=config.dropout,
-            piece_dropout=config.piece_dropout,
-            dtype=config.dtype,
-            **sizes,
-        )
+        model = build_model(config, preprocessor.vocab_size, len(corpus.tags))
         model.compile(
             training.adam(
                 config.learning_rate, config.warmup_steps, ema=config.ema

@@ -58,7 +58,7 @@ BRACKETS = Config(
 )
 
 
-def model_of(config, vocab_size):
+def build_model(config, vocab_size):
     sizes = {
         "num_layers": config.layers,
         "dropout": config.dropout,
@@ -100,7 +100,7 @@ def main(config):
     )
 
     with devices.device_strategy().scope():
-        model = model_of(config, tokenizer.vocab_size)
+        model = build_model(config, tokenizer.vocab_size)
         model.compile(
             training.adam(
                 *(config.learning_rate, config.warmup_steps),
