@@ -1,7 +1,10 @@
 """The directory of a run."""
 
 import dataclasses
+import importlib.metadata
 import json
+import os
+import platform
 import sys
 from pathlib import Path
 
@@ -16,7 +19,6 @@ from kseq.model_path import is_run
 from kseq.runs.atomic_replace import replace_atomically
 from kseq.runs.changes import changes
 from kseq.runs.data_files import data_files, moved_fields
-from kseq.runs.environment import environment
 from kseq.runs.exports import check_exports
 from kseq.runs.free_disk import check_free_disk
 from kseq.runs.run_lock import lock_directory
@@ -25,6 +27,15 @@ from kseq.whole_files import part_of, write_whole
 
 # Options that do not change the trained weights.
 _SAME_UPDATE = ("accumulation_steps",)
+# Their versions are recorded.
+_PACKAGES = (
+    "tensorflow",
+    "tensorflow-text",
+    "keras",
+    "numpy",
+    "sentencepiece",
+    "sacrebleu",
+)
 
 
 class RunDirectory:
@@ -284,7 +295,7 @@ class RunDirectory:
     def _write(self, files, changed):
         if not self._is_saved:
             files[self.environment] = to_json(
-                environment(seed=self._config.get("seed"))
+                _environment(self._config.get("seed"))
             )
             files[self.config] = to_json(self._config)
             if found := data_files(self._config):
@@ -338,3 +349,19 @@ def batch_fields(config):
     """The names of a recipe's fields that are batch sizes."""
     names = (field.name for field in dataclasses.fields(config))
     return [name for name in names if name.startswith("batch_")]
+
+
+def _environment(seed):
+    """Versions, machine and seed, a dict that `environment.json` holds."""
+    versions = {
+        package: importlib.metadata.version(package) for package in _PACKAGES
+    }
+    return {
+        "kseq": kseq.__version__,
+        "python": platform.python_version(),
+        **versions,
+        "machine": platform.platform(),
+        "processor": platform.machine(),
+        "processors": os.cpu_count(),
+        "seed": seed,
+    }

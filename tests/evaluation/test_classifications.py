@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,3 +73,31 @@ def test_a_user_s_own_metric(classifier):
 def test_a_label_that_the_model_does_not_know(classifier):
     with pytest.raises(UserError, match="does not know: spam, storm"):
         Classifications(classifier, documents(["storm", "fire", "spam"]))
+
+
+def test_inputs_need_not_be_texts():
+    predictor = SimpleNamespace(
+        labels=["dot", "dash"],
+        probabilities=lambda inputs, progress: [
+            {"dot": value, "dash": 1 - value} for value in inputs
+        ],
+        explain=lambda inputs: [
+            SimpleNamespace(label="dot", probability=value) for value in inputs
+        ],
+    )
+    examples = SimpleNamespace(
+        inputs=[0.9, 0.2],
+        names=["1.wav", "2.wav"],
+        labels=["dot", "dot"],
+        evidence=["heard"],
+    )
+    found = Classifications(
+        predictor,
+        examples,
+        draw=lambda explanation, title: title,
+        notes=lambda predictor, examples: examples.evidence,
+    )
+    assert found.scores()["accuracy"] == 0.5
+    assert found.rows(2) == [("1.wav", "dot", "dot"), ("2.wav", "dot", "dash")]
+    assert found.report()[-1] == "heard"
+    assert found.pictures(1)["documents/0"] == "dot (90%); true label: dot"

@@ -1,8 +1,35 @@
+import dataclasses
+
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
-from kseq.training import set_seed
+from kseq.option_types import PositiveInt, TrainingOptions
+from kseq.runs import RunError
+from kseq.training import set_seed, start_run
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(TrainingOptions):
+    run: str = "runs/tiny"
+    steps: PositiveInt = 8
+    learning_rate: float = 0.1
+    patience: PositiveInt = 3
+    batch_tokens: PositiveInt = 64
+    units: PositiveInt = 4
+
+
+def test_steps_patience_and_batches_may_change(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    run, config = start_run(Config())
+    run.save_model(keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]))
+    changed = dataclasses.replace(config, steps=9, patience=2, batch_tokens=32)
+    run, config = start_run(changed)
+    assert (config, run.batch_sizes) == (changed, "batch_tokens=32")
+    assert capfd.readouterr().err.count("runs/tiny resumes with") == 3
+    with pytest.raises(RunError, match="units: 4 -> 5"):
+        start_run(dataclasses.replace(changed, units=5))
 
 
 def test_the_seed_is_that_of_all_that_draws():
