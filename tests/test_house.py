@@ -246,9 +246,12 @@ HEIRS = {
 
 # Files with small public classes that make sense only together.
 TOGETHER = {
+    "constraints.py",
+    "dropout.py",
     "option_types.py",
     "positional_encoding.py",
     "prompts.py",
+    "similarity.py",
     "step_function.py",
 }
 

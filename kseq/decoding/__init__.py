@@ -19,16 +19,16 @@ rows of items that are done.
 """
 
 from kseq.decoding.beam_search import BeamSearch
-from kseq.decoding.forbidden_tokens import ForbiddenTokens
-from kseq.decoding.forced_prefix import ForcedPrefix
+from kseq.decoding.constraints import (
+    ForbiddenTokens,
+    ForcedPrefix,
+    LeastLength,
+    NoRepeatedNgrams,
+    RepetitionPenalty,
+)
 from kseq.decoding.greedy_search import GreedySearch
-from kseq.decoding.hypotheses import Hypotheses
-from kseq.decoding.least_length import LeastLength
-from kseq.decoding.length_limits import length_limits
-from kseq.decoding.no_repeated_ngrams import NoRepeatedNgrams
-from kseq.decoding.repetition_penalty import RepetitionPenalty
+from kseq.decoding.hypotheses import Hypotheses, length_limits, sequence_scores
 from kseq.decoding.sampling import Sampling
-from kseq.decoding.sequence_scores import sequence_scores
 
 __all__ = [
     "BeamSearch",

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.control_tokens import END
+from kseq.decoding.loops import INTEGER
 from kseq.decoding.start_decoding import map_rows
-from kseq.decoding.while_loop import INTEGER
 
 
 class Beam(NamedTuple):

@@ -18,9 +18,8 @@ from kseq.decoding.beam import (
     without_ended,
 )
 from kseq.decoding.greedy_search import GreedySearch
-from kseq.decoding.hypotheses import Hypotheses
-from kseq.decoding.in_groups import in_groups
-from kseq.decoding.penalized_scores import penalized_scores
+from kseq.decoding.hypotheses import Hypotheses, penalized_scores
+from kseq.decoding.loops import INTEGER, in_groups, until_done
 from kseq.decoding.search_fields import (
     check_common_fields,
     check_number,
@@ -31,8 +30,6 @@ from kseq.decoding.start_decoding import (
     items_of,
     start_decoding,
 )
-from kseq.decoding.until_done import until_done
-from kseq.decoding.while_loop import INTEGER
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding.while_loop import INTEGER
+from kseq.decoding.loops import INTEGER
 
 _NONE = -1e30  # logarithm of nothing; finite
 

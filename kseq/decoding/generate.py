@@ -5,17 +5,14 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding.hypotheses import Hypotheses
-from kseq.decoding.in_groups import in_groups
-from kseq.decoding.penalized_scores import penalized_scores
+from kseq.decoding.hypotheses import Hypotheses, penalized_scores
+from kseq.decoding.loops import INTEGER, in_groups, until_done
 from kseq.decoding.start_decoding import (
     items_may_part,
     items_of,
     map_rows,
     start_decoding,
 )
-from kseq.decoding.until_done import until_done
-from kseq.decoding.while_loop import INTEGER
 
 
 class _Generation(NamedTuple):

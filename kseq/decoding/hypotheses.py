@@ -1,4 +1,4 @@
-"""The result of a search."""
+"""The answers of a search: their length limits and their scores."""
 
 from typing import NamedTuple
 
@@ -19,3 +19,69 @@ class Hypotheses(NamedTuple):
     ids: tf.Tensor
     scores: tf.Tensor
     lengths: tf.Tensor
+
+
+def length_limits(lengths, factor=2.0, offset=10):
+    """Maximum answer length of each item, from its own length.
+
+    factor * length + offset: an item has the same limit alone and in a batch
+    with longer ones.
+
+    Args:
+        lengths: (B,) int, real tokens or frames of each source.
+        factor: float.
+        offset: int.
+
+    Returns:
+        (B,) int32.
+
+    Example:
+        >>> length_limits(tf.constant([3, 20])).numpy()
+        array([16, 50], dtype=int32)
+    """
+    return tf.cast(factor * tf.cast(lengths, tf.float32), tf.int32) + offset
+
+
+def penalized_scores(log_probs, lengths, length_penalty, penalty_offset=5.0):
+    """log_probs / ((offset + length) / (offset + 1)) ** length_penalty.
+
+    Args:
+        log_probs: float32, sums over whole hypotheses.
+        lengths: int32, their tokens, END included.
+        length_penalty: float, 0 or more; 0 leaves the sums as they are, and
+            larger values favour longer hypotheses.
+        penalty_offset: float, 0 or more; 5 is the penalty of Wu et al., 0 is
+            length ** length_penalty.
+
+    Reference:
+        Wu et al. 2016, arXiv:1609.08144, equation 14.
+    """
+    lengths = tf.maximum(tf.cast(lengths, tf.float32), 1.0)
+    base = (penalty_offset + lengths) / (penalty_offset + 1.0)
+    # Finite, because -inf divided by infinity is not a number.
+    return log_probs / tf.minimum(base**length_penalty, tf.float32.max)
+
+
+def sequence_scores(
+    logits, labels, sample_weight, length_penalty=1.0, penalty_offset=5.0
+):
+    """The scores that a search gives to these answers.
+
+    Args:
+        logits: (B, T, V) float, of a model that was fed the answers.
+        labels: (B, T) int32, the answers, END included.
+        sample_weight: (B, T) float32, 1 at the tokens of the answers and 0
+            at padding.
+        length_penalty: float, see `penalized_scores`.
+        penalty_offset: float, see `penalized_scores`.
+
+    Returns:
+        (B,) float32, the sums of the log-probabilities divided by the length
+        penalty.
+    """
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=labels, logits=tf.cast(logits, tf.float32)
+    )  # (B, T)
+    log_probs = -tf.reduce_sum(losses * sample_weight, axis=1)
+    lengths = tf.reduce_sum(sample_weight, axis=1)
+    return penalized_scores(log_probs, lengths, length_penalty, penalty_offset)

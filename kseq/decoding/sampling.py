@@ -2,18 +2,19 @@
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 import tensorflow as tf
 
 from kseq.check_integers import check_integers
 from kseq.decoding.generate import generate
 from kseq.decoding.hypotheses import Hypotheses
+from kseq.decoding.loops import INTEGER
 from kseq.decoding.search_fields import (
     check_common_fields,
     check_number,
     config_of,
 )
-from kseq.decoding.while_loop import INTEGER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Sampling:
         n_best: int, the best ones of the samples, at most `num_samples`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
             item's own prefix; see `ForcedPrefix`.
-        draws: `kseq.decoding.draws.Draws` or None, the temperature, top p and
-            seed of each item, in place of those of the search.
+        draws: `Draws` or None, the temperature, top p and seed of each item, in
+            place of those of the search.
 
     Returns:
         Hypotheses, N = n_best.
@@ -174,3 +175,55 @@ def _nucleus(log_probs, top_p):
     inside = tf.where(inside, falling, math.inf)
     least = tf.reduce_min(inside, axis=-1, keepdims=True)
     return tf.where(log_probs < least, -math.inf, log_probs)
+
+
+class Draws(NamedTuple):
+    """Temperature, top p and seed of each item, in place of `Sampling`'s.
+
+    Args:
+        temperature: (B,) float32.
+        top_p: (B,) float32.
+        seed: (B,) int64.
+    """
+
+    temperature: tf.Tensor
+    top_p: tf.Tensor
+    seed: tf.Tensor
+
+    @staticmethod
+    def input_signature():
+        """The three as inputs of a signature, a dict of `tf.TensorSpec`."""
+        kinds = {
+            "temperature": tf.float32,
+            "top_p": tf.float32,
+            "seed": tf.int64,
+        }
+        return {
+            name: tf.TensorSpec((None,), kind, name)
+            for name, kind in kinds.items()
+        }
+
+    @classmethod
+    def within_range(cls, temperature, top_p, seed):
+        """Draws with the nearest values that `Sampling` admits.
+
+        A request shares its batch with others, so it cannot be refused within
+        a graph. What is not a number is 1.
+        """
+        return cls(
+            _within(temperature, 0.001, 1000.0), _within(top_p, 1e-6, 1.0), seed
+        )
+
+
+def sampling_like(search):
+    """A `Sampling` with what a different search has in common with it."""
+    names = ("length_penalty", "penalty_offset", "ctc_weight", "constraints")
+    return Sampling(
+        top_k=getattr(search, "top_k", 0),
+        **{name: getattr(search, name) for name in names},
+    )
+
+
+def _within(values, least, most):
+    values = tf.where(tf.math.is_nan(values), 1.0, values)
+    return tf.clip_by_value(values, least, most)

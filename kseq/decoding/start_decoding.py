@@ -5,16 +5,14 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from kseq.decoding.best_tokens import best_tokens
+from kseq.decoding.constraints import ForcedPrefix
 from kseq.decoding.ctc_prefix_scores import (
     CTCMemory,
     ctc_prefix_scores,
     no_prefixes,
 )
-from kseq.decoding.forced_prefix import ForcedPrefix
-from kseq.decoding.next_log_probs import next_log_probs
-from kseq.decoding.top_k import top_k
-from kseq.decoding.while_loop import INTEGER
+from kseq.decoding.loops import INTEGER
+from kseq.decoding.next_tokens import best_tokens, next_log_probs, top_k
 from kseq.user_error import ArgumentError
 
 _CONSTANT = ("memory", "constants")  # entries of a state that no step changes

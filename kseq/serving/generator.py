@@ -8,9 +8,9 @@ from kseq.check_integers import check_integers
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.decoding import BeamSearch, length_limits, sequence_scores
-from kseq.decoding.draws import Draws, sampling_like
-from kseq.decoding.end_after_strings import EndAfterStrings, cut_pattern
-from kseq.decoding.penalized_scores import penalized_scores
+from kseq.decoding.constraints import EndAfterStrings, cut_pattern
+from kseq.decoding.hypotheses import penalized_scores
+from kseq.decoding.sampling import Draws, sampling_like
 from kseq.runs.signature_texts import VARIED
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor

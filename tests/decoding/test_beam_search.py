@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding import BeamSearch, GreedySearch, NoRepeatedNgrams, Sampling
-from kseq.decoding.penalized_scores import penalized_scores
+from kseq.decoding.hypotheses import penalized_scores
 from tests.slow import slow
 
 

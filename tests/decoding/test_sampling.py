@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD, START
 from kseq.decoding import GreedySearch, Sampling
-from kseq.decoding.draws import Draws
-from kseq.decoding.next_log_probs import next_log_probs
+from kseq.decoding.next_tokens import next_log_probs
+from kseq.decoding.sampling import Draws
 
 
 def test_same_seed_same_answers(make_model, source_ids, searched, seed):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.decoding.top_k import top_k
+from kseq.decoding.next_tokens import top_k
 
 
 @pytest.mark.parametrize("size", [5, 128, 640, 1000])
