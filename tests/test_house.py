@@ -226,9 +226,8 @@ TENSORFLOW_IN = {
     "models": {
         "cross_entropy",
         "exact_step",
-        "fused_update",
-        "guarded_update",
         "in_batch_losses",
+        "optimizer_update",
         "step_function",
         "step_guard",
     },

@@ -1,7 +1,7 @@
 from kseq.layers.attention_decoder import AttentionDecoder
 from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.bahdanau_attention import BahdanauAttention
-from kseq.layers.dropout import Dropout
+from kseq.layers.dropout import Dropout, SentenceDropout
 from kseq.layers.grid_encoder import GridEncoder
 from kseq.layers.hierarchical_bahdanau_attention import (
     HierarchicalBahdanauAttention,
@@ -21,13 +21,11 @@ from kseq.layers.positional_encoding import (
 )
 from kseq.layers.pyramidal_encoder import PyramidalEncoder
 from kseq.layers.recurrent_pooling import RecurrentPooling
-from kseq.layers.scaled_similarity import ScaledSimilarity
-from kseq.layers.sentence_dropout import SentenceDropout
 from kseq.layers.sentence_encoder import SentenceEncoder
+from kseq.layers.similarity import ScaledSimilarity, UnitProjection
 from kseq.layers.spec_augment import SpecAugment
 from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
 from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
-from kseq.layers.unit_projection import UnitProjection
 
 __all__ = [
     "AttentionDecoder",

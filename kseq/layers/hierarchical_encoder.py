@@ -4,9 +4,8 @@ import keras
 from keras import ops
 
 from kseq.check_integers import check_integers
-from kseq.layers.both_directions import both_directions
 from kseq.layers.dropout import Dropout
-from kseq.layers.recurrent_layer import recurrent_layer
+from kseq.layers.recurrent_layer import both_directions, recurrent_layer
 from kseq.user_error import ArgumentError
 
 

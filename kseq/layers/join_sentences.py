@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.xla import is_compiled_by_xla
-from kseq.ops import padding_mask
+from kseq.ops import padding_mask, real_first
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -39,10 +39,10 @@ class JoinSentences(keras.layers.Layer):
         ids = ops.reshape(ids, (batch, sentences * pieces))
         real = padding_mask(ids)
         if is_compiled_by_xla():  # T would depend on values
-            return ops.take_along_axis(ids, _real_first(real), axis=1)
+            return ops.take_along_axis(ids, real_first(real), axis=1)
         lengths = ops.sum(ops.cast(real, "int32"), axis=-1)
         longest = ops.max(lengths, initial=1)
-        return ops.take_along_axis(ids, _real_first(real)[:, :longest], axis=1)
+        return ops.take_along_axis(ids, real_first(real)[:, :longest], axis=1)
 
     def share_weights(self, weights, ids):
         """Distributes the weights of a joined sequence to its sentences.
@@ -61,7 +61,7 @@ class JoinSentences(keras.layers.Layer):
         rest = ops.zeros((batch, count - ops.shape(weights)[1]), weights.dtype)
         weights = ops.concatenate([weights, rest], axis=1)
         real = padding_mask(ops.reshape(ids, (batch, count)))
-        inverse = ops.argsort(_real_first(real))
+        inverse = ops.argsort(real_first(real))
         weights = ops.take_along_axis(weights, inverse, axis=1)
         weights = ops.reshape(weights, (batch, sentences, pieces))
         sentence_weights = ops.sum(weights, axis=-1)
@@ -76,8 +76,20 @@ class JoinSentences(keras.layers.Layer):
         return keras.KerasTensor(shape, dtype=ids.dtype)
 
 
-def _real_first(real):
-    """The order that moves padding to the end. (B, T) bool -> int."""
-    positions = ops.arange(ops.shape(real)[1], dtype="int32")
-    is_padding = ops.cast(ops.logical_not(real), "int32")
-    return ops.argsort(positions + ops.shape(real)[1] * is_padding)
+def first_pieces(states, source_ids):
+    """The state of the first piece of each word.
+
+    Args:
+        states: (B, T, D) float, of the pieces of all words in one sequence,
+            see `JoinSentences`.
+        source_ids: (B, W, P) int, the pieces of each word; the real words are
+            first, and have a piece.
+
+    Returns:
+        (B, W, D); at padding, that of the first word.
+    """
+    real = ops.cast(padding_mask(source_ids), "int32")
+    counts = ops.sum(real, axis=-1)  # (B, W)
+    starts = ops.cumsum(counts, axis=-1) - counts
+    starts = ops.where(counts > 0, starts, 0)
+    return ops.take_along_axis(states, starts[:, :, None], axis=1)

@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from kseq.check_integers import check_integers
-from kseq.layers.memory_initializers import at_one_slot, forgetful, sharp
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import (
     content_weights,
@@ -297,3 +296,37 @@ class NeuralTuringMachine(keras.layers.Layer):
             "shift_range": self.shift_range,
             "clip": self.clip,
         }
+
+
+_FOCUS = 10.0  # logit of the slot at which all heads are before the first step
+_SHARP = 3.0  # of the power of a head: one that idles stays where it is
+_FORGET = -2.0  # besides the 1 of `lstm_step`: what must last is in the memory
+
+
+def at_one_slot(shape, dtype=None):
+    """Logits of the first weightings, (heads, slots)."""
+    heads, slots = shape
+    places = ops.zeros((heads,), "int32")
+    return _FOCUS * ops.one_hot(places, slots, dtype=dtype or "float32")
+
+
+def forgetful(shape, dtype=None):
+    """Biases of an LSTM: input, forget, candidate and output gate."""
+    gates = ops.array([0.0, _FORGET, 0.0, 0.0], dtype or "float32")
+    return ops.repeat(gates, shape[0] // 4)
+
+
+def sharp(heads, power):
+    """An initializer of the biases of all heads.
+
+    Args:
+        heads: int.
+        power: int, the place of the power among the values of a head.
+    """
+
+    def initializer(shape, dtype=None):
+        size = shape[0] // heads
+        of_a_head = ops.one_hot(power, size, dtype=dtype or "float32")
+        return ops.tile(_SHARP * of_a_head, heads)
+
+    return initializer

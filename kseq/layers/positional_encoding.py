@@ -5,6 +5,7 @@ from keras import ops
 
 from kseq.check_integers import check_integers
 from kseq.ops import sinusoids
+from kseq.user_error import ArgumentError
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -122,3 +123,25 @@ def _positions(inputs, start):
     if len(getattr(start, "shape", ())):
         start = start[:, None]
     return start + ops.cast(positions, "float32")
+
+
+def position_layer(positions, max_length, dtype, name):
+    """A layer that adds positions to embeddings.
+
+    Args:
+        positions: "sinusoidal" or "learned".
+        max_length: int, maximum number of learned ones.
+        dtype: dtype policy.
+        name: str, of the layer.
+
+    Raises:
+        ArgumentError: if `positions` is neither.
+    """
+    if positions == "learned":
+        return LearnedPositionalEmbedding(max_length, dtype=dtype, name=name)
+    if positions == "sinusoidal":
+        return SinusoidalPositionalEncoding(dtype=dtype, name=name)
+    raise ArgumentError(
+        'positions must be "sinusoidal" or "learned". '
+        f"Received: positions={positions!r}"
+    )

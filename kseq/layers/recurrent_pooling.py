@@ -5,8 +5,7 @@ from keras import ops
 
 from kseq.check_integers import check_integers
 from kseq.layers.attention_pooling import AttentionPooling
-from kseq.layers.both_directions import both_directions
-from kseq.layers.recurrent_layer import recurrent_layer
+from kseq.layers.recurrent_layer import both_directions, recurrent_layer
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -2,14 +2,13 @@
 
 from kseq.models.binary_rnn import BinaryRNN
 from kseq.models.dual_encoder import DualEncoder
-from kseq.models.exact_model import ExactModel
+from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.models.flat_attention import FlatAttention
 from kseq.models.hierarchical_attention import HierarchicalAttention
 from kseq.models.lstm_lm import LSTMLM
 from kseq.models.lstm_seq2seq import LSTMSeq2Seq
 from kseq.models.lstm_tagger import LSTMTagger
 from kseq.models.piece_prediction import PiecePrediction
-from kseq.models.token_losses import TokenLosses
 from kseq.models.transformer import Transformer
 from kseq.models.transformer_classifier import TransformerClassifier
 from kseq.models.transformer_lm import TransformerLM

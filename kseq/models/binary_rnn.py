@@ -5,8 +5,7 @@ from keras import layers, ops
 
 from kseq.layers import NeuralTuringMachine
 from kseq.models.arguments import config_of, set_sizes, with_layers
-from kseq.models.exact_model import ExactModel
-from kseq.models.token_losses import TokenLosses
+from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.user_error import ArgumentError
 
 

@@ -1,12 +1,13 @@
 """A keras.Model whose training step is exact on any number of devices."""
 
+from typing import Any, NamedTuple
+
 import keras
 from keras import ops
 from keras.src.trainers.trainer import model_supports_jit
 
 from kseq.check_integers import check_integers
 from kseq.layers.cudnn import needs_cudnn
-from kseq.models.token_losses import TokenLosses
 from kseq.user_error import ArgumentError
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
@@ -15,6 +16,23 @@ if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.models.cross_entropy import cross_entropy
     from kseq.models.step_function import StepFunction, TrainFunction
     from kseq.models.step_guard import StepGuard
+
+
+class TokenLosses(NamedTuple):
+    """One loss for each token or for each row, tensors of one shape.
+
+    Args:
+        loss: (...) float.
+        weight: (...) float, 0 where there is no token; None counts all as 1.
+        likelihood: (...) float, negative log-likelihood, for the metric
+            `perplexity`; or None.
+        right: (...) bool, for the metric `accuracy`; or None.
+    """
+
+    loss: Any
+    weight: Any = None
+    likelihood: Any = None
+    right: Any = None
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -6,7 +6,7 @@ import itertools
 import keras
 import tensorflow as tf
 
-from kseq.models.guarded_update import (
+from kseq.models.optimizer_update import (
     compiles_whole_step,
     guarded_update,
     restore_seeds,

@@ -12,7 +12,6 @@ from kseq.layers import (
 )
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
-from kseq.models.explain_joined import explain_joined
 from kseq.models.piece_prediction import PiecePrediction
 from kseq.ops import padding_mask
 
@@ -131,7 +130,24 @@ class FlatAttention(ExactModel):
         logits = self.classes(self.dropout_layer(document))
         return self.logits(logits), ops.cast(weights, "float32")
 
-    explain = explain_joined
+    def explain(self, inputs):
+        """The logits, and the weights of what they depend on.
+
+        Args:
+            inputs: dict of `source_ids` (B, L, W) int.
+
+        Returns:
+            A dict, the same as that of `HierarchicalAttention.explain`. The
+            weight of a sentence is the sum over its pieces.
+        """
+        source_ids = inputs["source_ids"]
+        logits, weights = self._classify(source_ids)
+        of_sentences, of_words = self.join.share_weights(weights, source_ids)
+        return {
+            "logits": logits,
+            "sentence_weights": of_sentences,
+            "word_weights": of_words,
+        }
 
     def piece_prediction(self):
         """A `PiecePrediction` that trains the embedding and the GRU."""

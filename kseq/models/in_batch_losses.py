@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from kseq.models.token_losses import TokenLosses
+from kseq.models.exact_model import TokenLosses
 
 _EXCLUDED = -1e9
 

@@ -4,9 +4,9 @@ import keras
 from keras import layers
 
 from kseq.layers import Dropout, JoinSentences, PieceEmbedding
+from kseq.layers.join_sentences import first_pieces
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
-from kseq.models.first_pieces import first_pieces
 from kseq.models.recurrent_encoder import read_source, recurrent_encoder
 from kseq.ops import padding_mask
 

@@ -2,8 +2,7 @@
 
 from keras import layers, ops
 
-from kseq.layers.both_directions import both_directions
-from kseq.layers.recurrent_layer import recurrent_layer
+from kseq.layers.recurrent_layer import both_directions, recurrent_layer
 from kseq.ops import masked_mean
 from kseq.user_error import ArgumentError
 

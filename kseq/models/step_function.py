@@ -6,9 +6,8 @@ import threading
 import tensorflow as tf
 
 from kseq.devices import has_gpu
-from kseq.models.check_ids import check_ids
-from kseq.models.guarded_update import compiles_whole_step
-from kseq.models.training_errors import diverged, out_of_memory
+from kseq.models.optimizer_update import compiles_whole_step
+from kseq.models.training_errors import check_ids, diverged, out_of_memory
 from kseq.ops import is_long, long_sequences
 
 # Steps on a GPU after which the host reads its results. It waits for them, and

@@ -9,9 +9,9 @@ from kseq.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from kseq.layers.positional_encoding import position_layer
 from kseq.layers.transformer_sublayers import through_blocks
 from kseq.models import embeddings
-from kseq.models.ancestors import next_ancestors
 from kseq.models.arguments import (
     check_heads,
     config_of,
@@ -20,7 +20,6 @@ from kseq.models.arguments import (
     with_layers,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.position_layer import position_layer
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
 from kseq.user_error import ArgumentError
 
@@ -300,3 +299,30 @@ class Transformer(ExactModel):
     @classmethod
     def from_config(cls, config):
         return cls(**with_layers(config, "source_layer"))
+
+
+def next_ancestors(is_ancestor, batch, window=None):
+    """Appends the last token of each hypothesis to those of its item.
+
+    Args:
+        is_ancestor: (B * K, P) bool, which of the P tokens that the item's
+            hypotheses have had so far are those of each one, in their order.
+        batch: int, B.
+        window: int or None, how far back the mask reaches.
+
+    Returns:
+        - (B * K, P + K) bool;
+        - the mask of self-attention, (B, K, P + K) bool.
+    """
+    rows = ops.shape(is_ancestor)[0]
+    per_item = rows // ops.maximum(batch, 1)
+    places = ops.arange(rows) % ops.maximum(per_item, 1)
+    own = places[:, None] == ops.arange(per_item)
+    is_ancestor = ops.concatenate([is_ancestor, own], axis=1)
+    mask = is_ancestor
+    if window is not None:
+        later = ops.flip(ops.cast(is_ancestor, "int32"), axis=1)
+        later = ops.flip(ops.cumsum(later, axis=1), axis=1)
+        mask = ops.logical_and(is_ancestor, later <= window + 1)
+    shape = (batch, per_item, ops.shape(is_ancestor)[1])
+    return is_ancestor, ops.reshape(mask, shape)

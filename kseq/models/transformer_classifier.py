@@ -16,7 +16,6 @@ from kseq.layers import (
 from kseq.layers.transformer_sublayers import through_blocks
 from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
-from kseq.models.explain_joined import explain_joined
 from kseq.ops import padding_mask
 
 
@@ -176,7 +175,24 @@ class TransformerClassifier(ExactModel):
         *_, blocks = self._read(inputs["source_ids"], return_weights=True)
         return {"encoder": [ops.cast(own, "float32") for (own,) in blocks]}
 
-    explain = explain_joined
+    def explain(self, inputs):
+        """The logits, and the weights of what they depend on.
+
+        Args:
+            inputs: dict of `source_ids` (B, L, W) int.
+
+        Returns:
+            A dict, the same as that of `HierarchicalAttention.explain`. The
+            weight of a sentence is the sum over its pieces.
+        """
+        source_ids = inputs["source_ids"]
+        logits, weights = self._classify(source_ids)
+        of_sentences, of_words = self.join.share_weights(weights, source_ids)
+        return {
+            "logits": logits,
+            "sentence_weights": of_sentences,
+            "word_weights": of_words,
+        }
 
     def get_config(self):
         return config_of(self, TransformerClassifier)

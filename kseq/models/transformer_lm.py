@@ -8,6 +8,7 @@ from kseq.layers import (
     LayerNormalization,
     TransformerDecoderBlock,
 )
+from kseq.layers.positional_encoding import position_layer
 from kseq.layers.transformer_sublayers import through_blocks
 from kseq.models import embeddings
 from kseq.models.arguments import (
@@ -17,7 +18,6 @@ from kseq.models.arguments import (
     set_sizes,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.position_layer import position_layer
 from kseq.models.prompts import Prompt, PromptAndTarget, Tail, prompt_inputs
 from kseq.ops import start_mask
 from kseq.user_error import ArgumentError

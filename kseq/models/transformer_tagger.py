@@ -11,6 +11,7 @@ from kseq.layers import (
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
 )
+from kseq.layers.join_sentences import first_pieces
 from kseq.models.arguments import (
     check_heads,
     config_of,
@@ -18,7 +19,6 @@ from kseq.models.arguments import (
     set_sizes,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.first_pieces import first_pieces
 from kseq.ops import padding_mask
 
 

@@ -24,19 +24,25 @@ from kseq.ops.blockwise_attention import (
     is_long,
     long_sequences,
 )
-from kseq.ops.features import layer_norm, rotate, sinusoids, with_empty_row
+from kseq.ops.features import (
+    layer_norm,
+    project,
+    rotate,
+    sinusoids,
+    with_empty_row,
+)
 from kseq.ops.masks import (
     causal_mask,
     distances,
     last_mask,
     masked_mean,
     padding_mask,
+    real_first,
     right_align,
     start_mask,
+    take_steps,
     window_mask,
 )
-from kseq.ops.packing import real_first, take_steps
-from kseq.ops.products import project
 from kseq.ops.recurrence import (
     gru_over_time,
     lstm_over_time,

@@ -8,8 +8,8 @@ import math
 
 from keras import ops
 
+from kseq.ops.features import project
 from kseq.ops.masks import last_mask
-from kseq.ops.products import project
 
 _MASKED = -1e30  # exp of it is zero in float32, and it is finite
 

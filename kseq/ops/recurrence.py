@@ -5,7 +5,7 @@ import operator
 import keras
 from keras import ops, tree
 
-from kseq.ops.products import project
+from kseq.ops.features import project
 
 
 def scan_time(step, state, inputs, read=None, unroll=False):

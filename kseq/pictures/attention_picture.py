@@ -1,8 +1,7 @@
 """Attention weights as a picture with the tokens on its axes."""
 
-from kseq.pictures.fonts import fonts_for
+from kseq.pictures.figures import as_png, boxes_for_missing_letters, fonts_for
 from kseq.pictures.piece_texts import readable
-from kseq.pictures.png import as_png, boxes_for_missing_letters
 
 
 @boxes_for_missing_letters()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kseq.one_line import one_line
-from kseq.pictures.png import as_png, boxes_for_missing_letters
+from kseq.pictures.figures import as_png, boxes_for_missing_letters
 
 _SIDE = 14  # inches, at most, of the matrix
 _MOST_COUNTED = 50  # classes

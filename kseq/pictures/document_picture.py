@@ -5,7 +5,7 @@ import heapq
 import unicodedata
 from typing import NamedTuple
 
-from kseq.pictures.png import as_png, boxes_for_missing_letters
+from kseq.pictures.figures import as_png, boxes_for_missing_letters
 
 # The shade of a word whose share of the attention, against the largest share
 # in the document, is so large or larger. Dark text is easily read on each.

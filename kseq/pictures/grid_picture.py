@@ -5,9 +5,8 @@ import math
 
 import numpy as np
 
-from kseq.pictures.fonts import fonts_for
+from kseq.pictures.figures import as_png, boxes_for_missing_letters, fonts_for
 from kseq.pictures.piece_texts import readable
-from kseq.pictures.png import as_png, boxes_for_missing_letters
 
 _COLUMNS = 6
 _MOST = 48  # words that are drawn

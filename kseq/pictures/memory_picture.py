@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kseq.pictures.png import as_png
+from kseq.pictures.figures import as_png
 
 MOST_STEPS = 300  # that are drawn
 

@@ -1,9 +1,8 @@
 """A spectrogram, and below it the attention of each token over its time."""
 
-from kseq.pictures.fonts import fonts_for
+from kseq.pictures.figures import as_png, boxes_for_missing_letters, fonts_for
 from kseq.pictures.grid_picture import decoded_picture
 from kseq.pictures.piece_texts import readable
-from kseq.pictures.png import as_png, boxes_for_missing_letters
 
 _MOST = 120  # tokens that are drawn
 

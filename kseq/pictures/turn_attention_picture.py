@@ -1,9 +1,8 @@
 """Attention to the words of a dialogue and to its turns, as a picture."""
 
 from kseq.pictures.attention_picture import visible
-from kseq.pictures.fonts import fonts_for
+from kseq.pictures.figures import as_png, boxes_for_missing_letters, fonts_for
 from kseq.pictures.piece_texts import readable, turn_ends
-from kseq.pictures.png import as_png, boxes_for_missing_letters
 
 _GAP = 0.4  # between turns; a word has the height 1
 

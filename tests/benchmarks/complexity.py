@@ -215,7 +215,7 @@ def picture(tables, options):
     """Time and memory against n, a PNG image."""
     from matplotlib.figure import Figure
 
-    from kseq.pictures.png import as_png
+    from kseq.pictures.figures import as_png
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     panels = figure.subplots(1, 2)

@@ -4,7 +4,7 @@ import keras
 import pytest
 from keras.src.saving.serialization_lib import ObjectSharingScope
 
-from kseq.layers.both_directions import both_directions
+from kseq.layers.recurrent_layer import both_directions
 
 
 @pytest.mark.slow

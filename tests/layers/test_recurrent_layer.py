@@ -4,9 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from kseq.layers.both_directions import both_directions
 from kseq.layers.cudnn import without_cudnn
-from kseq.layers.recurrent_layer import recurrent_layer
+from kseq.layers.recurrent_layer import both_directions, recurrent_layer
 from kseq.user_error import ArgumentError
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD
 from kseq.models.auxiliary_losses import _with_row_losses, ctc_losses
-from kseq.models.token_losses import TokenLosses
+from kseq.models.exact_model import TokenLosses
 from tests.layers.arrays import normal
 
 TIME = 4

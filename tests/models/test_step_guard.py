@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from kseq.layers import Dropout
 from kseq.models import ExactModel, step_function
-from kseq.models.token_losses import TokenLosses
+from kseq.models.exact_model import TokenLosses
 from kseq.models.training_errors import DivergedError
 from kseq.user_error import ArgumentError
 from tests.models.one_by_one import one_by_one

@@ -7,7 +7,7 @@ import pytest
 from matplotlib import font_manager, image
 from matplotlib.ft2font import FT2Font
 
-from kseq.pictures import attention_picture, fonts
+from kseq.pictures import attention_picture, figures
 
 module = importlib.import_module("kseq.pictures.attention_picture")
 
@@ -66,12 +66,12 @@ def test_a_letter_is_drawn_with_a_font_that_has_it(monkeypatch):
     listed = font_manager.fontManager.ttflist
     listed = [font for font in listed if font.name == "DejaVu Sans"]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", [*listed, other])
-    monkeypatch.setattr(fonts, "_letters_of", letters_of)
-    monkeypatch.setattr(fonts, "_families", {})
+    monkeypatch.setattr(figures, "_letters_of", letters_of)
+    monkeypatch.setattr(figures, "_families", {})
     axes = drawn(monkeypatch, ["日本"], ["a"])
     [label] = axes.get_xticklabels()
     assert label.get_family() == ["DejaVu Sans", "DejaVu Serif"]
-    assert fonts._families["本"] is None
+    assert figures._families["本"] is None
 
 
 def test_letters_without_a_font_are_boxes_without_a_warning():

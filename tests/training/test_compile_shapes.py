@@ -9,9 +9,8 @@ import tensorflow as tf
 
 from kseq import training
 from kseq.data.files.batch_shapes import with_shapes
-from kseq.models.exact_model import ExactModel
+from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.models.step_function import TrainFunction
-from kseq.models.token_losses import TokenLosses
 from kseq.runs import RunDirectory
 from kseq.training.compile_shapes import compile_shapes
 from tests.training.tiny_training import Config

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.models import fused_update
+from kseq.models.optimizer_update import apply_fused
 
 SCHEDULE = keras.optimizers.schedules.CosineDecay(
     0.0, 10, warmup_target=0.01, warmup_steps=3
@@ -61,7 +61,7 @@ def of_keras(optimizer, gradients, variables):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_the_same_values_as_keras(name):
-    fused, *_ = steps(fused_update.apply, OPTIMIZERS[name])
+    fused, *_ = steps(apply_fused, OPTIMIZERS[name])
     expected, *_ = steps(of_keras, OPTIMIZERS[name])
     for one, other in zip(fused, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
@@ -69,16 +69,16 @@ def test_the_same_values_as_keras(name):
 
 @pytest.mark.parametrize("name", ["adam", "averaged", "scaled"])
 def test_on_two_devices(name, two_devices):
-    one, *_ = steps(fused_update.apply, OPTIMIZERS[name])
-    two, *_ = steps(fused_update.apply, OPTIMIZERS[name], strategy=two_devices)
+    one, *_ = steps(apply_fused, OPTIMIZERS[name])
+    two, *_ = steps(apply_fused, OPTIMIZERS[name], strategy=two_devices)
     for single, mirrored in zip(one, two, strict=True):
         np.testing.assert_array_equal(single, mirrored)
 
 
 @pytest.mark.parametrize("name", ["adamw", "scaled"])
 def test_under_xla(name):
-    one, *_ = steps(fused_update.apply, OPTIMIZERS[name])
-    other, *_ = steps(fused_update.apply, OPTIMIZERS[name], jit_compile=True)
+    one, *_ = steps(apply_fused, OPTIMIZERS[name])
+    other, *_ = steps(apply_fused, OPTIMIZERS[name], jit_compile=True)
     for plain, compiled in zip(one, other, strict=True):
         np.testing.assert_allclose(plain, compiled, rtol=1e-6, atol=1e-6)
 
@@ -89,7 +89,7 @@ def test_one_operation_for_each_variable():
         graph = step.get_concrete_function(gradients).graph
         return collections.Counter(op.type for op in graph.get_operations())
 
-    fused, expected = operations(fused_update.apply), operations(of_keras)
+    fused, expected = operations(apply_fused), operations(of_keras)
     assert fused["ResourceApplyAdam"] == 2  # variables
     assert fused["Pow"] == 2 < expected["Pow"]
     assert fused.total() < expected.total() - 20
@@ -103,5 +103,5 @@ def test_a_subclass_keeps_its_formula():
     variable = keras.Variable([1.0])
     optimizer = Backwards(0.5)
     optimizer.build([variable])
-    fused_update.apply(optimizer, [tf.constant([2.0])], [variable])
+    apply_fused(optimizer, [tf.constant([2.0])], [variable])
     assert variable.numpy() == [2.0]
