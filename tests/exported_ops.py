@@ -24,7 +24,7 @@ from tests.models.seq2seq_systems import CASES
 _ARCHIVE = Path(__file__).parent / "version_0_1" / "models.tar.xz"
 _CONSTRAINTS = (
     decoding.ForbiddenTokens([4]),
-    decoding.LeastLength(2),
+    decoding.MinLength(2),
     decoding.NoRepeatedNgrams(2),
     decoding.RepetitionPenalty(1.2),
 )

@@ -22,7 +22,7 @@ from kseq.decoding.beam_search import BeamSearch
 from kseq.decoding.constraints import (
     ForbiddenTokens,
     ForcedPrefix,
-    LeastLength,
+    MinLength,
     NoRepeatedNgrams,
     RepetitionPenalty,
 )
@@ -36,7 +36,7 @@ __all__ = [
     "ForcedPrefix",
     "GreedySearch",
     "Hypotheses",
-    "LeastLength",
+    "MinLength",
     "NoRepeatedNgrams",
     "RepetitionPenalty",
     "Sampling",

@@ -46,14 +46,14 @@ def hypotheses_of_rows(beam):
     return tf.reshape(beam.hypotheses, (items, width))
 
 
-def without_ended(extensions):
+def mask_finished(extensions):
     """The extensions, those that end with log-probability -inf."""
     has_ended = extensions.tokens == END
     log_probs = tf.where(has_ended, -math.inf, extensions.log_probs)
     return extensions._replace(log_probs=log_probs)
 
 
-def joined(first, second):
+def concat_extensions(first, second):
     """The extensions of both, those of the first one before."""
     pairs = zip(first, second, strict=True)
     return Extensions(*(tf.concat(pair, axis=1) for pair in pairs))

@@ -10,24 +10,28 @@ from kseq.control_tokens import END, PAD, START
 from kseq.decoding.beam import (
     Beam,
     Extensions,
+    concat_extensions,
     equal_greedy,
     extended_ids,
     hypotheses_of_rows,
-    joined,
+    mask_finished,
     with_rows,
-    without_ended,
 )
 from kseq.decoding.greedy_search import GreedySearch
 from kseq.decoding.hypotheses import Hypotheses, penalized_scores
-from kseq.decoding.loops import INTEGER, in_groups, until_done
+from kseq.decoding.loops import (
+    INTEGER,
+    decode_until_finished,
+    map_micro_batches,
+)
 from kseq.decoding.search_fields import (
     check_common_fields,
     check_number,
     config_of,
 )
 from kseq.decoding.start_decoding import (
-    items_may_part,
-    items_of,
+    are_row_wise,
+    make_items,
     start_decoding,
 )
 
@@ -123,7 +127,7 @@ class BeamSearch:
             greedy = GreedySearch(*(getattr(self, name) for name in names))
             return greedy(model, inputs, max_lengths, prefix=prefix)
 
-        items = items_of(inputs, max_lengths, prefix)
+        items = make_items(inputs, max_lengths, prefix)
         width = self.beam_size + 1
         start, step = start_decoding(self, model, prefix is not None, width)
 
@@ -137,11 +141,11 @@ class BeamSearch:
             alive = self._alive(best, greedy)
             return self._keep(beam, alive, state, max_lengths, n_best)
 
-        may_part = items_may_part(self.constraints)
+        is_splittable = are_row_wise(self.constraints)
 
         def search(items):
             state, memory = start(items)
-            return until_done(
+            return decode_until_finished(
                 advance,
                 self._start(state, items.max_lengths),
                 memory,
@@ -150,10 +154,10 @@ class BeamSearch:
                     beam.finished_ids[:, :n_best],
                     beam.finished_scores[:, :n_best],
                 ),
-                may_part=may_part,
+                is_splittable=is_splittable,
             )
 
-        ids, scores = in_groups(search, items, n_best, may_part)
+        ids, scores = map_micro_batches(search, items, n_best, is_splittable)
         ids = tf.where(scores[:, :, None] > -math.inf, ids, PAD)
         lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
         return Hypotheses(tf.cast(ids, tf.int32), scores, lengths)
@@ -223,7 +227,7 @@ class BeamSearch:
         """The beam with those extensions that end among the finished ones."""
         size = self.beam_size
         best = Extensions(*(tensor[:, :size] for tensor in best))
-        extensions = joined(best, greedy)
+        extensions = concat_extensions(best, greedy)
         ids = extended_ids(beam, extensions)  # (B, R, T + 1)
         length = tf.shape(ids)[2]
         at_limit = (max_lengths <= tf.cast(length, INTEGER))[:, None]
@@ -252,14 +256,14 @@ class BeamSearch:
 
     def _alive(self, best, greedy):
         """The K best extensions that do not end, and the greedy one."""
-        best, greedy = without_ended(best), without_ended(greedy)
+        best, greedy = mask_finished(best), mask_finished(greedy)
         log_probs, places = tf.math.top_k(best.log_probs, self.beam_size)
         alive = Extensions(
             parents=tf.gather(best.parents, places, batch_dims=1),
             tokens=tf.gather(best.tokens, places, batch_dims=1),
             log_probs=log_probs,
         )
-        return joined(alive, greedy)
+        return concat_extensions(alive, greedy)
 
     def _keep(self, beam, alive, state, max_lengths, n_best):
         """The beam of those extensions that may still be among the n best."""

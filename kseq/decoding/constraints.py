@@ -132,7 +132,7 @@ class ForbiddenTokens:
 
 
 @dataclasses.dataclass(frozen=True)
-class LeastLength:
+class MinLength:
     """A minimum length of answers.
 
     The length limit of an item takes precedence.
@@ -153,7 +153,7 @@ class LeastLength:
 
     Example:
         >>> log_probs = tf.math.log([[0.1, 0.1, 0.1, 0.1, 0.2, 0.4]])
-        >>> np.exp(LeastLength(3)(log_probs, tf.constant([[4]]))).round(1)
+        >>> np.exp(MinLength(3)(log_probs, tf.constant([[4]]))).round(1)
         array([[0.1, 0.1, 0.1, 0. , 0.2, 0.4]], dtype=float32)
     """
 
@@ -286,7 +286,7 @@ class RepetitionPenalty:
         return {"penalty": self.penalty}
 
 
-class EndAfterStrings:
+class StopStrings:
     """Ends an answer once it contains one of these strings.
 
     Args:
@@ -304,7 +304,7 @@ class EndAfterStrings:
         ValueError: if there is no string, or one is empty.
 
     Example:
-        >>> end = EndAfterStrings(["bc"], [b"", b"", b"", b"", b"ab", b"c"])
+        >>> end = StopStrings(["bc"], [b"", b"", b"", b"", b"ab", b"c"])
         >>> log_probs = tf.math.log([[0.1, 0.1, 0.1, 0.1, 0.2, 0.4]] * 2)
         >>> np.exp(end(log_probs, tf.constant([[5, 4], [4, 5]]))).round(1)
         array([[0.1, 0.1, 0.1, 0.1, 0.2, 0.4],
@@ -338,7 +338,7 @@ class EndAfterStrings:
         return tf.where(found[:, None] & ~is_end, -math.inf, log_probs)
 
 
-def cut_pattern(strings):
+def stop_pattern(strings):
     """A regular expression of what is cut from a text: all from a string on."""
     return rf"({_any_of(strings)})\C*"
 

@@ -40,7 +40,7 @@ class CTCPrefixes(NamedTuple):
     score: tf.Tensor
 
 
-def no_prefixes(memory):
+def empty_prefixes(memory):
     """`CTCPrefixes` without any label, one for each item of a `CTCMemory`."""
     blank = _cumulated(memory.log_probs[:, :, PAD])
     batch = tf.shape(blank)[0]

@@ -6,10 +6,14 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding.hypotheses import Hypotheses, penalized_scores
-from kseq.decoding.loops import INTEGER, in_groups, until_done
+from kseq.decoding.loops import (
+    INTEGER,
+    decode_until_finished,
+    map_micro_batches,
+)
 from kseq.decoding.start_decoding import (
-    items_may_part,
-    items_of,
+    are_row_wise,
+    make_items,
     map_rows,
     start_decoding,
 )
@@ -31,7 +35,7 @@ def generate(
     choose,
     prefix,
     answers=1,
-    draws=None,
+    params=None,
 ):
     """N answers for each item, token after token, none revised.
 
@@ -43,16 +47,16 @@ def generate(
         max_lengths: (B,) int32, maximum number of tokens of each answer, END
             included.
         choose: callable, log-probabilities (B * N, V), the position of the
-            token, an int32 scalar, and `draws` of the items -> token ids
+            token, an int32 scalar, and `params` of the items -> token ids
             (B * N,) int64. None for the most likely.
         prefix: (B, P) int32 or None, see `ForcedPrefix`.
         answers: int, N.
-        draws: `Draws` of the items, or None.
+        params: `SamplingParams` of the items, or None.
 
     Returns:
         Hypotheses in the order of their rows.
     """
-    items = items_of(inputs, max_lengths, prefix, draws)
+    items = make_items(inputs, max_lengths, prefix, params)
     width = None if choose else 1
     start, step = start_decoding(search, model, prefix is not None, width)
 
@@ -60,7 +64,7 @@ def generate(
         found, state = step(last.tokens, last.ids, last.state, memory)
         length = tf.shape(last.ids)[1]
         if choose:
-            tokens = choose(found, length, memory.items.draws)
+            tokens = choose(found, length, memory.items.params)
             gained = tf.gather(found, tokens, batch_dims=1)
         else:
             gained, tokens = (tensor[:, 0] for tensor in found)
@@ -83,7 +87,7 @@ def generate(
             found.set_shape((None, answers, *rows.shape[1:]))
         return found
 
-    may_part = items_may_part(search.constraints)
+    is_splittable = are_row_wise(search.constraints)
 
     def generated(items):
         state, memory = start(items)
@@ -97,16 +101,16 @@ def generate(
                 lambda tensor: tf.repeat(tensor, answers, axis=0), state
             ),
         )
-        return until_done(
+        return decode_until_finished(
             advance,
             first,
             memory,
             is_done=lambda x: tf.reduce_all(of_items(x.done), axis=1),
             answers=lambda x: (of_items(x.ids), of_items(x.log_probs)),
-            may_part=may_part,
+            is_splittable=is_splittable,
         )
 
-    ids, log_probs = in_groups(generated, items, answers, may_part)
+    ids, log_probs = map_micro_batches(generated, items, answers, is_splittable)
     lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
     scores = penalized_scores(
         log_probs,

@@ -36,7 +36,7 @@ def while_loop(condition, body, start):
     )[0]
 
 
-def put_rows(nest, places, parts):
+def scatter_rows(nest, places, parts):
     """The same tensors with different rows at some places.
 
     Args:
@@ -86,7 +86,9 @@ def _padded(tensor, other):
 _LEAVE = 4  # items leave the batch when one in so many is done
 
 
-def until_done(advance, search, memory, *, is_done, answers, may_part=True):
+def decode_until_finished(
+    advance, search, memory, *, is_done, answers, is_splittable=True
+):
     """Repeats a step until all items are done; those that are done leave.
 
     A step costs what its rows cost, so a short answer does not wait for the
@@ -101,7 +103,7 @@ def until_done(advance, search, memory, *, is_done, answers, may_part=True):
         is_done: callable search -> (B,) bool.
         answers: callable search -> nest of tensors (B, ...), wanted of all
             items when they are done. Zeros fill an axis that has grown.
-        may_part: bool, whether `advance` may see a part of the batch.
+        is_splittable: bool, whether `advance` may see a part of the batch.
 
     Returns:
         nest of `answers`, the items in their order.
@@ -114,7 +116,7 @@ def until_done(advance, search, memory, *, is_done, answers, may_part=True):
     def some_are_left(loop):
         done = is_done(loop["search"])
         number = tf.size(done)
-        enough = -(-number // _LEAVE) if may_part else number
+        enough = -(-number // _LEAVE) if is_splittable else number
         return tf.math.count_nonzero(done, dtype=tf.int32) < enough
 
     def leave(loop):
@@ -124,7 +126,7 @@ def until_done(advance, search, memory, *, is_done, answers, may_part=True):
         parts = {key: loop[key] for key in ("search", "memory", "places")}
         return {
             **_take(parts, left, tf.size(done)),
-            "answers": put_rows(
+            "answers": scatter_rows(
                 loop["answers"], loop["places"], answers(loop["search"])
             ),
         }
@@ -172,7 +174,7 @@ _GROUP = (8, 32)  # items: fewer take longer each, more are no faster
 _MANY = 128
 
 
-def in_groups(search, items, num_answers, may_part=True):
+def map_micro_batches(search, items, num_answers, is_splittable=True):
     """Searches the groups of a batch, in a graph at the same time.
 
     A batch of more than 128 items has two groups, a smaller one those of 8 to
@@ -186,14 +188,16 @@ def in_groups(search, items, num_answers, may_part=True):
             (B, N) float32.
         items: `Items` of the whole batch.
         num_answers: int, N.
-        may_part: bool, whether `search` may see a part of the batch.
+        is_splittable: bool, whether `search` may see a part of the batch.
 
     Returns:
         The same of all items, in their order, PAD after shorter answers.
     """
     inputs = tf.nest.flatten(items.inputs)
-    may_part = may_part and all(_is_batch(x, items.max_lengths) for x in inputs)
-    if not may_part:
+    is_splittable = is_splittable and all(
+        _is_batch(x, items.max_lengths) for x in inputs
+    )
+    if not is_splittable:
         return search(items)
 
     size = tf.size(items.max_lengths)
@@ -215,7 +219,7 @@ def in_groups(search, items, num_answers, may_part=True):
         places = tf.cast(tf.range(start, end), INTEGER)
         return {
             "start": end,
-            "answers": put_rows(loop["answers"], places, search(group)),
+            "answers": scatter_rows(loop["answers"], places, search(group)),
         }
 
     answers = (

@@ -44,7 +44,7 @@ def next_log_probs(log_probs, ids, constraints=(), prefix=None):
     return tf.where(possible, log_probs, only_end)
 
 
-def best_tokens(logits, width):
+def top_k_tokens(logits, width):
     """What `top_k(next_log_probs(log_softmax(logits)), width)` gives.
 
     The normalizer comes from a softmax, which takes TensorFlow half the time of

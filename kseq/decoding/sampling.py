@@ -53,8 +53,8 @@ class Sampling:
         n_best: int, the best ones of the samples, at most `num_samples`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
             item's own prefix; see `ForcedPrefix`.
-        draws: `Draws` or None, the temperature, top p and seed of each item, in
-            place of those of the search.
+        params: `SamplingParams` or None, the temperature, top p and seed of
+            each item, in place of those of the search.
 
     Returns:
         Hypotheses, N = n_best.
@@ -102,7 +102,7 @@ class Sampling:
         return self.num_samples
 
     def __call__(
-        self, model, inputs, max_lengths, *, n_best=1, prefix=None, draws=None
+        self, model, inputs, max_lengths, *, n_best=1, prefix=None, params=None
     ):
         check_integers(n_best=n_best, maximum=self.most_answers)
         drawn = generate(
@@ -113,7 +113,7 @@ class Sampling:
             self._draw,
             prefix,
             answers=self.num_samples,
-            draws=draws,
+            params=params,
         )
         if self.num_samples == 1:
             return drawn
@@ -122,18 +122,18 @@ class Sampling:
             *(tf.gather(tensor, order, batch_dims=1) for tensor in drawn)
         )
 
-    def _draw(self, log_probs, position, draws):
+    def _draw(self, log_probs, position, params):
         """Adds noise by the seed of an item: the largest sum is the draw."""
         samples = self.num_samples
         temperature, top_p = self.temperature, self.top_p
-        if draws is not None:
+        if params is not None:
             temperature, top_p = (
-                tf.repeat(values, samples)[:, None] for values in draws[:2]
+                tf.repeat(values, samples)[:, None] for values in params[:2]
             )
         log_probs = log_probs / temperature
         if self.top_k:
             log_probs = _likeliest_tokens(log_probs, self.top_k)
-        if draws is not None or top_p < 1:
+        if params is not None or top_p < 1:
             log_probs = _nucleus(log_probs, top_p)
         rows, size = tf.unstack(tf.shape(log_probs))
 
@@ -147,11 +147,11 @@ class Sampling:
                 minval=1e-30,
             )
 
-        if draws is None:
+        if params is None:
             drawn = tf.tile(uniform(self.seed), (rows // samples, 1))
         else:
             drawn = tf.map_fn(
-                uniform, draws.seed, fn_output_signature=tf.float32
+                uniform, params.seed, fn_output_signature=tf.float32
             )
             drawn = tf.reshape(drawn, (rows, size))
         noise = -tf.math.log(-tf.math.log(drawn))  # of Gumbel's distribution
@@ -177,7 +177,7 @@ def _nucleus(log_probs, top_p):
     return tf.where(log_probs < least, -math.inf, log_probs)
 
 
-class Draws(NamedTuple):
+class SamplingParams(NamedTuple):
     """Temperature, top p and seed of each item, in place of `Sampling`'s.
 
     Args:
@@ -204,8 +204,8 @@ class Draws(NamedTuple):
         }
 
     @classmethod
-    def within_range(cls, temperature, top_p, seed):
-        """Draws with the nearest values that `Sampling` admits.
+    def clipped(cls, temperature, top_p, seed):
+        """The nearest values that `Sampling` admits.
 
         A request shares its batch with others, so it cannot be refused within
         a graph. What is not a number is 1.
@@ -215,7 +215,7 @@ class Draws(NamedTuple):
         )
 
 
-def sampling_like(search):
+def to_sampling(search):
     """A `Sampling` with what a different search has in common with it."""
     names = ("length_penalty", "penalty_offset", "ctc_weight", "constraints")
     return Sampling(

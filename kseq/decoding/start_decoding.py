@@ -9,10 +9,10 @@ from kseq.decoding.constraints import ForcedPrefix
 from kseq.decoding.ctc_prefix_scores import (
     CTCMemory,
     ctc_prefix_scores,
-    no_prefixes,
+    empty_prefixes,
 )
 from kseq.decoding.loops import INTEGER
-from kseq.decoding.next_tokens import best_tokens, next_log_probs, top_k
+from kseq.decoding.next_tokens import next_log_probs, top_k, top_k_tokens
 from kseq.user_error import ArgumentError
 
 _CONSTANT = ("memory", "constants")  # entries of a state that no step changes
@@ -25,13 +25,13 @@ class Items(NamedTuple):
         inputs: what `model.encode` takes, a nest of tensors (B, ...).
         max_lengths: (B,) int64.
         prefix: (B, P) int64, see `ForcedPrefix`, or None.
-        draws: `Draws`, or None.
+        params: `SamplingParams`, or None.
     """
 
     inputs: Any
     max_lengths: tf.Tensor
     prefix: Any
-    draws: Any
+    params: Any
 
 
 class Memory(NamedTuple):
@@ -48,7 +48,7 @@ class Memory(NamedTuple):
     items: Items
 
 
-def items_of(inputs, max_lengths, prefix, draws=None):
+def make_items(inputs, max_lengths, prefix, params=None):
     """The `Items` of a search.
 
     Raises:
@@ -65,7 +65,7 @@ def items_of(inputs, max_lengths, prefix, draws=None):
                 f"prefix.shape={prefix.shape}, "
                 f"max_lengths.shape={max_lengths.shape}"
             )
-    return Items(inputs, max_lengths, prefix, draws)
+    return Items(inputs, max_lengths, prefix, params)
 
 
 def start_decoding(search, model, has_prefix, width=None):
@@ -110,7 +110,7 @@ def start_decoding(search, model, has_prefix, width=None):
         items = items._replace(inputs=None)
         state = _that_changes(encoded)
         if ctc is not None:
-            state["ctc"] = no_prefixes(ctc)
+            state["ctc"] = empty_prefixes(ctc)
         return state, Memory(encoded.get("memory"), ctc, items)
 
     def step(token_ids, ids, state, memory):
@@ -124,7 +124,7 @@ def start_decoding(search, model, has_prefix, width=None):
         logits = tf.cast(logits, tf.float32)
         state = _that_changes(state)
         if width is not None and is_plain:
-            return best_tokens(logits, min(width, logits.shape[-1])), state
+            return top_k_tokens(logits, min(width, logits.shape[-1])), state
         log_probs = tf.nn.log_softmax(logits)
         if memory.ctc is not None:
             scores, prefixes = ctc_prefix_scores(
@@ -143,7 +143,7 @@ def start_decoding(search, model, has_prefix, width=None):
     return start, step
 
 
-def items_may_part(constraints):
+def are_row_wise(constraints):
     """Whether constraints do not mind which items are in their batch."""
     return all(getattr(each, "is_row_wise", False) for each in constraints)
 

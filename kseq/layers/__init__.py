@@ -2,12 +2,12 @@ from kseq.layers.attention_decoder import AttentionDecoder
 from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.bahdanau_attention import BahdanauAttention
 from kseq.layers.dropout import Dropout, SentenceDropout
+from kseq.layers.flatten_sentences import FlattenSentences
 from kseq.layers.grid_encoder import GridEncoder
 from kseq.layers.hierarchical_bahdanau_attention import (
     HierarchicalBahdanauAttention,
 )
 from kseq.layers.hierarchical_encoder import HierarchicalEncoder
-from kseq.layers.join_sentences import JoinSentences
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.location_attention import LocationAttention
 from kseq.layers.location_aware_attention import LocationAwareAttention
@@ -22,7 +22,7 @@ from kseq.layers.positional_encoding import (
 from kseq.layers.pyramidal_encoder import PyramidalEncoder
 from kseq.layers.recurrent_pooling import RecurrentPooling
 from kseq.layers.sentence_encoder import SentenceEncoder
-from kseq.layers.similarity import ScaledSimilarity, UnitProjection
+from kseq.layers.similarity import NormalizedProjection, ScaledSimilarity
 from kseq.layers.spec_augment import SpecAugment
 from kseq.layers.transformer_decoder_block import TransformerDecoderBlock
 from kseq.layers.transformer_encoder_block import TransformerEncoderBlock
@@ -32,10 +32,10 @@ __all__ = [
     "AttentionPooling",
     "BahdanauAttention",
     "Dropout",
+    "FlattenSentences",
     "GridEncoder",
     "HierarchicalBahdanauAttention",
     "HierarchicalEncoder",
-    "JoinSentences",
     "LayerNormalization",
     "LearnedPositionalEmbedding",
     "LocationAttention",
@@ -43,6 +43,7 @@ __all__ = [
     "LuongAttention",
     "MultiHeadAttention",
     "NeuralTuringMachine",
+    "NormalizedProjection",
     "PieceEmbedding",
     "PyramidalEncoder",
     "RecurrentPooling",
@@ -53,5 +54,4 @@ __all__ = [
     "SpecAugment",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
-    "UnitProjection",
 ]

@@ -129,7 +129,7 @@ class AttentionDecoder(keras.layers.Layer):
         )
 
     @property
-    def runs_by_cudnn(self):
+    def uses_cudnn(self):
         """Whether cuDNN runs its recurrence on this machine."""
         return not (self._steps or self.unroll) and has_cudnn()
 
@@ -170,7 +170,7 @@ class AttentionDecoder(keras.layers.Layer):
         projected_memory = self.project_memory(memory)
         attend = self._attend(projected_memory, memory_mask)
         state = self.start(memory, initial_state)
-        keep = self.recurrent.draw_keep(inputs, training)
+        keep = self.recurrent.dropout_masks(inputs, training)
         if self._steps:
             projected = self._project_inputs(inputs, projected_memory)
             states = scan_time(

@@ -9,7 +9,7 @@ from keras import ops
 from keras.src import backend  # what Keras itself asks about cuDNN
 
 from kseq.layers.xla import is_compiled_by_xla
-from kseq.ops import gru_over_time, lstm_over_time, real_first, take_steps
+from kseq.ops import gather_steps, gru_over_time, lstm_over_time, packing_order
 
 _LSTM_ACTIVATIONS = keras.activations.tanh, keras.activations.sigmoid
 _is_allowed = contextvars.ContextVar("cudnn_is_allowed", default=True)
@@ -49,8 +49,8 @@ def inner_loop(layer, of_keras, sequences, states, mask, training):
         The last output, (B, U), all outputs, (B, T, U), and the last states.
     """
     loop = functools.partial(of_keras, training=training)
-    is_allowed = may_run_cudnn()
-    if is_allowed and runs_by_cudnn(layer):
+    is_allowed = cudnn_allowed()
+    if is_allowed and uses_cudnn(layer):
         return _packed_loop(layer, loop, sequences, states, mask)
     if _is_plain(layer):
         return _loop(layer, sequences, states, mask)
@@ -61,7 +61,7 @@ def inner_loop(layer, of_keras, sequences, states, mask, training):
     return loop(sequences, states, mask)
 
 
-def runs_by_cudnn(layer):
+def uses_cudnn(layer):
     """Whether cuDNN runs a recurrent layer of kseq on this machine."""
     return layer.use_cudnn and _is_plain(layer) and has_cudnn()
 
@@ -92,10 +92,9 @@ def needs_cudnn(model):
         model: `keras.Model`.
     """
     recurrent = [
-        getattr(layer, "runs_by_cudnn", False)
+        getattr(layer, "uses_cudnn", False)
         for layer in model._flatten_layers()
-        if hasattr(layer, "runs_by_cudnn")
-        or isinstance(layer, keras.layers.RNN)
+        if hasattr(layer, "uses_cudnn") or isinstance(layer, keras.layers.RNN)
     ]
     return bool(recurrent) and all(recurrent)
 
@@ -107,7 +106,7 @@ def has_cudnn():
     )
 
 
-def may_run_cudnn():
+def cudnn_allowed():
     """Whether cuDNN may run what is called here.
 
     Not within `without_cudnn`, and not in what XLA compiles, which knows no
@@ -116,7 +115,7 @@ def may_run_cudnn():
     return _is_allowed.get() and not is_compiled_by_xla()
 
 
-def lstm_by_cudnn(inputs, kernel, recurrent_kernel, bias, states):
+def cudnn_lstm(inputs, kernel, recurrent_kernel, bias, states):
     """All hidden states of an LSTM without a mask, see `lstm_over_time`."""
     rows = ops.shape(inputs)[0]
     _, outputs, _ = backend.lstm(
@@ -157,7 +156,7 @@ def _packed_loop(layer, loop, sequences, states, mask):
         mask = ops.cast(mask, "bool")
         # On a GPU, TensorFlow computes with int32 on the host.
         lengths = ops.sum(ops.cast(mask, "int64"), axis=1)
-        packed = take_steps(sequences, real_first(mask))
+        packed = gather_steps(sequences, packing_order(mask))
         places = ops.arange(time, dtype="int64")
         at_least_one = ops.maximum(_with_a_row(lengths), 1)
         packed_mask = places < at_least_one[:, None]
@@ -191,7 +190,7 @@ def _unpacked(layer, outputs, mask, lengths):
     places = read - 1
     if layer.go_backwards:  # padding is read first
         places = places + (time - lengths)[:, None]
-    outputs = take_steps(outputs, ops.clip(places, 0, time - 1))
+    outputs = gather_steps(outputs, ops.clip(places, 0, time - 1))
     return _where_read(layer, outputs, mask)
 
 

@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
-from kseq.layers.recurrent_layer import both_directions, recurrent_layer
+from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
 from kseq.user_error import ArgumentError
 
 
@@ -72,7 +72,7 @@ class HierarchicalEncoder(keras.layers.Layer):
         self.dropout = dropout
         policy = self.dtype_policy
         self.words, self.turns = (
-            both_directions(
+            bidirectional_layer(
                 recurrent_layer(
                     cell, units // 2, policy, return_state=True, name=name
                 ),

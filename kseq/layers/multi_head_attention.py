@@ -13,7 +13,7 @@ from kseq.ops import (
     fold_hypotheses,
     is_long,
     masked_softmax,
-    rotate,
+    rotary_embedding,
     scaled_dot_energies,
     unfold_hypotheses,
     weighted_sum,
@@ -186,8 +186,8 @@ class MultiHeadAttention(keras.layers.Layer):
                 before = 0 if cache is None else ops.shape(cache["key"])[2]
                 time = ops.shape(query)[1]
                 positions = before + ops.arange(time, dtype="int32")
-                queries = rotate(queries, positions)
-                keys = rotate(keys, positions)
+                queries = rotary_embedding(queries, positions)
+                keys = rotary_embedding(keys, positions)
         else:
             keys, values = projected_memory or self.project_memory(memory)
             folded = fold_hypotheses(query, keys)  # (B, K * T, D)

@@ -6,7 +6,7 @@ from keras import ops
 from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
-from kseq.layers.recurrent_layer import both_directions, recurrent_layer
+from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
 from kseq.ops import with_empty_row
 from kseq.user_error import ArgumentError
 
@@ -110,7 +110,7 @@ class PyramidalEncoder(keras.layers.Layer):
                 units, dtype=policy, name="projection"
             )
         self.recurrent = [
-            both_directions(
+            bidirectional_layer(
                 recurrent_layer("lstm", units // 2, policy, name="lstm"),
                 dtype=policy,
                 name=f"recurrent_{i}",

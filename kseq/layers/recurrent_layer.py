@@ -4,7 +4,7 @@ import weakref
 
 import keras
 
-from kseq.layers.cudnn import inner_loop, runs_by_cudnn
+from kseq.layers.cudnn import inner_loop, uses_cudnn
 from kseq.user_error import ArgumentError
 
 
@@ -12,11 +12,11 @@ from kseq.user_error import ArgumentError
 class _LSTM(keras.layers.LSTM):
     """That of Keras, which cuDNN runs with any mask too."""
 
-    runs_by_cudnn = property(runs_by_cudnn)
+    uses_cudnn = property(uses_cudnn)
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.supports_jit = True  # without cuDNN, see `may_run_cudnn`
+        self.supports_jit = True  # without cuDNN, see `cudnn_allowed`
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
         found = inner_loop(
@@ -30,11 +30,11 @@ class _LSTM(keras.layers.LSTM):
 class _GRU(keras.layers.GRU):
     """That of Keras, which cuDNN runs with any mask too."""
 
-    runs_by_cudnn = property(runs_by_cudnn)
+    uses_cudnn = property(uses_cudnn)
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.supports_jit = True  # without cuDNN, see `may_run_cudnn`
+        self.supports_jit = True  # without cuDNN, see `cudnn_allowed`
 
     def inner_loop(self, sequences, initial_state, mask, training=False):
         found = inner_loop(
@@ -83,7 +83,7 @@ def recurrent_layer(cell, units, dtype, **kwargs):
 _given = weakref.WeakKeyDictionary()
 
 
-def both_directions(layer, **kwargs):
+def bidirectional_layer(layer, **kwargs):
     """`keras.layers.Bidirectional` that also loads reliably from a file.
 
     Keras builds both directions from the config of `layer`, and then drops it.

@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.check_integers import check_integers
 from kseq.layers.attention_pooling import AttentionPooling
-from kseq.layers.recurrent_layer import both_directions, recurrent_layer
+from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -54,7 +54,7 @@ class RecurrentPooling(keras.layers.Layer):
         self.supports_masking = True
         self.units = units
         self.attention_units = attention_units
-        self.recurrent = both_directions(
+        self.recurrent = bidirectional_layer(
             recurrent_layer("gru", units, self.dtype_policy, name="gru"),
             dtype=self.dtype_policy,
             name="recurrent",

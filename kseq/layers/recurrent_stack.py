@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from kseq.check_integers import check_integers
-from kseq.layers.cudnn import has_cudnn, lstm_by_cudnn, may_run_cudnn
+from kseq.layers.cudnn import cudnn_allowed, cudnn_lstm, has_cudnn
 from kseq.layers.dropout import Dropout
 from kseq.ops import lstm_over_time, lstm_step
 
@@ -33,7 +33,7 @@ class RecurrentStack(keras.layers.Layer):
         units: int, U, width of every cell.
         num_layers: int, number of cells.
         cell: "lstm", "gru" or "tanh".
-        dropout: float, between the cells, see `draw_keep`.
+        dropout: float, between the cells, see `dropout_masks`.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -42,7 +42,7 @@ class RecurrentStack(keras.layers.Layer):
         state: {"hidden": tensors, "cell": tensors}, one (B, U) for each
             cell; "cell" tensors with "lstm" only.
         fed: (B, F) float, or None.
-        keep: the output of `draw_keep`, at this step.
+        keep: the output of `dropout_masks`, at this step.
 
     Returns:
         the state after the step.
@@ -141,7 +141,7 @@ class RecurrentStack(keras.layers.Layer):
                 float, whose products are summed to `projected`; after the
                 first, (B, 1, D) float.
             state: as in a call.
-            keep: the output of `draw_keep`.
+            keep: the output of `dropout_masks`.
             unroll: bool, whether to unroll the loop.
 
         Returns:
@@ -172,14 +172,14 @@ class RecurrentStack(keras.layers.Layer):
         ]
         bias = bias + ops.convert_to_tensor(forget_bias, bias.dtype)
         (inputs, kernel), *others = terms
-        if not unroll and may_run_cudnn() and has_cudnn():
+        if not unroll and cudnn_allowed() and has_cudnn():
             time = ops.shape(inputs)[1]
             for values, of_values in others:
                 shape = (*ops.shape(values)[:1], time, values.shape[-1])
                 values = ops.broadcast_to(values, shape)
                 inputs = ops.concatenate([inputs, values], axis=-1)
                 kernel = ops.concatenate([kernel, of_values], axis=0)
-            return lstm_by_cudnn(inputs, kernel, recurrent_kernel, bias, before)
+            return cudnn_lstm(inputs, kernel, recurrent_kernel, bias, before)
         for values, of_values in others:
             bias = bias + ops.matmul(values[:, 0], of_values)
         hidden, _ = lstm_over_time(
@@ -196,7 +196,7 @@ class RecurrentStack(keras.layers.Layer):
         hidden = [zeros] * self.num_layers
         return {"hidden": hidden, "cell": hidden if self.cell == "lstm" else []}
 
-    def draw_keep(self, inputs, training):
+    def dropout_masks(self, inputs, training):
         """Dropout factors for all steps, drawn before the loop.
 
         Args:

@@ -8,8 +8,8 @@ from keras import ops
 from kseq.check_integers import check_integers
 
 
-@keras.saving.register_keras_serializable(package="kseq")
-class UnitProjection(keras.layers.Layer):
+@keras.saving.register_keras_serializable(package="kseq", name="UnitProjection")
+class NormalizedProjection(keras.layers.Layer):
     """A projection to vectors of length one.
 
         output = W x / |W x|
@@ -31,7 +31,7 @@ class UnitProjection(keras.layers.Layer):
         ValueError: if `dim` is not a positive integer.
 
     Example:
-        >>> vectors = UnitProjection(4)(np.random.normal(size=(2, 8)))
+        >>> vectors = NormalizedProjection(4)(np.random.normal(size=(2, 8)))
         >>> np.round(np.linalg.norm(vectors, axis=-1), 4)
         array([1., 1.], dtype=float32)
     """

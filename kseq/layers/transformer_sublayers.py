@@ -32,7 +32,7 @@ def feed_forward(block, x):
     return ops.reshape(block.ffn_out(block.ffn_in(rows)), ops.shape(x))
 
 
-def through_blocks(blocks, x, each):
+def apply_blocks(blocks, x, each):
     """Calls a stack of blocks.
 
     Args:

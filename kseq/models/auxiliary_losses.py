@@ -9,7 +9,7 @@ from kseq.ops import padding_mask, with_empty_row
 from kseq.user_error import ArgumentError
 
 
-def set_auxiliary(model, attention, coverage, ctc):
+def set_auxiliary_losses(model, attention, coverage, ctc):
     """Sets the weights of both losses.
 
     Args:
@@ -53,7 +53,9 @@ def build_ctc(model, memory):
         model.ctc_logits.build(memory.shape)
 
 
-def with_auxiliary(model, losses, inputs, labels, weights, memory, memory_mask):
+def add_auxiliary_losses(
+    model, losses, inputs, labels, weights, memory, memory_mask
+):
     """The losses of tokens, mixed with those of their row.
 
         loss = (1 - ctc) * cross-entropy + (ctc * CTC + coverage * penalty) / n

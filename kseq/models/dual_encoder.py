@@ -5,9 +5,9 @@ from keras import layers
 
 from kseq.layers import (
     Dropout,
+    NormalizedProjection,
     RecurrentPooling,
     ScaledSimilarity,
-    UnitProjection,
 )
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
@@ -65,7 +65,7 @@ class DualEncoder(ExactModel):
         recurrent encoders and the learned scale are ours.
     """
 
-    compares_rows = True
+    uses_in_batch_negatives = True
 
     def __init__(
         self,
@@ -100,7 +100,9 @@ class DualEncoder(ExactModel):
             for side in ("source", "target")
         )
         self.source_projection, self.target_projection = (
-            UnitProjection(dim, dtype="float32", name=f"{side}_projection")
+            NormalizedProjection(
+                dim, dtype="float32", name=f"{side}_projection"
+            )
             for side in ("source", "target")
         )
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")

@@ -90,7 +90,9 @@ class ExactModel(keras.Model):
         ['loss', 'padding', 'tokens']
     """
 
-    compares_rows = False  # whether losses depend on other rows of the batch
+    uses_in_batch_negatives = (
+        False  # whether losses depend on other rows of the batch
+    )
 
     def __init__(self, *args, dtype=None, **kwargs):
         super().__init__(*args, **kwargs)

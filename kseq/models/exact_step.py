@@ -96,14 +96,14 @@ def _totals_on_replica(model):
     """
     totals = functools.partial(_totals, model)
     is_whole = not model.jit_compile or compiles_whole_step(model)
-    if is_whole or model.compares_rows:
+    if is_whole or model.uses_in_batch_negatives:
         return totals
     return tf.function(totals, jit_compile=True, autograph=False)
 
 
 def _totals(model, data, scale):
     """`_sums_and_gradients` of all micro-batches."""
-    if model.compares_rows and model.accumulation_steps > 1:
+    if model.uses_in_batch_negatives and model.accumulation_steps > 1:
         return _of_outputs(model, data, scale)
     return _total(
         lambda batch: _sums_and_gradients(model, batch, scale),
@@ -198,7 +198,7 @@ def _scaled_loss(model, data, scale, loss_outputs):
     """
     sums = _sums(model, data, model.label_smoothing, True, loss_outputs)
     count = sums["losses"]
-    if model.compares_rows:
+    if model.uses_in_batch_negatives:
         replica = tf.distribute.get_replica_context()
         count = replica.all_reduce("MEAN", count)
     count = tf.maximum(count, 1.0)

@@ -5,7 +5,7 @@ from keras import layers, ops
 
 from kseq.layers import (
     Dropout,
-    JoinSentences,
+    FlattenSentences,
     PieceEmbedding,
     RecurrentPooling,
     SentenceDropout,
@@ -106,7 +106,7 @@ class FlatAttention(ExactModel):
         self.sentence_dropout_layer = SentenceDropout(
             sentence_dropout, dtype=policy, name="sentence_dropout"
         )
-        self.join = JoinSentences(dtype=policy, name="join")
+        self.join = FlattenSentences(dtype=policy, name="join")
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
         self.logits = layers.Identity(dtype="float32", name="logits")
@@ -142,7 +142,9 @@ class FlatAttention(ExactModel):
         """
         source_ids = inputs["source_ids"]
         logits, weights = self._classify(source_ids)
-        of_sentences, of_words = self.join.share_weights(weights, source_ids)
+        of_sentences, of_words = self.join.unflatten_weights(
+            weights, source_ids
+        )
         return {
             "logits": logits,
             "sentence_weights": of_sentences,

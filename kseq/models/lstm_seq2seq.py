@@ -9,10 +9,10 @@ from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
 from kseq.models.exact_model import ExactModel
 from kseq.models.recurrent_encoder import (
     decoder_states,
-    first_states,
+    initial_state_layers,
+    initial_states,
     read_source,
     recurrent_encoder,
-    start_layers,
 )
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
 
@@ -124,7 +124,7 @@ class LSTMSeq2Seq(ExactModel):
             num_decoder_layers=num_decoder_layers,
         )
         set_rates(self, dropout=dropout)
-        auxiliary_losses.set_auxiliary(self, attention, coverage, ctc)
+        auxiliary_losses.set_auxiliary_losses(self, attention, coverage, ctc)
 
         # Layers
         # Inputs of unit variance: with states near zero the energies, products
@@ -145,7 +145,7 @@ class LSTMSeq2Seq(ExactModel):
             num_encoder_layers, units, cell, bidirectional, policy
         )
         has_states = getattr(source_layer, "returns_states", self.encoder)
-        self.starts = start_layers(
+        self.starts = initial_state_layers(
             0 if has_states else num_decoder_layers, units, cell, policy
         )
         of_turns = getattr(attention, "reads_turns", attention is None)
@@ -209,7 +209,7 @@ class LSTMSeq2Seq(ExactModel):
             x, last_states = read_source(
                 self.encoder, x, mask, self.dropout_layer, self.bidirectional
             )
-        last_states = last_states or first_states(self.starts, x, mask)
+        last_states = last_states or initial_states(self.starts, x, mask)
         memory = x if self.attention else last_states[-1][0][:, None]
         return memory, mask, decoder_states(last_states, self.decoder)
 
@@ -241,7 +241,7 @@ class LSTMSeq2Seq(ExactModel):
             return super().token_losses(inputs, labels, outputs, *arguments)
         logits, *others = outputs
         losses = super().token_losses(inputs, labels, logits, *arguments)
-        return auxiliary_losses.with_auxiliary(
+        return auxiliary_losses.add_auxiliary_losses(
             self, losses, inputs, labels, *others
         )
 

@@ -3,8 +3,8 @@
 import keras
 from keras import layers
 
-from kseq.layers import Dropout, JoinSentences, PieceEmbedding
-from kseq.layers.join_sentences import first_pieces
+from kseq.layers import Dropout, FlattenSentences, PieceEmbedding
+from kseq.layers.flatten_sentences import first_piece_states
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.models.recurrent_encoder import read_source, recurrent_encoder
@@ -79,7 +79,7 @@ class LSTMTagger(ExactModel):
 
         # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.join = JoinSentences(dtype=policy, name="join")
+        self.join = FlattenSentences(dtype=policy, name="join")
         self.embedding = PieceEmbedding(
             vocab_size,
             embedding_dim,
@@ -101,7 +101,7 @@ class LSTMTagger(ExactModel):
         x = self.embedding(ids) * embedding_dim**0.5
         mask = padding_mask(ids)
         x, _ = read_source(self.encoder, x, mask, self.dropout_layer, True)
-        words = first_pieces(x, source_ids)
+        words = first_piece_states(x, source_ids)
         super().__init__(
             inputs={"source_ids": source_ids},
             outputs=self.logits(self.classes(self.dropout_layer(words))),

@@ -2,7 +2,7 @@
 
 from keras import layers, ops
 
-from kseq.layers.recurrent_layer import both_directions, recurrent_layer
+from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
 from kseq.ops import masked_mean
 from kseq.user_error import ArgumentError
 
@@ -35,7 +35,7 @@ def recurrent_encoder(count, units, cell, bidirectional, policy):
         )
         if not bidirectional:
             return layer
-        return both_directions(layer, dtype=policy, name=name)
+        return bidirectional_layer(layer, dtype=policy, name=name)
 
     return [encoder_layer(f"encoder_{i}") for i in range(count)]
 
@@ -67,7 +67,7 @@ def read_source(encoder, x, mask, dropout, bidirectional):
     return x, last_states
 
 
-def start_layers(count, units, cell, policy):
+def initial_state_layers(count, units, cell, policy):
     """Creates what starts each of `count` layers of a decoder.
 
     Args:
@@ -77,7 +77,7 @@ def start_layers(count, units, cell, policy):
         policy: dtype policy.
 
     Returns:
-        A list with a list of layers for each, see `first_states`.
+        A list with a list of layers for each, see `initial_states`.
     """
     states = ("hidden", "cell") if cell == "lstm" else ("hidden",)
     return [
@@ -119,13 +119,13 @@ def decoder_states(last_states, decoder):
     }
 
 
-def first_states(starts, memory, mask):
+def initial_states(starts, memory, mask):
     """First states of a decoder whose encoder has no last ones.
 
         state = tanh(W mean(memory) + b)
 
     Args:
-        starts: the output of `start_layers`.
+        starts: the output of `initial_state_layers`.
         memory: (B, S, D) float.
         mask: (B, S) bool.
 

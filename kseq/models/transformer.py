@@ -10,7 +10,7 @@ from kseq.layers import (
     TransformerEncoderBlock,
 )
 from kseq.layers.positional_encoding import position_layer
-from kseq.layers.transformer_sublayers import through_blocks
+from kseq.layers.transformer_sublayers import apply_blocks
 from kseq.models import embeddings
 from kseq.models.arguments import (
     check_heads,
@@ -192,14 +192,14 @@ class Transformer(ExactModel):
         arguments = {"memory": memory, "memory_mask": mask, **arguments}
         each = [arguments] * self.num_decoder_layers
         x = self._embed_target(inputs["target_ids"])
-        x, decoder = through_blocks(self.decoder_blocks, x, each)
+        x, decoder = apply_blocks(self.decoder_blocks, x, each)
         return self._logits(x), encoder, decoder
 
     def _encode(self, inputs, **arguments):
         """The memory, its mask, and the other outputs of the blocks."""
         x, mask, _ = read_inputs(inputs, self._embed_source, self.source_layer)
         each = [{"inputs_mask": mask, **arguments}] * self.num_encoder_layers
-        x, others = through_blocks(self.encoder_blocks, x, each)
+        x, others = apply_blocks(self.encoder_blocks, x, each)
         return self.encoder_norm(x), mask, others
 
     def _embed_source(self, ids):
@@ -254,7 +254,7 @@ class Transformer(ExactModel):
         each = [{"projected_memory": p, "cache": c, **of_all} for p, c in pairs]
         x = self._embed_target(token_ids[:, None], start=position)
         x = ops.reshape(x, (*ops.shape(mask)[:2], self.model_dim))
-        x, grown = through_blocks(self.decoder_blocks, x, each)
+        x, grown = apply_blocks(self.decoder_blocks, x, each)
         x = ops.reshape(x, (ops.shape(token_ids)[0], self.model_dim))
         return self._logits(x, state.get("constants")), {
             **state,

@@ -6,14 +6,14 @@ from keras import layers, ops
 from kseq.layers import (
     AttentionPooling,
     Dropout,
-    JoinSentences,
+    FlattenSentences,
     LayerNormalization,
     PieceEmbedding,
     SentenceDropout,
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
 )
-from kseq.layers.transformer_sublayers import through_blocks
+from kseq.layers.transformer_sublayers import apply_blocks
 from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
@@ -128,7 +128,7 @@ class TransformerClassifier(ExactModel):
         self.sentence_dropout_layer = SentenceDropout(
             sentence_dropout, dtype=policy, name="sentence_dropout"
         )
-        self.join = JoinSentences(dtype=policy, name="join")
+        self.join = FlattenSentences(dtype=policy, name="join")
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
         self.logits = layers.Identity(dtype="float32", name="logits")
@@ -159,7 +159,7 @@ class TransformerClassifier(ExactModel):
         x = self.embedding(ids) * self.model_dim**0.5
         x = self.dropout_layer(self.position_layer(x))
         each = [{"inputs_mask": mask, **arguments}] * self.num_layers
-        x, others = through_blocks(self.blocks, x, each)
+        x, others = apply_blocks(self.blocks, x, each)
         return x, mask, others
 
     def all_attention_weights(self, inputs):
@@ -187,7 +187,9 @@ class TransformerClassifier(ExactModel):
         """
         source_ids = inputs["source_ids"]
         logits, weights = self._classify(source_ids)
-        of_sentences, of_words = self.join.share_weights(weights, source_ids)
+        of_sentences, of_words = self.join.unflatten_weights(
+            weights, source_ids
+        )
         return {
             "logits": logits,
             "sentence_weights": of_sentences,

@@ -9,7 +9,7 @@ from kseq.layers import (
     TransformerDecoderBlock,
 )
 from kseq.layers.positional_encoding import position_layer
-from kseq.layers.transformer_sublayers import through_blocks
+from kseq.layers.transformer_sublayers import apply_blocks
 from kseq.models import embeddings
 from kseq.models.arguments import (
     check_heads,
@@ -163,7 +163,7 @@ class TransformerLM(ExactModel):
 
     def loss_outputs(self, inputs, training):
         x = self._embed(inputs["target_ids"], training=training)
-        x, _ = through_blocks(
+        x, _ = apply_blocks(
             self.blocks, x, [{"training": training}] * self.num_layers
         )
         return self._logits(x)
@@ -174,7 +174,7 @@ class TransformerLM(ExactModel):
         ids, mask, padding = self.joined(inputs["source_ids"], target_ids)
         x = self._embed(ids, start=-padding)
         each = [{"self_mask": mask, **arguments}] * self.num_layers
-        x, others = through_blocks(self.blocks, x, each)
+        x, others = apply_blocks(self.blocks, x, each)
         return self._logits(self.tail(x, target_ids)), others
 
     def _embed(self, ids, start=0, training=None):
@@ -196,7 +196,7 @@ class TransformerLM(ExactModel):
         cache = {"key": empty, "value": empty}
         x = self._embed(prompt.context, start=-prompt.padding)
         each = [{"self_mask": prompt.mask, "cache": cache}] * self.num_layers
-        _, caches = through_blocks(self.blocks, x, each)
+        _, caches = apply_blocks(self.blocks, x, each)
         return {
             "caches": [cache for (cache,) in caches],
             "mask": prompt.mask,
@@ -223,7 +223,7 @@ class TransformerLM(ExactModel):
         start = ops.cast(length - 1, "float32") - state["padding"]
         x = self._embed(token_ids, start=start)
         each = [{"self_mask": near, "cache": c} for c in state["caches"]]
-        x, caches = through_blocks(self.blocks, x, each)
+        x, caches = apply_blocks(self.blocks, x, each)
         caches = [cache for (cache,) in caches]
         logits = self._logits(x[:, 0], state.get("constants"))
         return logits, {**state, "caches": caches, "mask": mask}

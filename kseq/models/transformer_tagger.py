@@ -5,13 +5,13 @@ from keras import layers
 
 from kseq.layers import (
     Dropout,
-    JoinSentences,
+    FlattenSentences,
     LayerNormalization,
     PieceEmbedding,
     SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
 )
-from kseq.layers.join_sentences import first_pieces
+from kseq.layers.flatten_sentences import first_piece_states
 from kseq.models.arguments import (
     check_heads,
     config_of,
@@ -93,7 +93,7 @@ class TransformerTagger(ExactModel):
 
         # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.join = JoinSentences(dtype=policy, name="join")
+        self.join = FlattenSentences(dtype=policy, name="join")
         self.embedding = PieceEmbedding(
             vocab_size,
             model_dim,
@@ -128,7 +128,7 @@ class TransformerTagger(ExactModel):
         x = self.dropout_layer(self.position_layer(x))
         for block in self.blocks:
             x = block(x, inputs_mask=mask)
-        words = first_pieces(self.last_norm(x), source_ids)
+        words = first_piece_states(self.last_norm(x), source_ids)
         super().__init__(
             inputs={"source_ids": source_ids},
             outputs=self.logits(self.classes(words)),

@@ -67,7 +67,7 @@ def _angles(positions, dim):
     return ops.cast(positions, "float32")[..., None] * rates
 
 
-def rotate(vectors, positions):
+def rotary_embedding(vectors, positions):
     """Rotates pairs of features by angles that grow with the position.
 
         [a; b] -> [a cos(p r) - b sin(p r); a sin(p r) + b cos(p r)]

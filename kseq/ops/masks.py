@@ -83,12 +83,12 @@ def masked_mean(values, mask):
 _PLACES = "int64" if keras.backend.backend() == "tensorflow" else "int32"
 
 
-def real_first(mask):
+def packing_order(mask):
     """The real positions of each row, then the others, each in order.
 
     (B, T) bool -> (B, T) int.
 
-    >>> real_first(np.array([[False, True, False, True]])).numpy()
+    >>> packing_order(np.array([[False, True, False, True]])).numpy()
     array([[1, 3, 0, 2]])
     """
     time = ops.shape(mask)[1]
@@ -97,10 +97,10 @@ def real_first(mask):
     return ops.cast(ops.argsort(moved, axis=1), _PLACES)
 
 
-def take_steps(x, places):
+def gather_steps(x, places):
     """Row b, step t is x[b, places[b, t]]. (B, S, D), (B, T) -> (B, T, D).
 
-    >>> take_steps(np.array([[[5.0], [6.0]]]), np.array([[1, 1, 0]])).numpy()
+    >>> gather_steps(np.array([[[5.0], [6.0]]]), np.array([[1, 1, 0]])).numpy()
     array([[[6.],
             [6.],
             [5.]]])

@@ -12,7 +12,7 @@ from kseq.pictures.explanation_page import (
     shades,
 )
 from kseq.pictures.grid_overlay import STYLE, cell_name, grid_overlay
-from kseq.pictures.piece_texts import is_end, readable, turn_ends
+from kseq.pictures.piece_texts import is_end, readable_attention, turn_ends
 
 _NAMED = 3  # source tokens that are named for each token of an answer
 _SHADED = 12  # source tokens, at most, that one token of an answer shades
@@ -111,7 +111,7 @@ def _rules(count):
 
 def _article(attention, number, longest):
     name = f"line-{number}"
-    weights, sources, targets = readable(
+    weights, sources, targets = readable_attention(
         attention.weights, attention.source_tokens, attention.target_tokens
     )
     picture = None

@@ -1,10 +1,14 @@
 """Attention weights as a picture with the tokens on its axes."""
 
-from kseq.pictures.figures import as_png, boxes_for_missing_letters, fonts_for
-from kseq.pictures.piece_texts import readable
+from kseq.pictures.figures import (
+    figure_to_png,
+    font_fallback,
+    ignore_missing_glyphs,
+)
+from kseq.pictures.piece_texts import readable_attention
 
 
-@boxes_for_missing_letters()
+@ignore_missing_glyphs()
 def attention_picture(weights, source_tokens, target_tokens):
     """Draws one alignment matrix.
 
@@ -19,11 +23,13 @@ def attention_picture(weights, source_tokens, target_tokens):
     Reference:
         Bahdanau et al. 2015, arXiv:1409.0473, figure 3.
     """
-    weights, sources, targets = readable(weights, source_tokens, target_tokens)
-    sources = [visible(token) for token in sources]
-    targets = [visible(token) for token in targets]
-    with fonts_for(sources + targets):
-        return as_png(_figure(weights, sources, targets))
+    weights, sources, targets = readable_attention(
+        weights, source_tokens, target_tokens
+    )
+    sources = [visible_token(token) for token in sources]
+    targets = [visible_token(token) for token in targets]
+    with font_fallback(sources + targets):
+        return figure_to_png(_figure(weights, sources, targets))
 
 
 def _figure(weights, sources, targets):
@@ -46,6 +52,6 @@ def _figure(weights, sources, targets):
     return figure
 
 
-def visible(token):
+def visible_token(token):
     """A token; where it is a space alone, a sign for it."""
     return token if token.strip() else "\u2423" * len(token)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kseq.one_line import one_line
-from kseq.pictures.figures import as_png, boxes_for_missing_letters
+from kseq.pictures.figures import figure_to_png, ignore_missing_glyphs
 
 _SIDE = 14  # inches, at most, of the matrix
 _MOST_COUNTED = 50  # classes
@@ -11,7 +11,7 @@ _LONGEST_NAME = 24  # characters
 _POINTS = 72  # an inch
 
 
-@boxes_for_missing_letters()
+@ignore_missing_glyphs()
 def confusion_picture(confusion, classes):
     """Draws the counts, each shaded by its share of the row.
 
@@ -63,7 +63,7 @@ def confusion_picture(confusion, classes):
                 va="center",
             )
 
-    return as_png(figure)
+    return figure_to_png(figure)
 
 
 def _short(name):

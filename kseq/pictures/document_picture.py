@@ -5,7 +5,7 @@ import heapq
 import unicodedata
 from typing import NamedTuple
 
-from kseq.pictures.figures import as_png, boxes_for_missing_letters
+from kseq.pictures.figures import figure_to_png, ignore_missing_glyphs
 
 # The shade of a word whose share of the attention, against the largest share
 # in the document, is so large or larger. Dark text is easily read on each.
@@ -74,7 +74,7 @@ def _names_something(word):
     return any(character.isalnum() for character in word)
 
 
-@boxes_for_missing_letters()
+@ignore_missing_glyphs()
 def document_picture(document, title):
     """Draws the sentences of a document with their weights, words shaded.
 
@@ -119,7 +119,7 @@ def document_picture(document, title):
     y = _draw_plainly(axes, note, y, font=_SMALL, color=MUTED) + _EDGE
     axes.set(xlim=(0, _WIDTH), ylim=(y, 0))
     figure.set_size_inches(_WIDTH / _INCH, y / _INCH)
-    return as_png(figure)
+    return figure_to_png(figure)
 
 
 def _draw_plainly(axes, text, y, font, color=INK):

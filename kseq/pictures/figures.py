@@ -5,7 +5,7 @@ import io
 import warnings
 
 
-def as_png(figure):
+def figure_to_png(figure):
     """Draws a figure; gives its PNG image, bytes."""
     # Not above: a page needs no matplotlib.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -16,7 +16,7 @@ def as_png(figure):
 
 
 @contextlib.contextmanager
-def boxes_for_missing_letters():
+def ignore_missing_glyphs():
     """Letters that no installed font has are boxes, without a warning."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s)Glyph .* missing from font")
@@ -31,7 +31,7 @@ _families = {}  # letter -> the font that has it, or None
 
 
 @contextlib.contextmanager
-def fonts_for(texts):
+def font_fallback(texts):
     """Letters that the default font does not have are drawn with others.
 
     Args:

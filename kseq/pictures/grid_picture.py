@@ -5,14 +5,18 @@ import math
 
 import numpy as np
 
-from kseq.pictures.figures import as_png, boxes_for_missing_letters, fonts_for
-from kseq.pictures.piece_texts import readable
+from kseq.pictures.figures import (
+    figure_to_png,
+    font_fallback,
+    ignore_missing_glyphs,
+)
+from kseq.pictures.piece_texts import readable_attention
 
 _COLUMNS = 6
 _MOST = 48  # words that are drawn
 
 
-@boxes_for_missing_letters()
+@ignore_missing_glyphs()
 def grid_picture(weights, cells, target_tokens, picture=None):
     """Draws a picture for each token, lighter where it is attended to.
 
@@ -29,12 +33,12 @@ def grid_picture(weights, cells, target_tokens, picture=None):
         Xu et al. 2015, arXiv:1502.03044, figure 3.
     """
     rows, columns = grid_shape(cells)
-    weights, _, tokens = readable(weights, cells, target_tokens)
+    weights, _, tokens = readable_attention(weights, cells, target_tokens)
     tokens = [token.strip() or "\u2423" for token in tokens[:_MOST]]
     grids = np.reshape(weights, (-1, rows, columns))[:_MOST]
     pixels = decoded_picture(picture)
-    with fonts_for(tokens):
-        return as_png(_figure(grids, tokens, pixels))
+    with font_fallback(tokens):
+        return figure_to_png(_figure(grids, tokens, pixels))
 
 
 def grid_shape(cells):

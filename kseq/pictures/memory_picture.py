@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kseq.pictures.figures import as_png
+from kseq.pictures.figures import figure_to_png
 
 MOST_STEPS = 300  # that are drawn
 
@@ -42,7 +42,7 @@ def memory_picture(
         for head in range(heads):
             label = f"{name} {head + 1}" if heads > 1 else name
             panels.append((label, weights[:, head].T))
-    return as_png(_figure(panels))
+    return figure_to_png(_figure(panels))
 
 
 def _figure(panels):

@@ -10,7 +10,7 @@ _LOWER_BLOCK = "\ufdd0"  # which is a U+2581 of the text
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
-def readable(weights, source_tokens, target_tokens):
+def readable_attention(weights, source_tokens, target_tokens):
     """Attention with its tokens as text: real spaces, whole characters.
 
     A character that is spelled in bytes is one token: as a source token it has
@@ -27,7 +27,7 @@ def readable(weights, source_tokens, target_tokens):
 
     Example:
         >>> weights = np.array([[0.25, 0.5, 0.25]])
-        >>> readable(weights, ["▁a", "<0xC3>", "<0xBC>"], ["▁b"])
+        >>> readable_attention(weights, ["▁a", "<0xC3>", "<0xBC>"], ["▁b"])
         (array([[0.25, 0.75]]), [' a', 'ü'], [' b'])
     """
     sources, columns = _characters(source_tokens)

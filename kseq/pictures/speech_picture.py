@@ -1,13 +1,17 @@
 """A spectrogram, and below it the attention of each token over its time."""
 
-from kseq.pictures.figures import as_png, boxes_for_missing_letters, fonts_for
+from kseq.pictures.figures import (
+    figure_to_png,
+    font_fallback,
+    ignore_missing_glyphs,
+)
 from kseq.pictures.grid_picture import decoded_picture
-from kseq.pictures.piece_texts import readable
+from kseq.pictures.piece_texts import readable_attention
 
 _MOST = 120  # tokens that are drawn
 
 
-@boxes_for_missing_letters()
+@ignore_missing_glyphs()
 def speech_picture(weights, times, target_tokens, picture=None):
     """Draws a spectrogram and the alignment below it.
 
@@ -24,12 +28,12 @@ def speech_picture(weights, times, target_tokens, picture=None):
     Reference:
         Chan et al. 2016, arXiv:1508.01211, figure 2.
     """
-    weights, _, tokens = readable(weights, times, target_tokens)
+    weights, _, tokens = readable_attention(weights, times, target_tokens)
     weights = weights[:_MOST]
     tokens = [token.strip() or "\u2423" for token in tokens[:_MOST]]
     pixels = decoded_picture(picture)
-    with fonts_for(tokens):
-        return as_png(_figure(weights, times, tokens, pixels))
+    with font_fallback(tokens):
+        return figure_to_png(_figure(weights, times, tokens, pixels))
 
 
 def _figure(weights, times, tokens, pixels):

@@ -1,13 +1,17 @@
 """Attention to the words of a dialogue and to its turns, as a picture."""
 
-from kseq.pictures.attention_picture import visible
-from kseq.pictures.figures import as_png, boxes_for_missing_letters, fonts_for
-from kseq.pictures.piece_texts import readable, turn_ends
+from kseq.pictures.attention_picture import visible_token
+from kseq.pictures.figures import (
+    figure_to_png,
+    font_fallback,
+    ignore_missing_glyphs,
+)
+from kseq.pictures.piece_texts import readable_attention, turn_ends
 
 _GAP = 0.4  # between turns; a word has the height 1
 
 
-@boxes_for_missing_letters()
+@ignore_missing_glyphs()
 def turn_attention_picture(weights, source_tokens, target_tokens):
     """Draws the weights of words and, beside them, those of whole turns.
 
@@ -25,11 +29,13 @@ def turn_attention_picture(weights, source_tokens, target_tokens):
     Reference:
         Xing et al. 2018, arXiv:1701.07149.
     """
-    weights, sources, targets = readable(weights, source_tokens, target_tokens)
-    sources = [visible(token) for token in sources]
-    targets = [visible(token) for token in targets]
-    with fonts_for(sources + targets):
-        return as_png(_figure(weights, sources, targets))
+    weights, sources, targets = readable_attention(
+        weights, source_tokens, target_tokens
+    )
+    sources = [visible_token(token) for token in sources]
+    targets = [visible_token(token) for token in targets]
+    with font_fallback(sources + targets):
+        return figure_to_png(_figure(weights, sources, targets))
 
 
 def _figure(weights, sources, targets):

@@ -8,9 +8,9 @@ from kseq.check_integers import check_integers
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.decoding import BeamSearch, length_limits, sequence_scores
-from kseq.decoding.constraints import EndAfterStrings, cut_pattern
+from kseq.decoding.constraints import StopStrings, stop_pattern
 from kseq.decoding.hypotheses import penalized_scores
-from kseq.decoding.sampling import Draws, sampling_like
+from kseq.decoding.sampling import SamplingParams, to_sampling
 from kseq.runs.signature_texts import VARIED
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
@@ -113,7 +113,7 @@ class Generator:
         self.stop = tuple(stop)
         self._search = self.search
         if self.stop:
-            ends = EndAfterStrings(self.stop, tokenizer.surfaces())
+            ends = StopStrings(self.stop, tokenizer.surfaces())
             self._search = dataclasses.replace(
                 self.search, constraints=(*self.search.constraints, ends)
             )
@@ -136,7 +136,7 @@ class Generator:
             self.signatures["explain"] = served_function(self._explain, raw)
         if preprocessor.input_name in VARIED:
             self.signatures["sample"] = served_function(
-                self._sample, {**raw, **Draws.input_signature()}
+                self._sample, {**raw, **SamplingParams.input_signature()}
             )
 
     def with_search(self, search):
@@ -237,8 +237,8 @@ class Generator:
 
     def _sample(self, temperature, top_p, seed, **raw):
         source = self.preprocessor(**raw)
-        draws = Draws.within_range(temperature, top_p, seed)
-        drawn = self._drawn(source, draws)
+        params = SamplingParams.clipped(temperature, top_p, seed)
+        drawn = self._drawn(source, params)
         has_attention = "explain" in self.signatures
         return {
             "text": self._texts(drawn.ids[:, 0]),
@@ -252,7 +252,7 @@ class Generator:
             texts = self.tokenizer.detokenize(ids)
         if not self.stop:
             return texts
-        return tf.strings.regex_replace(texts, cut_pattern(self.stop), "")
+        return tf.strings.regex_replace(texts, stop_pattern(self.stop), "")
 
     def _search_best(self, source):
         return self._answers(source, n_best=1)
@@ -262,11 +262,11 @@ class Generator:
             source, n_best=self.search.most_answers, prefix=prefix_ids
         )
 
-    def _search_drawn(self, source, draws):
-        sampling = sampling_like(self._search)
-        return self._answers(source, n_best=1, search=sampling, draws=draws)
+    def _search_drawn(self, source, params):
+        sampling = to_sampling(self._search)
+        return self._answers(source, n_best=1, search=sampling, params=params)
 
-    def _answers(self, source, *, n_best, prefix=None, search=None, **draws):
+    def _answers(self, source, *, n_best, prefix=None, search=None, **params):
         limits = tf.maximum(length_limits(source.lengths), self.training_length)
         if prefix is not None:
             limits += tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
@@ -277,7 +277,7 @@ class Generator:
             tf.where(source.blank, 0, limits),
             n_best=n_best,
             prefix=prefix,
-            **draws,
+            **params,
         )
         scores = tf.where(source.blank[:, None], 0.0, best.scores)
         return best._replace(scores=scores)

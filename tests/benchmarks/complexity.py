@@ -215,7 +215,7 @@ def picture(tables, options):
     """Time and memory against n, a PNG image."""
     from matplotlib.figure import Figure
 
-    from kseq.pictures.figures import as_png
+    from kseq.pictures.figures import figure_to_png
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     panels = figure.subplots(1, 2)
@@ -232,7 +232,7 @@ def picture(tables, options):
         axes.minorticks_off()
         axes.grid(color="0.9")
     panels[0].legend()
-    return as_png(figure)
+    return figure_to_png(figure)
 
 
 def positive_integer(text):

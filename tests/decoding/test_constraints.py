@@ -14,12 +14,12 @@ from kseq.decoding import (
     ForbiddenTokens,
     ForcedPrefix,
     GreedySearch,
-    LeastLength,
+    MinLength,
     NoRepeatedNgrams,
     RepetitionPenalty,
     Sampling,
 )
-from kseq.decoding.constraints import EndAfterStrings, cut_pattern
+from kseq.decoding.constraints import StopStrings, stop_pattern
 from tests.slow import others_slow, slow
 
 VOCAB, LIMITS = 7, [9, 4, 12]
@@ -72,7 +72,7 @@ def log_probs(seed):
         NoRepeatedNgrams(3),
         NoRepeatedNgrams(2**31 - 1),
         RepetitionPenalty(1.5),
-        LeastLength(3),
+        MinLength(3),
     ],
     ids=str,
 )
@@ -89,7 +89,7 @@ def test_same_as_in_plain_python(log_probs, seed, constraint, length):
                     ngrams = ngrams_of([*so_far, token], min(n, 99))
                     excluded = len(set(ngrams)) < len(ngrams)
                     excluded &= bool(ngrams) and ngrams[-1] in ngrams[:-1]
-                case LeastLength(length=least):
+                case MinLength(length=least):
                     excluded = token == END and length + 1 < least
                 case RepetitionPenalty(penalty=penalty):
                     excluded = False
@@ -139,7 +139,7 @@ def test_no_repeated_ngrams(
 def test_least_length(make_model, source_ids, searched, scores_of, search):
     """The length limit precedes it."""
     model = make_model(bias={END: 60.0})
-    search = search(constraints=[LeastLength(6)])
+    search = search(constraints=[MinLength(6)])
 
     best = searched(search, model, source_ids, LIMITS)
 
@@ -190,7 +190,7 @@ def test_a_row_without_a_possible_token_ends(
     make_model, source_ids, searched, scores_of, search
 ):
     model = make_model()
-    constraints = [ForbiddenTokens([1, 4, 5, 6]), LeastLength(5)]
+    constraints = [ForbiddenTokens([1, 4, 5, 6]), MinLength(5)]
 
     best = searched(search(constraints=constraints), model, source_ids, LIMITS)
 
@@ -362,8 +362,8 @@ def test_prefixes_of_another_batch(make_model, source_ids, search):
         (RepetitionPenalty, 0.5),
         (RepetitionPenalty, math.nan),
         (RepetitionPenalty, math.inf),
-        (LeastLength, -1),
-        (LeastLength, 1.5),
+        (MinLength, -1),
+        (MinLength, 1.5),
         (ForcedPrefix, [4, 5]),
     ],
 )
@@ -384,7 +384,7 @@ def test_forbidden_tokens_beyond_the_vocabulary(make_model, source_ids):
         (ForbiddenTokens([4, 5]), {"ids": [4, 5]}),
         (NoRepeatedNgrams(3), {"n": 3}),
         (RepetitionPenalty(1.2), {"penalty": 1.2}),
-        (LeastLength(3), {"length": 3}),
+        (MinLength(3), {"length": 3}),
     ],
 )
 def test_configs(constraint, config):
@@ -399,7 +399,7 @@ STRINGS = ["bc", ".", "日", "\n\n", "(a", "c.c", "\\", "[^x]*$"]
 def ended(strings, ids, surfaces=SURFACES):
     """Whether each row has END next, in a graph of any size."""
     ids = np.array(ids, "int32")
-    constraint = EndAfterStrings(strings, surfaces)
+    constraint = StopStrings(strings, surfaces)
     function = tf.function(
         constraint,
         input_signature=[
@@ -441,7 +441,7 @@ def test_strings_are_no_regular_expressions(string):
     text = f"xa{string}b\nc{string}"
     tokenizer = Tokenizer.train([text], 99, "char", verbatim=True)
     surfaces = tokenizer.surfaces()
-    cut = tf.strings.regex_replace([text, "xab"], cut_pattern([string]), "")
+    cut = tf.strings.regex_replace([text, "xab"], stop_pattern([string]), "")
     assert cut.numpy().tolist() == [b"xa", b"xab"]
     for each in (text, "xab\nc"):
         ids = tokenizer.tokenize([each]).to_list()
@@ -454,7 +454,7 @@ def test_a_search_ends_after_a_string(
 ):
     surfaces = [b"", b"", b"", b"", b"a", b"b", b"ca"]
     model = make_model(bias={END: -9.0, UNK: -99.0})
-    ends = EndAfterStrings(["ab", "aa"], surfaces)
+    ends = StopStrings(["ab", "aa"], surfaces)
     best = in_graph(search(constraints=[ends]), model, source_ids, [9] * 3)
     rows = zip(best.ids[:, 0].numpy(), best.lengths[:, 0], strict=True)
     for ids, length in rows:
@@ -471,4 +471,4 @@ def test_a_search_ends_after_a_string(
 @pytest.mark.parametrize("strings", [[], [""], ["a", ""], [b"a"], [5]])
 def test_wrong_strings(strings):
     with pytest.raises(ValueError, match="strings that are not empty"):
-        EndAfterStrings(strings, SURFACES)
+        StopStrings(strings, SURFACES)

@@ -14,7 +14,7 @@ from kseq.decoding import BeamSearch, GreedySearch, sequence_scores
 from kseq.decoding.ctc_prefix_scores import (
     CTCMemory,
     ctc_prefix_scores,
-    no_prefixes,
+    empty_prefixes,
 )
 
 A, B = 4, 5
@@ -62,7 +62,7 @@ def memory():
     "prefix", [(), (A,), (B,), (A, A), (A, B), (A, B, A), (B, B)]
 )
 def test_scores_are_those_of_all_paths(memory, prefix):
-    prefixes = no_prefixes(memory)
+    prefixes = empty_prefixes(memory)
     for label in (START, *prefix):
         scores, prefixes = ctc_prefix_scores(
             memory, prefixes, tf.fill([2], label)
@@ -82,7 +82,7 @@ def test_scores_are_those_of_all_paths(memory, prefix):
 
 def test_the_scores_of_an_answer_sum_to_that_of_ctc(memory):
     labels = tf.constant([[A, A, B], [B, A, PAD]])
-    prefixes, total = no_prefixes(memory), np.zeros(2)
+    prefixes, total = empty_prefixes(memory), np.zeros(2)
     fed = [[START, START], [A, B], [A, A], [B, END]]
     wanted = [[A, B], [A, A], [B, END], [END, PAD]]
     for tokens, following in zip(fed, wanted, strict=True):
@@ -106,7 +106,7 @@ def test_the_scores_of_an_answer_sum_to_that_of_ctc(memory):
 
 def test_hypotheses_of_an_item_are_consecutive(memory):
     """Two of each item, as a beam has them, as if they were alone."""
-    first = no_prefixes(memory)
+    first = empty_prefixes(memory)
     twice = tf.nest.map_structure(lambda x: tf.repeat(x, 2, axis=0), first)
     tokens = tf.constant([A, B, B, A])
     together, _ = ctc_prefix_scores(memory, twice, tokens)
@@ -122,7 +122,7 @@ def test_long_memories_are_exact():
     memory = CTCMemory(
         tf.nn.log_softmax(logits), tf.ones((1, 1000), dtype=tf.bool)
     )
-    prefixes = no_prefixes(memory)
+    prefixes = empty_prefixes(memory)
     labels = draw.integers(A, VOCABULARY, size=100)
     total = 0.0
     step = tf.function(ctc_prefix_scores, autograph=False)

@@ -10,7 +10,7 @@ from kseq.decoding import (
     BeamSearch,
     ForbiddenTokens,
     GreedySearch,
-    LeastLength,
+    MinLength,
     NoRepeatedNgrams,
     RepetitionPenalty,
     Sampling,
@@ -55,7 +55,7 @@ def test_scores_are_those_of_the_whole_sequences(
 
 CONSTRAINTS = (
     ForbiddenTokens([4]),
-    LeastLength(3),
+    MinLength(3),
     NoRepeatedNgrams(2),
     RepetitionPenalty(1.2),
 )
@@ -103,7 +103,7 @@ def test_length_limits_of_nothing_and_an_empty_batch(
 
 
 def test_fields_and_config():
-    search = GreedySearch(length_penalty=0.5, constraints=[LeastLength(3)])
+    search = GreedySearch(length_penalty=0.5, constraints=[MinLength(3)])
 
     assert search.most_answers == 1
     assert search.get_config() == {
@@ -112,7 +112,7 @@ def test_fields_and_config():
         "ctc_weight": 0.0,
         "constraints": [{"length": 3}],
     }
-    assert search == GreedySearch(0.5, constraints=(LeastLength(3),))
+    assert search == GreedySearch(0.5, constraints=(MinLength(3),))
 
 
 @pytest.mark.parametrize("search", [GreedySearch, BeamSearch, Sampling])

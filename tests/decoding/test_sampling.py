@@ -7,7 +7,7 @@ import tensorflow as tf
 from kseq.control_tokens import PAD, START
 from kseq.decoding import GreedySearch, Sampling
 from kseq.decoding.next_tokens import next_log_probs
-from kseq.decoding.sampling import Draws
+from kseq.decoding.sampling import SamplingParams
 
 
 def test_same_seed_same_answers(make_model, source_ids, searched, seed):
@@ -53,7 +53,7 @@ def test_items_that_are_drawn_each_in_its_way(
     """An item is what a search of its own draws, also if others leave."""
     model, limits = make_model(), [6, 4, 9]
     ways = [(0.7, 0.9, seed), (2.0, 1.0, seed + 1), (1.5, 0.5, seed)]
-    draws = Draws.within_range(
+    params = SamplingParams.clipped(
         tf.constant([way[0] for way in ways]),
         tf.constant([way[1] for way in ways]),
         tf.constant([way[2] for way in ways], tf.int64),
@@ -64,7 +64,7 @@ def test_items_that_are_drawn_each_in_its_way(
         source_ids,
         limits,
         n_best=2,
-        draws=draws,
+        params=params,
     )
     for item, (temperature, top_p, its_seed) in enumerate(ways):
         search = Sampling(
@@ -82,9 +82,9 @@ def test_items_that_are_drawn_each_in_its_way(
 
 def test_draws_out_of_range_become_the_nearest():
     wrong = tf.constant([math.nan, -1.0, math.inf])
-    draws = Draws.within_range(wrong, wrong, tf.zeros(3, tf.int64))
-    np.testing.assert_allclose(draws.temperature, [1, 0.001, 1000])
-    np.testing.assert_allclose(draws.top_p, [1, 1e-6, 1])
+    params = SamplingParams.clipped(wrong, wrong, tf.zeros(3, tf.int64))
+    np.testing.assert_allclose(params.temperature, [1, 0.001, 1000])
+    np.testing.assert_allclose(params.top_p, [1, 1e-6, 1])
 
 
 @pytest.mark.parametrize("kwargs", [{"top_k": 1}, {"top_p": 1e-6}])

@@ -295,7 +295,7 @@ def test_cudnn_runs_what_feeds_nothing_back(seed, request, wiring, cells):
         return outputs, tape.gradient(loss, sources)
 
     expected = outputs_and_gradients()
-    assert not layer.runs_by_cudnn
+    assert not layer.uses_cudnn
     by_cudnn = request.getfixturevalue("simulated_gpu")
     keras.tree.map_structure(
         functools.partial(np.testing.assert_allclose, atol=1e-5),
@@ -303,8 +303,8 @@ def test_cudnn_runs_what_feeds_nothing_back(seed, request, wiring, cells):
         expected,
     )
     assert by_cudnn == ["lstm"] * cells
-    assert layer.runs_by_cudnn == bool(cells)
-    assert not make(wiring, cell="gru").runs_by_cudnn
+    assert layer.uses_cudnn == bool(cells)
+    assert not make(wiring, cell="gru").uses_cudnn
     assert layer(inputs[:0], memory[:0]).shape == (0, 5, 6)
 
 

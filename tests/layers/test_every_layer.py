@@ -33,7 +33,7 @@ SEQUENCE = {
     "TransformerDecoderBlock": {**BLOCK, "norm": "post"},
     "TransformerDecoderBlock rotary": {**BLOCK, "rotary": True},
     "TransformerEncoderBlock": BLOCK,
-    "UnitProjection": {"dim": 4},
+    "NormalizedProjection": {"dim": 4},
 }
 VECTORS = {"ScaledSimilarity": {}}  # of length one
 PAIR = {
@@ -62,7 +62,7 @@ DECODERS = {
 }
 IDS = {"PieceEmbedding": {"vocab_size": 30, "dim": 8, "piece_dropout": 0.1}}
 DOCUMENTS = {
-    "JoinSentences": {},
+    "FlattenSentences": {},
     "SentenceDropout": {"rate": 0.2},
     "SentenceEncoder": {
         "vocab_size": 30,
@@ -214,7 +214,7 @@ def test_forward_and_backward(name):
 @saved_or_halved
 def test_save_and_load(name, tmp_path):
     layer, arrays = make(name), arrays_of(name)
-    if name == "JoinSentences" and BACKEND == "jax":
+    if name == "FlattenSentences" and BACKEND == "jax":
         pytest.skip("its shape depends on values")
     model = model_of(layer, name)
     model.save(tmp_path / "model.keras")

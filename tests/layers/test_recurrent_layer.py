@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from kseq.layers.cudnn import without_cudnn
-from kseq.layers.recurrent_layer import both_directions, recurrent_layer
+from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
 from kseq.user_error import ArgumentError
 from tests.half_precision import HALF_POLICIES
 from tests.layers.arrays import normal, numpy_of
@@ -32,7 +32,7 @@ def one_way(cell, dtype="float32", **options):
 
 
 def both_ways(cell, dtype="float32"):
-    return both_directions(one_way(cell, dtype), dtype=dtype)
+    return bidirectional_layer(one_way(cell, dtype), dtype=dtype)
 
 
 def back(cell, dtype="float32"):

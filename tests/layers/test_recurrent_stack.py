@@ -124,12 +124,12 @@ def test_one_cell_reads_the_other(seed):
 def test_dropout_lies_between_the_cells(seed):
     stack = RecurrentStack(units=50, num_layers=2, cell="tanh", dropout=0.2)
     inputs = normal(3, 7, 5)
-    (keep,) = stack.draw_keep(inputs, training=True)
+    (keep,) = stack.dropout_masks(inputs, training=True)
 
     assert keep.shape == (3, 7, 50)
     np.testing.assert_allclose(np.unique(keep), [0, 1.25])
     assert np.mean(keep) == pytest.approx(1, abs=0.1)
-    assert stack.draw_keep(inputs, training=False) == []
+    assert stack.dropout_masks(inputs, training=False) == []
 
     state = state_of(stack)
     after = stack(normal(3, 50), state, keep=[np.zeros((3, 50))])

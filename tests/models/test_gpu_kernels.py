@@ -25,7 +25,7 @@ GENERATORS = [
 ]
 CONSTRAINTS = (
     decoding.ForbiddenTokens([4]),
-    decoding.LeastLength(2),
+    decoding.MinLength(2),
     decoding.NoRepeatedNgrams(2),
     decoding.RepetitionPenalty(1.2),
 )

@@ -287,10 +287,10 @@ def test_rotation_is_that_of_complex_numbers(seed):
     turned = (first + 1j * second) * np.exp(1j * positions[:, None] * rates)
     expected = np.concatenate([turned.real, turned.imag], axis=-1)
 
-    rotated = ops.rotate(vectors, positions)
+    rotated = ops.rotary_embedding(vectors, positions)
     np.testing.assert_allclose(rotated, expected, atol=1e-3)
     np.testing.assert_array_equal(rotated[:, :, 0], vectors[:, :, 0])
-    half = ops.rotate(keras.ops.cast(vectors, "float16"), positions)
+    half = ops.rotary_embedding(keras.ops.cast(vectors, "float16"), positions)
     assert keras.ops.dtype(half) == "float16"
     np.testing.assert_allclose(numpy_of(half), expected, atol=1e-2)
 
@@ -299,8 +299,8 @@ def test_products_of_rotated_vectors_depend_on_distance(seed):
     query, key = normal(1, 8), normal(1, 8)
 
     def product(query_position, key_position):
-        queries = ops.rotate(query, np.array([query_position]))
-        keys = ops.rotate(key, np.array([key_position]))
+        queries = ops.rotary_embedding(query, np.array([query_position]))
+        keys = ops.rotary_embedding(key, np.array([key_position]))
         return float(keras.ops.sum(queries * keys))
 
     near = product(5, 2)

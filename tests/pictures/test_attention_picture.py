@@ -39,7 +39,7 @@ def test_a_long_sentence_has_a_larger_picture():
 
 
 def drawn(monkeypatch, sources, targets):
-    monkeypatch.setattr(module, "as_png", lambda figure: figure)
+    monkeypatch.setattr(module, "figure_to_png", lambda figure: figure)
     weights = np.zeros((len(targets), len(sources)))
     figure = attention_picture(weights, sources, targets)
     return figure.axes[0]

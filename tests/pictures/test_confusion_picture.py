@@ -24,7 +24,7 @@ def drawn(monkeypatch):
         FigureCanvasAgg(figure := confusion_picture(confusion, classes)).draw()
         return figure.axes[0]
 
-    monkeypatch.setattr(module, "as_png", lambda figure: figure)
+    monkeypatch.setattr(module, "figure_to_png", lambda figure: figure)
     return call
 
 

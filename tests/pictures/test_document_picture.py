@@ -54,7 +54,7 @@ def drawn(monkeypatch):
         FigureCanvasAgg(figure := document_picture(document, title)).draw()
         return figure.axes[0]
 
-    monkeypatch.setattr(module, "as_png", lambda figure: figure)
+    monkeypatch.setattr(module, "figure_to_png", lambda figure: figure)
     return call
 
 

@@ -32,7 +32,7 @@ def test_any_length_is_drawn(steps, value):
 
 def drawn(monkeypatch, *arguments, **options):
     """The images of the panels, by their names."""
-    monkeypatch.setattr(module, "as_png", lambda figure: figure)
+    monkeypatch.setattr(module, "figure_to_png", lambda figure: figure)
     figure = memory_picture(*arguments, **options)
     return {
         axes.get_ylabel(): axes.get_images()[0].get_array()

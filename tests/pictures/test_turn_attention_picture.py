@@ -20,7 +20,7 @@ def pixels(png):
 
 def drawn(monkeypatch, weights, sources=SOURCES):
     """The figure: the weights of words and of turns, in two axes."""
-    monkeypatch.setattr(module, "as_png", lambda figure: figure)
+    monkeypatch.setattr(module, "figure_to_png", lambda figure: figure)
     return turn_attention_picture(weights, sources, TARGETS)
 
 

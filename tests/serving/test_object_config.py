@@ -8,7 +8,7 @@ from kseq.decoding import (
     BeamSearch,
     ForbiddenTokens,
     GreedySearch,
-    LeastLength,
+    MinLength,
     NoRepeatedNgrams,
     RepetitionPenalty,
     Sampling,
@@ -27,7 +27,7 @@ from kseq.serving.object_config import (
         GreedySearch(),
         BeamSearch(beam_size=7, length_penalty=0.5, patience=2.0),
         Sampling(temperature=0.8, top_k=50, top_p=0.9, seed=1),
-        BeamSearch(constraints=(LeastLength(3), NoRepeatedNgrams(2))),
+        BeamSearch(constraints=(MinLength(3), NoRepeatedNgrams(2))),
         GreedySearch(constraints=(ForbiddenTokens([4]), RepetitionPenalty(2))),
     ],
 )
@@ -51,10 +51,10 @@ def test_a_function_has_a_name():
     def mine(log_probs, ids):
         return log_probs
 
-    config = object_config(BeamSearch(constraints=(mine, LeastLength(3))))
+    config = object_config(BeamSearch(constraints=(mine, MinLength(3))))
     assert config["constraints"] == [
         "mine",
-        {"class": "LeastLength", "length": 3},
+        {"class": "MinLength", "length": 3},
     ]
     with pytest.raises(RunError, match="'mine'"):
         search_from_config(config)
@@ -77,7 +77,7 @@ def test_a_function_has_a_name():
         {"class": "Tokenizer", "model": "x"},
         {"class": "read_corpus", "train": ["/etc/passwd"]},
         {"class": "length_limits", "lengths": [1]},
-        {"class": "LeastLength", "length": 3},
+        {"class": "MinLength", "length": 3},
         {"class": "TextPreprocessor", "max_length": 9},
         {"class": "BeamSearch", "beam_size": "4"},
         {"class": "BeamSearch", "beam_size": True},

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from kseq.layers import JoinSentences
+from kseq.layers import FlattenSentences
 
 IDS = np.array(
     [
@@ -15,7 +15,7 @@ IDS = np.array(
 
 
 def test_words_follow_each_other():
-    joined = ops.convert_to_numpy(JoinSentences()(IDS))
+    joined = ops.convert_to_numpy(FlattenSentences()(IDS))
     assert joined.tolist() == [
         [4, 5, 6, 0, 0, 0],
         [7, 8, 9, 4, 5, 6],
@@ -25,7 +25,7 @@ def test_words_follow_each_other():
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 0, 4), (0, 3, 4)])
 def test_nothing_to_join(shape):
-    joined = JoinSentences()(np.zeros(shape, int))
+    joined = FlattenSentences()(np.zeros(shape, int))
     assert joined.shape[0] == shape[0]
     assert not ops.convert_to_numpy(joined).any()
 
@@ -39,7 +39,7 @@ def test_weights_go_back_to_their_sentences():
         ],
         "float32",
     )
-    sentences, words = JoinSentences().share_weights(weights, IDS)
+    sentences, words = FlattenSentences().unflatten_weights(weights, IDS)
     np.testing.assert_allclose(
         sentences, [[0.4, 0, 0.6], [0.5, 0.4, 0.1], [0, 0, 0]], atol=1e-6
     )
@@ -58,12 +58,14 @@ def test_xla_joins_to_a_size_that_no_value_decides():
 
     ids = np.array([[[4, 0], [7, 8]], [[0, 0], [5, 0]]], "int32")
     spec = [tf.TensorSpec((None, None, None), "int32")]
-    join = tf.function(JoinSentences(), jit_compile=True, input_signature=spec)
+    join = tf.function(
+        FlattenSentences(), jit_compile=True, input_signature=spec
+    )
     joined = join(ids)
 
     np.testing.assert_array_equal(joined, [[4, 7, 8, 0], [5, 0, 0, 0]])
-    np.testing.assert_array_equal(JoinSentences()(ids), joined[:, :3])
+    np.testing.assert_array_equal(FlattenSentences()(ids), joined[:, :3])
 
 
 def test_shapes():
-    assert JoinSentences().compute_output_shape((2, 3, 4)) == (2, None)
+    assert FlattenSentences().compute_output_shape((2, 3, 4)) == (2, None)

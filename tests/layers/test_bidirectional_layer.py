@@ -4,7 +4,7 @@ import keras
 import pytest
 from keras.src.saving.serialization_lib import ObjectSharingScope
 
-from kseq.layers.recurrent_layer import both_directions
+from kseq.layers.recurrent_layer import bidirectional_layer
 
 
 @pytest.mark.slow
@@ -13,7 +13,7 @@ def test_directions_stay_apart_while_a_file_is_loaded():
     with ObjectSharingScope():
         made = []
         for _ in range(200):
-            made.append(both_directions(keras.layers.GRU(2)))
+            made.append(bidirectional_layer(keras.layers.GRU(2)))
             gc.collect(0)
     directions = {
         id(layer)

@@ -4,11 +4,11 @@ import keras
 from keras import ops
 
 from kseq.layers.xla import is_compiled_by_xla
-from kseq.ops import padding_mask, real_first
+from kseq.ops import packing_order, padding_mask
 
 
-@keras.saving.register_keras_serializable(package="kseq")
-class JoinSentences(keras.layers.Layer):
+@keras.saving.register_keras_serializable(package="kseq", name="JoinSentences")
+class FlattenSentences(keras.layers.Layer):
     """Concatenates the pieces of all sentences of a document.
 
     Args:
@@ -24,7 +24,7 @@ class JoinSentences(keras.layers.Layer):
 
     Example:
         >>> ids = np.array([[[4, 5, 6], [7, 0, 0]], [[8, 9, 0], [0, 0, 0]]])
-        >>> JoinSentences()(ids).numpy()
+        >>> FlattenSentences()(ids).numpy()
         array([[4, 5, 6, 7],
                [8, 9, 0, 0]])
     """
@@ -39,12 +39,14 @@ class JoinSentences(keras.layers.Layer):
         ids = ops.reshape(ids, (batch, sentences * pieces))
         real = padding_mask(ids)
         if is_compiled_by_xla():  # T would depend on values
-            return ops.take_along_axis(ids, real_first(real), axis=1)
+            return ops.take_along_axis(ids, packing_order(real), axis=1)
         lengths = ops.sum(ops.cast(real, "int32"), axis=-1)
         longest = ops.max(lengths, initial=1)
-        return ops.take_along_axis(ids, real_first(real)[:, :longest], axis=1)
+        return ops.take_along_axis(
+            ids, packing_order(real)[:, :longest], axis=1
+        )
 
-    def share_weights(self, weights, ids):
+    def unflatten_weights(self, weights, ids):
         """Distributes the weights of a joined sequence to its sentences.
 
         Args:
@@ -61,7 +63,7 @@ class JoinSentences(keras.layers.Layer):
         rest = ops.zeros((batch, count - ops.shape(weights)[1]), weights.dtype)
         weights = ops.concatenate([weights, rest], axis=1)
         real = padding_mask(ops.reshape(ids, (batch, count)))
-        inverse = ops.argsort(real_first(real))
+        inverse = ops.argsort(packing_order(real))
         weights = ops.take_along_axis(weights, inverse, axis=1)
         weights = ops.reshape(weights, (batch, sentences, pieces))
         sentence_weights = ops.sum(weights, axis=-1)
@@ -76,12 +78,12 @@ class JoinSentences(keras.layers.Layer):
         return keras.KerasTensor(shape, dtype=ids.dtype)
 
 
-def first_pieces(states, source_ids):
+def first_piece_states(states, source_ids):
     """The state of the first piece of each word.
 
     Args:
         states: (B, T, D) float, of the pieces of all words in one sequence,
-            see `JoinSentences`.
+            see `FlattenSentences`.
         source_ids: (B, W, P) int, the pieces of each word; the real words are
             first, and have a piece.
 
