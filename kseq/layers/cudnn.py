@@ -30,7 +30,7 @@ def without_cudnn():
         _is_allowed.reset(token)
 
 
-def inner_loop(layer, of_keras, sequences, states, mask, training):
+def inner_loop(layer, sequences, initial_state, mask, training=False):
     """The `inner_loop` of a recurrent layer, with any mask on any device.
 
     cuDNN reads rows that begin with their real positions, one at least, and no
@@ -39,26 +39,27 @@ def inner_loop(layer, of_keras, sequences, states, mask, training):
 
     Args:
         layer: `keras.layers.LSTM` or `keras.layers.GRU`.
-        of_keras: the `inner_loop` that it has in Keras.
         sequences: (B, T, D) float, T at least 1.
-        states: list of (B, U) float.
+        initial_state: list of (B, U) float.
         mask: (B, T) bool, True at real positions; or None.
         training: bool.
 
     Returns:
         The last output, (B, U), all outputs, (B, T, U), and the last states.
     """
-    loop = functools.partial(of_keras, training=training)
+    is_gru = hasattr(layer.cell, "reset_after")
+    keras_class = keras.layers.GRU if is_gru else keras.layers.LSTM
+    loop = functools.partial(keras_class.inner_loop, layer, training=training)
     is_allowed = cudnn_allowed()
     if is_allowed and uses_cudnn(layer):
-        return _packed_loop(layer, loop, sequences, states, mask)
+        return _packed_loop(layer, loop, sequences, initial_state, mask)
     if _is_plain(layer):
-        return _loop(layer, sequences, states, mask)
+        return _loop(layer, sequences, initial_state, mask)
     if not is_allowed or mask is not None:
         loop = functools.partial(
             keras.layers.RNN.inner_loop, layer, training=training
         )
-    return loop(sequences, states, mask)
+    return loop(sequences, initial_state, mask)
 
 
 def uses_cudnn(layer):

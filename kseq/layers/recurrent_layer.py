@@ -7,41 +7,26 @@ import keras
 from kseq.layers.cudnn import inner_loop, uses_cudnn
 from kseq.user_error import ArgumentError
 
+# Keras sets it to False where it may use cuDNN; see `cudnn_allowed`.
+_SUPPORTS_JIT = property(lambda layer: True, lambda layer, value: None)
+
 
 @keras.saving.register_keras_serializable(package="kseq", name="LSTM")
 class _LSTM(keras.layers.LSTM):
     """That of Keras, which cuDNN runs with any mask too."""
 
+    inner_loop = inner_loop
+    supports_jit = _SUPPORTS_JIT
     uses_cudnn = property(uses_cudnn)
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.supports_jit = True  # without cuDNN, see `cudnn_allowed`
-
-    def inner_loop(self, sequences, initial_state, mask, training=False):
-        found = inner_loop(
-            self, super().inner_loop, sequences, initial_state, mask, training
-        )
-        self.supports_jit = True
-        return found
 
 
 @keras.saving.register_keras_serializable(package="kseq", name="GRU")
 class _GRU(keras.layers.GRU):
     """That of Keras, which cuDNN runs with any mask too."""
 
+    inner_loop = inner_loop
+    supports_jit = _SUPPORTS_JIT
     uses_cudnn = property(uses_cudnn)
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.supports_jit = True  # without cuDNN, see `cudnn_allowed`
-
-    def inner_loop(self, sequences, initial_state, mask, training=False):
-        found = inner_loop(
-            self, super().inner_loop, sequences, initial_state, mask, training
-        )
-        self.supports_jit = True
-        return found
 
 
 _LAYERS = {
