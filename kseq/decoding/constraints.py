@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from kseq.check_integers import check_integers
 from kseq.control_tokens import END, PAD
-from kseq.decoding.loops import INTEGER
+from kseq.decoding.loops import INTEGER, arange
 from kseq.decoding.search_fields import check_number
 
 
@@ -69,7 +69,7 @@ class ForcedPrefix:
     def __call__(self, log_probs, ids):
         num_rows, position = tf.unstack(tf.shape(ids))
         forced = self.tokens(num_rows, position)[:, None]  # (R, 1)
-        vocabulary = tf.cast(tf.range(tf.shape(log_probs)[-1]), INTEGER)
+        vocabulary = arange(tf.shape(log_probs)[-1])
         return tf.where(
             (forced == PAD) | (vocabulary == forced), log_probs, -math.inf
         )
@@ -217,7 +217,7 @@ class NoRepeatedNgrams:
         ngrams = tf.gather(ids, places, axis=1)  # (R, count, n)
         last = ids[:, None, count:]  # (R, 1, n - 1)
         begins_alike = tf.reduce_all(ngrams[:, :, :-1] == last, axis=-1)
-        rows = tf.cast(tf.range(num_rows), INTEGER)[:, None]
+        rows = arange(num_rows)[:, None]
         rows = tf.repeat(rows, count, axis=1)
         return tf.tensor_scatter_nd_min(
             log_probs,
@@ -275,7 +275,7 @@ class RepetitionPenalty:
 
     def __call__(self, log_probs, ids):
         ids = tf.cast(ids, INTEGER)
-        rows = tf.cast(tf.range(tf.shape(ids)[0]), INTEGER)[:, None]
+        rows = arange(tf.shape(ids)[0])[:, None]
         rows = tf.repeat(rows, tf.shape(ids)[1], axis=1)
         penalized = tf.gather(log_probs, ids, batch_dims=1) * self.penalty
         return tf.tensor_scatter_nd_min(

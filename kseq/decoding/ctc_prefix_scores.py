@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding.loops import INTEGER
+from kseq.decoding.loops import INTEGER, arange
 
 _NONE = -1e30  # logarithm of nothing; finite
 
@@ -90,7 +90,7 @@ def ctc_prefix_scores(memory, prefixes, token_ids):
     # The same label again needs a position without one between them.
     own = tf.gather(log_probs, prefixes.last, axis=2, batch_dims=1)
     again = tf.reduce_logsumexp(prefixes.blank[:, :-1] + real + own, axis=1)
-    labels = tf.cast(tf.range(tf.shape(log_probs)[2]), INTEGER)
+    labels = arange(tf.shape(log_probs)[2])
     begins = tf.where(labels == prefixes.last[:, None], again[:, None], begins)
     lengths = tf.math.count_nonzero(mask, axis=1)
     whole = tf.gather(ends, lengths, axis=1, batch_dims=1)

@@ -7,6 +7,11 @@ import tensorflow as tf
 INTEGER = tf.int64
 
 
+def arange(*limits):
+    """`tf.range` as INTEGER, whose limits TensorFlow need not ask a GPU for."""
+    return tf.cast(tf.range(*limits), INTEGER)
+
+
 def while_loop(condition, body, start):
     """`while condition(x): x = body(x)` in the graph, for tensors that grow.
 
@@ -52,7 +57,7 @@ def scatter_rows(nest, places, parts):
     def put(old, new):
         size = tf.shape(old)[0]
         sources = tf.tensor_scatter_nd_update(
-            tf.cast(tf.range(size), INTEGER),
+            arange(size),
             places[:, None],
             tf.cast(size + tf.range(tf.size(places)), INTEGER),
         )
@@ -134,7 +139,7 @@ def decode_until_finished(
     start = {
         "search": search,
         "memory": memory,
-        "places": tf.cast(tf.range(tf.size(is_done(search))), INTEGER),
+        "places": arange(tf.size(is_done(search))),
         "answers": answers(search),
     }
     end = while_loop(lambda loop: tf.size(loop["places"]) > 0, leave, start)
@@ -162,7 +167,7 @@ def _take(nest, items, size):
     def take(tensor):
         rows = tf.shape(tensor)[0] // tf.maximum(size, 1)  # of an item
         places = items[:, None] * tf.cast(rows, INTEGER)
-        places += tf.cast(tf.range(rows), INTEGER)
+        places += arange(rows)
         return tf.gather(tensor, tf.reshape(places, (-1,)))
 
     return tf.nest.map_structure(take, nest)
@@ -216,7 +221,7 @@ def map_micro_batches(search, items, num_answers, is_splittable=True):
             return rows[start:end]
 
         group = tf.nest.map_structure(part, items)
-        places = tf.cast(tf.range(start, end), INTEGER)
+        places = arange(start, end)
         return {
             "start": end,
             "answers": scatter_rows(loop["answers"], places, search(group)),
