@@ -14,6 +14,7 @@ test: $(INSTALLED)
 lint: $(INSTALLED)
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
 
 docs: $(VENV)/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict

@@ -477,6 +477,29 @@ def test_classes_inherit_from_keras_once():
     assert heirs == HEIRS
 
 
+@pytest.mark.parametrize("room", ["layers", "models"])
+def test_arguments_of_public_classes_have_types(room):
+    assert not [
+        f"{path.stem}: {argument.arg}"
+        for path in MODULES
+        if room_of(path) == room
+        for node in tree_of(path).body
+        if isinstance(node, ast.ClassDef) and node.name in exported(room)
+        for method in node.body
+        if getattr(method, "name", None) == "__init__"
+        for argument in method.args.args[1:] + method.args.kwonlyargs
+        if argument.annotation is None
+    ]
+
+
+def exported(room):
+    """The names in `__all__` of a room."""
+    for node in tree_of(ROOT / "kseq" / room / "__init__.py").body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"{room} has no __all__")
+
+
 def test_there_are_no_drawers():
     drawers = {"util", "utils", "helpers", "common", "misc", "base"}
     assert not [path for path in MODULES if drawers & {path.stem, *path.parts}]

@@ -78,14 +78,14 @@ class AttentionDecoder(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        num_layers=1,
-        attention=None,
-        order="luong",
-        input_feeding=False,
-        cell="lstm",
-        dropout=0.0,
-        unroll=False,
+        units: int,
+        num_layers: int = 1,
+        attention: keras.layers.Layer | None = None,
+        order: str = "luong",
+        input_feeding: bool = False,
+        cell: str = "lstm",
+        dropout: float = 0.0,
+        unroll: bool = False,
         **kwargs,
     ):
         check_order(attention, order, input_feeding)
@@ -129,7 +129,7 @@ class AttentionDecoder(keras.layers.Layer):
         )
 
     @property
-    def uses_cudnn(self):
+    def uses_cudnn(self) -> bool:
         """Whether cuDNN runs its recurrence on this machine."""
         return not (self._steps or self.unroll) and has_cudnn()
 
@@ -160,8 +160,8 @@ class AttentionDecoder(keras.layers.Layer):
         memory,
         memory_mask=None,
         initial_state=None,
-        return_weights=False,
-        training=None,
+        return_weights: bool = False,
+        training: bool | None = None,
     ):
         if return_weights and self.attention is None:
             raise ValueError(
@@ -289,7 +289,7 @@ class AttentionDecoder(keras.layers.Layer):
     # The arguments decide how many outputs there are: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,
@@ -303,7 +303,7 @@ class AttentionDecoder(keras.layers.Layer):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict):
         attention = keras.saving.deserialize_keras_object(config["attention"])
         return cls(**{**config, "attention": attention})
 

@@ -47,7 +47,7 @@ class AttentionPooling(keras.layers.Layer):
         Yang et al. 2016, aclanthology.org/N16-1174, equations 5 to 7.
     """
 
-    def __init__(self, units, **kwargs):
+    def __init__(self, units: int, **kwargs):
         check_integers(units=units)
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -63,7 +63,9 @@ class AttentionPooling(keras.layers.Layer):
         self.hidden.build(inputs_shape)
         self.query.build((*inputs_shape[:-1], self.units))
 
-    def call(self, inputs, inputs_mask=None, return_weights=False, mask=None):
+    def call(
+        self, inputs, inputs_mask=None, return_weights: bool = False, mask=None
+    ):
         if inputs_mask is None:
             inputs_mask = mask
         energies = ops.squeeze(self.query(self.hidden(inputs)), -1)
@@ -81,5 +83,5 @@ class AttentionPooling(keras.layers.Layer):
     # The arguments decide how many outputs there are: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {**super().get_config(), "units": self.units}

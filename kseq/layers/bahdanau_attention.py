@@ -57,12 +57,12 @@ class BahdanauAttention(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        window=None,
-        shared=False,
-        use_bias=False,
-        kernel_initializer="glorot_uniform",
-        kernel_constraint=None,
+        units: int,
+        window: int | None = None,
+        shared: bool = False,
+        use_bias: bool = False,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        kernel_constraint: keras.constraints.Constraint | None = None,
         **kwargs,
     ):
         check_integers(units=units)
@@ -111,7 +111,7 @@ class BahdanauAttention(keras.layers.Layer):
         memory=None,
         memory_mask=None,
         projected_memory=None,
-        return_weights=False,
+        return_weights: bool = False,
     ):
         return read_memory(
             self.energies,
@@ -128,7 +128,7 @@ class BahdanauAttention(keras.layers.Layer):
     # The arguments decide how many outputs there are: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,

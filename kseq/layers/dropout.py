@@ -42,19 +42,25 @@ class Dropout(keras.layers.Dropout):
         Srivastava et al. 2014, JMLR 15, section 4.
     """
 
-    def __init__(self, rate, noise_shape=None, seed=None, **kwargs):
+    def __init__(
+        self,
+        rate: float,
+        noise_shape: None = None,
+        seed: int | None = None,
+        **kwargs,
+    ):
         if noise_shape is not None:
             raise ValueError(
                 f"noise_shape must be None. Received: {noise_shape=}"
             )
         super().__init__(rate, seed=seed, **kwargs)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs, training: bool = False):
         if not self._drops(training):
             return inputs
         return self._drop(inputs, self.seed_generator)
 
-    def repeatable(self, training=False):
+    def repeatable(self, training: bool | None = False):
         """Dropout that drops the same features whenever it is asked to.
 
         Args:
@@ -133,7 +139,7 @@ class SentenceDropout(Dropout):
         array([ True,  True])
     """
 
-    def call(self, ids, training=False):
+    def call(self, ids, training: bool = False):
         if not training or not self.rate:
             return ids
         has_pieces = ops.any(padding_mask(ids), axis=-1)

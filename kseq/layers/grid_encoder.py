@@ -46,7 +46,9 @@ class GridEncoder(keras.layers.Layer):
         2021, arXiv:2010.11929.
     """
 
-    def __init__(self, units, num_cells, dropout=0.0, **kwargs):
+    def __init__(
+        self, units: int, num_cells: int, dropout: float = 0.0, **kwargs
+    ):
         check_integers(units=units, num_cells=num_cells)
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -98,7 +100,7 @@ class GridEncoder(keras.layers.Layer):
     # The outputs have two dtypes: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,

@@ -68,10 +68,10 @@ class HierarchicalBahdanauAttention(BahdanauAttention):
 
     def __init__(
         self,
-        units,
-        use_bias=False,
-        kernel_initializer="glorot_uniform",
-        kernel_constraint=None,
+        units: int,
+        use_bias: bool = False,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        kernel_constraint: keras.constraints.Constraint | None = None,
         **kwargs,
     ):
         super().__init__(
@@ -109,7 +109,7 @@ class HierarchicalBahdanauAttention(BahdanauAttention):
         memory=None,
         memory_mask=None,
         projected_memory=None,
-        return_weights=False,
+        return_weights: bool = False,
     ):
         if memory_mask is None or len(memory_mask.shape) != 3:
             raise ValueError(
@@ -117,9 +117,10 @@ class HierarchicalBahdanauAttention(BahdanauAttention):
                 "memory (B, N * W, M), as HierarchicalEncoder returns both. "
                 f"Received: memory_mask={getattr(memory_mask, 'shape', None)}"
             )
-        *keys, values = projected_memory or self.project_memory(memory)
+        projected = projected_memory or self.project_memory(memory)
+        keys, turn_keys, values = projected
         folded = fold_hypotheses(query, values)
-        weights = self._weights(folded, *keys, memory_mask)
+        weights = self._weights(folded, keys, turn_keys, memory_mask)
         context = unfold_hypotheses(weighted_sum(weights, values), query)
         if not return_weights:
             return context
@@ -143,7 +144,7 @@ class HierarchicalBahdanauAttention(BahdanauAttention):
         beta = masked_softmax(energies, has_words)  # (B, T, 1, N)
         return ops.reshape(alpha * ops.swapaxes(beta, -1, -2), by_word)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         config = super().get_config()
         del config["window"], config["shared"]
         return config

@@ -57,7 +57,9 @@ class HierarchicalEncoder(keras.layers.Layer):
 
     returns_states = True
 
-    def __init__(self, units, cell="lstm", dropout=0.0, **kwargs):
+    def __init__(
+        self, units: int, cell: str = "lstm", dropout: float = 0.0, **kwargs
+    ):
         check_integers(units=units)
         if units % 2:
             raise ArgumentError(
@@ -87,7 +89,7 @@ class HierarchicalEncoder(keras.layers.Layer):
         self.words.build((None, None, source_shape[-1]))
         self.turns.build((None, None, self.units))
 
-    def call(self, source, source_mask, training=None):
+    def call(self, source, source_mask, training: bool | None = None):
         batch, turns, words, size = ops.shape(source)
         x = self.dropout_layer(source, training=training)
         x, *states = self.words(
@@ -132,7 +134,7 @@ class HierarchicalEncoder(keras.layers.Layer):
             [[keras.KerasTensor(state, dtype=dtype) for state in states]],
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,

@@ -45,7 +45,7 @@ class LocationAttention(keras.layers.Layer):
         Luong et al. 2015, arXiv:1508.04025, equation 9.
     """
 
-    def __init__(self, max_length, **kwargs):
+    def __init__(self, max_length: int, **kwargs):
         check_integers(max_length=max_length)
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -79,7 +79,7 @@ class LocationAttention(keras.layers.Layer):
         memory=None,
         memory_mask=None,
         projected_memory=None,
-        return_weights=False,
+        return_weights: bool = False,
     ):
         keys, values = projected_memory or self.project_memory(memory)
         positions = ops.arange(ops.shape(values)[1])
@@ -100,5 +100,5 @@ class LocationAttention(keras.layers.Layer):
     # The arguments decide how many outputs there are: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {**super().get_config(), "max_length": self.max_length}

@@ -73,13 +73,13 @@ class LocationAwareAttention(BahdanauAttention):
 
     def __init__(
         self,
-        units,
-        filters=10,
-        kernel_size=31,
-        window=None,
-        use_bias=False,
-        kernel_initializer="glorot_uniform",
-        kernel_constraint=None,
+        units: int,
+        filters: int = 10,
+        kernel_size: int = 31,
+        window: int | None = None,
+        use_bias: bool = False,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        kernel_constraint: keras.constraints.Constraint | None = None,
         **kwargs,
     ):
         check_integers(filters=filters, kernel_size=kernel_size)
@@ -141,7 +141,7 @@ class LocationAwareAttention(BahdanauAttention):
         memory=None,
         memory_mask=None,
         projected_memory=None,
-        return_weights=False,
+        return_weights: bool = False,
         last_weights=None,
     ):
         keys, values = projected_memory or self.project_memory(memory)
@@ -158,7 +158,7 @@ class LocationAwareAttention(BahdanauAttention):
             return_weights=return_weights,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         config = super().get_config()
         del config["shared"]
         return {

@@ -86,13 +86,13 @@ class LuongAttention(keras.layers.Layer):
 
     def __init__(
         self,
-        score="dot",
-        units=None,
-        window=None,
-        symmetric=False,
-        use_bias=False,
-        kernel_initializer="glorot_uniform",
-        kernel_constraint=None,
+        score: str = "dot",
+        units: int | None = None,
+        window: int | None = None,
+        symmetric: bool = False,
+        use_bias: bool = False,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        kernel_constraint: keras.constraints.Constraint | None = None,
         **kwargs,
     ):
         if score not in _SCORES:
@@ -169,7 +169,7 @@ class LuongAttention(keras.layers.Layer):
         memory=None,
         memory_mask=None,
         projected_memory=None,
-        return_weights=False,
+        return_weights: bool = False,
     ):
         return read_memory(
             self.energies,
@@ -186,7 +186,7 @@ class LuongAttention(keras.layers.Layer):
     # The arguments decide how many outputs there are: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "score": self.score,

@@ -97,11 +97,11 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        dropout=0.0,
-        window=None,
-        rotary=False,
+        num_heads: int,
+        key_dim: int,
+        dropout: float = 0.0,
+        window: int | None = None,
+        rotary: bool = False,
         **kwargs,
     ):
         check_integers(num_heads=num_heads, key_dim=key_dim)
@@ -152,11 +152,11 @@ class MultiHeadAttention(keras.layers.Layer):
         query,
         memory=None,
         memory_mask=None,
-        causal=False,
+        causal: bool = False,
         projected_memory=None,
         cache=None,
-        return_weights=False,
-        training=None,
+        return_weights: bool = False,
+        training: bool | None = None,
         mask=None,
     ):
         has_memory = memory is not None or projected_memory is not None
@@ -231,7 +231,7 @@ class MultiHeadAttention(keras.layers.Layer):
     # The arguments decide how many outputs there are: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,

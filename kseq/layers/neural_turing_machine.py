@@ -78,15 +78,15 @@ class NeuralTuringMachine(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        slots=128,
-        slot_dim=20,
-        read_heads=1,
-        write_heads=1,
-        controller="lstm",
-        controller_units=100,
-        shift_range=1,
-        clip=20.0,
+        units: int,
+        slots: int = 128,
+        slot_dim: int = 20,
+        read_heads: int = 1,
+        write_heads: int = 1,
+        controller: str = "lstm",
+        controller_units: int = 100,
+        shift_range: int = 1,
+        clip: float = 20.0,
         **kwargs,
     ):
         check_integers(
@@ -128,12 +128,14 @@ class NeuralTuringMachine(keras.layers.Layer):
             *(slots * slot_dim, read_heads * slot_dim, self.heads * slots),
             *([controller_units] * 2 if controller == "lstm" else []),
         ]
-        projected, bias = controller_units, "zeros"
+        projected = controller_units
+        bias: str | keras.Initializer = "zeros"
         if controller == "lstm":
             self.recurrence = RecurrentStack(
                 controller_units, dtype=self.dtype_policy, name="recurrence"
             )
-            projected, bias = self.recurrence.gate_units, _forget_gate_bias
+            projected = self.recurrence.gate_units
+            bias = _forget_gate_bias
         self.projection = self._dense(projected, "projection", bias)
         # A key, its strength, a gate, shifts and a power, of each head.
         self.address_size = slot_dim + 3 + 2 * shift_range + 1
@@ -289,7 +291,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         states = [(batch, size) for size in self.state_size]
         return (batch, self.units), states
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,

@@ -41,7 +41,12 @@ class PieceEmbedding(keras.layers.Layer):
     """
 
     def __init__(
-        self, vocab_size, dim, dropout=0.0, piece_dropout=0.0, **kwargs
+        self,
+        vocab_size: int,
+        dim: int,
+        dropout: float = 0.0,
+        piece_dropout: float = 0.0,
+        **kwargs,
     ):
         check_integers(vocab_size=vocab_size, dim=dim)
         super().__init__(**kwargs)
@@ -68,7 +73,7 @@ class PieceEmbedding(keras.layers.Layer):
     def build(self, ids_shape):
         self.embedding.build(ids_shape)
 
-    def call(self, ids, training=None):
+    def call(self, ids, training: bool | None = None):
         x = self.dropout_layer(self.embedding(ids), training=training)
         if not training or not self.piece_dropout:
             return x
@@ -84,7 +89,7 @@ class PieceEmbedding(keras.layers.Layer):
     def compute_output_shape(self, ids_shape):
         return (*ids_shape, self.dim)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,

@@ -83,7 +83,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
         Gehring et al. 2017, arXiv:1705.03122, section 3.1.
     """
 
-    def __init__(self, max_length, **kwargs):
+    def __init__(self, max_length: int, **kwargs):
         check_integers(max_length=max_length)
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -111,7 +111,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {**super().get_config(), "max_length": self.max_length}
 
 

@@ -65,11 +65,11 @@ class PyramidalEncoder(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        num_layers=3,
-        front_end="none",
-        dropout=0.0,
-        augment=None,
+        units: int,
+        num_layers: int = 3,
+        front_end: str = "none",
+        dropout: float = 0.0,
+        augment: keras.layers.Layer | None = None,
         **kwargs,
     ):
         check_integers(units=units, num_layers=num_layers)
@@ -121,7 +121,7 @@ class PyramidalEncoder(keras.layers.Layer):
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
 
     @property
-    def stride(self):
+    def stride(self) -> int:
         """Frames of the source for each position of the memory."""
         return 2 ** (self.num_layers - 1 + len(self.convolutions))
 
@@ -140,7 +140,7 @@ class PyramidalEncoder(keras.layers.Layer):
             size = 2 * self.units
         self.norm.build((None, None, self.units))
 
-    def call(self, source, source_mask, training=None):
+    def call(self, source, source_mask, training: bool | None = None):
         if self.augment:
             source, source_mask = self.augment(
                 source, source_mask, training=training
@@ -187,7 +187,7 @@ class PyramidalEncoder(keras.layers.Layer):
             states,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,
@@ -198,7 +198,7 @@ class PyramidalEncoder(keras.layers.Layer):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict):
         augment = keras.saving.deserialize_keras_object(config["augment"])
         return cls(**{**config, "augment": augment})
 

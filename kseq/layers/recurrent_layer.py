@@ -65,7 +65,7 @@ def recurrent_layer(cell, units, dtype, **kwargs):
     )
 
 
-_given = weakref.WeakKeyDictionary()
+_given: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def bidirectional_layer(layer, **kwargs):

@@ -48,7 +48,7 @@ class RecurrentPooling(keras.layers.Layer):
         Yang et al. 2016, aclanthology.org/N16-1174, section 2.2.
     """
 
-    def __init__(self, units, attention_units, **kwargs):
+    def __init__(self, units: int, attention_units: int, **kwargs):
         check_integers(units=units, attention_units=attention_units)
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -67,7 +67,9 @@ class RecurrentPooling(keras.layers.Layer):
         self.recurrent.build(inputs_shape)
         self.pooling.build((*inputs_shape[:-1], 2 * self.units))
 
-    def call(self, inputs, inputs_mask=None, return_weights=False, mask=None):
+    def call(
+        self, inputs, inputs_mask=None, return_weights: bool = False, mask=None
+    ):
         if inputs_mask is None:
             inputs_mask = mask
         if inputs_mask is None:
@@ -85,7 +87,7 @@ class RecurrentPooling(keras.layers.Layer):
     # The arguments decide how many outputs there are: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,

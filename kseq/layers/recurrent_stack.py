@@ -63,7 +63,14 @@ class RecurrentStack(keras.layers.Layer):
         2014, arXiv:1409.3215.
     """
 
-    def __init__(self, units, num_layers=1, cell="lstm", dropout=0.0, **kwargs):
+    def __init__(
+        self,
+        units: int,
+        num_layers: int = 1,
+        cell: str = "lstm",
+        dropout: float = 0.0,
+        **kwargs,
+    ):
         check_integers(units=units, num_layers=num_layers)
         if cell not in _GATES:
             raise ValueError(
@@ -190,13 +197,13 @@ class RecurrentStack(keras.layers.Layer):
     def _tensor(self, variable):
         return ops.convert_to_tensor(variable, dtype=self.compute_dtype)
 
-    def zeros(self, batch):
+    def zeros(self, batch) -> dict:
         """The initial state of `batch` sequences."""
         zeros = ops.zeros((batch, self.units), dtype=self.compute_dtype)
         hidden = [zeros] * self.num_layers
         return {"hidden": hidden, "cell": hidden if self.cell == "lstm" else []}
 
-    def dropout_masks(self, inputs, training):
+    def dropout_masks(self, inputs, training: bool | None) -> list:
         """Dropout factors for all steps, drawn before the loop.
 
         Args:
@@ -217,7 +224,7 @@ class RecurrentStack(keras.layers.Layer):
     def compute_output_shape(self, projected_shape, state_shape):
         return state_shape
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "units": self.units,

@@ -59,13 +59,13 @@ class SentenceEncoder(keras.layers.Layer):
 
     def __init__(
         self,
-        vocab_size,
-        embedding_dim,
-        units,
-        attention_units,
-        dropout=0.0,
-        piece_dropout=0.0,
-        groups=4,
+        vocab_size: int,
+        embedding_dim: int,
+        units: int,
+        attention_units: int,
+        dropout: float = 0.0,
+        piece_dropout: float = 0.0,
+        groups: int = 4,
         **kwargs,
     ):
         check_integers(groups=groups)
@@ -96,7 +96,9 @@ class SentenceEncoder(keras.layers.Layer):
         self.embedding.build(ids_shape)
         self.pooling.build((None, None, self.embedding_dim))
 
-    def call(self, ids, training=None, return_weights=False):
+    def call(
+        self, ids, training: bool | None = None, return_weights: bool = False
+    ):
         batch, sentences, pieces = ops.shape(ids)
         count = batch * sentences
         rows = ops.reshape(ids, (count, pieces))
@@ -149,7 +151,7 @@ class SentenceEncoder(keras.layers.Layer):
             return output
         return output, keras.KerasTensor(ids.shape, dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,

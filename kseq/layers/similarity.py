@@ -36,7 +36,7 @@ class NormalizedProjection(keras.layers.Layer):
         array([1., 1.], dtype=float32)
     """
 
-    def __init__(self, dim, **kwargs):
+    def __init__(self, dim: int, **kwargs):
         check_integers(dim=dim)
         super().__init__(**kwargs)
         self.dim = dim
@@ -58,7 +58,7 @@ class NormalizedProjection(keras.layers.Layer):
     def compute_output_shape(self, inputs_shape):
         return (*inputs_shape[:-1], self.dim)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {**super().get_config(), "dim": self.dim}
 
 

@@ -58,12 +58,12 @@ class SpecAugment(keras.layers.Layer):
 
     def __init__(
         self,
-        time_masks=2,
-        time_width=20,
-        feature_masks=2,
-        feature_width=4,
-        stretch=0.0,
-        seed=None,
+        time_masks: int = 2,
+        time_width: int = 20,
+        feature_masks: int = 2,
+        feature_width: int = 4,
+        stretch: float = 0.0,
+        seed: int | None = None,
         **kwargs,
     ):
         check_integers(
@@ -73,7 +73,8 @@ class SpecAugment(keras.layers.Layer):
             feature_masks=feature_masks,
             feature_width=feature_width,
         )
-        if not isinstance(stretch, numbers.Real) or not 0 <= stretch < 1:
+        is_number = isinstance(stretch, numbers.Real)
+        if not is_number or not 0 <= stretch < 1:
             raise ArgumentError(
                 f"stretch must be in [0, 1). Received: stretch={stretch}"
             )
@@ -90,7 +91,7 @@ class SpecAugment(keras.layers.Layer):
     def build(self, source_shape, source_mask_shape=None):
         pass  # there are no weights
 
-    def call(self, source, source_mask, training=None):
+    def call(self, source, source_mask, training: bool | None = None):
         if not training:
             return source, source_mask
         if self.stretch:
@@ -170,7 +171,7 @@ class SpecAugment(keras.layers.Layer):
     # The outputs have two dtypes: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "time_masks": self.time_masks,

@@ -74,14 +74,14 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        ffn_dim,
-        dropout=0.0,
-        attention_dropout=0.0,
-        norm="pre",
-        window=None,
-        rotary=False,
+        num_heads: int,
+        key_dim: int,
+        ffn_dim: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        norm: str = "pre",
+        window: int | None = None,
+        rotary: bool = False,
         **kwargs,
     ):
         check_integers(ffn_dim=ffn_dim)
@@ -100,7 +100,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         self.window = window
         self.rotary = rotary
 
-        self.self_attention = MultiHeadAttention(
+        self.self_attention: keras.layers.Layer = MultiHeadAttention(
             num_heads=num_heads,
             key_dim=key_dim,
             dropout=attention_dropout,
@@ -109,7 +109,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="self_attention",
         )
-        self.cross_attention = MultiHeadAttention(
+        self.cross_attention: keras.layers.Layer = MultiHeadAttention(
             num_heads=num_heads,
             key_dim=key_dim,
             dropout=attention_dropout,
@@ -162,8 +162,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
         projected_memory=None,
         self_mask=None,
         cache=None,
-        return_weights=False,
-        training=None,
+        return_weights: bool = False,
+        training: bool | None = None,
     ):
         has_memory = memory is not None or projected_memory is not None
         if not self.reads_memory and has_memory:
@@ -207,7 +207,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
     # The arguments decide how many outputs there are: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,

@@ -56,13 +56,13 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        key_dim,
-        ffn_dim,
-        dropout=0.0,
-        attention_dropout=0.0,
-        norm="pre",
-        window=None,
+        num_heads: int,
+        key_dim: int,
+        ffn_dim: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        norm: str = "pre",
+        window: int | None = None,
         **kwargs,
     ):
         check_integers(ffn_dim=ffn_dim)
@@ -80,7 +80,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.norm = norm
         self.window = window
 
-        self.attention = MultiHeadAttention(
+        self.attention: keras.layers.Layer = MultiHeadAttention(
             num_heads=num_heads,
             key_dim=key_dim,
             dropout=attention_dropout,
@@ -115,7 +115,11 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.ffn_out.build((*input_shape[:-1], self.ffn_dim))
 
     def call(
-        self, inputs, inputs_mask=None, return_weights=False, training=None
+        self,
+        inputs,
+        inputs_mask=None,
+        return_weights: bool = False,
+        training: bool | None = None,
     ):
         attend = functools.partial(
             self.attention,
@@ -136,7 +140,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
     # The arguments decide how many outputs there are: trace `call`.
     compute_output_spec = keras.Operation.compute_output_spec
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,

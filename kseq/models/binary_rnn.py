@@ -46,7 +46,14 @@ class BinaryRNN(ExactModel):
         Graves et al. 2014, arXiv:1410.5401, section 4.
     """
 
-    def __init__(self, input_dim, output_dim, cell, dtype=None, **kwargs):
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        cell: keras.layers.Layer,
+        dtype: str | keras.DTypePolicy | None = None,
+        **kwargs,
+    ):
         set_sizes(self, input_dim=input_dim, output_dim=output_dim)
         if not isinstance(cell, layers.Layer):
             raise ArgumentError(
@@ -69,8 +76,8 @@ class BinaryRNN(ExactModel):
         super().__init__({"source": source}, logits, dtype=policy, **kwargs)
 
     def token_losses(
-        self, inputs, labels, outputs, sample_weight, label_smoothing
-    ):
+        self, inputs, labels, outputs, sample_weight, label_smoothing: float
+    ) -> TokenLosses:
         labels = ops.cast(labels, "float32")
         smoothed = labels * (1 - label_smoothing) + label_smoothing / 2
         loss = ops.softplus(outputs) - smoothed * outputs
@@ -82,7 +89,7 @@ class BinaryRNN(ExactModel):
         return TokenLosses(loss, sample_weight, right=right)
 
     @property
-    def has_memory(self):
+    def has_memory(self) -> bool:
         """Whether its cell is a Neural Turing machine."""
         return isinstance(self.cell, NeuralTuringMachine)
 
@@ -118,11 +125,11 @@ class BinaryRNN(ExactModel):
             "write_weights": weights[:, :, heads:],
         }
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, BinaryRNN, "cell")
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict):
         return cls(**with_layers(config, "cell"))
 
 

@@ -10,7 +10,7 @@ from kseq.layers import (
     ScaledSimilarity,
 )
 from kseq.models.arguments import config_of, set_rates, set_sizes
-from kseq.models.exact_model import ExactModel
+from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.ops import padding_mask
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
@@ -69,15 +69,15 @@ class DualEncoder(ExactModel):
 
     def __init__(
         self,
-        source_vocab_size,
-        target_vocab_size=None,
+        source_vocab_size: int,
+        target_vocab_size: int | None = None,
         *,
-        embedding_dim,
-        units,
-        dim,
-        dropout=0.0,
-        dtype=None,
-        name="dual_encoder",
+        embedding_dim: int,
+        units: int,
+        dim: int,
+        dropout: float = 0.0,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "dual_encoder",
         **kwargs,
     ):
         sizes = {"source_vocab_size": source_vocab_size}
@@ -139,7 +139,7 @@ class DualEncoder(ExactModel):
             self.encode_target(inputs["target_ids"], training=training),
         )
 
-    def encode_source(self, inputs, training=None):
+    def encode_source(self, inputs: dict, training: bool | None = None):
         """The vectors of sources.
 
         Args:
@@ -156,7 +156,7 @@ class DualEncoder(ExactModel):
             training,
         )
 
-    def encode_target(self, target_ids, training=None):
+    def encode_target(self, target_ids, training: bool | None = None):
         """The vectors of targets.
 
         Args:
@@ -179,19 +179,21 @@ class DualEncoder(ExactModel):
         x = pooling(self.dropout_layer(x, training=training), padding_mask(ids))
         return projection(self.dropout_layer(x, training=training))
 
-    def loss_outputs(self, inputs, training):
+    def loss_outputs(self, inputs, training: bool):
         return self._vectors(inputs, training=training)
 
     def token_losses(
-        self, inputs, labels, outputs, sample_weight, label_smoothing
-    ):
+        self, inputs, labels, outputs, sample_weight, label_smoothing: float
+    ) -> TokenLosses:
+        sources, targets = outputs
         return in_batch_losses(
             self.similarity,
-            *outputs,
+            sources,
+            targets,
             inputs["target_ids"],
             sample_weight,
             label_smoothing,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, DualEncoder)

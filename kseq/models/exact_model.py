@@ -94,17 +94,19 @@ class ExactModel(keras.Model):
         False  # whether losses depend on other rows of the batch
     )
 
-    def __init__(self, *args, dtype=None, **kwargs):
+    def __init__(
+        self, *args, dtype: str | keras.DTypePolicy | None = None, **kwargs
+    ):
         super().__init__(*args, **kwargs)
         self.dtype_policy = keras.dtype_policies.get(dtype)
 
-    def loss_outputs(self, inputs, training):
+    def loss_outputs(self, inputs, training: bool):
         """The inputs of `token_losses`, if they are more than the outputs."""
         return self(inputs, training=training)
 
     def token_losses(
-        self, inputs, labels, outputs, sample_weight, label_smoothing
-    ):
+        self, inputs, labels, outputs, sample_weight, label_smoothing: float
+    ) -> TokenLosses:
         """The losses of a batch; override it for a custom loss.
 
         Losses are summed over all batches with their weights, and divided by
@@ -133,20 +135,20 @@ class ExactModel(keras.Model):
 
     def compile(
         self,
-        optimizer,
+        optimizer: str | keras.Optimizer,
         *,
-        label_smoothing=0.0,
-        clip_norm=None,
-        accumulation_steps=1,
-        run_eagerly=False,
-        auto_scale_loss=True,
+        label_smoothing: float = 0.0,
+        clip_norm: float | None = None,
+        accumulation_steps: int = 1,
+        run_eagerly: bool = False,
+        auto_scale_loss: bool = True,
         loss=None,
         loss_weights=None,
         metrics=None,
         weighted_metrics=None,
-        jit_compile="auto",
-        steps_per_execution=1,
-    ):
+        jit_compile: bool | str = "auto",
+        steps_per_execution: int = 1,
+    ) -> None:
         """Configures training.
 
         Args:
@@ -213,18 +215,20 @@ class ExactModel(keras.Model):
         self._gradient_norm = keras.metrics.Mean(name="gradient_norm")
         self.optimizer.build(self.trainable_variables)
         # They are summed before they are clipped: Keras must not sum the sums.
-        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        inner: keras.Optimizer = getattr(
+            self.optimizer, "inner_optimizer", self.optimizer
+        )
         inner._all_reduce_sum_gradients = list
         self.step_guard = StepGuard(self.distribute_strategy)
         self._training = self._testing = None  # step functions
 
     @property
-    def metrics(self):
+    def metrics(self) -> list:
         if not self.compiled:
             return []
         return [*self._progress.values(), self._gradient_norm]
 
-    def get_compile_config(self):
+    def get_compile_config(self) -> dict:
         config = super().get_compile_config()
         if not self.compiled:
             return config
@@ -235,7 +239,7 @@ class ExactModel(keras.Model):
         config["jit_compile"] = self._jit_compile_given
         return config
 
-    def compile_from_config(self, config):
+    def compile_from_config(self, config: dict):
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
@@ -257,23 +261,23 @@ class ExactModel(keras.Model):
             )
         self.test_function.start()
 
-    def get_metrics_result(self):
+    def get_metrics_result(self) -> dict:
         # Keras asks after the last step of an epoch, before its callbacks.
         for function in (self._training, self._testing):
             if function is not None:
                 function.end_epoch()
         return super().get_metrics_result()
 
-    def train_step(self, data):
+    def train_step(self, data) -> dict:
         sums = exact_step.update(self, data)
         self._gradient_norm.update_state(sums["norm"], sums["norms"])
         logs = self._report(sums)
         return {**logs, "gradient_norm": self._gradient_norm.result()}
 
-    def test_step(self, data):
+    def test_step(self, data) -> dict:
         return self._report(exact_step.global_sums(self, data))
 
-    def loss_and_gradients(self, data):
+    def loss_and_gradients(self, data) -> tuple:
         """The mean loss of a batch, (), and its gradients, as in training."""
         return exact_step.loss_and_gradients(self, data)
 

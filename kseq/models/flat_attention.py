@@ -62,17 +62,17 @@ class FlatAttention(ExactModel):
 
     def __init__(
         self,
-        vocab_size,
-        num_classes,
+        vocab_size: int,
+        num_classes: int,
         *,
-        embedding_dim,
-        units,
-        attention_units,
-        dropout=0.0,
-        piece_dropout=0.0,
-        sentence_dropout=0.0,
-        dtype=None,
-        name="flat_attention",
+        embedding_dim: int,
+        units: int,
+        attention_units: int,
+        dropout: float = 0.0,
+        piece_dropout: float = 0.0,
+        sentence_dropout: float = 0.0,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "flat_attention",
         **kwargs,
     ):
         set_sizes(
@@ -130,7 +130,7 @@ class FlatAttention(ExactModel):
         logits = self.classes(self.dropout_layer(document))
         return self.logits(logits), ops.cast(weights, "float32")
 
-    def explain(self, inputs):
+    def explain(self, inputs: dict) -> dict:
         """The logits, and the weights of what they depend on.
 
         Args:
@@ -151,12 +151,12 @@ class FlatAttention(ExactModel):
             "word_weights": of_words,
         }
 
-    def piece_prediction(self):
+    def piece_prediction(self) -> PiecePrediction:
         """A `PiecePrediction` that trains the embedding and the GRU."""
         recurrent = self.document_encoder.recurrent
         return PiecePrediction(
             self.embedding, recurrent, dtype=self.dtype_policy
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, FlatAttention)

@@ -5,6 +5,7 @@ from keras import layers, ops
 
 from kseq.layers import (
     Dropout,
+    PieceEmbedding,
     RecurrentPooling,
     SentenceDropout,
     SentenceEncoder,
@@ -61,17 +62,17 @@ class HierarchicalAttention(ExactModel):
 
     def __init__(
         self,
-        vocab_size,
-        num_classes,
+        vocab_size: int,
+        num_classes: int,
         *,
-        embedding_dim,
-        units,
-        attention_units,
-        dropout=0.0,
-        piece_dropout=0.0,
-        sentence_dropout=0.0,
-        dtype=None,
-        name="hierarchical_attention",
+        embedding_dim: int,
+        units: int,
+        attention_units: int,
+        dropout: float = 0.0,
+        piece_dropout: float = 0.0,
+        sentence_dropout: float = 0.0,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "hierarchical_attention",
         **kwargs,
     ):
         set_sizes(
@@ -123,11 +124,11 @@ class HierarchicalAttention(ExactModel):
         )
 
     @property
-    def embedding(self):
+    def embedding(self) -> PieceEmbedding:
         """The embedding of the pieces."""
         return self.sentence_encoder.embedding
 
-    def explain(self, inputs):
+    def explain(self, inputs: dict) -> dict:
         """The logits, and the weights of what they depend on.
 
         Args:
@@ -153,12 +154,12 @@ class HierarchicalAttention(ExactModel):
             "word_weights": ops.cast(word_weights, "float32"),
         }
 
-    def piece_prediction(self):
+    def piece_prediction(self) -> PiecePrediction:
         """A `PiecePrediction` that trains the embedding and the first GRU."""
         recurrent = self.sentence_encoder.pooling.recurrent
         return PiecePrediction(
             self.embedding, recurrent, dtype=self.dtype_policy
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, HierarchicalAttention)

@@ -54,15 +54,15 @@ class LSTMLM(ExactModel):
 
     def __init__(
         self,
-        vocab_size,
+        vocab_size: int,
         *,
-        num_layers,
-        embedding_dim,
-        units,
-        dropout=0.0,
-        max_length=1024,
-        dtype=None,
-        name="lstm_lm",
+        num_layers: int,
+        embedding_dim: int,
+        units: int,
+        dropout: float = 0.0,
+        max_length: int = 1024,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "lstm_lm",
         **kwargs,
     ):
         set_sizes(
@@ -105,11 +105,11 @@ class LSTMLM(ExactModel):
         )
 
     @property
-    def target_vocab_size(self):
+    def target_vocab_size(self) -> int:
         """Vocabulary size of the answers: `vocab_size`."""
         return self.vocab_size
 
-    def loss_outputs(self, inputs, training):
+    def loss_outputs(self, inputs, training: bool):
         x, _ = self._read(inputs["target_ids"], training=training)
         return self._logits(x, training)
 
@@ -132,7 +132,7 @@ class LSTMLM(ExactModel):
         x = self.dropout_layer(x, training=training)
         return self.logits(self.output_layer(x))
 
-    def encode(self, inputs):
+    def encode(self, inputs: dict) -> dict:
         """The state before the first step, from the prompts `source_ids`."""
         prompt = Prompt(inputs["source_ids"])
         # One masked step, because there has to be one.
@@ -141,7 +141,7 @@ class LSTMLM(ExactModel):
         _, states = self._read(ids, mask)
         return {"states": states, "last": ops.cast(prompt.last, "int64")}
 
-    def decode_step(self, token_ids, state):
+    def decode_step(self, token_ids, state: dict):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
         token_ids = ops.cast(token_ids, "int64")  # int32 is on the host
         first = start_mask(token_ids)
@@ -152,5 +152,5 @@ class LSTMLM(ExactModel):
             states.append(list(after))
         return self._logits(x), {**state, "states": states}
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, LSTMLM)

@@ -6,7 +6,7 @@ from keras import layers, ops
 from kseq.layers import AttentionDecoder, Dropout
 from kseq.models import auxiliary_losses, embeddings
 from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
-from kseq.models.exact_model import ExactModel
+from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.models.recurrent_encoder import (
     decoder_states,
     initial_state_layers,
@@ -91,26 +91,26 @@ class LSTMSeq2Seq(ExactModel):
 
     def __init__(
         self,
-        source_vocab_size,
-        target_vocab_size,
+        source_vocab_size: int | None,
+        target_vocab_size: int,
         *,
-        embedding_dim,
-        units,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        bidirectional=True,
-        attention=None,
-        order="luong",
-        input_feeding=False,
-        cell="lstm",
-        dropout=0.0,
-        tie_embeddings=False,
-        source_layer=None,
-        source_dim=None,
-        coverage=0.0,
-        ctc=0.0,
-        dtype=None,
-        name="lstm_seq2seq",
+        embedding_dim: int,
+        units: int,
+        num_encoder_layers: int = 1,
+        num_decoder_layers: int = 1,
+        bidirectional: bool = True,
+        attention: keras.layers.Layer | None = None,
+        order: str = "luong",
+        input_feeding: bool = False,
+        cell: str = "lstm",
+        dropout: float = 0.0,
+        tie_embeddings: bool = False,
+        source_layer: keras.layers.Layer | None = None,
+        source_dim: int | None = None,
+        coverage: float = 0.0,
+        ctc: float = 0.0,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "lstm_seq2seq",
         **kwargs,
     ):
         policy = keras.dtype_policies.get(dtype)
@@ -226,17 +226,23 @@ class LSTMSeq2Seq(ExactModel):
             logits = embeddings.project(self.target_embedding, logits, kernel)
         return self.logits(logits)
 
-    def call(self, inputs, training=None, mask=None, with_memory=False):
+    def call(
+        self,
+        inputs,
+        training: bool | None = None,
+        mask=None,
+        with_memory: bool = False,
+    ):
         if not with_memory:
             return super().call(inputs, training=training, mask=mask)
         (outputs, weights), *memory = self._read(inputs, return_weights=True)
         return self._project(outputs), weights, *memory
 
-    def loss_outputs(self, inputs, training):
+    def loss_outputs(self, inputs, training: bool):
         options = {"with_memory": True} if self.coverage or self.ctc else {}
         return self(inputs, training=training, **options)
 
-    def token_losses(self, inputs, labels, outputs, *arguments):
+    def token_losses(self, inputs, labels, outputs, *arguments) -> TokenLosses:
         if not (self.coverage or self.ctc):
             return super().token_losses(inputs, labels, outputs, *arguments)
         logits, *others = outputs
@@ -245,7 +251,7 @@ class LSTMSeq2Seq(ExactModel):
             self, losses, inputs, labels, *others
         )
 
-    def encode(self, inputs):
+    def encode(self, inputs: dict) -> dict:
         """The state before the first step, from the inputs of the source."""
         memory, memory_mask, last_states = self._encode(inputs)
         return {
@@ -263,7 +269,7 @@ class LSTMSeq2Seq(ExactModel):
             return embeddings.output_kernel(self.target_embedding)
         return None
 
-    def decode_step(self, token_ids, state):
+    def decode_step(self, token_ids, state: dict):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
         token_ids = ops.cast(token_ids, "int64")  # int32 is on the host
         memory = state["memory"]
@@ -276,7 +282,7 @@ class LSTMSeq2Seq(ExactModel):
         logits = self._project(outputs, state.get("constants"))
         return logits, {**state, "decoder": decoder}
 
-    def attention_weights(self, inputs):
+    def attention_weights(self, inputs: dict) -> dict:
         """The weights of each step over the memory.
 
         Args:
@@ -291,9 +297,9 @@ class LSTMSeq2Seq(ExactModel):
         (_, weights), *_ = self._read(inputs, return_weights=True)
         return ops.cast(weights, "float32")
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, LSTMSeq2Seq, "attention", "source_layer")
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict):
         return cls(**with_layers(config, "attention", "source_layer"))

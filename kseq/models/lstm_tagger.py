@@ -55,16 +55,16 @@ class LSTMTagger(ExactModel):
 
     def __init__(
         self,
-        vocab_size,
-        num_tags,
+        vocab_size: int,
+        num_tags: int,
         *,
-        embedding_dim,
-        units,
-        num_layers,
-        dropout=0.0,
-        piece_dropout=0.0,
-        dtype=None,
-        name="lstm_tagger",
+        embedding_dim: int,
+        units: int,
+        num_layers: int,
+        dropout: float = 0.0,
+        piece_dropout: float = 0.0,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "lstm_tagger",
         **kwargs,
     ):
         set_sizes(
@@ -110,5 +110,5 @@ class LSTMTagger(ExactModel):
             **kwargs,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, LSTMTagger)

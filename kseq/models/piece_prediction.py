@@ -54,11 +54,11 @@ class PiecePrediction(ExactModel):
 
     def __init__(
         self,
-        embedding,
-        recurrent,
+        embedding: keras.layers.Layer,
+        recurrent: keras.layers.Layer,
         *,
-        dtype=None,
-        name="piece_prediction",
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "piece_prediction",
         **kwargs,
     ):
         # Layers
@@ -103,7 +103,7 @@ class PiecePrediction(ExactModel):
         of_others = ops.where(is_piece, _EXCLUDED, of_others)
         return ops.concatenate([of_piece, of_others], axis=-1)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         serialize = keras.saving.serialize_keras_object
         return {
             "embedding": serialize(self.embedding),
@@ -113,7 +113,7 @@ class PiecePrediction(ExactModel):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict):
         deserialize = keras.saving.deserialize_keras_object
         parts = ("embedding", "recurrent")
         return cls(

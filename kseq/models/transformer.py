@@ -88,26 +88,26 @@ class Transformer(ExactModel):
 
     def __init__(
         self,
-        source_vocab_size,
-        target_vocab_size,
+        source_vocab_size: int | None,
+        target_vocab_size: int,
         *,
-        num_encoder_layers,
-        num_decoder_layers,
-        model_dim,
-        ffn_dim,
-        num_heads,
-        dropout=0.0,
-        attention_dropout=0.0,
-        norm="pre",
-        positions="sinusoidal",
-        max_length=1024,
-        share_embeddings=False,
-        tie_output=True,
-        window=None,
-        source_layer=None,
-        source_dim=None,
-        dtype=None,
-        name="transformer",
+        num_encoder_layers: int,
+        num_decoder_layers: int,
+        model_dim: int,
+        ffn_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        norm: str = "pre",
+        positions: str = "sinusoidal",
+        max_length: int = 1024,
+        share_embeddings: bool = False,
+        tie_output: bool = True,
+        window: int | None = None,
+        source_layer: keras.layers.Layer | None = None,
+        source_dim: int | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "transformer",
         **kwargs,
     ):
         policy = keras.dtype_policies.get(dtype)
@@ -216,7 +216,7 @@ class Transformer(ExactModel):
         x = self.decoder_norm(x)
         return self.logits(embeddings.project(self.target_embedding, x, kernel))
 
-    def encode(self, inputs):
+    def encode(self, inputs: dict) -> dict:
         """The state before the first step, from the inputs of the source."""
         memory, mask, _ = self._encode(inputs)
         projected = [
@@ -238,7 +238,7 @@ class Transformer(ExactModel):
         """What every step needs and no input changes: the output matrix."""
         return embeddings.output_kernel(self.target_embedding)
 
-    def decode_step(self, token_ids, state):
+    def decode_step(self, token_ids, state: dict):
         """One step. (B * K,) int, state -> (B * K, V) float32, state.
 
         Hypotheses of an item share its caches; masks tell whose tokens are in
@@ -263,7 +263,7 @@ class Transformer(ExactModel):
             "position": position + 1,
         }
 
-    def attention_weights(self, inputs):
+    def attention_weights(self, inputs: dict) -> dict:
         """Over the source: of the last decoder block, the mean of its heads.
 
         Args:
@@ -274,7 +274,7 @@ class Transformer(ExactModel):
         """
         return ops.mean(self.all_attention_weights(inputs)["cross"][-1], axis=1)
 
-    def all_attention_weights(self, inputs):
+    def all_attention_weights(self, inputs: dict) -> dict:
         """The weights of every block and head, N of them.
 
         Args:
@@ -293,11 +293,11 @@ class Transformer(ExactModel):
             "cross": [ops.cast(cross, "float32") for _, cross in decoder],
         }
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, Transformer, "source_layer")
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict):
         return cls(**with_layers(config, "source_layer"))
 
 

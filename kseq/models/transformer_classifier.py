@@ -69,18 +69,18 @@ class TransformerClassifier(ExactModel):
 
     def __init__(
         self,
-        vocab_size,
-        num_classes,
+        vocab_size: int,
+        num_classes: int,
         *,
-        num_layers,
-        model_dim,
-        ffn_dim,
-        num_heads,
-        dropout=0.0,
-        piece_dropout=0.0,
-        sentence_dropout=0.0,
-        dtype=None,
-        name="transformer_classifier",
+        num_layers: int,
+        model_dim: int,
+        ffn_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        piece_dropout: float = 0.0,
+        sentence_dropout: float = 0.0,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "transformer_classifier",
         **kwargs,
     ):
         set_sizes(
@@ -162,7 +162,7 @@ class TransformerClassifier(ExactModel):
         x, others = apply_blocks(self.blocks, x, each)
         return x, mask, others
 
-    def all_attention_weights(self, inputs):
+    def all_attention_weights(self, inputs: dict) -> dict:
         """The weights of every block and head, N of them.
 
         Args:
@@ -175,7 +175,7 @@ class TransformerClassifier(ExactModel):
         *_, blocks = self._read(inputs["source_ids"], return_weights=True)
         return {"encoder": [ops.cast(own, "float32") for (own,) in blocks]}
 
-    def explain(self, inputs):
+    def explain(self, inputs: dict) -> dict:
         """The logits, and the weights of what they depend on.
 
         Args:
@@ -196,5 +196,5 @@ class TransformerClassifier(ExactModel):
             "word_weights": of_words,
         }
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, TransformerClassifier)

@@ -81,20 +81,20 @@ class TransformerLM(ExactModel):
 
     def __init__(
         self,
-        vocab_size,
+        vocab_size: int,
         *,
-        num_layers,
-        model_dim,
-        ffn_dim,
-        num_heads,
-        dropout=0.0,
-        attention_dropout=0.0,
-        positions="rotary",
-        max_length=1024,
-        tie_output=True,
-        window=None,
-        dtype=None,
-        name="transformer_lm",
+        num_layers: int,
+        model_dim: int,
+        ffn_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        positions: str = "rotary",
+        max_length: int = 1024,
+        tie_output: bool = True,
+        window: int | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "transformer_lm",
         **kwargs,
     ):
         set_sizes(
@@ -157,11 +157,11 @@ class TransformerLM(ExactModel):
         super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
     @property
-    def target_vocab_size(self):
+    def target_vocab_size(self) -> int:
         """Vocabulary size of the answers: `vocab_size`."""
         return self.vocab_size
 
-    def loss_outputs(self, inputs, training):
+    def loss_outputs(self, inputs, training: bool):
         x = self._embed(inputs["target_ids"], training=training)
         x, _ = apply_blocks(
             self.blocks, x, [{"training": training}] * self.num_layers
@@ -187,7 +187,7 @@ class TransformerLM(ExactModel):
         x = self.last_norm(x)
         return self.logits(embeddings.project(self.embedding, x, kernel))
 
-    def encode(self, inputs):
+    def encode(self, inputs: dict) -> dict:
         """The state before the first step, from the prompts `source_ids`."""
         prompt = Prompt(inputs["source_ids"])
         key_dim = self.model_dim // self.num_heads
@@ -209,7 +209,7 @@ class TransformerLM(ExactModel):
         """What every step needs and no input changes: the output matrix."""
         return embeddings.output_kernel(self.embedding)
 
-    def decode_step(self, token_ids, state):
+    def decode_step(self, token_ids, state: dict):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
         token_ids = ops.cast(token_ids, "int64")  # int32 is on the host
         first = start_mask(token_ids)
@@ -228,7 +228,7 @@ class TransformerLM(ExactModel):
         logits = self._logits(x[:, 0], state.get("constants"))
         return logits, {**state, "caches": caches, "mask": mask}
 
-    def all_attention_weights(self, inputs):
+    def all_attention_weights(self, inputs: dict) -> dict:
         """The weights of every block and head, N of them.
 
         Args:
@@ -241,5 +241,5 @@ class TransformerLM(ExactModel):
         _, blocks = self._after_prompts(inputs, return_weights=True)
         return {"decoder": [ops.cast(own, "float32") for (own,) in blocks]}
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, TransformerLM)

@@ -66,17 +66,17 @@ class TransformerTagger(ExactModel):
 
     def __init__(
         self,
-        vocab_size,
-        num_tags,
+        vocab_size: int,
+        num_tags: int,
         *,
-        num_layers,
-        model_dim,
-        ffn_dim,
-        num_heads,
-        dropout=0.0,
-        piece_dropout=0.0,
-        dtype=None,
-        name="transformer_tagger",
+        num_layers: int,
+        model_dim: int,
+        ffn_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        piece_dropout: float = 0.0,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "transformer_tagger",
         **kwargs,
     ):
         set_sizes(
@@ -137,5 +137,5 @@ class TransformerTagger(ExactModel):
             **kwargs,
         )
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return config_of(self, TransformerTagger)
