@@ -12,7 +12,7 @@ from kseq.ops import (
     fold_hypotheses,
     project,
     read_memory,
-    with_empty_row,
+    with_padded_batch,
 )
 
 
@@ -127,7 +127,7 @@ class LocationAwareAttention(BahdanauAttention):
         """
         batch, steps, time = ops.shape(last_weights)
         x = ops.reshape(last_weights, (batch * steps, time, 1))
-        x = with_empty_row(self.convolution, x)
+        x = with_padded_batch(self.convolution, x)
         located = ops.reshape(
             project(x, self.location_projection.kernel),
             (batch, steps, time, self.units),

@@ -7,7 +7,7 @@ from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
-from kseq.ops import with_empty_row
+from kseq.ops import with_padded_batch
 from kseq.user_error import ArgumentError
 
 _CHANNELS = 32
@@ -163,7 +163,7 @@ class PyramidalEncoder(keras.layers.Layer):
             # "same" would shift the frames of an odd S by one.
             x = ops.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
             mask = mask[:, ::2]
-            x = _masked(with_empty_row(convolution, x), mask)
+            x = _masked(with_padded_batch(convolution, x), mask)
         batch, time, *size = ops.shape(x)
         x = ops.reshape(x, (batch, time, size[0] * size[1]))
         return self.projection(x), mask

@@ -5,7 +5,7 @@ import numbers
 
 from keras import layers, ops
 
-from kseq.ops import padding_mask, with_empty_row
+from kseq.ops import padding_mask, with_padded_batch
 from kseq.user_error import ArgumentError
 
 
@@ -176,5 +176,5 @@ def ctc_losses(logits, memory_mask, labels, sample_weight=None):
     fits = ops.logical_and(counts > 0, needed <= lengths)
     counts = ops.where(fits, counts, 0)
 
-    losses = with_empty_row(ops.ctc_loss, labels, logits, counts, lengths)
+    losses = with_padded_batch(ops.ctc_loss, labels, logits, counts, lengths)
     return ops.where(fits, ops.cast(losses, "float32"), 0.0)

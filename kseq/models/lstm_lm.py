@@ -7,7 +7,12 @@ from kseq.layers import Dropout
 from kseq.layers.recurrent_layer import recurrent_layer
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
-from kseq.models.prompts import Prompt, PromptAndTarget, Tail, prompt_inputs
+from kseq.models.prompts import (
+    LastSteps,
+    Prompt,
+    PromptAndTarget,
+    prompt_inputs,
+)
 from kseq.ops import start_mask
 
 
@@ -91,7 +96,7 @@ class LSTMLM(ExactModel):
             vocab_size, dtype=policy, name="outputs"
         )
         self.joined = PromptAndTarget(name="joined")
-        self.tail = Tail(dtype=policy, name="tail")
+        self.tail = LastSteps(dtype=policy, name="tail")
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Graph

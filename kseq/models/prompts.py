@@ -50,7 +50,7 @@ class PromptAndTarget(layers.Layer):
         return ops.concatenate(parts, axis=1), mask, prompt.padding
 
 
-class Tail(layers.Layer):
+class LastSteps(layers.Layer):
     """The last T of (B, ..., D), for targets (B, T)."""
 
     def __init__(self, **kwargs):

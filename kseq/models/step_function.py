@@ -7,7 +7,11 @@ import tensorflow as tf
 
 from kseq.devices import has_gpu
 from kseq.models.optimizer_update import compiles_whole_step
-from kseq.models.training_errors import check_ids, diverged, out_of_memory
+from kseq.models.training_errors import (
+    check_ids,
+    diverged_error,
+    out_of_memory_error,
+)
 from kseq.ops import is_long, long_sequences
 
 # Steps on a GPU after which the host reads its results. It waits for them, and
@@ -200,7 +204,7 @@ class TrainFunction(StepFunction):
         self.model.steps_done -= len(batches) - count
         # XLA reads no label beyond the vocabulary: the loss is NaN.
         self._check_ids(batches[count])
-        raise diverged(
+        raise diverged_error(
             self.model, self.model.steps_done + 1, self._parts(batches[count])
         )
 
@@ -212,7 +216,7 @@ class TrainFunction(StepFunction):
                 raise
             step = self.model.steps_done + 1
             parts = self._parts(data)
-            raise out_of_memory(self.model, step, parts) from error
+            raise out_of_memory_error(self.model, step, parts) from error
         self._batches.append(data)
         self.model.steps_done += 1
         return logs

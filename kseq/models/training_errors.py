@@ -19,7 +19,7 @@ class OutOfMemoryError(UserError, MemoryError):
     exit_code = 4
 
 
-def diverged(model, step, batches):
+def diverged_error(model, step, batches):
     """Explains a step whose loss or gradient is not finite.
 
     Args:
@@ -43,7 +43,7 @@ def diverged(model, step, batches):
     )
 
 
-def out_of_memory(model, step, batches):
+def out_of_memory_error(model, step, batches):
     """Explains a step that ran out of memory.
 
     Args:

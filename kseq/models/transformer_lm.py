@@ -18,7 +18,12 @@ from kseq.models.arguments import (
     set_sizes,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.prompts import Prompt, PromptAndTarget, Tail, prompt_inputs
+from kseq.models.prompts import (
+    LastSteps,
+    Prompt,
+    PromptAndTarget,
+    prompt_inputs,
+)
 from kseq.ops import start_mask
 from kseq.user_error import ArgumentError
 
@@ -142,7 +147,7 @@ class TransformerLM(ExactModel):
             for i in range(num_layers)
         ]
         self.joined = PromptAndTarget(name="joined")
-        self.tail = Tail(dtype=policy, name="tail")
+        self.tail = LastSteps(dtype=policy, name="tail")
         self.last_norm = LayerNormalization(dtype=policy, name="last_norm")
         self.logits = layers.Identity(dtype="float32", name="logits")
 

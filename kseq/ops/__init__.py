@@ -29,7 +29,7 @@ from kseq.ops.features import (
     project,
     rotary_embedding,
     sinusoids,
-    with_empty_row,
+    with_padded_batch,
 )
 from kseq.ops.masks import (
     causal_mask,
@@ -88,6 +88,6 @@ __all__ = [
     "weighted_sum",
     "window_mask",
     "windowed_attention",
-    "with_empty_row",
+    "with_padded_batch",
     "write_slots",
 ]

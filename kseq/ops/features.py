@@ -96,7 +96,7 @@ def rotary_embedding(vectors, positions):
     return ops.cast(rotated, vectors.dtype)
 
 
-def with_empty_row(function, *tensors):
+def with_padded_batch(function, *tensors):
     """The function of a batch with one more row of zeros, without that row.
 
     TensorFlow convolves and aligns no batch without rows, as a device may get.

@@ -2,7 +2,7 @@
 
 import base64
 
-from kseq.pictures.grid_picture import grid_shape, kind_of
+from kseq.pictures.grid_picture import grid_shape, image_format
 
 # Cells without a weight are covered by a veil; that with the largest is not.
 _VEIL = 0.8
@@ -40,7 +40,7 @@ def grid_overlay(weights, cells, picture):
     )
     image = ""
     if picture:
-        kind = kind_of(picture)
+        kind = image_format(picture)
         data = base64.b64encode(picture).decode()
         image = f'<img alt="" src="data:image/{kind};base64,{data}">'
     alone = "" if picture else " alone"

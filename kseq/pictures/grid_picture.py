@@ -50,7 +50,7 @@ def grid_shape(cells):
     return (int(row), int(column)) if column else (1, len(cells))
 
 
-def kind_of(picture):
+def image_format(picture):
     """The format of an encoded picture: "png" or "jpeg"."""
     return "png" if picture.startswith(b"\x89PNG") else "jpeg"
 
@@ -95,7 +95,7 @@ def decoded_picture(picture):
     from PIL import Image, ImageOps  # which matplotlib needs
 
     file = io.BytesIO(picture)
-    if kind_of(picture) == "png":
+    if image_format(picture) == "png":
         return matplotlib.image.imread(file, format="png")
     with Image.open(file) as image:
         return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))

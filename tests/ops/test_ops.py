@@ -116,9 +116,9 @@ def test_with_empty_row(seed):
     x = normal(3, 5, 1)
 
     np.testing.assert_allclose(
-        ops.with_empty_row(convolution, x), convolution(x), atol=1e-6
+        ops.with_padded_batch(convolution, x), convolution(x), atol=1e-6
     )
-    assert ops.with_empty_row(convolution, x[:0]).shape == (0, 3, 2)
+    assert ops.with_padded_batch(convolution, x[:0]).shape == (0, 3, 2)
 
 
 def test_masked_softmax(seed):
