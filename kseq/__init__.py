@@ -6,8 +6,25 @@ they are first used.
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from kseq.lazy_package import import_name, lazy_module
+
+if TYPE_CHECKING:  # for editors
+    from kseq import data as data
+    from kseq import decoding as decoding
+    from kseq import devices as devices
+    from kseq import evaluation as evaluation
+    from kseq import layers as layers
+    from kseq import models as models
+    from kseq import ops as ops
+    from kseq import pictures as pictures
+    from kseq import runs as runs
+    from kseq import server as server
+    from kseq import serving as serving
+    from kseq import training as training
+    from kseq.command_line.run_recipe import run_recipe as run_recipe
+    from kseq.serving.load import load as load
 
 # Keras and TensorFlow read these once, when they are first imported.
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")

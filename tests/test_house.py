@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kseq.lazy_package import stub_modules
+
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "kseq").rglob("*.py"))
 RECIPES = sorted((ROOT / "recipes").glob("*.py"))
@@ -273,7 +275,7 @@ def tree_of(path):
 
 def imported_names(path):
     """What each import of a module names, with its dots."""
-    for node in ast.walk(tree_of(path)):
+    for node in ast.walk(ForEditors().visit(tree_of(path))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -282,6 +284,14 @@ def imported_names(path):
             function = getattr(node.func, "attr", None)
             if function == "import_module":
                 yield beginning_of(node.args[0])
+
+
+class ForEditors(ast.NodeTransformer):
+    """Removes the imports that only type checkers see."""
+
+    def visit_If(self, node):
+        name = getattr(node.test, "id", None)
+        return None if name == "TYPE_CHECKING" else self.generic_visit(node)
 
 
 def beginning_of(node):
@@ -351,11 +361,10 @@ def module_named(name, dotted):
     package, _, last = name.rpartition(".")
     if name in dotted or package not in dotted:
         return name
-    for node in tree_of(dotted[package]).body:
-        name = getattr(getattr(node, "targets", [None])[0], "id", None)
-        if name == "_MODULES":
-            modules = ast.literal_eval(node.value)
-            return f"{package}.{modules[last]}" if last in modules else package
+    path = dotted[package]
+    if path.with_suffix(".pyi").exists():
+        module = stub_modules(path).get(last)
+        return f"{package}.{module}" if module else package
     return package
 
 

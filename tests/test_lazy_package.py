@@ -1,11 +1,17 @@
 """A module that cannot be imported says why, wherever it is imported from."""
 
+import ast
 import importlib
 import sys
+from pathlib import Path
 
 import pytest
 
-from kseq.lazy_package import lazy_module
+import kseq
+from kseq.lazy_package import lazy_module, stub_modules
+
+KSEQ = Path(kseq.__file__).parent
+LAZY = sorted(path.parent.name for path in KSEQ.glob("*/__init__.pyi"))
 
 PACKAGE = """
 import sys
@@ -85,3 +91,30 @@ def test_what_is_not_there_is_an_attribute_error(package):
         exec("from lazy_kseq import Tokeniser", {})
     module = importlib.import_module("lazy_kseq")
     assert not hasattr(module, "Tokeniser")
+
+
+def names_defined_in(path):
+    """By classes, functions, assignments and imports at the top level."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        yield from (alias.asname for alias in getattr(node, "names", ()))
+        yield getattr(node, "name", None)
+        yield from (
+            getattr(each, "id", None) for each in getattr(node, "targets", ())
+        )
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_names_of_a_stub_are_those_of_their_modules(package):
+    stub = KSEQ / package / "__init__.pyi"
+    modules = stub_modules(stub.with_suffix(".py"))
+    assert modules
+    for name, module in modules.items():
+        path = stub.parent.joinpath(*module.split("."))
+        assert name in {*names_defined_in(path.with_suffix(".py"))}
+
+
+def test_editors_see_what_is_imported_when_it_is_used():
+    for node in ast.parse((KSEQ / "__init__.py").read_text("utf-8")).body:
+        if isinstance(node, ast.If):
+            names = {alias.asname for each in node.body for alias in each.names}
+            assert names == {*kseq._ROOMS, *kseq._FUNCTIONS}

@@ -6,32 +6,9 @@ code.
 
 import sys
 
-from kseq.lazy_package import LazyPackage
+from kseq.lazy_package import LazyPackage, stub_modules
 
-_MODULES = {
-    "Answer": "answer",
-    "Attention": "attention",
-    "Classifier": "classifier",
-    "ClassifierPredictor": "classifier_predictor",
-    "ExplainedDocument": "explained_document",
-    "Generator": "generator",
-    "GeneratorPredictor": "generator_predictor",
-    "Hypothesis": "answer",
-    "MemoryUse": "memory_use",
-    "PredictLines": "predict_lines",
-    "Retriever": "retriever",
-    "Tagger": "tagger",
-    "TaggerPredictor": "tagger_predictor",
-    "TextLikelihood": "text_likelihood",
-    "Transducer": "transducer",
-    "TransducerPredictor": "transducer_predictor",
-    "export": "saved_model",
-    "head_attention": "head_attention",
-    "load": "load",
-    "load_export": "load_export",
-    "load_model": "load_run",
-    "load_run": "load_run",
-}
+_MODULES = stub_modules(__file__)
 __all__ = [*_MODULES]
 
 sys.modules[__name__].__class__ = LazyPackage

@@ -1,0 +1,103 @@
+# ruff: noqa: I001  # the names of a module stay in one statement
+from .algorithms.binary_batches import (
+    binary_batches as binary_batches,
+    binary_examples as binary_examples,
+)
+from .algorithms.vector_preprocessor import (
+    VectorPreprocessor as VectorPreprocessor,
+)
+from .dialogues.dialogue_corpus import (
+    DialogueCorpus as DialogueCorpus,
+    read_dialogue_corpus as read_dialogue_corpus,
+)
+from .dialogues.dialogue_preprocessor import (
+    DialoguePreprocessor as DialoguePreprocessor,
+)
+from .dialogues.dialogues import (
+    Dialogues as Dialogues,
+    read_dialogues as read_dialogues,
+)
+from .dialogues.small_talk import small_talk as small_talk
+from .documents.dispatch_reports import dispatch_reports as dispatch_reports
+from .documents.document_batches import document_batches as document_batches
+from .documents.document_corpus import (
+    DocumentCorpus as DocumentCorpus,
+    read_document_corpus as read_document_corpus,
+)
+from .documents.document_preprocessor import (
+    DocumentPreprocessor as DocumentPreprocessor,
+)
+from .documents.documents import (
+    Documents as Documents,
+    read_documents as read_documents,
+)
+from .documents.piece_prediction_batches import (
+    piece_prediction_batches as piece_prediction_batches,
+)
+from .files.data_error import DataError as DataError
+from .files.source import Source as Source
+from .files.stored_features import StoredFeatures as StoredFeatures
+from .files.text_files import read_lines as read_lines
+from .pictures.caption_corpus import (
+    CaptionCorpus as CaptionCorpus,
+    read_caption_corpus as read_caption_corpus,
+    read_captions as read_captions,
+    read_image_captions as read_image_captions,
+)
+from .pictures.captions import Captions as Captions
+from .pictures.feature_files import read_features as read_features
+from .pictures.feature_preprocessor import (
+    FeaturePreprocessor as FeaturePreprocessor,
+)
+from .pictures.image_preprocessor import ImagePreprocessor as ImagePreprocessor
+from .pictures.picture_features import NetworkOptions as NetworkOptions
+from .pictures.scenes import scenes as scenes
+from .running_text.brackets import brackets as brackets
+from .running_text.prompt_preprocessor import (
+    PromptPreprocessor as PromptPreprocessor,
+)
+from .running_text.running_text import (
+    running_ids as running_ids,
+    running_text_batches as running_text_batches,
+    running_text_evaluation as running_text_evaluation,
+)
+from .running_text.text_corpus import (
+    TextCorpus as TextCorpus,
+    read_text_corpus as read_text_corpus,
+)
+from .running_text.text_documents import read_texts as read_texts
+from .speech.audio_preprocessor import AudioPreprocessor as AudioPreprocessor
+from .speech.frame_files import read_frames as read_frames
+from .speech.frame_preprocessor import FramePreprocessor as FramePreprocessor
+from .speech.speech_corpus import (
+    SpeechCorpus as SpeechCorpus,
+    read_speech_corpus as read_speech_corpus,
+    read_transcripts as read_transcripts,
+)
+from .speech.transcripts import Transcripts as Transcripts
+from .tags.journeys import journeys as journeys
+from .tags.tagged_sentences import (
+    TaggedSentences as TaggedSentences,
+    read_tagged_sentences as read_tagged_sentences,
+)
+from .tags.tagging_batches import tagging_batches as tagging_batches
+from .tags.tagging_corpus import (
+    TaggingCorpus as TaggingCorpus,
+    read_tagging_corpus as read_tagging_corpus,
+)
+from .tags.word_preprocessor import WordPreprocessor as WordPreprocessor
+from .text.batches import (
+    evaluation_batches as evaluation_batches,
+    training_batches as training_batches,
+)
+from .text.corpus import Corpus as Corpus, read_corpus as read_corpus
+from .text.dates import dates as dates
+from .text.longest_target import longest_target as longest_target
+from .text.parallel_text import (
+    ParallelText as ParallelText,
+    TextReport as TextReport,
+)
+from .text.piece_vectors import piece_vectors as piece_vectors
+from .text.teacher_forcing import teacher_forcing as teacher_forcing
+from .text.text_preprocessor import TextPreprocessor as TextPreprocessor
+from .text.tokenizer import Tokenizer as Tokenizer
