@@ -247,6 +247,7 @@ HEIRS = {
 
 # Files with small public classes that make sense only together.
 TOGETHER = {
+    "attention_scores.py",
     "constraints.py",
     "dropout.py",
     "option_types.py",

@@ -1,6 +1,10 @@
 from kseq.layers.attention_decoder import AttentionDecoder
 from kseq.layers.attention_pooling import AttentionPooling
-from kseq.layers.bahdanau_attention import BahdanauAttention
+from kseq.layers.attention_scores import (
+    BahdanauAttention,
+    LocationAttention,
+    LuongAttention,
+)
 from kseq.layers.dropout import Dropout, SentenceDropout
 from kseq.layers.flatten_sentences import FlattenSentences
 from kseq.layers.grid_encoder import GridEncoder
@@ -9,9 +13,7 @@ from kseq.layers.hierarchical_bahdanau_attention import (
 )
 from kseq.layers.hierarchical_encoder import HierarchicalEncoder
 from kseq.layers.layer_normalization import LayerNormalization
-from kseq.layers.location_attention import LocationAttention
 from kseq.layers.location_aware_attention import LocationAwareAttention
-from kseq.layers.luong_attention import LuongAttention
 from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.neural_turing_machine import NeuralTuringMachine
 from kseq.layers.piece_embedding import PieceEmbedding

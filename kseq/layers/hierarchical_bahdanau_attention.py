@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.layers.bahdanau_attention import BahdanauAttention
-from kseq.layers.projection import projection
+from kseq.layers.attention_scores import BahdanauAttention, projection
 from kseq.ops import (
     additive_energies,
     fold_hypotheses,

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from kseq.check_integers import check_integers
-from kseq.layers.bahdanau_attention import BahdanauAttention
+from kseq.layers.attention_scores import BahdanauAttention
 from kseq.ops import (
     additive_energies,
     fold_hypotheses,

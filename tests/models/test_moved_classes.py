@@ -49,7 +49,7 @@ def test_a_saved_model_opens_whatever_modules_it_names():
         attention=layers.LuongAttention(),
     )
     text = json.dumps(keras.saving.serialize_keras_object(model))
-    assert '"kseq.layers.luong_attention"' in text
+    assert '"kseq.layers.attention_scores"' in text
     moved = text.replace('"kseq.layers.', '"kseq.layers.before.')
     moved = moved.replace('"kseq.models.', '"kseq.models.before.')
     opened = keras.saving.deserialize_keras_object(json.loads(moved))

@@ -1,0 +1,467 @@
+"""Scores of attention: additive, multiplicative, and of the position."""
+
+import keras
+from keras import ops
+
+from kseq.check_integers import check_integers
+from kseq.ops import (
+    additive_energies,
+    dot_energies,
+    project,
+    read_memory,
+    scaled_dot_energies,
+)
+
+
+class _Dense(keras.layers.Dense):
+    """That of Keras, by one product of two matrices, also within a loop."""
+
+    def call(self, inputs, training=None):
+        outputs = project(inputs, self.kernel)
+        return outputs + self.bias if self.use_bias else outputs
+
+
+def projection(attention, units, name):
+    """A Dense layer with the policy, bias, initializer and constraint given.
+
+    Args:
+        attention: an attention layer with `use_bias`, `kernel_initializer`
+            and `kernel_constraint`.
+        units: int.
+        name: str.
+    """
+    initializer = attention.kernel_initializer
+    if isinstance(initializer, keras.Initializer):
+        initializer = initializer.clone()  # one object repeats its values
+    return _Dense(
+        units,
+        use_bias=attention.use_bias,
+        kernel_initializer=initializer,
+        kernel_constraint=attention.kernel_constraint,
+        dtype=attention.dtype_policy,
+        name=name,
+    )
+
+
+def projection_config(attention):
+    """The arguments of the projections, for `get_config`."""
+    serialize = keras.saving.serialize_keras_object
+    return {
+        "use_bias": attention.use_bias,
+        "kernel_initializer": serialize(attention.kernel_initializer),
+        "kernel_constraint": serialize(attention.kernel_constraint),
+    }
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class BahdanauAttention(keras.layers.Layer):
+    """Additive attention: a network with one hidden layer scores each pair.
+
+        energy(q, k) = v . tanh(W q + U k)
+        weights      = softmax of the energies over the real memory
+        context      = sum of weights * memory
+
+    For a different score, override `energies`, see `LuongAttention`.
+
+    Args:
+        units: int, width of the hidden layer.
+        window: int, attend to the last `window` real positions of the memory
+            only; None for all.
+        shared: bool, one projection for query and memory, W = U. Both must
+            have the same number of features.
+        use_bias: bool, whether each projection has a bias.
+        kernel_initializer: of W and U.
+        kernel_constraint: of W and U.
+        **kwargs: see `keras.layers.Layer`.
+
+    Call arguments:
+        query: (B, T, D) float. With `projected_memory`, (B * K, T, D): K
+            hypotheses of each item, which read the same memory.
+        memory: (B, S, M) float, or None if `projected_memory` is given.
+        memory_mask: (B, S) bool, True at real positions. By default the
+            Keras mask of `memory`, if it has one.
+        projected_memory: the output of `project_memory(memory)`.
+        return_weights: bool, whether to return the weights too.
+
+    Returns:
+        context, (B, T, M), or `(context, weights)` with weights (B, T, S).
+        Both are zero if all positions are masked.
+
+    Raises:
+        ValueError: if an argument is out of range, or if M is not D in a
+            shared projection.
+
+    Example:
+        >>> query, memory = np.ones((2, 5, 8)), np.ones((2, 7, 16))
+        >>> attention = BahdanauAttention(units=32)
+        >>> attention(query, memory).shape
+        TensorShape([2, 5, 16])
+
+    Reference:
+        Bahdanau et al. 2015, arXiv:1409.0473, sections 3.1 and A.1.2.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        window: int | None = None,
+        shared: bool = False,
+        use_bias: bool = False,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        kernel_constraint: keras.constraints.Constraint | None = None,
+        **kwargs,
+    ):
+        check_integers(units=units)
+        check_integers(window=window, optional=True)
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.units = units
+        self.window = window
+        self.shared = shared
+        self.use_bias = use_bias
+        self.kernel_initializer = kernel_initializer
+        self.kernel_constraint = kernel_constraint
+        self.query_projection = projection(self, units, "query_projection")
+        self.memory_projection = (
+            self.query_projection
+            if shared
+            else projection(self, units, "memory_projection")
+        )
+
+    def build(self, query_shape, memory_shape):
+        if self.shared and query_shape[-1] != memory_shape[-1]:
+            raise ValueError(
+                "A shared projection needs query and memory with the same "
+                f"number of features. Received: query {query_shape}, memory "
+                f"{memory_shape}"
+            )
+        self.query_projection.build(query_shape)
+        if not self.shared:
+            self.memory_projection.build(memory_shape)
+        self.scale = self.add_weight(
+            shape=(self.units,), initializer="glorot_uniform", name="scale"
+        )
+
+    def project_memory(self, memory):
+        """Keys and values, which do not depend on the query."""
+        return self.memory_projection(memory), memory
+
+    def energies(self, query, keys):
+        """Scores before the softmax: (B, T, D), (B, S, U) -> (B, T, S)."""
+        hidden = self.query_projection(query)
+        return additive_energies(hidden, keys, self.scale)
+
+    def call(
+        self,
+        query,
+        memory=None,
+        memory_mask=None,
+        projected_memory=None,
+        return_weights: bool = False,
+    ):
+        return read_memory(
+            self.energies,
+            query,
+            projected_memory or self.project_memory(memory),
+            memory_mask=memory_mask,
+            window=self.window,
+            return_weights=return_weights,
+        )
+
+    def compute_output_shape(self, query_shape, memory_shape):
+        return (*query_shape[:-1], memory_shape[-1])
+
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "window": self.window,
+            "shared": self.shared,
+            **projection_config(self),
+        }
+
+
+_SCORES = ("dot", "scaled_dot", "general", "concat")
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class LuongAttention(keras.layers.Layer):
+    """Attention by a product of query and memory, global or over a window.
+
+        dot          energy(q, k) = q . k
+        scaled_dot   energy(q, k) = q . k / sqrt(D)
+        general      energy(q, k) = q . (W k)
+        concat       energy(q, k) = v . tanh(W [q; k])
+
+        weights = softmax of the energies over the real memory
+        context = sum of weights * memory
+
+    For a different score, override `energies`, as in the second example. The
+    subclass works in `AttentionDecoder`, in beam search and in saved models.
+
+    Args:
+        score: "dot", "scaled_dot", "general" or "concat".
+        units: int, width of the hidden layer of "concat", or rank of a
+            symmetric W; None for the other scores.
+        window: int, attend to the last `window` real positions of the memory
+            only; None for all. The paper's local attention moves its window
+            over the memory instead.
+        symmetric: bool, "general" with W = U^T diag(d) U, where U has `units`
+            rows. Query and memory must have the same number of features.
+        use_bias: bool, whether each projection has a bias.
+        kernel_initializer: of W or U.
+        kernel_constraint: of W or U.
+        **kwargs: see `keras.layers.Layer`.
+
+    Call arguments:
+        query: (B, T, D) float. With `projected_memory`, (B * K, T, D): K
+            hypotheses of each item, which read the same memory.
+        memory: (B, S, M) float, or None if `projected_memory` is given.
+        memory_mask: (B, S) bool, True at real positions. By default the
+            Keras mask of `memory`, if it has one.
+        projected_memory: the output of `project_memory(memory)`.
+        return_weights: bool, whether to return the weights too.
+
+    Returns:
+        context, (B, T, M), or `(context, weights)` with weights (B, T, S).
+        Both are zero if all positions are masked.
+
+    Raises:
+        ValueError: if `score` is unknown, if an argument does not fit it, or
+            if M is not D in a dot product.
+
+    Example:
+        >>> query, memory = np.ones((2, 5, 8)), np.ones((2, 7, 8))
+        >>> context, weights = LuongAttention(score="dot")(
+        ...     query, memory, return_weights=True
+        ... )
+        >>> context.shape, weights.shape
+        (TensorShape([2, 5, 8]), TensorShape([2, 5, 7]))
+
+        >>> @keras.saving.register_keras_serializable(package="example")
+        ... class CosineAttention(LuongAttention):
+        ...     def energies(self, query, keys):
+        ...         query, keys = map(keras.ops.normalize, (query, keys))
+        ...         return kseq.ops.dot_energies(query, keys)
+        >>> cosine = CosineAttention()
+        >>> decoder = kseq.layers.AttentionDecoder(units=8, attention=cosine)
+        >>> decoder(query, memory).shape
+        TensorShape([2, 5, 8])
+
+    Reference:
+        Luong et al. 2015, arXiv:1508.04025, section 3.1; the scale: Vaswani
+        et al. 2017, arXiv:1706.03762, equation 1; the symmetric form: Huang
+        et al. 2018, arXiv:1711.07341.
+    """
+
+    def __init__(
+        self,
+        score: str = "dot",
+        units: int | None = None,
+        window: int | None = None,
+        symmetric: bool = False,
+        use_bias: bool = False,
+        kernel_initializer: str | keras.Initializer = "glorot_uniform",
+        kernel_constraint: keras.constraints.Constraint | None = None,
+        **kwargs,
+    ):
+        if score not in _SCORES:
+            raise ValueError(
+                f"score must be one of {_SCORES}. Received: score={score!r}"
+            )
+        if symmetric and score != "general":
+            raise ValueError(
+                'Only score="general" can be symmetric. '
+                f"Received: score={score!r}, symmetric={symmetric}"
+            )
+        if (score == "concat" or symmetric) != (units is not None):
+            raise ValueError(
+                'units must be given for score="concat" and for a symmetric '
+                'score="general", and only there. '
+                f"Received: score={score!r}, units={units}"
+            )
+        check_integers(units=units, window=window, optional=True)
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.score = score
+        self.units = units
+        self.window = window
+        self.symmetric = symmetric
+        self.use_bias = use_bias
+        self.kernel_initializer = kernel_initializer
+        self.kernel_constraint = kernel_constraint
+
+    def build(self, query_shape, memory_shape):
+        must_be_equal = self.symmetric or self.score in ("dot", "scaled_dot")
+        if must_be_equal and query_shape[-1] != memory_shape[-1]:
+            raise ValueError(
+                f"score={self.score!r}, symmetric={self.symmetric} needs query "
+                "and memory with the same number of features. Received: query "
+                f"{query_shape}, memory {memory_shape}"
+            )
+        if self.score == "concat":
+            self.query_projection = projection(
+                self, self.units, "query_projection"
+            )
+            self.query_projection.build(query_shape)
+        if self.score in ("general", "concat"):
+            self.memory_projection = projection(
+                self, self.units or query_shape[-1], "memory_projection"
+            )
+            self.memory_projection.build(memory_shape)
+        if self.score == "concat" or self.symmetric:
+            self.scale = self.add_weight(
+                shape=(self.units,),
+                initializer="ones" if self.symmetric else "glorot_uniform",
+                name="scale",
+            )
+
+    def project_memory(self, memory):
+        """Keys and values, which do not depend on the query."""
+        if self.score in ("general", "concat"):
+            return self.memory_projection(memory), memory
+        return memory, memory
+
+    def energies(self, query, keys):
+        """Scores before the softmax: (B, T, D), keys (B, S, .) -> (B, T, S)."""
+        if self.score == "concat":
+            hidden = self.query_projection(query)
+            return additive_energies(hidden, keys, self.scale)
+        if self.score == "scaled_dot":
+            return scaled_dot_energies(query, keys)
+        if self.symmetric:
+            query = self.memory_projection(query) * self.scale
+        return dot_energies(query, keys)
+
+    def call(
+        self,
+        query,
+        memory=None,
+        memory_mask=None,
+        projected_memory=None,
+        return_weights: bool = False,
+    ):
+        return read_memory(
+            self.energies,
+            query,
+            projected_memory or self.project_memory(memory),
+            memory_mask=memory_mask,
+            window=self.window,
+            return_weights=return_weights,
+        )
+
+    def compute_output_shape(self, query_shape, memory_shape):
+        return (*query_shape[:-1], memory_shape[-1])
+
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
+
+    def get_config(self) -> dict:
+        return {
+            **super().get_config(),
+            "score": self.score,
+            "units": self.units,
+            "window": self.window,
+            "symmetric": self.symmetric,
+            **projection_config(self),
+        }
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class LocationAttention(keras.layers.Layer):
+    """Attention by the query alone: one energy for each memory position.
+
+        weights = softmax(W q) over the real positions
+        context = sum of weights * memory
+
+    Args:
+        max_length: int, number of memory positions that have an energy. Later
+            positions get no weight.
+        **kwargs: see `keras.layers.Layer`.
+
+    Call arguments:
+        query: (B, T, D) float. With `projected_memory`, (B * K, T, D): K
+            hypotheses of each item, which read the same memory.
+        memory: (B, S, M) float, or None if `projected_memory` is given.
+        memory_mask: (B, S) bool, True at real positions. By default the
+            Keras mask of `memory`, if it has one.
+        projected_memory: the output of `project_memory(memory)`.
+        return_weights: bool, whether to return the weights too.
+
+    Returns:
+        context, (B, T, M), or `(context, weights)` with weights (B, T, S).
+        Both are zero if all positions are masked.
+
+    Raises:
+        ValueError: if `max_length` is not a positive integer.
+
+    Example:
+        >>> query, memory = np.ones((2, 5, 8)), np.ones((2, 7, 16))
+        >>> attention = LocationAttention(max_length=50)
+        >>> attention(query, memory).shape
+        TensorShape([2, 5, 16])
+
+    Reference:
+        Luong et al. 2015, arXiv:1508.04025, equation 9.
+    """
+
+    def __init__(self, max_length: int, **kwargs):
+        check_integers(max_length=max_length)
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.max_length = max_length
+        self.query_projection = keras.layers.Dense(
+            max_length,
+            use_bias=False,
+            dtype=self.dtype_policy,
+            name="query_projection",
+        )
+
+    def build(self, query_shape, memory_shape):
+        self.query_projection.build(query_shape)
+
+    def project_memory(self, memory):
+        """Keys and values: the memory, since nothing is projected."""
+        return memory, memory
+
+    def energies(self, query, keys):
+        """Scores before the softmax: (B, T, D), (B, S, M) -> (B, T, S)."""
+        positions = ops.arange(ops.shape(keys)[1])
+        return ops.take(
+            project(query, self.query_projection.kernel),
+            ops.minimum(positions, self.max_length - 1),
+            axis=-1,
+        )
+
+    def call(
+        self,
+        query,
+        memory=None,
+        memory_mask=None,
+        projected_memory=None,
+        return_weights: bool = False,
+    ):
+        keys, values = projected_memory or self.project_memory(memory)
+        positions = ops.arange(ops.shape(values)[1])
+        reached = ops.expand_dims(positions < self.max_length, 0)
+        if memory_mask is not None:
+            reached = ops.logical_and(reached, memory_mask)
+        return read_memory(
+            self.energies,
+            query,
+            (keys, values),
+            memory_mask=reached,
+            return_weights=return_weights,
+        )
+
+    def compute_output_shape(self, query_shape, memory_shape):
+        return (*query_shape[:-1], memory_shape[-1])
+
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "max_length": self.max_length}
