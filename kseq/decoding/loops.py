@@ -8,7 +8,7 @@ INTEGER = tf.int64
 
 
 def arange(*limits):
-    """`tf.range` as INTEGER, whose limits TensorFlow need not ask a GPU for."""
+    """`tf.range` cast to INTEGER, without a copy of the limits from a GPU."""
     return tf.cast(tf.range(*limits), INTEGER)
 
 

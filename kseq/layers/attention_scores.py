@@ -1,4 +1,4 @@
-"""Scores of attention: additive, multiplicative, and of the position."""
+"""Attention scores: additive, multiplicative and location-based."""
 
 import keras
 from keras import ops
@@ -14,7 +14,7 @@ from kseq.ops import (
 
 
 class _Dense(keras.layers.Dense):
-    """That of Keras, by one product of two matrices, also within a loop."""
+    """The layer of Keras as one product of two matrices, also in a loop."""
 
     def call(self, inputs, training=None):
         outputs = project(inputs, self.kernel)

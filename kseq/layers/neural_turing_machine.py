@@ -20,7 +20,7 @@ from kseq.user_error import ArgumentError
 # that are longer than those of training.
 _FOCUS = 10.0  # logit of the slot at which all heads are before the first step
 _SHARP = 3.0  # of the power of a head: one that idles stays where it is
-_FORGET = -2.0  # besides the 1 of `lstm_step`: what must last is in the memory
+_FORGET = -2.0  # added to the 1 of `lstm_step`: the memory keeps what must last
 _FIRST = 1e-6  # in all of the memory, which makes training reliable
 
 

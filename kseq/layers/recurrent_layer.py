@@ -7,13 +7,13 @@ import keras
 from kseq.layers.cudnn import inner_loop, uses_cudnn
 from kseq.user_error import ArgumentError
 
-# Keras sets it to False where it may use cuDNN; see `cudnn_allowed`.
+# Keras sets it to False where cuDNN may run; here, `cudnn_allowed` decides.
 _SUPPORTS_JIT = property(lambda layer: True, lambda layer, value: None)
 
 
 @keras.saving.register_keras_serializable(package="kseq", name="LSTM")
 class _LSTM(keras.layers.LSTM):
-    """That of Keras, which cuDNN runs with any mask too."""
+    """The layer of Keras, run by cuDNN with any mask."""
 
     inner_loop = inner_loop
     supports_jit = _SUPPORTS_JIT
@@ -22,7 +22,7 @@ class _LSTM(keras.layers.LSTM):
 
 @keras.saving.register_keras_serializable(package="kseq", name="GRU")
 class _GRU(keras.layers.GRU):
-    """That of Keras, which cuDNN runs with any mask too."""
+    """The layer of Keras, run by cuDNN with any mask."""
 
     inner_loop = inner_loop
     supports_jit = _SUPPORTS_JIT

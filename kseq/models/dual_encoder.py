@@ -1,7 +1,6 @@
 """A dual encoder: the vectors of a text and its answer are similar."""
 
 import keras
-from keras import layers
 
 from kseq.layers import (
     Dropout,
@@ -10,6 +9,7 @@ from kseq.layers import (
     ScaledSimilarity,
 )
 from kseq.models.arguments import config_of, set_rates, set_sizes
+from kseq.models.embeddings import input_embedding
 from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.ops import padding_mask
 
@@ -91,10 +91,14 @@ class DualEncoder(ExactModel):
 
         # Layers
         policy = keras.dtype_policies.get(dtype)
-        self.source_embedding = self._embedding("source_embedding", policy)
+        self.source_embedding = input_embedding(
+            source_vocab_size, embedding_dim, policy, "source_embedding"
+        )
         self.target_embedding = self.source_embedding
         if target_vocab_size is not None:
-            self.target_embedding = self._embedding("target_embedding", policy)
+            self.target_embedding = input_embedding(
+                target_vocab_size, embedding_dim, policy, "target_embedding"
+            )
         self.source_encoder, self.target_encoder = (
             RecurrentPooling(units, units, dtype=policy, name=f"{side}_encoder")
             for side in ("source", "target")
@@ -119,17 +123,6 @@ class DualEncoder(ExactModel):
             dtype=policy,
             name=name,
             **kwargs,
-        )
-
-    def _embedding(self, name, policy):
-        size = getattr(self, name.replace("embedding", "vocab_size"))
-        unit = keras.initializers.RandomNormal(stddev=self.embedding_dim**-0.5)
-        return layers.Embedding(
-            size,
-            self.embedding_dim,
-            embeddings_initializer=unit,
-            dtype=policy,
-            name=name,
         )
 
     def _vectors(self, inputs, training=None):

@@ -36,7 +36,7 @@ def restore_seeds(model, states):
 
 
 def _seeds_of(model):
-    """The variables that a step changes besides weights: seeds of dropout."""
+    """The seeds of dropout, which a step changes in addition to weights."""
     return [v for v in model.non_trainable_variables if v.dtype == "int64"]
 
 
@@ -78,8 +78,8 @@ def guarded_update(model, admitted, gradients, factor, states):
 def _branch(condition, chosen, otherwise):
     """Calls one of two functions on each replica.
 
-    TensorFlow takes no branch on a replica if it may talk to others, as an
-    optimizer does.
+    TensorFlow cannot branch on a replica where a branch may communicate with
+    other replicas, as an optimizer does.
 
     Args:
         condition: () bool, the same on all replicas.

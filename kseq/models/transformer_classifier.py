@@ -153,7 +153,7 @@ class TransformerClassifier(ExactModel):
         return self.logits(logits), ops.cast(weights, "float32")
 
     def _read(self, source_ids, **arguments):
-        """The joined sentences, their mask, and what blocks return besides."""
+        """Flattened sentences, their mask, and other outputs of the blocks."""
         ids = self.join(self.sentence_dropout_layer(source_ids))  # (B, T)
         mask = padding_mask(ids)
         x = self.embedding(ids) * self.model_dim**0.5

@@ -1,4 +1,4 @@
-"""Masks of sequences: True at positions that count; and packing by them."""
+"""Masks of sequences, True at positions that count, and packing."""
 
 import keras
 from keras import ops
@@ -44,9 +44,9 @@ def distances(query_length, memory_length, first=None):
 
 
 def range_of(length, dtype):
-    """`ops.arange`, of whose limit TensorFlow need not ask a GPU.
+    """`ops.arange` cast to a dtype, without a copy of the limit from a GPU.
 
-    It casts the limit to the dtype, and then reads it on the host again.
+    TensorFlow casts a limit to the dtype of the range and reads it on the host.
     """
     return ops.cast(ops.arange(length, dtype="int32"), dtype)
 

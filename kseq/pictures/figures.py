@@ -17,7 +17,7 @@ def figure_to_png(figure):
 
 @contextlib.contextmanager
 def ignore_missing_glyphs():
-    """Letters that no installed font has are boxes, without a warning."""
+    """Letters that no installed font has become boxes, without a warning."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s)Glyph .* missing from font")
         yield
