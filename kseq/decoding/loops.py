@@ -6,6 +6,12 @@ import tensorflow as tf
 # int32 in the memory of the host.
 INTEGER = tf.int64
 
+_LEAVE = 4  # items leave the batch when one in so many is done
+_GROUP = (8, 32)  # items: fewer take longer each, more are no faster
+# A batch of more is one for a GPU, which takes as long for few items: `kseq
+# predict` makes no larger one on a CPU, unless told to.
+_MANY = 128
+
 
 def arange(*limits):
     """`tf.range` cast to INTEGER, without a copy of the limits from a GPU."""
@@ -88,9 +94,6 @@ def _padded(tensor, other):
     return tensor
 
 
-_LEAVE = 4  # items leave the batch when one in so many is done
-
-
 def decode_until_finished(
     advance, search, memory, *, is_done, answers, is_splittable=True
 ):
@@ -171,12 +174,6 @@ def _take(nest, items, size):
         return tf.gather(tensor, tf.reshape(places, (-1,)))
 
     return tf.nest.map_structure(take, nest)
-
-
-_GROUP = (8, 32)  # items: fewer take longer each, more are no faster
-# A batch of more is one for a GPU, which takes as long for few items: `kseq
-# predict` makes no larger one on a CPU, unless told to.
-_MANY = 128
 
 
 def map_micro_batches(search, items, num_answers, is_splittable=True):

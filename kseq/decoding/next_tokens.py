@@ -7,6 +7,8 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding.loops import INTEGER
 
+_WIDTHS = (40, 32, 50, 64, 25, 100, 128)  # of a chunk: one without padding
+
 
 def next_log_probs(log_probs, ids, constraints=(), prefix=None):
     """Log-probabilities of the next token that a search reads.
@@ -66,9 +68,6 @@ def top_k_tokens(logits, width):
     log_probs = tf.where(never, -math.inf, log_probs)
     log_probs, places = tf.math.top_k(log_probs, width)
     return log_probs, tf.gather(tokens, places, batch_dims=1)
-
-
-_WIDTHS = (40, 32, 50, 64, 25, 100, 128)  # of a chunk: one without padding
 
 
 def top_k(values, k):

@@ -5,6 +5,9 @@ from keras import ops
 
 from kseq.control_tokens import PAD, START
 
+# On a GPU, TensorFlow computes int32 on the host.
+_PLACES = "int64" if keras.backend.backend() == "tensorflow" else "int32"
+
 
 def padding_mask(ids):
     """True at real tokens. (B, T) int -> (B, T) bool."""
@@ -77,10 +80,6 @@ def masked_mean(values, mask):
     total = ops.sum(ops.cast(values, "float32") * real, axis=1)
     count = ops.maximum(ops.sum(real, axis=1), 1.0)
     return ops.cast(total / count, values.dtype)
-
-
-# On a GPU, TensorFlow computes int32 on the host.
-_PLACES = "int64" if keras.backend.backend() == "tensorflow" else "int32"
 
 
 def packing_order(mask):
