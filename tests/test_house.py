@@ -470,23 +470,6 @@ def test_a_file_is_its_one_class():
     assert others.keys() == TOGETHER, others
 
 
-def test_classes_inherit_from_keras_once():
-    classes = {
-        node.name: [getattr(base, "id", None) for base in node.bases]
-        for path in MODULES
-        if room_of(path) in ("layers", "models")
-        for node in tree_of(path).body
-        if isinstance(node, ast.ClassDef)
-    }
-    heirs = {
-        name: base
-        for name, bases in classes.items()
-        for base in bases
-        if base in classes and base not in (name, "ExactModel")
-    }
-    assert heirs == HEIRS
-
-
 @pytest.mark.parametrize("room", ["layers", "models"])
 def test_arguments_of_public_classes_have_types(room):
     assert not [
@@ -508,6 +491,23 @@ def exported(room):
         if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
             return ast.literal_eval(node.value)
     raise AssertionError(f"{room} has no __all__")
+
+
+def test_classes_inherit_from_keras_once():
+    classes = {
+        node.name: [getattr(base, "id", None) for base in node.bases]
+        for path in MODULES
+        if room_of(path) in ("layers", "models")
+        for node in tree_of(path).body
+        if isinstance(node, ast.ClassDef)
+    }
+    heirs = {
+        name: base
+        for name, bases in classes.items()
+        for base in bases
+        if base in classes and base not in (name, "ExactModel")
+    }
+    assert heirs == HEIRS
 
 
 def test_there_are_no_drawers():
