@@ -1,1 +1,1 @@
-"""What all kinds of data are read with: files, tables, names, batches."""
+"""What all kinds of data share: files, tables, names, batches."""

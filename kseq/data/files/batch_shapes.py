@@ -1,4 +1,4 @@
-"""A handful of shapes for all batches of training."""
+"""A small set of shapes for all training batches."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -10,12 +10,12 @@ import tensorflow as tf
 from kseq.check_integers import check_integers
 from kseq.devices import device_strategy, has_gpu
 
-# How many are chosen, at most, and what is reached with fewer is enough: the
-# fraction of positions that are padding.
+# The maximum number of shapes; fewer are chosen once padding is at most this
+# fraction of all positions.
 MAX_SHAPES = 16
 _PADDING = 0.115
 _STEP = 2  # of lengths up to 32; half of that without a choice of shapes
-_LENGTHS = 32  # on each axis, of which shapes are chosen
+_LENGTHS = 32  # on each axis, to choose shapes from
 _ROUNDS = 10  # of exchanges, at most
 # Rows are multiples of the first of these that leaves out at most an eighth of
 # them: Tensor Cores compute with multiples of 8.
@@ -30,13 +30,13 @@ class BatchShapes:
     """The padded lengths of all batches, chosen from the lengths of examples.
 
     An example is padded to the smallest shape that it fits into. Shapes are
-    chosen one after the other, each the best one, and exchanged for better
-    ones, until padding is below 11.5 % of all positions: XLA compiles a step
-    for each of them.
+    added greedily, and exchanged for better ones, until padding is below 11.5 %
+    of all positions. XLA compiles a step for each shape.
 
     Args:
         lengths: (N, D) int, of examples: their tokens on D axes.
-        counts: (N,) int, how many examples have these lengths; None for one.
+        counts: (N,) int, how many examples have these lengths; None for one
+            each.
         max_shapes: int, how many shapes are chosen at most.
         size: function of lengths (..., D), the positions (...) of an example:
             `sum_of_lengths` or `product_of_lengths`.
@@ -49,8 +49,8 @@ class BatchShapes:
         lengths: (B, D) int64.
 
     Returns:
-        (B, D) int64, the shape of each example. What is longer than the longest
-        example was is padded as by `padded_lengths`.
+        (B, D) int64, the shape of each example. An example longer than all in
+        `lengths` is padded as by `padded_lengths`.
 
     Example:
     >>> shapes = BatchShapes([(3, 4), (5, 4), (20, 18)], max_shapes=2)
@@ -72,13 +72,15 @@ class BatchShapes:
         lengths = np.asarray(lengths, np.int64)
         if counts is None:
             counts = np.ones(len(lengths))
-        corners, positions, counts_of_cells = _corners(lengths, counts, size)
+        candidates, positions, counts_of_cells = _candidates(
+            lengths, counts, size
+        )
         least = float(size(lengths) @ counts)
         most = least / (1 - _PADDING)
         chosen = _chosen(positions, counts_of_cells, max_shapes, most)
         positions = positions[chosen]
         total = float(positions.min(axis=0) @ counts_of_cells)
-        used = corners[chosen][np.unique(positions.argmin(axis=0))]
+        used = candidates[chosen][np.unique(positions.argmin(axis=0))]
         self.lengths = used[np.argsort(size(used), kind="stable")]
         self.padding = 1 - least / total
 
@@ -92,13 +94,13 @@ class BatchShapes:
         )
 
     def number_of(self, lengths):
-        """The number of the shape of each example, (B,); K if none fits."""
+        """The index of the shape of each example, (B,); K if none fits."""
         fits = tf.reduce_all(lengths[:, None] <= self.lengths, axis=2)
         fits = tf.pad(fits, [[0, 0], [0, 1]], constant_values=True)
         return tf.argmax(tf.cast(fits, tf.int32), axis=1)
 
     def log(self):
-        """Logs their number and the padding."""
+        """Logs the number of shapes and the padding."""
         number = len(self.lengths)
         _log.info(
             f"{number} batch shape{'s' * (number > 1)}, "
@@ -107,12 +109,12 @@ class BatchShapes:
 
 
 def sum_of_lengths(lengths):
-    """The positions of pairs, padded on each side to a length of its own."""
+    """The positions of pairs, whose sides are padded separately."""
     return np.sum(lengths, axis=-1)
 
 
 def product_of_lengths(lengths):
-    """The positions of tables of sentences by pieces, or of words by pieces."""
+    """The positions of a grid of sentences or words by pieces."""
     return np.prod(lengths, axis=-1)
 
 
@@ -133,13 +135,13 @@ def shapes_wanted(max_shapes: int | Literal["auto"] | None) -> int | None:
 
 
 def whole_rows(rows):
-    """Rows of a batch, the same on each device, in multiples of 8 if many.
+    """The number of rows of a batch, the same on each device.
 
     Args:
         rows: int tensor or array, at least 1.
 
     Returns:
-        At most `rows`, or 1 for each device.
+        At most `rows`, a multiple of up to 8 on each device; at least 1 on each.
     """
     devices = device_strategy().num_replicas_in_sync
     of_each = tf.maximum(rows // devices, 1)
@@ -184,8 +186,8 @@ def with_shapes(
     return batches
 
 
-def _corners(lengths, counts, size):
-    """What shapes are chosen from.
+def _candidates(lengths, counts, size):
+    """The candidates that shapes are chosen from.
 
     Returns:
         Shapes (C, D); the positions (C, N) of each of N different examples in
@@ -205,14 +207,14 @@ def _corners(lengths, counts, size):
     )
     cells, places = np.unique(rounded, axis=0, return_inverse=True)
     counts = np.bincount(places.ravel(), weights=counts)
-    corners = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    corners = corners.reshape(-1, len(axes))
-    fits = (corners[:, None] >= cells).all(axis=2)
-    return corners, np.where(fits, size(corners)[:, None], np.inf), counts
+    candidates = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    candidates = candidates.reshape(-1, len(axes))
+    fits = (candidates[:, None] >= cells).all(axis=2)
+    return candidates, np.where(fits, size(candidates)[:, None], np.inf), counts
 
 
 def _thinned(lengths):
-    """The longest and others, at most 32: without those close to the next."""
+    """At most 32 lengths, the longest included, none close to the next."""
     while len(lengths) > _LENGTHS:
         ratios = lengths[1:] / lengths[:-1]
         lengths = np.delete(lengths, np.argmin(ratios))
@@ -220,17 +222,17 @@ def _thinned(lengths):
 
 
 def _chosen(positions, counts, max_shapes, enough):
-    """The numbers of the shapes that are chosen, see `_corners`.
+    """The indices of the shapes that are chosen, see `_candidates`.
 
     Args:
         positions: (C, N).
         counts: (N,).
         max_shapes: int.
-        enough: float, the positions of all examples that are few enough.
+        enough: float, the total number of positions at which to stop.
     """
 
-    def best_beside(others):
-        """The shape that is best beside others, and all positions then."""
+    def best_with(others):
+        """The best shape to add to others, and all positions with it."""
         least = positions[others].min(axis=0, initial=np.inf)
         totals = np.minimum(positions, least) @ counts
         return int(totals.argmin()), totals.min()
@@ -238,7 +240,7 @@ def _chosen(positions, counts, max_shapes, enough):
     chosen = [len(positions) - 1]
     total = positions[-1] @ counts
     while total > enough and len(chosen) < max_shapes:
-        added, less = best_beside(chosen)
+        added, less = best_with(chosen)
         if less >= total:
             break
         chosen, total = [*chosen, added], less
@@ -246,7 +248,7 @@ def _chosen(positions, counts, max_shapes, enough):
             before = total
             for place in range(len(chosen)):
                 others = chosen[:place] + chosen[place + 1 :]
-                exchanged, less = best_beside(others)
+                exchanged, less = best_with(others)
                 if less < total:
                     chosen[place], total = exchanged, less
             if total == before:

@@ -1,9 +1,9 @@
-"""Texts that show nothing, the same in Python and in a graph."""
+"""Blank texts, defined in the same way in Python and in a graph."""
 
 import re
 
 # White space of all scripts, and characters without width, such as U+200B and
-# the byte order mark. Written out, since Python and RE2 know different
+# the byte order mark. Written out, because Python and RE2 use different
 # versions of Unicode.
 _INVISIBLE = (
     "\t\n\v\f\r\x1c-\x1f \x85\xa0\xad\u1680\u180e\u2000-\u200f\u2028-\u202f"
@@ -15,7 +15,7 @@ _BLANK = re.compile(f"[{_INVISIBLE}]*")
 
 
 def is_blank(text: str | bytes) -> bool:
-    r"""Whether a text is empty, or shows nothing.
+    r"""Whether a text has no visible characters.
 
     >>> is_blank(" \u3000\u200b\n"), is_blank(b"a")
     (True, False)

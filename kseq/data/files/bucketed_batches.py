@@ -31,8 +31,8 @@ def bucketed_batches(
 
     Args:
         ids: (N, L, W) int32, ragged; rows without ids are left out.
-        batch: function of the numbers of the rows of a batch, (B,) int64,
-            that returns it; with `max_shapes` also of their lengths L and W,
+        batch: function of the numbers of the rows of a batch, (B,) int64, that
+            returns the batch; with `max_shapes` also of their lengths L and W,
             (2,) int64.
         batch_pieces: see `document_batches`.
         seed: of the shuffling.
@@ -75,12 +75,12 @@ def bucketed_batches(
 
 
 def _buckets(ids, batch_pieces):
-    """The bucket of each document, and of each bucket the size of a batch.
+    """The bucket of each document, and the batch size of each bucket.
 
     Documents, sorted by their number of pieces, are split where they become
     longer by a ratio; each part, sorted by the number of sentences, is split
-    again. A bucket fills some batches in every epoch, otherwise a document of
-    a rare size would always be in a batch with the same others.
+    again. A bucket fills several batches in every epoch; otherwise a document
+    of a rare size would always be in a batch with the same others.
     """
     sentences = ids.row_lengths().numpy()
     pieces = tf.reduce_sum(ids.row_lengths(axis=2), axis=1).numpy()
@@ -95,7 +95,7 @@ def _buckets(ids, batch_pieces):
     while start < len(order):
         longest = max(ordered[start], 1) * _RATIO
         end = np.searchsorted(ordered, longest, side="right")
-        # The longer its documents, the fewer of them: there is a first end.
+        # Longer documents need a smaller bucket, so there is a first end.
         counts = np.arange(end, len(order) + 1) - start
         end += np.argmax(counts >= needed[end - 1 :])
         if len(order) - end < needed[-1]:
@@ -111,7 +111,7 @@ def _buckets(ids, batch_pieces):
 
 
 def _shaped_buckets(ids, batch_pieces, max_shapes):
-    """`BatchShapes`, that of each row, and of each the size of a batch."""
+    """`BatchShapes`, the shape of each row, the batch size of each shape."""
     widths = ids.row_lengths(axis=2)
     pieces = tf.reduce_sum(widths, axis=1).numpy()
     sizes = tf.stack([ids.row_lengths(), tf.reduce_max(widths, axis=1)], 1)

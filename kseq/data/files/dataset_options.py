@@ -22,19 +22,19 @@ def split_over_devices(batches: tf.data.Dataset) -> tf.data.Dataset:
     return disable_autotuning(batches).with_options(options)
 
 
-# For `map`: on all cores, in order. Autotuning would choose it by itself.
+# For `map`: on all cores, in order. Autotuning would choose the same.
 IN_PARALLEL = {"num_parallel_calls": tf.data.AUTOTUNE, "deterministic": True}
 
 
 def disable_autotuning(data: tf.data.Dataset) -> tf.data.Dataset:
-    """The same data, read with the buffers and threads that they begin with.
+    """Disables the autotuning of buffers and threads of a data set.
 
-    TensorFlow tunes both in a thread that sleeps for up to a minute. Now and
-    then that thread misses that its iterator is deleted, and whoever deletes
-    the iterator waits for it: at the end of a training, for example.
+    TensorFlow tunes both in a thread that sleeps for up to a minute.
+    Occasionally that thread misses that its iterator is deleted, and the
+    deletion waits for it, for example at the end of training.
 
     Args:
-        data: any data set; what is made of it is not tuned either.
+        data: any data set; data sets made from it are not tuned either.
 
     Example:
     >>> numbers = disable_autotuning(tf.data.Dataset.range(9))

@@ -10,7 +10,7 @@ from numpy.lib.npyio import NpzFile
 
 from kseq.data.files.data_error import DataError
 
-BROKEN = (  # what reading an .npz file raises if it is broken, or none
+BROKEN = (  # raised for a file that is broken, or not an .npz file
     OSError,
     ValueError,
     EOFError,
@@ -38,7 +38,7 @@ def read_arrays(path, opened, needed, optional):
         DataError: it is not such a file, or lacks an array.
     """
     try:
-        # And not np.load, which gives one array for an .npy file.
+        # Not np.load, which returns an array for an .npy file.
         with NpzFile(opened) as file:
             names = set(file.files)
             if missing := {*needed} - names:

@@ -13,9 +13,9 @@ from kseq.progress import progress
 def fingerprints(path: str | os.PathLike) -> list[dict]:
     """Identifies the content of a file, of all that match, or of a folder.
 
-    Two paths have equal fingerprints if whoever reads them reads the same: the
-    same bytes, in files of the same kind and the same order. Of the files in a
-    folder, such as pictures, names and sizes are compared instead of bytes.
+    Two paths have equal fingerprints if reading them gives the same data: the
+    same bytes, in files of the same kind and in the same order. Of the files in
+    a folder, such as pictures, names and sizes are compared instead of bytes.
 
     Args:
         path: of a file or a folder; a pattern names several files.
@@ -40,7 +40,7 @@ def _of_file(path):
     ):
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     kind = kind_of(path) or "text"
-    # How it is read depends on its name.
+    # The name determines how the file is read.
     kind += ".gz" * bool(compression_of(path))
     return {"kind": kind, "sha256": digest}
 

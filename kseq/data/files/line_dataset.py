@@ -14,8 +14,8 @@ def line_dataset(path, compression) -> tf.data.Dataset:
         path: scalar string.
         compression: scalar string, see `compression_of`.
     """
-    # Not `tf.data.TextLineDataset`, whose saved position has the path: the file
-    # may have another one when it is restored.
+    # Not `tf.data.TextLineDataset`, whose saved position contains the path: the
+    # file may have a different one when it is restored.
     opened = tf.raw_ops.TextLineDataset(
         filenames=path, compression_type=compression, buffer_size=_BUFFER
     )

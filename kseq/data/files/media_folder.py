@@ -75,8 +75,8 @@ class MediaFolder:
         """Raises DataError unless there is a file of each name.
 
         Args:
-            lines: dict, name -> the line that names it, also for messages
-                about what is wrong inside of a file.
+            lines: dict, name -> the line that names it, also for messages about
+                what is wrong inside a file.
         """
         self._lines |= lines
         for name, line in lines.items():
@@ -142,7 +142,7 @@ def read_file(path: str | os.PathLike) -> bytes:
     """
     try:
         path = Path(path)
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # opening a pipe would block
             raise DataError(f"{path} is not a file.")
         if path.stat().st_size > LARGEST_FILE:
             raise DataError(f"{path} is larger than 256 MiB.")

@@ -33,7 +33,7 @@ class Columns(NamedTuple):
 
     Args:
         names: what the column of names is usually called, in lower case.
-        texts: the same of the column of texts.
+        texts: the same for the column of texts.
         name: what a name is the name of, for messages.
         text: what a text is called, for messages.
     """
@@ -73,8 +73,8 @@ def read_named_texts(
 
     A table is a TSV, a CSV or JSON lines. Without `columns` its first row has
     the names of columns, or a name is in the first column and a text in the
-    last, with a number between them or nothing. A `#0` after the name of a
-    picture is left out.
+    last, possibly with a number between them. A `#0` after the name of a
+    picture is removed.
 
     Args:
         pattern: path; a pattern names several files.
@@ -176,15 +176,15 @@ def _of_cells(rows, columns, known):
             continue
         if places is None:
             width = len(cells)
-            places, is_header = _places(line, cells, columns, known)
+            places, is_header = _positions(line, cells, columns, known)
             if is_header:
                 continue
         check_width(line, cells, width)
         yield line, *(cells[place] for place in places)
 
 
-def _places(line, cells, columns, known):
-    """Where name and text are in a first row; whether it is a header."""
+def _positions(line, cells, columns, known):
+    """The positions of name and text in a first row, and if it is a header."""
     if columns:
         places = find_columns(line, cells, columns)
         return places, not all(column.isdigit() for column in columns)

@@ -1,4 +1,4 @@
-"""What the header of an encoded picture says, in the graph."""
+"""The header of an encoded picture, read in the graph."""
 
 import tensorflow as tf
 
@@ -11,7 +11,7 @@ _ORIENTATION = 0x0112  # a tag of EXIF
 _UPRIGHT = 1
 _MOST_SEGMENTS = 2000  # before the picture; a hostile file has millions
 _APP1, _START_OF_SCAN = 0xE1, 0xDA
-# Those of C0 to CF that are no start of a frame: tables, and a reserved one.
+# Markers from C0 to CF that do not start a frame: tables, and a reserved one.
 _TABLES = (0xC4, 0xC8, 0xCC)
 
 
@@ -51,7 +51,7 @@ def picture_header(image):
 
 
 def upright(pixels, orientation):
-    """Turns pixels (H, W, C) by what EXIF says."""
+    """Turns pixels (H, W, C) by their EXIF orientation."""
 
     def when(orientations, change, pixels):
         is_one = tf.reduce_any(orientation == tf.constant(orientations))
@@ -71,7 +71,7 @@ def _number(content, place, width, little=False):
 
 
 def _jpeg_header(content, is_jpeg):
-    """Height, width and the place of EXIF, from the segments up to them."""
+    """Height, width and the position of EXIF, from the segments before them."""
     total = tf.size(content)
     exif = tf.constant(list(_EXIF), tf.uint8)
 
@@ -102,19 +102,19 @@ def _jpeg_header(content, is_jpeg):
         }
         is_last = is_frame | (marker == _START_OF_SCAN) | (size < 2)
         following = place + 2 + size
-        # A marker may have any number of bytes 255 before it.
+        # Any number of bytes 255 may precede a marker.
         is_fill = marker == 0xFF
         following = tf.where(is_fill, place + 1, following)
         is_last &= ~is_fill
         return tf.where(is_last, total, tf.minimum(following, total)), found
 
-    def goes_on(place, found):
+    def has_segment(place, found):
         return (place + 4 <= total) & (_number(content, place, 1) == 0xFF)
 
     nothing = dict.fromkeys(("exif", "height", "width"), tf.constant(0))
     start = tf.where(is_jpeg, 2, total)
     _, found = tf.while_loop(
-        goes_on,
+        has_segment,
         advance,
         (start, nothing),
         maximum_iterations=_MOST_SEGMENTS,

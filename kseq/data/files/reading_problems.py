@@ -2,7 +2,7 @@
 
 
 def reading_problems(name, kept, left_out, invalid=0):
-    """One line per fact; none if all is well.
+    """One line per problem.
 
     Args:
         name: of the file.
@@ -27,7 +27,7 @@ def reading_problems(name, kept, left_out, invalid=0):
         )
     if invalid:
         lines.append(
-            f"{name}: {invalid} lines are not valid UTF-8; the wrong bytes "
+            f"{name}: {invalid} lines are not valid UTF-8; invalid bytes "
             "become U+FFFD."
         )
     return lines

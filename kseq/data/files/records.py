@@ -35,12 +35,11 @@ def read_records(
 
     Args:
         path: of the file.
-        keys: the only ones whose values are needed, as `value_at` takes them;
-            by default all.
+        keys: those whose values are needed, as for `value_at`; all by default.
         counts: counts what is `invalid`, not UTF-8.
 
     Raises:
-        DataError: there is no such record.
+        DataError: a line or an item is not a record.
     """
     counts = Counter() if counts is None else counts
     if kind_of(path) == "parquet":
@@ -83,7 +82,7 @@ def has_keys(record: dict, keys: Sequence[str]) -> bool:
 
 
 def listed_keys(record: dict) -> str:
-    """The keys of a record for a message, those of an object in it too."""
+    """The keys of a record and of its nested objects, for a message."""
     keys = []
     for key, value in list(record.items())[:8]:
         inner = list(value) if isinstance(value, dict) else []
@@ -104,7 +103,7 @@ def number_text(value: int | float) -> str:
 
 
 def is_number(value) -> bool:
-    """Whether `number_text` has a text for it: no NaN, no infinity."""
+    """Whether `number_text` accepts a value: no NaN, no infinity."""
     return isinstance(value, int) or (
         isinstance(value, float) and math.isfinite(value)
     )
@@ -137,7 +136,7 @@ def _object(line, content):
 
 
 def _items(lines):
-    """The objects of an array, one by one. No string has a line end inside."""
+    """The objects of an array, one by one. Strings contain no line breaks."""
     depth, number, start = 0, 0, None
     text = io.StringIO()  # of the object, or of what is between two
     for line, content in lines:
@@ -223,7 +222,7 @@ def _parquet_records(path, keys):
 
 
 def _nothing(kind):
-    """In place of values that are not wanted, with the keys inside."""
+    """A placeholder for a value that is not needed, with its nested keys."""
     inner = range(kind.num_fields) if str(kind).startswith("struct") else ()
     return {kind.field(place).name: None for place in inner} or None
 

@@ -8,7 +8,7 @@ from kseq.control_tokens import PAD
 
 
 class Source(NamedTuple):
-    """The source inputs of a model, and what a search must know of them.
+    """The source inputs of a model, and what a search must know about them.
 
     Args:
         inputs: dict, the model's inputs without `target_ids`.

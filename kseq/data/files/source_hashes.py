@@ -1,4 +1,4 @@
-"""Numbers instead of texts, the same in Python and in tf.data."""
+"""Hashes of texts, the same in Python and in tf.data."""
 
 from collections.abc import Iterable
 
@@ -10,16 +10,16 @@ _MOST_HELD_OUT = 1000
 
 
 def source_hashes(texts: Iterable[bytes]) -> np.ndarray:
-    """(N,) int64, the same for texts that differ in outer space alone."""
+    """(N,) int64, equal for texts that differ only in space at their ends."""
     return _hashes(tf.constant(list(texts), tf.string, shape=None)).numpy()
 
 
 def choose_held_out(hashes: np.ndarray, most: int | None = None) -> np.ndarray:
     """Chooses which sources are held out: whole groups of the same source.
 
-    They are drawn by their hash, so the same text gives the same ones.
-    Sources with more pairs than `most` are chosen last; one source at least
-    is held out and one is not.
+    They are chosen by their hash, so the same text gives the same ones. Sources
+    with more pairs than `most` are chosen last; at least one source is held
+    out, and at least one is not.
 
     Args:
         hashes: (N,) int64, of the sources of all pairs.
@@ -43,7 +43,7 @@ def choose_held_out(hashes: np.ndarray, most: int | None = None) -> np.ndarray:
 
 
 def are_among(texts: tf.Tensor, hashes: np.ndarray) -> tf.Tensor:
-    """Whether the hash of each text, (B,), is one of some sorted ones."""
+    """Whether the hash of each text, (B,), is in a sorted array."""
     own = _hashes(texts)
     places = tf.searchsorted(hashes, own)
     return tf.gather(hashes, tf.minimum(places, len(hashes) - 1)) == own

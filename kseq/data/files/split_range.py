@@ -1,8 +1,8 @@
-"""The part of a stream of examples that a split of a built-in corpus is."""
+"""The splits of a built-in corpus, as ranges of a stream of examples."""
 
 
 def split_range(split: str, size: int | None, sizes: dict[str, int]) -> range:
-    """The positions of a split, if all splits follow one another.
+    """The positions of a split in a stream of all splits, one after the other.
 
     Args:
         split: one of `sizes`.

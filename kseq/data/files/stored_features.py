@@ -9,14 +9,14 @@ import tensorflow as tf
 class StoredFeatures:
     """Features that are looked up by their number.
 
-    In training batches it takes the place of a preprocessor: what is shuffled
-    and kept in checkpoints are numbers, and features are looked up at the end.
+    In training batches it replaces a preprocessor: numbers are shuffled and
+    saved in checkpoints, and features are looked up at the end.
 
     Args:
         names: list of str, of the pictures or recordings.
         features: (N, S, F), float or int; (sum of lengths, F) with `lengths`.
         preprocessor: `FeaturePreprocessor` of cells, or `FramePreprocessor`.
-        factors: (F,) float, by which features are multiplied, or None.
+        factors: (F,) float, which multiply the features, or None.
         lengths: (N,) int, frames of each; None if all have the same number.
 
     Example:
@@ -76,8 +76,8 @@ class StoredFeatures:
 
         Args:
             inputs: those of pairs, whose sources begin with their number.
-            labels: stay as they are.
-            weight: stays as it is.
+            labels: returned unchanged.
+            weight: returned unchanged.
             whole_width: whether sources get the width of `source_ids`;
                 otherwise that of the longest.
         """

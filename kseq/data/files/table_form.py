@@ -1,4 +1,4 @@
-"""How the cells of a table are written, as far as its rows show it."""
+"""The format of the cells of a table, detected from its rows."""
 
 import csv
 import functools
@@ -22,8 +22,8 @@ class TableForm(NamedTuple):
 
     Args:
         delimiter: str, between cells.
-        has_quotes: bool, whether cells can be in the quotes of RFC 4180.
-        note: str, about what its name does not say, or "".
+        has_quotes: bool, whether cells can be quoted as in RFC 4180.
+        note: str, how the format differs from what the name says, or "".
     """
 
     delimiter: str = "\t"
@@ -32,12 +32,12 @@ class TableForm(NamedTuple):
 
 
 def form_of(path: str, kind: str | None) -> TableForm:
-    """Looks at the rows of a table.
+    """Detects the format of a table from its rows.
 
-    The cells of a CSV are between commas, or between other signs where those
-    make columns and commas do not. In a TSV quotes are text, unless each
-    quote is one of a program that writes them: around a whole cell, doubled
-    inside, and no cell that needs quotes has none.
+    The cells of a CSV are separated by commas, or by a different character if
+    that gives columns and commas do not. In a TSV quotes are text, unless all
+    of them follow RFC 4180: around a whole cell, doubled inside, and around
+    each cell that needs them.
 
     Args:
         path: of a TSV or CSV.
@@ -51,12 +51,12 @@ def form_of(path: str, kind: str | None) -> TableForm:
 
 
 def table_notes(pattern: str | os.PathLike, kind_of) -> list[str]:
-    """Lines about the tables of a pattern that are not what their names say.
+    """Notes on the tables of a pattern that differ from what their names say.
 
     Args:
         pattern: path.
         kind_of: function of a path, its kind as for `form_of`; None for a file
-            that is no table.
+            that is not a table.
     """
     notes = {}
     for path in matching_files(pattern):
@@ -77,7 +77,7 @@ def _form_of(path, kind, *_):
         return TableForm(
             has_quotes=True,
             note="cells are in quotes, which are doubled inside, as some "
-            "programs write a TSV; they are read without them.",
+            "programs write a TSV; the quotes are removed.",
         )
     return TableForm()
 
@@ -88,12 +88,12 @@ def _form_of_csv(path):
     ]
     texts = [line.decode(errors="replace") for line in lines]
     best = max(_DELIMITERS, key=lambda sign: _agreement(texts, sign))
-    note = f"columns are between {_DELIMITERS[best]}, not between commas."
+    note = f"columns are separated by {_DELIMITERS[best]}, not by commas."
     return TableForm(best, True, "" if best == "," else note)
 
 
 def _agreement(texts, delimiter) -> float:
-    """The part of the rows that has the columns of the first one, if any."""
+    """The fraction of rows with as many columns as the first one."""
     widths = []
     try:
         for row in csv.reader(
@@ -109,11 +109,11 @@ def _agreement(texts, delimiter) -> float:
 
 
 def _is_quoted(lines: Iterable) -> bool:
-    """Whether each quote of a TSV is one of a program that writes them."""
+    """Whether all quotes of a TSV follow RFC 4180."""
     width, rows, has_proof, all_are_quoted = None, 0, False, True
     lines = (line.text for line in lines)
     for text in lines:
-        if b'"' not in text:  # as almost all: this has to be quick
+        if b'"' not in text:  # almost all lines: this has to be quick
             if all_are_quoted and text.strip():
                 width, all_are_quoted = text.count(b"\t") + 1, False
             continue
@@ -126,7 +126,7 @@ def _is_quoted(lines: Iterable) -> bool:
         quoted = [cell for cell in cells if cell.startswith(b'"')]
         if not quoted:
             return False
-        # Lines that are rows by themselves may be a quotation across them.
+        # If each line is a row, the quotes may be a quotation across rows.
         are_rows = all(part.count(b"\t") + 1 == width for part in parts)
         has_proof |= any(
             b'""' in cell[1:-1]
@@ -141,7 +141,7 @@ def _is_quoted(lines: Iterable) -> bool:
 
 
 def _lines_of_row(text, lines):
-    """A line and those that the cells of its row go on in; None if endless."""
+    """A line and the further lines of its row; None if a quote stays open."""
     parts, size = [text], len(text)
     is_open = text.count(b'"') % 2
     while is_open:
@@ -155,7 +155,7 @@ def _lines_of_row(text, lines):
 
 
 def _cells(text):
-    """The cells of a row, or None: a quote is neither around one nor double."""
+    """The cells of a row; None if a quote is neither around one nor doubled."""
     cells, place = [], 0
     while True:
         found = _CELL.match(text, place)

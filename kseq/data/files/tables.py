@@ -19,7 +19,7 @@ _KINDS = {
     ".parquet": "parquet",
 }
 _LARGEST_CELL = 2**26  # characters of a CSV cell; a quote was not closed
-# What names a column and is hardly ever a sentence.
+# Names of columns that are hardly ever sentences.
 _HEADER = re.compile(
     r"source|target|src|tgt|trg|input|output|text|translation|sentence|label"
     r"|question|answer|id|en|de|fr|es|it|pt|nl|ru|zh|ja|ar|hi|tr|pl|cs|sv|fi|ko"
@@ -31,16 +31,16 @@ _HEADER = re.compile(
 
 
 def kind_of(path: str | os.PathLike) -> str | None:
-    """What a name says: "tsv", "csv", "json", "parquet", or None."""
+    """The kind of a file by its name: "tsv", "csv", "json", "parquet", None."""
     path = os.fspath(path).lower().removesuffix(".gz")
     return _KINDS.get(os.path.splitext(path)[1])
 
 
 def rows_of_cells(path: str) -> Iterator[tuple[Line, list[bytes]]]:
-    """The cells of each row, none of a blank one, and where the row starts.
+    """The cells of each row, none for a blank one, and where the row starts.
 
-    A CSV has the quotes of RFC 4180. In a TSV a quote is text, unless all of
-    its quotes are those of a program that writes tables, see `form_of`.
+    A CSV has the quotes of RFC 4180. In a TSV a quote is text, unless all
+    quotes follow RFC 4180, see `form_of`.
 
     Raises:
         DataError: a quote of a CSV is wrong.
@@ -58,11 +58,11 @@ def form_of_table(path: str) -> TableForm:
 
 
 def notes_on(pattern: str | os.PathLike, default: str | None = "tsv"):
-    """Lines about tables that are not what their names say.
+    """Notes on tables that differ from what their names say.
 
     Args:
         pattern: path; a pattern names several files.
-        default: the kind of a file of another name: "tsv", or None for no
+        default: the kind of a file with any other name: "tsv", or None for no
             table.
     """
     return table_notes(pattern, lambda path: kind_of(path) or default)
@@ -114,8 +114,7 @@ def two_columns(
     Args:
         rows: those of `rows_of_cells`.
         columns: names in the first row, or numbers from "1".
-        default: what the columns of a table of two are called if its first
-            row does not name them.
+        default: names of the columns of a table of two without a header.
         counts: counts rows that are `blank` or `invalid`, not UTF-8.
 
     Raises:
@@ -137,7 +136,7 @@ def two_columns(
 
 
 def _layout(line, cells, columns, default):
-    """Names of all columns, positions of the two, whether names are there."""
+    """Names of all columns, positions of the two, and if there is a header."""
     names = names_of(cells)
     if are_numbers(columns):
         numbers = [str(number) for number in range(1, len(cells) + 1)]
@@ -188,7 +187,7 @@ def find_columns(
 
 
 def place_of(line: Line, names: list[str], column: str) -> int:
-    """The position of a column; DataError if two have its name."""
+    """The position of a column; DataError if two columns have its name."""
     if (count := names.count(column)) > 1:
         raise broken(
             line,
@@ -204,7 +203,7 @@ def names_of(cells) -> list[str]:
 
 
 def ask_for_columns(line: Line, cells, wanted: str) -> DataError:
-    """The error of a table whose columns must be chosen."""
+    """The error for a table whose columns must be chosen."""
     example = "1 2"
     names = names_of(cells)
     if is_header(cells[:2]):
@@ -218,12 +217,12 @@ def ask_for_columns(line: Line, cells, wanted: str) -> DataError:
 
 
 def is_header(cells) -> bool:
-    """Whether a first row has names of columns, as far as one can see."""
+    """Whether a first row looks like a header."""
     return all(_HEADER.fullmatch(name) for name in names_of(cells))
 
 
 def check_width(line: Line, cells, width: int, expected: str | None = None):
-    """Refuses a row that does not have all columns and no more."""
+    """Raises DataError unless a row has exactly the expected columns."""
     if cells and len(cells) != width:
         raise broken(
             line,
@@ -245,7 +244,7 @@ def _listed(cells) -> str:
 
 
 def broken(line: Line, expected: str, found: str) -> DataError:
-    """The error of a line."""
+    """The error for a line."""
     return DataError(f"{line}: expected {expected}; found {found}")
 
 

@@ -57,8 +57,8 @@ def compression_of(path: str) -> str:
 def matching_files(pattern: str | os.PathLike) -> list[str]:
     """The path itself, or those that it matches as a pattern, sorted.
 
-    What exists is never a pattern: `data [1]/*.gz` are the files in the folder
-    `data [1]`, if there is one.
+    An existing path is never a pattern: `data [1]/*.gz` are the files in the
+    folder `data [1]`, if there is one.
 
     Raises:
         DataError: there is no such file, or one cannot be read, or only once.
@@ -88,7 +88,7 @@ def matching_files(pattern: str | os.PathLike) -> list[str]:
 
 
 def _matches(pattern):
-    """What a pattern matches in the deepest of its folders that exists."""
+    """The matches of a pattern in the deepest of its folders that exists."""
     folder = os.path.dirname(pattern)
     while folder and not os.path.isdir(folder):
         folder = os.path.dirname(folder)
@@ -97,7 +97,7 @@ def _matches(pattern):
 
 
 def _check_file(path):
-    """Refuses what is not a file without opening it: a pipe would wait."""
+    """Rejects what is not a file, without opening it: a pipe would block."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
@@ -126,14 +126,14 @@ def _read_file(path) -> Iterator[Line]:
                 yield Line(text.removesuffix(b"\n"), path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError(
-            f"{escaped_line(path)} is not a whole .gz file."
+            f"{escaped_line(path)} is not a complete .gz file."
         ) from None
     except OSError as error:
         raise _unreadable(path, error) from None
 
 
 def refuse_utf_16(name, text):
-    """Refuses what would be read as text with NULs between the letters.
+    """Rejects UTF-16 and UTF-32, which would be read as text with NULs.
 
     Args:
         name: what is read, for the message.
@@ -151,7 +151,7 @@ def refuse_utf_16(name, text):
 
 
 def _refuse_carriage_returns(path, text):
-    """Refuses a file whose lines end in carriage returns alone.
+    """Rejects a file whose lines end in carriage returns alone.
 
     Args:
         path: of the file.

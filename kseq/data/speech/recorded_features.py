@@ -52,7 +52,7 @@ def recorded_features(
             advance(len(batch))
     kept = [name for name, length in zip(names, lengths, strict=True) if length]
     if not kept:
-        raise DataError("Each recording is silent or empty.")
+        raise DataError("All recordings are silent or empty.")
     return StoredFeatures(
         kept,
         np.concatenate(parts),

@@ -69,13 +69,13 @@ def training_batches(
         max_length: pairs with more tokens on a side, END included, are left
             out, as are pairs with a blank side.
         seed: of the shuffling, which differs in every epoch.
-        shuffle_buffer: pairs held in memory, and in checkpoints, to draw
-            from; a smaller text is shuffled as a whole.
-        max_shapes: how many different (source, target) lengths batches have at
-            most, chosen so that little is padding; None for any number. "auto"
-            is 16 where there is a GPU, for which XLA compiles each of them,
-            otherwise None. Only some pairs of a large corpus are measured:
-            longer ones have other lengths.
+        shuffle_buffer: number of pairs to shuffle, held in memory and in
+            checkpoints; a smaller text is shuffled as a whole.
+        max_shapes: maximum number of different (source, target) lengths of
+            batches, chosen to minimize padding; None for any number. "auto" is
+            16 if there is a GPU, for which XLA compiles each of them, otherwise
+            None. Only some pairs of a large corpus are measured: longer pairs
+            add lengths.
 
     Returns:
         Data set of `({"source_ids", "target_ids"}, labels, sample_weight)`,
@@ -141,7 +141,7 @@ def evaluation_batches(
     tokenize = _tokenization(preprocessor, target_tokenizer)
     batches = _batched(_examples(pairs.batch(_BLOCK), tokenize), batch_tokens)
     batches = split_over_devices(_with_features(batches, preprocessor))
-    # Counted, or Keras warns of an input that runs out.
+    # Counted; otherwise Keras warns that the input ran out of data.
     with progress("Counting the batches of validation"):
         count = batches.reduce(
             tf.constant(0, tf.int64), lambda count, batch: count + 1

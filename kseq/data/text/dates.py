@@ -27,7 +27,7 @@ def dates(
 ) -> tuple[list[str], list[str]]:
     """Dates of 1900 to 2099 in 41 languages, and the same in ISO 8601.
 
-    Every date occurs once, in one split, and no string is another date in
+    Every date occurs once, in one split, and no string is a different date in
     another language. A month is a word, or a number marked as a month.
 
     Args:

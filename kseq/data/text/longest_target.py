@@ -14,8 +14,9 @@ def longest_target(
 ) -> int:
     """Tokens of the longest target in training, END included.
 
-    As the limit of an answer it cuts none that training has shown, and a beam
-    search with a low limit knows sooner that no better answer is possible.
+    As the maximum length of an answer it truncates none that occurs in
+    training, and a low limit lets a beam search stop earlier, because it knows
+    sooner that no better answer is possible.
 
     Args:
         pairs: scalar strings (source, target), each once.

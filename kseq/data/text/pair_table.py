@@ -40,7 +40,7 @@ class Layout(NamedTuple):
 
     width: int
     positions: tuple[int, int]
-    skipped: int = 0  # lines up to the names, these included
+    skipped: int = 0  # lines up to the header, inclusive
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ class PairTable:
     columns: tuple[str, str] | tuple[()] = ()
 
     def rows(self) -> Iterator[tuple[Line, Line]]:
-        """The pairs in order, of blank rows too.
+        """The pairs in order, including those of blank rows.
 
         Raises:
             DataError: a table is broken or does not have the columns.
@@ -65,7 +65,7 @@ class PairTable:
             yield from self.rows_of(path)
 
     def rows_of(self, path: str) -> Iterator[tuple[Line, Line]]:
-        """The same of one file."""
+        """The same for one file."""
         if has_records(path):
             records = read_records(path, self.columns or _DEFAULT)
             return itertools.chain.from_iterable(
@@ -74,7 +74,7 @@ class PairTable:
         return self._of_cells(rows_of_cells(path), kind_of(path) or "tsv")
 
     def is_plain(self, path: str) -> bool:
-        """Whether cells are all that is between tabs and line ends."""
+        """Whether all text between tabs and line ends is a cell."""
         return not has_records(path) and not form_of_table(path).has_quotes
 
     def _of_record(self, line, record):

@@ -50,11 +50,11 @@ class TextReport(NamedTuple):
         return self.blank + self.too_long
 
     def problems(self, name, of_left_out: bool = True) -> list[str]:
-        """What is wrong with the text `name`, one line per fact.
+        """What is wrong with the text `name`, one line per problem.
 
         Args:
             name: of the text.
-            of_left_out: whether that includes what `pairs` leaves out.
+            of_left_out: whether to include what `pairs` leaves out.
         """
         left_out = {
             "with a blank side": self.blank,
@@ -65,7 +65,7 @@ class TextReport(NamedTuple):
         if self.invalid:
             lines.append(
                 f"{name}: {self.invalid} of {self.pairs} pairs are not valid "
-                "UTF-8; the wrong bytes become U+FFFD."
+                "UTF-8; invalid bytes become U+FFFD."
             )
         if self.joined:
             lines.append(
@@ -143,11 +143,11 @@ class ParallelText:
         return report
 
     def notes(self) -> list[str]:
-        """What is unusual about tables, a line each."""
+        """What is unusual about tables, one line per note."""
         return notes_on(self.source) if self.target is None else []
 
     def examine(self) -> ExaminedText:
-        """Does what `check` does, without a warning, and numbers the pairs.
+        """Does the same as `check` without warnings, and numbers the pairs.
 
         Holds 16 bytes a pair in memory.
         """
@@ -171,7 +171,7 @@ class ParallelText:
         )
 
     def count(self) -> TextReport:
-        """Reads everything once and counts it, without a warning."""
+        """Reads everything once and counts it, without warnings."""
         counts = Counter()
         for pair in self._pairs_of_lines():
             _count(pair, counts)
@@ -204,7 +204,7 @@ class ParallelText:
         return self._blocks.map(wanted, **IN_PARALLEL).unbatch()
 
     def all_pairs(self) -> tf.data.Dataset:
-        """The same with pairs that have a blank side, for evaluation."""
+        """The same, including pairs with a blank side, for evaluation."""
 
         def wanted(sources, targets):
             chosen = _are_short(sources, targets)
@@ -248,13 +248,13 @@ class ParallelText:
 
 
 def are_usable(sources, targets) -> tf.Tensor:
-    """Which pairs have no blank side and no very long line, (B,) bool."""
+    """Whether pairs have no blank side and no very long line, (B,) bool."""
     sizes = _sizes(sources, targets)
     return tf.reduce_all((sizes > 0) & (sizes <= LONGEST_LINE), axis=0)
 
 
 def _are_short(sources, targets) -> tf.Tensor:
-    """Which pairs have no very long line, (B,) bool."""
+    """Whether pairs have no very long line, (B,) bool."""
     return tf.reduce_all(_sizes(sources, targets) <= LONGEST_LINE, axis=0)
 
 
@@ -272,8 +272,8 @@ def _lines(pattern) -> tf.data.Dataset:
     def lines(number):
         return line_dataset(encoded[number], compressions[number])
 
-    # Numbers, because a saved position has what comes before its lines: a
-    # file may have another path when it is restored.
+    # Numbers, not paths, because a saved position contains the elements before
+    # it: a file may have a different path when it is restored.
     return tf.data.Dataset.range(len(paths)).flat_map(lines)
 
 
@@ -282,7 +282,7 @@ def _report(counts) -> TextReport:
 
 
 def _count(pair, counts) -> bool:
-    """Counts a pair; whether it is usable."""
+    """Counts a pair, and returns whether it is usable."""
     texts = [line.text for line in pair]
     counts["pairs"] += 1
     counts["invalid"] += not all(map(_is_utf8, texts))
@@ -296,7 +296,7 @@ def _count(pair, counts) -> bool:
 
 
 def _as_read(text) -> bytes:
-    """What tf.data reads: it leaves out every carriage return."""
+    """A line as tf.data reads it, without any carriage return."""
     return text.replace(b"\r", b"").strip()
 
 
@@ -309,7 +309,7 @@ def _is_utf8(text) -> bool:
 
 
 def parallel_texts(option, paths, columns) -> tuple[ParallelText, ...]:
-    """Makes one text of each table, and of each two files that are none.
+    """Makes one text of each table, and of each pair of other files.
 
     Args:
         option: str, what the paths are, for messages.

@@ -18,9 +18,9 @@ from kseq.data.text.pair_table import Layout, PairTable
 def table_blocks(table: PairTable, size: int) -> tf.data.Dataset:
     """The rows of a table in blocks of strings, (source (B,), target (B,)).
 
-    All but a TSV without quotes is copied to plain text in a temporary file,
-    which has no name and lives as long as the data set: `tf.data` can save
-    its position in lines of text.
+    A table other than a TSV without quotes is copied as plain text to an
+    unnamed temporary file, which lives as long as the data set: `tf.data` can
+    save its position in lines of text.
     """
     paths, compressions, layouts, copies = [], [], [], []
     for path in matching_files(table.path):
@@ -43,16 +43,16 @@ def table_blocks(table: PairTable, size: int) -> tf.data.Dataset:
     def blocks_of(number):
         return _blocks_of_file(size, *(column[number] for column in columns))
 
-    # Numbers, because a saved position has what comes before its lines: a
-    # file may have another path when it is restored.
+    # Numbers, not paths, because a saved position contains the elements before
+    # it: a file may have a different path when it is restored.
     blocks = tf.data.Dataset.range(len(paths)).flat_map(blocks_of)
-    # Whatever is made of a data set keeps it alive.
+    # A data set keeps those that it is made from alive.
     weakref.finalize(blocks, _close, copies)
     return blocks
 
 
 def _copy(table, path) -> int:
-    """Writes a file without a name; its descriptor."""
+    """Writes an unnamed file, and returns its descriptor."""
     with tempfile.TemporaryFile() as file:
         # A first text may begin with a mark that is text.
         file.write(BYTE_ORDER_MARK)

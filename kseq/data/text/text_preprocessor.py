@@ -16,9 +16,9 @@ class TextPreprocessor:
 
     Args:
         tokenizer: `Tokenizer`.
-        max_length: int, maximum number of tokens of a source in an answering
-            model, END included; the rest of the source is cut. Training leaves
-            out long pairs instead, see `training_batches`.
+        max_length: int, maximum number of tokens of a source at inference, END
+            included; the rest of the source is cut. Training leaves out long
+            pairs instead, see `training_batches`.
 
     Call arguments:
         text: (B,) string.

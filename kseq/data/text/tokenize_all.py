@@ -1,4 +1,4 @@
-"""All texts of a data set to ids, at once."""
+"""Tokenizes all texts of a data set."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ def tokenize_all(
 ) -> tf.RaggedTensor:
     """The ids of all texts of a data set, on all cores.
 
-    Texts and ids are in memory.
+    Texts and ids are held in memory.
 
     Args:
         tokenize: function of strings (B,), returns ragged ids (B, ...).

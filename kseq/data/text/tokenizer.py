@@ -22,21 +22,20 @@ from kseq.data.text.tokenizer_training import (
 )
 from kseq.progress import progress
 
-# Of a text, which then has none: a tokenizer gives them a meaning of its own.
+# Replaced in a text, because the tokenizer gives them a different meaning.
 _TAKEN = f"[{LOWER_BLOCK}{LINE_BREAK}]"
 
 
 class Tokenizer(tf.Module):
     """A SentencePiece tokenizer that runs inside the graph.
 
-    Nothing is normalized: spaces of all kinds, composed and decomposed
-    letters and emoji come back as they were. Only what belongs to the file
-    and not to the text is left out: white space of ASCII at both ends, all of
-    a text that shows nothing, such as one of U+3000 alone, and carriage
-    returns. A verbatim tokenizer keeps white space and line breaks, too.
-    Invalid UTF-8 becomes U+FFFD, and so do the noncharacters U+FDD0 and
-    U+FDD1. With "bpe" and "unigram" a character that was never seen is spelled
-    in bytes; with "char" and "word" it is UNK.
+    Nothing is normalized: spaces of all kinds, composed and decomposed letters
+    and emoji are restored. Only what belongs to the file rather than to the
+    text is dropped: ASCII white space at both ends, the whole of a blank text,
+    such as one of U+3000 alone, and carriage returns. A verbatim tokenizer
+    keeps white space and line breaks, too. Invalid UTF-8 becomes U+FFFD, and so
+    do the noncharacters U+FDD0 and U+FDD1. With "bpe" and "unigram" an unseen
+    character is spelled in bytes; with "char" and "word" it is UNK.
 
     Args:
         model: bytes, a SentencePiece model whose ids of padding, unknown,
@@ -62,8 +61,8 @@ class Tokenizer(tf.Module):
         self.vocab_size = _checked_vocab_size(model)
         proto = sentencepiece_model_pb2.ModelProto.FromString(model)
         self.is_verbatim = not proto.normalizer_spec.add_dummy_prefix
-        # When a graph is loaded, operations of one name share one resource,
-        # whatever their models are: the name must say which it is.
+        # When a graph is loaded, operations with the same name share a
+        # resource, whatever their models are: the name must identify the model.
         self._name_in_graph = f"model_{hashlib.sha256(model).hexdigest()[:16]}"
 
     @classmethod
@@ -121,7 +120,7 @@ class Tokenizer(tf.Module):
     def tokenize(self, text) -> tf.RaggedTensor:
         """(B,) string -> (B, T) int32, ragged, without START and END."""
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
-        # The line reader of tf.data leaves out each carriage return, too.
+        # The line reader of tf.data drops each carriage return, too.
         text = tf.strings.regex_replace(text, "\r", "")
         text = tf.strings.regex_replace(text, _TAKEN, "\ufffd")
         if not self.is_verbatim:
@@ -136,8 +135,8 @@ class Tokenizer(tf.Module):
 
         Args:
             text: (B,) string.
-            max_length: most ids of a row, END included; the rest of the text
-                is cut.
+            max_length: maximum number of ids of a row, END included; the rest
+                of the text is cut.
 
         Returns:
             (B, T) int32, ragged, each row with END last, and whether it was
@@ -163,13 +162,13 @@ class Tokenizer(tf.Module):
         return self._sentencepiece().id_to_string(tf.cast(ids, tf.int32))
 
     def surfaces(self) -> list[bytes]:
-        """What each id adds to a text; nothing for control tokens."""
+        """The text that each id adds; nothing for control tokens."""
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         return [_surface(processor, i) for i in range(self.vocab_size)]
 
     def _sentencepiece(self):
-        # Made for each use: `keras.utils.clear_session` deletes the resource of
-        # one that is kept.
+        # Created for each use: `keras.utils.clear_session` deletes the resource
+        # of one that is kept.
         return tensorflow_text.SentencepieceTokenizer(
             self.model, name=self._name_in_graph
         )

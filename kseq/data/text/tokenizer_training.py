@@ -21,16 +21,16 @@ from kseq.data.files.text_files import LONGEST_LINE
 CONTROL_IDS = {"pad_id": PAD, "unk_id": UNK, "bos_id": START, "eos_id": END}
 _SAMPLED_LINES = 1_000_000  # of a larger text, drawn to train the tokenizer
 
-# SentencePiece writes a space as U+2581. So that this character of the text
-# survives, it becomes a code point to which Unicode never gives a meaning.
+# SentencePiece writes a space as U+2581. To preserve this character in a text,
+# it is replaced by a noncharacter of Unicode.
 LOWER_BLOCK = "\ufdd0"
 _ENCODING_RULES = "2581\tFDD0\n"
 _DECODING_RULES = "FDD0\t2581\n"
-# A line break inside a verbatim text, which SentencePiece takes for a space.
+# A line break inside a verbatim text, which SentencePiece would make a space.
 LINE_BREAK = "\ufdd1"
 _ENCODED_BREAK = "A\tFDD1\n"
 _DECODED_BREAK = "FDD1\tA\n"
-# In a text, the two stand for themselves no more.
+# In a text, these two become U+FFFD.
 _TAKEN = re.compile(f"[{LOWER_BLOCK}{LINE_BREAK}]")
 
 _SPACE = "\u2581"
@@ -69,14 +69,14 @@ def train_tokenizer(lines, vocab_size, model_type, verbatim) -> bytes:
                 hard_vocab_limit=has_bytes,
                 character_coverage=0.9995 if has_bytes else 1.0,
                 byte_fallback=has_bytes,
-                # Numbers that were never seen are made of digits that were.
+                # Unseen numbers are spelled with digits that were seen.
                 split_digits=True,
                 normalization_rule_tsv=str(encoding_rules),
                 denormalization_rule_tsv=str(decoding_rules),
-                # To words, two spaces are no more than one.
+                # Between words, two spaces equal one.
                 remove_extra_whitespaces=model_type == "word",
-                # Not given otherwise: models are the same, to the byte, as
-                # those of earlier versions.
+                # Omitted otherwise, which keeps models equal to those of
+                # earlier versions, to the byte.
                 **({"add_dummy_prefix": False} if verbatim else {}),
                 input_sentence_size=_SAMPLED_LINES,
                 shuffle_input_sentence=True,
@@ -118,10 +118,10 @@ def report_unknown(model: bytes, lines):
 
 
 class _Text:
-    """Lines as SentencePiece wants them, and whether there were any.
+    """Lines as SentencePiece expects them, and whether there were any.
 
-    A line is as long as it may be: it is given in parts, which end at spaces.
-    An error while they are read, which may be Ctrl-C, is kept in `error`:
+    A line may have any length: it is passed in parts, which end at spaces. An
+    error while lines are read, which may be Ctrl-C, is kept in `error`:
     SentencePiece raises a RuntimeError instead.
     """
 
@@ -172,7 +172,7 @@ class _Text:
         self._uncounted, self._size = [], 0
 
     def characters(self) -> dict[str, int]:
-        """How often each is in the text; SentencePiece has no NUL."""
+        """The count of each character in the text, NUL excluded."""
         self._count_all()
         codes = np.flatnonzero(self._characters[1:]) + 1
         named = {" ": _SPACE, _SPACE: LOWER_BLOCK}
@@ -180,14 +180,14 @@ class _Text:
         return {named.get(key, key): counts[key] for key in counts}
 
     def nulls(self) -> int:
-        """How many NUL characters are in the text."""
+        """The number of NUL characters in the text."""
         return int(self._characters[0])
 
 
 def parts_of(text: str, most: int) -> Iterator[str]:
     """Cuts a text into parts of at most `most` characters.
 
-    A part ends before a space, where no piece of a tokenizer goes on, or
+    A part ends before a space, where every piece of a tokenizer ends, or
     anywhere in a text without spaces.
 
     >>> list(parts_of("a rose is", 7))
@@ -221,10 +221,10 @@ def _explained(error, text, vocab_size) -> Exception:
 
 
 def _add_lost_characters(proto, counts, vocab_size):
-    """Puts characters that SentencePiece does not count into the vocabulary.
+    """Adds characters that SentencePiece does not count to the vocabulary.
 
-    Those are some control characters, those of words such as `</s>`, and those
-    of lines that were not drawn.
+    These are some control characters, those of words such as `</s>`, and those
+    of lines that were not sampled.
     """
     first = len(CONTROL_IDS)
     kept = {piece.piece for piece in proto.pieces[first:]}
@@ -241,7 +241,7 @@ def _add_lost_characters(proto, counts, vocab_size):
 
 
 def _report_characters(proto, text, vocab_size, has_bytes):
-    """Says how many characters of the text are no pieces."""
+    """Logs how many characters of the text are not pieces."""
     if (nulls := text.nulls()) and not has_bytes:
         _log.warning(f"{nulls:,} NUL characters in the text are unknown.")
     counts = text.characters()
@@ -250,14 +250,14 @@ def _report_characters(proto, text, vocab_size, has_bytes):
         _log.info(f"{found} are rare: they are spelled in bytes.")
     elif found:
         _log.warning(
-            f"{found} have no place in vocab_size={vocab_size}: they are "
+            f"{found} do not fit into vocab_size={vocab_size}: they are "
             "unknown, and cannot be read or written. Set vocab_size to "
             f"{len(counts) + len(CONTROL_IDS)} to keep all."
         )
 
 
 def _unknown(proto, counts) -> str:
-    """How many characters are no pieces, in words; nothing if all are."""
+    """How many characters are not pieces, in words; "" if all are."""
     lost = counts.keys() - {piece.piece for piece in proto.pieces}
     if not lost:
         return ""

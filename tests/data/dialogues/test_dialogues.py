@@ -87,7 +87,7 @@ def test_what_is_left_out_is_counted(write, caplog):
             gzip.compress(b"a,b", mtime=0),
             "found the name of a table",
         ),
-        ("a.gz", b"a\nb", "is not a whole .gz file"),
+        ("a.gz", b"a\nb", "is not a complete .gz file"),
         ("a", "\ufeffa\nb".encode("utf-16"), "UTF-16"),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_truncated_gz_is_named(write):
     whole = gzip.compress(lines)
 
     assert len(read_documents(write("a.tsv.gz", whole)).texts) == 10_000
-    with pytest.raises(DataError, match=r"b\.tsv\.gz is not a whole \.gz"):
+    with pytest.raises(DataError, match=r"b\.tsv\.gz is not a complete \.gz"):
         read_documents(write("b.tsv.gz", whole[: len(whole) // 2]))
 
 

@@ -104,7 +104,7 @@ def test_other_delimiters_of_a_csv(write, delimiter, name):
     assert list(zip(documents.labels, documents.texts, strict=True)) == rows[1:]
     described = read_document_corpus(path, path, log=False).describe()
     assert (
-        f"{path}: columns are between {name}, not between commas." in described
+        f"{path}: columns are separated by {name}, not by commas." in described
     )
 
 

@@ -108,7 +108,7 @@ def test_the_numbers_are_logged_once(write, caplog):
         "Duplicate pairs: 1 of 4",
         f"{train}: 1 of 5 pairs are left out: 1 with a blank side, 0 with a "
         "line over 65536 bytes.",
-        f"{train}: 1 of 5 pairs are not valid UTF-8; the wrong bytes become "
+        f"{train}: 1 of 5 pairs are not valid UTF-8; invalid bytes become "
         "U+FFFD.",
         "3 of 4 validation sources are also in training: scores on them will "
         "be too high.",

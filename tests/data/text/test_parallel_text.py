@@ -41,9 +41,11 @@ def test_a_truncated_gz_is_named(write):
     target = write("a.en.gz", whole[: len(whole) // 2])
 
     assert ParallelText(source, source).check().pairs == 10_000
-    with pytest.raises(DataError, match=r"a\.en\.gz is not a whole \.gz file"):
+    with pytest.raises(
+        DataError, match=r"a\.en\.gz is not a complete \.gz file"
+    ):
         ParallelText(source, target).check()
-    with pytest.raises(DataError, match=r"b\.gz is not a whole \.gz file"):
+    with pytest.raises(DataError, match=r"b\.gz is not a complete \.gz file"):
         ParallelText(write("b.gz", b"no gzip\n")).check()
 
 
