@@ -1,4 +1,4 @@
-"""Endless batches of a task that is drawn."""
+"""Endless batches of random sequences of a task."""
 
 from typing import Literal
 
@@ -28,16 +28,15 @@ def binary_batches(
     Args:
         task: has `sequences`, see `kseq.data.algorithms`.
         batch_size: B, at least 1.
-        seed: the batch at a position depends on nothing else.
+        seed: it alone determines the batch at each position.
         max_shapes: how many different lengths batches have, see
-            `training_batches`; steps are then padded at the end, without
-            weight.
+            `training_batches`; steps are then padded at the end, with weight 0.
 
     Returns:
         An endless data set of `(inputs, targets, weights)`: `inputs` is
         `{"source"}`, (B, T, F) float32; targets (B, T, D) and weights (B, T)
-        float32, 0 where nothing is asked for. All sequences of a batch have
-        the same length. With `max_shapes` it has an attribute `shapes`, see
+        float32, 0 where there is no target. All sequences of a batch have the
+        same length. With `max_shapes` it has an attribute `shapes`, see
         `training_batches`.
 
     Example:
@@ -70,13 +69,13 @@ def binary_batches(
 
 
 def binary_examples(task, count: int, seed: int) -> list[BinarySequences]:
-    """Random sequences of a task, to judge a model by.
+    """Random sequences of a task, to evaluate a model on.
 
     Args:
         task: has `sequences`, see `kseq.data.algorithms`.
         count: at least 1.
-        seed: the sequences depend on nothing else; they are others than those
-            of `binary_batches` with the same seed.
+        seed: it alone determines the sequences, which differ from those of
+            `binary_batches` with the same seed.
 
     Returns:
         A list of `BinarySequences` of one sequence each, NumPy arrays (T, F),

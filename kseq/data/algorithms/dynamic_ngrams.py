@@ -16,8 +16,8 @@ class DynamicNgrams:
     """Bits of a random n-gram model; after each one the next is the target.
 
     The probability of a 1 after each context of n - 1 bits is drawn from
-    Beta(1/2, 1/2) for each sequence. The first context is of fair bits, and
-    the next bit is asked for from its end on.
+    Beta(1/2, 1/2) for each sequence. The first context consists of fair bits;
+    the targets begin at its end.
 
     Args:
         length: int, bits of a sequence.
@@ -28,7 +28,7 @@ class DynamicNgrams:
 
     Reference:
         Graves et al. 2014, arXiv:1410.5401, section 4.4; the best prediction:
-        Murphy 2012, Machine Learning: a Probabilistic Perspective, there cited.
+        Murphy 2012, Machine Learning: a Probabilistic Perspective, cited there.
     """
 
     length: int = 200
@@ -73,11 +73,12 @@ class DynamicNgrams:
         return (2 * contexts + bits) % 2 ** (self.order - 1)
 
     def best(self, sequences):
-        """The predictions of which none can be better on average.
+        """The best possible predictions on average.
 
             p(1 | context) = (ones + 1/2) / (ones + zeros + 1)
 
-        where ones and zeros are what followed the context so far.
+        where ones and zeros are the numbers of bits that followed the context
+        so far.
 
         Args:
             sequences: `BinarySequences`.

@@ -14,14 +14,14 @@ from kseq.data.algorithms.binary_sequences import (
 
 @dataclasses.dataclass(frozen=True)
 class PrioritySort:
-    """Vectors with priorities; those of the highest are the targets, in order.
+    """Vectors with priorities; the targets are those of the highest, in order.
 
     The priority, uniform from -1 to 1, has a feature of its own. A flag follows
     the last vector.
 
     Args:
         given: int, vectors of a sequence.
-        asked: int, vectors that are asked for, at most `given`.
+        asked: int, vectors in the target, at most `given`.
         bits: int, of a vector.
 
     Raises:

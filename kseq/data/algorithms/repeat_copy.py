@@ -14,15 +14,15 @@ from kseq.data.algorithms.binary_sequences import (
 
 @dataclasses.dataclass(frozen=True)
 class RepeatCopy:
-    """Random vectors and a number; they are asked for that many times.
+    """Random vectors and a number; the target repeats them that many times.
 
     The number is that of the step after the vectors, with a flag. It is
     normalized: over the numbers of training its mean is 0 and its variance 1.
-    After the last copy an end marker is asked for, a bit of its own.
+    After the last copy the target is an end marker, a separate bit.
 
     Args:
         length: two ints, vectors of a sequence.
-        repeats: two ints, copies that are asked for.
+        repeats: two ints, copies in the target.
         bits: int, of a vector.
         trained_repeats: two ints, the numbers for which it is normalized.
 

@@ -1,4 +1,4 @@
-"""Vectors as they are to the source inputs of a model."""
+"""Vectors, unchanged, to the source inputs of a model."""
 
 import math
 

@@ -10,14 +10,15 @@ from kseq.data.text.tokenizer import Tokenizer
 
 # All white space, as `str.split` knows it.
 _SPACE = r"[\s\v\x1c-\x1f\x{85}\pZ]+"
-_LENGTH = 32  # of a source from which answers of ordinary length follow
+_LENGTH = 32  # of a source whose answers have an ordinary length
 
 
 class DialoguePreprocessor:
     """The turns of a dialogue to the source inputs of a model.
 
     The pieces of each turn, with END after it, in the order of the turns: one
-    sequence, or with `nested` a sequence for each turn. A blank turn is none.
+    sequence, or with `nested` a sequence for each turn. Blank turns are
+    dropped.
 
     Every preprocessor has the same attributes and methods. It is used in
     training batches, in `kseq score`, in validation and in the served graph.
@@ -108,8 +109,8 @@ class DialoguePreprocessor:
     def lengths(self, ids) -> tf.Tensor:
         """The positions that each row of ragged ids may take in a batch, (B,).
 
-        With an axis of turns that is `max_turns` times the longest turn: other
-        rows of the batch may have as many.
+        With an axis of turns that is `max_turns` times the longest turn,
+        because other rows of the batch may have that many turns.
         """
         if not self.nested:
             return ids.row_lengths()
@@ -117,15 +118,15 @@ class DialoguePreprocessor:
         return self.max_turns * longest
 
     def look_up(self, inputs, labels, weight, whole_width=False):
-        """A batch with an axis of turns, if they have one.
+        """A batch with an axis of turns, if `nested`.
 
         Args:
-            inputs: those of pairs, all turns in a sequence.
-            labels: stay as they are.
-            weight: stays as it is.
+            inputs: of pairs, all turns in one sequence.
+            labels: returned unchanged.
+            weight: returned unchanged.
             whole_width: whether there are `max_turns` turns that together have
-                the width of `source_ids`; otherwise as many and as long as
-                they are in this batch.
+                the width of `source_ids`; otherwise the number and length of
+                turns in this batch.
         """
         if self.nested:
             ids = inputs["source_ids"]
@@ -145,7 +146,7 @@ class DialoguePreprocessor:
     def _tokenize(self, turns):
         """(B, N) string, ragged -> (B, S) int32, ragged; what was cut (B,)."""
         turns = turns[:, -self.max_turns :]
-        # Without any turn, a blank one.
+        # If there is no turn, a blank one.
         none = tf.cast(turns.row_lengths() == 0, tf.int64)
         blank = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.reduce_sum(none)], ""), none

@@ -24,10 +24,10 @@ class Dialogues(NamedTuple):
     Args:
         contexts: list of lists of str, the turns before each answer.
         answers: list of str.
-        evidence: of the built-in corpus alone, for each answer the index in
-            its context of the turn that states its fact.
-        facts: of the built-in corpus alone, the word of each answer that is
-            its fact.
+        evidence: only of the built-in corpus: for each answer the index in its
+            context of the turn that states its fact.
+        facts: only of the built-in corpus: the word of each answer that is its
+            fact.
     """
 
     contexts: list[list[str]]
@@ -72,7 +72,7 @@ class DialogueReport(NamedTuple):
     marked: int = 0
 
     def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line per fact."""
+        """What is wrong with the file `name`, one line per problem."""
         left_out = {
             "with fewer than two turns": self.short,
             f"with a turn over {LONGEST_LINE // 1024} KiB": self.too_long,
@@ -98,9 +98,9 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
     dialogues, or one dialogue per line, in which `__eou__` ends a turn. All
     of them can be .gz. A .parquet file has a column `turns`.
 
-    White space inside a turn is one space. Blank turns are left out, as are
-    dialogues of fewer than two turns or with a turn over 64 KiB, and invalid
-    UTF-8 becomes U+FFFD; all of it is counted and logged.
+    White space inside a turn becomes one space. Blank turns are left out, as
+    are dialogues of fewer than two turns or with a turn over 64 KiB, and
+    invalid UTF-8 becomes U+FFFD; all of it is counted and logged.
 
     Args:
         path: a file, or a pattern that matches several.

@@ -19,7 +19,7 @@ _NAMES = (
 
 
 class _Kind(NamedTuple):
-    """What can be said of a person."""
+    """A kind of fact about a person."""
 
     statements: tuple[str, ...]
     questions: tuple[str, ...]
@@ -131,11 +131,11 @@ class _Example(NamedTuple):
 
 
 def small_talk(split: str, size: int | None = None, seed: int = 0) -> Dialogues:
-    """Small talk in which several turns say something of a person.
+    """Small talk in which several turns state a fact about a person.
 
-    The last turn asks for one of these facts; the answer is in an earlier
-    turn, and in no other. Names, facts, their number and their positions are
-    drawn independently, so that the question alone does not have the answer.
+    The last turn asks for one of these facts; the answer is in an earlier turn,
+    and in no other. Names, facts, their number and their positions are drawn
+    independently, so that the answer does not follow from the question alone.
     No context occurs twice.
 
     Args:
@@ -174,7 +174,7 @@ def _example(draw) -> _Example:
     turns = draw.sample(_SMALL_TALK, k=draw.randint(_FEWEST, _MOST))
     count = draw.randint(2, len(turns))
     places = draw.sample(range(len(turns)), k=count)
-    # Two kinds at most, so that some facts differ in the name alone.
+    # Two kinds at most, so that some facts differ only in the name.
     kinds = draw.choices(draw.sample(_KINDS, k=2), k=count)
     names = draw.sample(_NAMES, k=count)
     values = []

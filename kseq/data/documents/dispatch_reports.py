@@ -92,10 +92,10 @@ def dispatch_reports(
 ) -> Documents:
     """Reports to an emergency dispatch centre, and which service must come.
 
-    One word in one sentence decides. Everything else is drawn independently
-    of the label: the number of sentences, the position of the decisive one,
-    its other words, and the other sentences, which are made in the same way
-    with a neutral word instead of the decisive one. No report occurs twice.
+    One word in one sentence determines the label. Everything else is drawn
+    independently of it: the number of sentences, the position of the decisive
+    one, its other words, and the other sentences, which are made in the same
+    way with a neutral word instead of the decisive one. No report occurs twice.
 
     Args:
         split: "train", "validation" or "test".

@@ -12,7 +12,7 @@ LONGEST_LABEL = 100  # characters
 
 
 def check_label(line: Line, label: str, columns: tuple[str, str]):
-    """Raises DataError for what can be no label, without showing a text."""
+    """Raises DataError for an invalid label, without showing a text."""
     if not label:
         raise DataError(f"{line}: the label is blank.")
     if len(label) > LONGEST_LABEL:
@@ -35,7 +35,7 @@ def _is_in_a_line(character) -> bool:
 
 
 def swapped(columns) -> str:
-    """What helps if the label's column holds texts."""
+    """A hint for a label column that contains texts."""
     without_names = ""
     if tuple(columns) == DEFAULT_COLUMNS:
         without_names = ", or --columns 2 1 where no row names them"

@@ -10,7 +10,7 @@ from kseq.data.files.source import Source, source_of
 from kseq.data.text.tokenize_all import tokenize_all
 from kseq.data.text.tokenizer import Tokenizer
 
-# Where the breaker wrongly finds an end: after initials and the commonest
+# Where the breaker wrongly finds an end: after initials and the most common
 # titles, and before a letter or digit that follows without a space.
 _IS_ABBREVIATED = r"(?s).*\b(Mr|Mrs|Ms|Dr|Prof|St|vs|[A-Z])\."
 _CONTINUES = r"(?s)[a-z0-9].*"
@@ -29,8 +29,8 @@ class DocumentPreprocessor:
 
     Args:
         tokenizer: `Tokenizer`, of type "bpe" or "unigram".
-        in_lines: bool, whether each line is a ready sentence; then a TAB
-            ends one as well.
+        in_lines: bool, whether each line is already a sentence; then a TAB ends
+            one as well.
         max_sentences: int; the rest of a longer document is cut.
         max_pieces: int, maximum number of pieces of a sentence.
 
@@ -122,12 +122,12 @@ class DocumentPreprocessor:
         return tokenize_all(self.tokenize, texts, "documents")
 
     def tokens(self, inputs) -> tuple[tf.Tensor, tf.Tensor]:
-        """What `source_ids` (B, L, W) spell.
+        """The text of `source_ids` (B, L, W).
 
         Returns:
-            Sentences (B, L) and pieces (B, L, W), string, "" at padding. A
-            piece begins with the space before it, the first of a line with
-            one too: joined and stripped, they are the sentence.
+            Sentences (B, L) and pieces (B, L, W), string, "" at padding. Each
+            piece begins with the space before it, even the first of a line:
+            joined and stripped, they are the sentence.
         """
         surfaces = tf.constant(self.tokenizer.surfaces())
         pieces = tf.gather(surfaces, inputs["source_ids"])
@@ -141,7 +141,7 @@ class DocumentPreprocessor:
         if self.in_lines:
             text = tf.strings.regex_replace(text, "\t", "\n")
         sentences = tf.strings.split(text, "\n")  # (B, lines)
-        # The breaker would cut a character such as U+3000 apart.
+        # The breaker would split a character such as U+3000.
         sentences = sentences.with_flat_values(
             tf.strings.regex_replace(sentences.flat_values, BLANK, "")
         )

@@ -1,4 +1,4 @@
-"""Labelled documents: long texts and what they are."""
+"""Labelled documents: long texts and their labels."""
 
 import logging
 import os
@@ -45,7 +45,7 @@ class Documents(NamedTuple):
     Args:
         texts: one string a document.
         labels: the same number.
-        in_lines: whether each line of a text is a ready sentence.
+        in_lines: whether each line of a text is a sentence.
         evidence: only of the built-in corpus: for each document the index of
             the decisive sentence, and its decisive word.
     """
@@ -80,7 +80,7 @@ class DocumentReport(NamedTuple):
     invalid: int = 0
 
     def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line per fact."""
+        """What is wrong with the file `name`, one line per problem."""
         left_out = {
             "blank": self.blank,
             f"over {LONGEST_DOCUMENT} bytes": self.too_long,
@@ -104,9 +104,9 @@ def read_documents(
 
     A .jsonl or .json file holds one JSON object per line, or an array of
     them, and a .parquet file a row, with a label and either a text or
-    "sentences", a list of strings. A .csv file is a table with
-    the quotes of RFC 4180, any other file one with tabs, in which quotes are
-    text; a first row names the columns, or there are two, label and text. All
+    "sentences", a list of strings. A .csv file is a table with the quotes of
+    RFC 4180, any other file is a table with tabs, in which quotes are text; the
+    first row names the columns, or there are two columns, label and text. All
     of them but Parquet can be .gz.
 
     All documents are held in memory. Blank ones and those over a million
@@ -123,8 +123,8 @@ def read_documents(
             is left out.
 
     Returns:
-        Documents, in the order of the file. Ready sentences are lines of
-        their text; those that are blank are left out.
+        Documents, in the order of the file. Sentences of a list are lines of
+        their text; blank ones are left out.
 
     Raises:
         DataError: a file cannot be read, a line is broken or without a
@@ -150,7 +150,7 @@ def read_documents(
 
 
 def examine_documents(path, columns) -> tuple[Documents, DocumentReport]:
-    """Does what `read_documents` does, without a warning."""
+    """Does the same as `read_documents`, without warnings."""
     with progress(f"Reading {escaped_line(path)}"):
         return _examined(path, columns)
 

@@ -141,7 +141,7 @@ def whole_rows(rows):
         rows: int tensor or array, at least 1.
 
     Returns:
-        At most `rows`, a multiple of up to 8 on each device; at least 1 on each.
+        At most `rows`, on each device a multiple of up to 8 and at least 1.
     """
     devices = device_strategy().num_replicas_in_sync
     of_each = tf.maximum(rows // devices, 1)

@@ -14,13 +14,13 @@ class Captions(NamedTuple):
     Args:
         names: list of str.
         references: list of lists of str, the captions of each picture.
-        features: StoredFeatures, of these pictures and maybe of others, or
+        features: StoredFeatures of these pictures and possibly of others, or
             None.
         numbers: list of int, those of the pictures among the features.
         picture: function of the name of a picture: its encoded bytes; None if
-            there are features alone.
-        objects: of built-in pictures: for each a dict, the words of an object
-            -> the number of its cell.
+            there are only features.
+        objects: only of built-in pictures: for each a dict, the words of an
+            object -> the number of its cell.
     """
 
     names: list[str]

@@ -1,4 +1,4 @@
-"""Files of ready features of pictures."""
+"""Files of precomputed features of pictures."""
 
 import io
 import math
@@ -12,7 +12,7 @@ from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.files.text_files import matching_files
 from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
 
-_SAMPLE = 1000  # pictures that show the size of features
+_SAMPLE = 1000  # pictures on which the size of features is measured
 
 
 def read_features(
@@ -22,13 +22,13 @@ def read_features(
     """Reads features of pictures from an .npz file.
 
     It has `features`, (N, cells, F) or (N, rows, columns, F), float or int8;
-    `names`, N strings; and for int8 `scale`, F factors. Cells without rows
-    and columns are a square, or else one row.
+    `names`, N strings; and for int8 `scale`, F factors. Cells without rows and
+    columns form a square if possible, otherwise one row.
 
     Args:
         path: of the file, or its bytes in memory.
-        grid: that of a trained model, which the features must fit; None for
-            training, where their size is measured.
+        grid: that of a trained model, which the features must fit; None in
+            training, which measures their size.
 
     Raises:
         DataError: the file is broken, features are not finite or do not fit,

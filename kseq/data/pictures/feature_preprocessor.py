@@ -9,7 +9,7 @@ from kseq.data.files.source import Source
 
 
 class FeaturePreprocessor:
-    """Ready features of a grid to the source inputs of a model.
+    """Precomputed features of a grid to the source inputs of a model.
 
         source = features / scale
 

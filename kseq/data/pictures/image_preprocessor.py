@@ -43,7 +43,7 @@ class ImagePreprocessor:
         `Source`: `inputs` is `{"source", "source_mask"}`, see
         `FeaturePreprocessor`. Bytes without a JPEG or PNG header, a PNG file
         without its end, and pictures of more than 2**26 pixels are blank. A
-        file that is damaged inside makes the whole batch fail.
+        file with damaged contents makes the whole batch fail.
 
     Raises:
         ValueError: an argument is not positive.
@@ -111,7 +111,7 @@ class ImagePreprocessor:
         return tf.reshape(self.network(pixels), shape)
 
     def with_scale(self, scale: float) -> "ImagePreprocessor":
-        """The same, with the same network and another scale."""
+        """The same, with the same network and a different scale."""
         other = copy.copy(self)
         config = {**self.grid.get_config(), "scale": scale}
         other.grid = FeaturePreprocessor(**config)
@@ -164,7 +164,7 @@ def decode_images(images, shape):
     """(B,) string -> (B, *shape, 3) float32, from 0 to 255."""
 
     def decode(image):
-        # It decodes PNG files as well.
+        # `decode_jpeg` also decodes PNG files.
         pixels = tf.io.decode_jpeg(
             image, channels=3, try_recover_truncated=True
         )

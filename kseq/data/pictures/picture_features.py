@@ -13,7 +13,7 @@ from kseq.data.pictures.image_preprocessor import ImagePreprocessor
 from kseq.progress import progress
 
 _BATCH = 32
-_SIDE = 32  # pixels of which the networks make one output
+_SIDE = 32  # pixels for each output of the networks
 _FEATURES, _NETWORK = "features.npz", "network.npz"
 
 
@@ -40,7 +40,7 @@ class NetworkOptions(NamedTuple):
 
 
 def computed_features(names, folder, options, kept):
-    """Features of pictures, computed or kept.
+    """Features of pictures, computed or loaded.
 
     Args:
         names: list of str, of the pictures.
@@ -49,8 +49,8 @@ def computed_features(names, folder, options, kept):
         kept: `pathlib.Path` of a folder with both files, or None.
 
     Returns:
-        StoredFeatures, the ImagePreprocessor, and {name: bytes} of the files
-        that are to be kept.
+        StoredFeatures, the ImagePreprocessor, and {name: bytes} of the files to
+        be saved.
     """
     if kept is not None:
         preprocessor = options.preprocessor(None)
@@ -100,7 +100,7 @@ def picture_features(
                     raise DataError(
                         f"{folder.path / name}: its features are not finite."
                     )
-            # Of size 1, for float16 has neither 1e-10 nor 1e10.
+            # Scaled to size 1, because float16 has neither 1e-10 nor 1e10.
             size = size or typical_size(found)
             parts.append((found / size).astype(np.float16))
             advance(len(batch))

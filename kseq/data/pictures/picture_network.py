@@ -77,13 +77,13 @@ class PictureNetwork:
         return file.getvalue()
 
     def load(self, path):
-        """Sets the weights that `save` gave, from a file.
+        """Sets the weights from a file that `save` made.
 
         Raises:
-            DataError: it is broken, or of another network.
+            DataError: it is broken, or of a different network.
         """
         try:
-            # And not np.load, which gives one array for an .npy file.
+            # Not np.load, which returns an array for an .npy file.
             with open(path, "rb") as opened, NpzFile(opened) as file:
                 names = [f"arr_{i}" for i in range(len(file.files))]
                 weights = [np.asarray(file[name]) for name in names]

@@ -1,4 +1,4 @@
-"""The built-in corpus of pictures: drawn scenes, and what can be seen there."""
+"""The built-in corpus of pictures: drawn scenes and their descriptions."""
 
 import itertools
 import random
@@ -38,7 +38,7 @@ class Scenes(NamedTuple):
 
     Args:
         pictures: (N, 48, 48, 3) uint8.
-        references: list of lists of str, all right descriptions of each.
+        references: list of lists of str, all correct descriptions of each.
         objects: list of dicts, the words of an object, such as "red circle"
             -> the number of the cell that it is in, row by row from 0.
     """
@@ -49,14 +49,14 @@ class Scenes(NamedTuple):
 
 
 def scenes(split: str, size: int | None = None, seed: int = 0) -> Scenes:
-    r"""Scenes of four or five objects, and what can be seen there.
+    r"""Scenes of four or five objects and their descriptions.
 
     Each object is in a cell of its own of a grid of 4 x 4 cells of 12 pixels;
     its size and position in the cell vary. All colours of a scene differ. A
     description names two objects and how the first is placed in relation to the
-    second: by the direction in which they are farther apart. It is right for
-    any two objects, except where both directions are equal. No two scenes have
-    the same objects in the same cells.
+    second: by the direction in which they are farther apart. It may name any
+    two objects, unless both directions are equal. No two scenes have the same
+    objects in the same cells.
 
     Args:
         split: "train", "validation" or "test".
@@ -101,7 +101,7 @@ def _objects(seed):
 
 
 def _relation(cell, other):
-    """How a cell lies to another one, None if in neither direction."""
+    """The direction from another cell to a cell; None if two are equal."""
     (row, column), (other_row, other_column) = _place(cell), _place(other)
     down, right = row - other_row, column - other_column
     if abs(down) == abs(right):
@@ -139,7 +139,7 @@ def _picture(draw, found):
 
 
 def _mask(draw, shape):
-    """Where an object is in its cell, (SIDE, SIDE) bool."""
+    """The pixels of an object in its cell, (SIDE, SIDE) bool."""
     radius = draw.uniform(4, 5.5)
     y, x = np.meshgrid(_CENTRE, _CENTRE, indexing="ij")
     free = SIDE / 2 - radius

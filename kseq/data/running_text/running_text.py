@@ -14,7 +14,7 @@ from kseq.data.text.tokenizer_training import parts_of
 from kseq.progress import progress
 
 _GOLDEN = 2654435769  # 2 ** 32 divided by the golden ratio
-_CHARACTERS = 2**18  # that are tokenized at once, or one document
+_CHARACTERS = 2**18  # that are tokenized together, unless one document has more
 _LONGEST = 2**16  # characters of a line that are tokenized together
 
 
@@ -22,7 +22,7 @@ def running_ids(documents: list[str], tokenizer: Tokenizer) -> np.ndarray:
     """The tokens of all documents, each between START and END.
 
     Unlike a target, which gets END from `Tokenizer.tokenize_with_end`, a
-    document has many lines, and END after the last one only.
+    document has many lines, and END only after the last one.
 
     Args:
         documents: list of str.
@@ -52,13 +52,13 @@ def running_ids(documents: list[str], tokenizer: Tokenizer) -> np.ndarray:
 
 
 def _lines_of(document):
-    """Its lines, of which a very long one would take very much memory."""
+    """The lines of a document; long ones, which take much memory, in parts."""
     lines = (parts_of(line, _LONGEST) for line in lines_of(document))
     return list(itertools.chain.from_iterable(lines))
 
 
 def _groups(documents):
-    """Documents that are tokenized at once."""
+    """Groups of documents that are tokenized together."""
     group, size = [], 0
     for document in documents:
         group.append(document)
@@ -77,7 +77,7 @@ def running_text_batches(
 
     The running text is cut into rows of the same length without padding, which
     come in random order; each epoch is cut at other positions. A batch depends
-    on its number alone, so that its position can be saved.
+    only on its number, so that its position can be saved.
 
     Args:
         ids: (N,) int32, see `running_ids`.
@@ -156,10 +156,10 @@ def _example(ids):
     """(B, T + 1) -> inputs, labels, weights: the next token is the label.
 
     Unlike `teacher_forcing`, which puts START before a target, this cuts rows
-    out of a text that has START at its documents already.
+    out of a text whose documents already begin with START.
 
     """
     labels = ids[:, 1:]
-    # START follows after END for sure, and PAD after the last END.
+    # START always follows END, and PAD follows the last END.
     asked = (labels != START) & (labels != PAD)
     return {"target_ids": ids[:, :-1]}, labels, tf.cast(asked, tf.float32)

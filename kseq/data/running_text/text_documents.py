@@ -26,7 +26,7 @@ from kseq.data.files.text_files import matching_files, read_lines
 
 
 def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
-    """The documents of a file, see `read_text_corpus`; blank ones left out.
+    """The documents of a file, see `read_text_corpus`, without blank ones.
 
     Invalid UTF-8 becomes U+FFFD, and carriage returns are left out.
 
@@ -40,7 +40,7 @@ def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
 
 
 def texts_of(path: str | os.PathLike, column: str = "text") -> Iterator[str]:
-    """The documents of a file, see `read_texts`, blank ones too."""
+    """The documents of a file, see `read_texts`, including blank ones."""
     for name in matching_files(path):
         if has_records(name):
             yield from _of_records(name, column)

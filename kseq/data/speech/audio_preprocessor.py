@@ -36,7 +36,8 @@ class AudioPreprocessor:
             averaged.
 
     Returns:
-        `Source`, see `FramePreprocessor`. Anything else, and silence, is blank.
+        `Source`, see `FramePreprocessor`. Silence, and any other file, is
+        blank.
 
     Raises:
         ValueError: an argument is out of range.
@@ -97,7 +98,7 @@ class AudioPreprocessor:
     def features(self, audio) -> tf.RaggedTensor:
         """(B,) string -> (B, S, F) float32, ragged; not normalized.
 
-        An item has no frame where it is silent or no such WAV file.
+        An item that is silent, or not such a WAV file, has no frames.
         """
         return self._features(wav_samples(audio, self.sample_rate)[0])
 
@@ -112,7 +113,7 @@ class AudioPreprocessor:
         )
 
         def log_mels(samples):
-            """(N,) -> (S, F), one by one: no item depends on the others."""
+            """(N,) -> (S, F), one by one: items do not affect each other."""
             is_silent = tf.reduce_all(samples == 0)
             missing = tf.maximum(self._window - tf.size(samples), 0)
             padded = tf.pad(samples, [[0, missing]])

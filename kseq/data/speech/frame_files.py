@@ -1,4 +1,4 @@
-"""Files of ready features of speech."""
+"""Files of precomputed features of speech."""
 
 import os
 
@@ -23,8 +23,8 @@ def read_frames(
 
     Args:
         path: of the file.
-        preprocessor: that of a trained model, which the features must fit;
-            None for training, of 100 frames a second.
+        preprocessor: that of a trained model, which the features must fit; None
+            in training, for one of 100 frames per second.
         max_seconds: of a recording that it may read.
 
     Raises:

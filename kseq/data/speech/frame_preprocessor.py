@@ -1,4 +1,4 @@
-"""Frames of features, say of speech, to the source inputs of a model."""
+"""Frames of features, as of speech, to the source inputs of a model."""
 
 import math
 
@@ -110,7 +110,7 @@ def _are_real(frames):
 
 def _normalized(frames, real):
     is_real = real[:, :, None]
-    # A feature that never changes is 0, and not the rounding of a mean.
+    # A constant feature is 0, not the rounding error of a mean.
     frames = tf.where(is_real, frames - frames[:, :1], 0.0)
     count = tf.reduce_sum(tf.cast(is_real, tf.float32), axis=1, keepdims=True)
     count = tf.maximum(count, 1.0)

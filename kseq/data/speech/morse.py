@@ -1,4 +1,4 @@
-"""The built-in corpus of sounds: words in Morse code, and where letters are."""
+"""The built-in corpus of sounds: words in Morse code, with letter times."""
 
 import itertools
 import random
@@ -27,9 +27,9 @@ _LETTER_GAP, _WORD_GAP = 3, 7  # units
 _DOT = (0.04, 0.07)  # seconds: 30 to 17 words a minute
 _JITTER = 0.15  # of the length of each tone and pause
 _PITCH = (400, 900)  # hertz
-_LOUDNESS = (0.2, 0.6)  # 1 is the loudest that a file can hold
+_LOUDNESS = (0.2, 0.6)  # 1 is full scale
 _NOISE = (0.01, 0.1)  # standard deviation
-_EDGE = 0.004  # seconds in which a tone rises and falls, against clicks
+_EDGE = 0.004  # seconds in which a tone rises and falls, to avoid clicks
 _SILENCE = (0.05, 0.4)  # seconds before and after
 
 
@@ -95,7 +95,7 @@ def _texts(seed):
 
 
 def _recording(text, draw):
-    """Samples, and where each character is."""
+    """Samples, and the start and end of each character."""
     tones, spans = [], []  # (start, end) in seconds
     dot, time = draw.uniform(*_DOT), draw.uniform(*_SILENCE)
 

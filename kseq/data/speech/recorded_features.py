@@ -26,8 +26,8 @@ def recorded_features(
         preprocessor: AudioPreprocessor.
 
     Returns:
-        StoredFeatures of the recordings that have any: silence has none. The
-        mean of each feature over a recording is 0.
+        StoredFeatures of the recordings that are not silent. The mean of each
+        feature over a recording is 0.
 
     Raises:
         DataError: all are silent or empty.
@@ -45,7 +45,7 @@ def recorded_features(
             for frames in np.split(
                 found.values.numpy(), found.row_limits()[:-1]
             ):
-                # A mean of 0, for float16 has few digits of what is large.
+                # A mean of 0, because float16 is imprecise for large numbers.
                 mean = frames.mean(axis=0) if len(frames) else 0
                 parts.append((frames - mean).astype(np.float16))
                 lengths.append(len(frames))

@@ -1,4 +1,4 @@
-"""Files of recordings to what models take: WAV files of 16-bit PCM."""
+"""Recordings converted to WAV files of 16-bit PCM, which models take."""
 
 import contextlib
 import functools
@@ -39,16 +39,16 @@ def read_recording(
     """A file as a WAV file of 16-bit PCM, which is decoded to check it.
 
     Such a file is returned as it is. WAV files of other sample formats, FLAC,
-    Ogg, MP3 and some others become one of 16 bits and one channel, the mean of
-    all, by the library soundfile. A file whose header says that it has no
-    samples, as of a recorder that was cut off, has what is there.
+    Ogg, MP3 and some others are converted by the library soundfile to 16 bits
+    and one channel, the mean of all. If the header says that there are no
+    samples, because the recorder was interrupted, those that follow are used.
 
     Args:
         path: of the file.
         sample_rate: int, samples per second that it must have; None for any.
         resample: whether a file of another rate is resampled to it.
         sounds: whether silence is refused.
-        notes: gets what should be said about the file.
+        notes: list to which messages about the file are added.
 
     Raises:
         DataError: it cannot be read or decoded, has a different sample rate, or
@@ -80,7 +80,7 @@ def read_recording(
     if notes is not None and is_unfinished and found.size:
         notes.append(
             f"{path} is unfinished: its header does not say how long it is. "
-            "What is there is used."
+            "All samples that it has are used."
         )
     return audio
 
@@ -91,7 +91,7 @@ def has_samples(audio: bytes) -> bool:
 
 
 class _Found(NamedTuple):
-    """Of a WAV file: of its samples if they are 16-bit PCM, of its header."""
+    """The samples of a WAV file, if they are 16-bit PCM, and its header."""
 
     rate: int
     size: int
@@ -121,9 +121,9 @@ def _facts():
 
 
 class _Bytes(io.BytesIO):
-    """Bytes that stay where they are where a broken file says to go.
+    """Bytes that ignore the invalid positions of a broken file.
 
-    An exception could not pass through the library, and would be printed.
+    An exception cannot pass through the library; it would be printed.
     """
 
     def seek(self, offset, whence=io.SEEK_SET):
@@ -136,7 +136,7 @@ def _converted(path, audio, sample_rate) -> bytes:
     what = f"{path} is not a readable 16-bit PCM WAV file"
     try:
         import soundfile
-    except (ModuleNotFoundError, OSError):  # or the library that it loads
+    except (ModuleNotFoundError, OSError):  # or its C library
         raise DataError(f"{what}. Other recordings need {_EXTRA}") from None
     try:
         with soundfile.SoundFile(_Bytes(audio)) as file:
@@ -159,7 +159,7 @@ def _size_in_header(audio, found) -> bytes:
 
 
 def _finished(audio, found) -> bytes:
-    """The same with the number of bytes that are there in its header."""
+    """The same file with its actual number of bytes in the header."""
     if _size_in_header(audio, found) not in _UNFINISHED:
         return audio
     size = min(found.length, len(audio) - found.start).to_bytes(4, "little")
@@ -170,7 +170,7 @@ def _blocks(file) -> Iterator[np.ndarray]:
     """The samples of a file, the mean of its channels."""
     size = max(_BLOCK // file.channels, 1)
     while len(block := file.read(size, "float32", always_2d=True)):
-        # A broken file of floats can have any.
+        # A broken file of floats can have any value.
         yield np.clip(np.nan_to_num(block), -1, 1).mean(axis=1)
 
 

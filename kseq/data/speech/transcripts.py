@@ -14,12 +14,12 @@ class Transcripts(NamedTuple):
     Args:
         names: list of str.
         texts: list of str.
-        features: StoredFeatures, of these recordings and maybe of others, or
+        features: StoredFeatures of these recordings and possibly of others, or
             None.
         numbers: list of int, those of the recordings among the features.
         audio: function of the name of a recording: the bytes of its WAV file;
-            None if there are features alone.
-        spans: of built-in recordings: for each a list of (start, end) in
+            None if there are only features.
+        spans: only of built-in recordings: for each a list of (start, end) in
             seconds, one for each character of its text.
     """
 

@@ -9,18 +9,18 @@ _LOUDEST = 2.0**15
 
 
 def wav_samples(audio, sample_rate: int | None = None):
-    """Decodes WAV files of 16-bit PCM; none of them is an error.
+    """Decodes WAV files of 16-bit PCM, and raises no error for other files.
 
     Args:
-        audio: (B,) string, the bytes of the files. One whose header says that
-            it has no samples has what is there.
+        audio: (B,) string, the bytes of the files. If a header says that there
+            are no samples, those that follow are used.
         sample_rate: int, samples per second of the files that are decoded; None
             for any.
 
     Returns:
-        samples, (B, N) float32, ragged, from -1 to 1, the mean of the channels,
-        no sample where it is not such a file; and the sample rates, (B,) int32,
-        0 where it is not such a file.
+        samples, (B, N) float32, ragged, from -1 to 1, the mean of the channels;
+        and the sample rates, (B,) int32. An item that is not such a file has no
+        samples and the rate 0.
 
     Example:
     >>> wave = tf.audio.encode_wav([[0.5], [-0.25]], 8000)
@@ -39,7 +39,8 @@ def wav_samples(audio, sample_rate: int | None = None):
 def _decoded(wav, sample_rate):
     found = wav_chunks(wav)
     there = tf.strings.length(wav) - found["start"]
-    wav = tf.strings.join([wav, bytes(_HEADER)])  # none is too short to look at
+    # So that the slices below are valid for a short file, too.
+    wav = tf.strings.join([wav, bytes(_HEADER)])
     is_pcm = (found["format"] == _PCM) | (found["format"] == _EXTENSIBLE)
     is_wav = (
         (tf.strings.substr(wav, 0, 4) == b"RIFF")
@@ -62,7 +63,7 @@ def _decoded(wav, sample_rate):
 
 
 def wav_chunks(wav):
-    """What the chunks "fmt " and "data" of a file say, as numbers.
+    """The contents of the chunks "fmt " and "data" of a file, as numbers.
 
     Args:
         wav: scalar string, the bytes of the file.
@@ -77,12 +78,12 @@ def wav_chunks(wav):
 
     def number(place, width):
         parts = tf.cast(content[place : place + width], tf.int32)
-        # What is there: a file may end in the middle of a number.
+        # Fewer bytes if a file ends in the middle of a number.
         shifts = 8 * tf.range(tf.size(parts))
         return tf.reduce_sum(tf.bitwise.left_shift(parts, shifts))
 
     def is_chunk(place):
-        """Whether a name and a size are there, and not samples."""
+        """Whether a chunk begins here, with a name and a size, not samples."""
         name = tf.strings.substr(wav, tf.minimum(place, total), 4)
         is_name = tf.strings.regex_full_match(name, "[ -~]{4}")
         size = number(place + 4, 4)
@@ -90,13 +91,13 @@ def wav_chunks(wav):
 
     def advance(place, found):
         size = number(place + 4, 4)
-        # Of four bytes, the last may be that of a sign. Nothing is as long.
+        # Four bytes may give a negative number; no chunk is that long.
         size = tf.where(size < 0, total, tf.minimum(size, total))
         body = place + _CHUNK
         name = tf.strings.substr(wav, place, 4)
         is_format = (name == b"fmt ") & (body + _FORMAT <= total)
         is_data = (name == b"data") & (found["start"] == 0)
-        # Of a recorder that was cut off, or into a pipe: what is there.
+        # The recorder was interrupted, or wrote to a pipe: all that follows.
         is_unfinished = is_data & (size == 0) & ~is_chunk(body)
         size = tf.where(is_unfinished, total - body, size)
         given = {
@@ -113,7 +114,7 @@ def wav_chunks(wav):
             "start": tf.where(is_data, body, found["start"]),
             "size": tf.where(is_data, size, found["size"]),
         }
-        # Chunks begin at even places.
+        # Chunks begin at even positions.
         return tf.minimum(body + size + size % 2, total), found
 
     names = ("format", "channels", "rate", "bits", "start", "size")

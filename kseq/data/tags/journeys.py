@@ -1,4 +1,4 @@
-"""The built-in corpus of tagged words: journeys, and who goes where."""
+"""The built-in corpus of tagged words: sentences about journeys."""
 
 import itertools
 import random
@@ -53,14 +53,14 @@ _AFTER = ("", "", "", "on {day}", "together with {who}", "before {day}")
 def journeys(
     split: str, size: int | None = None, seed: int = 0
 ) -> TaggedSentences:
-    """Sentences about journeys; their words are tagged with what they mean.
+    """Sentences about journeys; their words are tagged with their roles.
 
     The tags are in the BIO scheme: B- at the first word of a place, day or
-    traveller and I- at the others, with `from`, `to`, `via`, `day` or `who`;
-    O elsewhere. The names are drawn independently of what they mean: the same
-    city can be any of the three, or a city where nobody goes; some cities are
-    first names, too, and some are parts of others. So only the other words of
-    a sentence tell. No sentence occurs twice.
+    traveller and I- at the others, with `from`, `to`, `via`, `day` or `who`; O
+    elsewhere. The names are drawn independently of their roles: the same city
+    can be any of the three, or a city where nobody goes; some cities are also
+    first names, and some names are parts of others. So only the other words of
+    a sentence determine the role. No sentence occurs twice.
 
     Args:
         split: "train", "validation" or "test".

@@ -1,4 +1,4 @@
-"""The rows of files with a tag for each word, in all their forms."""
+"""The rows of files with a tag for each word, in all formats."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -90,7 +90,7 @@ def _rows_of(path, columns, counts):
 
 
 def _split(text) -> list[str]:
-    """The words of a text, by white space of ASCII alone."""
+    """The words of a text, separated by ASCII white space only."""
     return [word.decode() for word in text.encode().split()]
 
 
@@ -162,7 +162,7 @@ def _check_word(line, word):
 
 
 def _column_rows(path, columns, counts) -> Iterator[_Row]:
-    """Of a file with a line for each word."""
+    """The rows of a file with a line for each word."""
     start, words, tags = None, [], []
     places = width = None
     is_conllu = _is_conllu(path)
@@ -194,7 +194,7 @@ def _column_rows(path, columns, counts) -> Iterator[_Row]:
 
 
 def _cells(line, is_conllu) -> list[bytes] | None:
-    """Of a line; none of a blank one, None for what is not a word."""
+    """The cells of a line; none for a blank one, None if it is not a word."""
     text = b"" if is_blank(line.text) else line.text.strip(_SPACE)
     cells = [cell.strip(_SPACE) for cell in text.split(b"\t")]
     if is_conllu and text:

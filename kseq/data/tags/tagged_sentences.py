@@ -45,13 +45,13 @@ class TaggedReport(NamedTuple):
     spaced: int = 0
 
     def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line per fact."""
+        """What is wrong with the file `name`, one line per problem."""
         notes = notes_on(name, default=None)
         if self.spaced:
             notes.append(
                 f"{name}: {self.spaced} words have a space inside, which "
-                "becomes a no-break space, U+00A0. Write it so where the model "
-                "is to tag them, for a space separates words."
+                "becomes a no-break space, U+00A0. Write it so in text that "
+                "the model is to tag, too, because a space separates words."
             )
         left_out = {
             "blank": self.blank,
@@ -68,13 +68,13 @@ def read_tagged_sentences(
 
     A .jsonl or .json file has one JSON object a line, with words and tags,
     either both as lists or as strings that are separated by spaces. A .tsv or
-    .csv file has a row for each sentence, with two such strings. Any other
-    file is in the format of the CoNLL shared tasks: a line for each word, with
-    its tag after a tab or spaces, and a blank line after each sentence. Of
-    CoNLL-U comments, multiword tokens and empty nodes are skipped. All of
-    them can be .gz. A .parquet file has a row for each sentence.
+    .csv file has a row for each sentence, with two such strings. Any other file
+    is in the format of the CoNLL shared tasks: a line for each word, with its
+    tag after a tab or spaces, and a blank line after each sentence. In CoNLL-U,
+    comments, multiword tokens and empty nodes are skipped. All of them can be
+    .gz. A .parquet file has a row for each sentence.
 
-    A space inside a word of CoNLL-U becomes a no-break space, for spaces
+    A space inside a word of CoNLL-U becomes a no-break space, because spaces
     separate words.
 
     All sentences are held in memory. Blank ones and those of more than 500
@@ -84,8 +84,8 @@ def read_tagged_sentences(
     Args:
         path: a file, or a pattern that matches several, read in the order
             of their names.
-        columns: the keys, names or numbers of words and tags; of a file with
-            a word a line, numbers, from "1". A tag has at most 100 characters
+        columns: the keys, names or numbers of words and tags; for a file with a
+            word per line, numbers from "1". A tag has at most 100 characters
             and no white space.
 
     Returns:
@@ -111,7 +111,7 @@ def read_tagged_sentences(
 def examine_tagged_sentences(
     path, columns
 ) -> tuple[TaggedSentences, TaggedReport]:
-    """Does what `read_tagged_sentences` does, without a warning."""
+    """Does the same as `read_tagged_sentences`, without warnings."""
     counts = Counter()
     texts, tags = [], []
     with progress(f"Reading {escaped_line(path)}"):

@@ -27,8 +27,8 @@ def tagging_batches(
             `WordPreprocessor.tokenize_all`.
         tags: of each sentence, one for each word.
         tagset: all tags; the index of one is its class.
-        batch_pieces: the most pieces of a batch, unless a single sentence has
-            more. Padding does not count.
+        batch_pieces: maximum number of pieces of a batch, unless a single
+            sentence has more. Padding does not count.
         seed: of the shuffling, which differs in every epoch.
         max_shapes: how many different lengths (W, P) batches have, see
             `training_batches`.

@@ -14,8 +14,8 @@ from kseq.data.text.tokenizer import Tokenizer
 class WordPreprocessor:
     """Words of sentences to the source inputs of a model, inside the graph.
 
-    Words are what white space of ASCII separates. Each becomes its own
-    pieces, so a word has the same ids in any sentence.
+    Words are separated by ASCII white space. Each becomes its own pieces, so a
+    word has the same ids in any sentence.
 
     Every preprocessor has the same attributes and methods. It is used in
     training batches, in validation and in the served graph.
@@ -23,7 +23,7 @@ class WordPreprocessor:
     Args:
         tokenizer: `Tokenizer`.
         max_words: int; the rest of a longer sentence is cut.
-        max_pieces: int; further pieces of a word are not read.
+        max_pieces: int; further pieces of a word are cut.
 
     Call arguments:
         text: (B,) string.
@@ -64,7 +64,7 @@ class WordPreprocessor:
 
     @property
     def input_signature(self) -> dict[str, tf.TensorSpec]:
-        """What a served signature takes, and passes to a call by name."""
+        """The inputs of a served signature, passed to a call by name."""
         return {"text": tf.TensorSpec((None,), tf.string, name="text")}
 
     @property
