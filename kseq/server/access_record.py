@@ -1,4 +1,4 @@
-"""What is known of a request after its answer, for the log and metrics."""
+"""The record of an answered request, for the log and metrics."""
 
 import datetime
 import re
@@ -9,12 +9,12 @@ _REQUEST_ID = re.compile(r"[\w.:/+=@-]{1,128}", re.ASCII)
 
 
 def access_record(start, *, model, version, request_id, **facts):
-    """The record of a request, a dict that has no text of it.
+    """The record of a request, a dict without its text.
 
     Args:
-        start: float, of `time.perf_counter`, when it came.
-        model: str, the name of a model that is served, or "".
-        version: int, which answered; None for none.
+        start: float, of `time.perf_counter`, when it arrived.
+        model: str, the name of a served model, or "".
+        version: int, the one that answered, or None.
         request_id: str.
         **facts: of the protocol: `client`, `method`, `path`, `status`,
             `bytes`.
@@ -34,8 +34,8 @@ def request_id_of(sent):
     """The id that a client sent as X-Request-Id, or a new one.
 
     Args:
-        sent: str or None. Ids of other characters than ASCII letters, digits
-            and `_.:/+=@-`, or of more than 128, are replaced.
+        sent: str or None. Ids with characters other than ASCII letters, digits
+            and `_.:/+=@-`, or with more than 128 characters, are replaced.
     """
     if sent and _REQUEST_ID.fullmatch(sent):
         return sent

@@ -9,15 +9,15 @@ _LOCAL = {"localhost", "127.0.0.1", "[::1]"}
 
 
 class AllowedHosts:
-    """Refuses the requests of web pages of other sites.
+    """Rejects requests from web pages of other sites.
 
-    A page can be served under a name that then points to this machine (DNS
-    rebinding), so requests must give a known name as their Host, or an
-    address, which needs no name. And a page can send a POST whose answer it
-    cannot read, so a POST must not come from another site.
+    A page can be served under a name that later points to this machine (DNS
+    rebinding), so the Host of a request must be a known name or an IP address.
+    And a page can send a POST whose answer it cannot read, so a POST must not
+    come from another site.
 
     Args:
-        names: of hosts, as `localhost`; with "*" any Host is allowed.
+        names: of hosts, such as `localhost`; with "*" any Host is allowed.
     """
 
     def __init__(self, names):
@@ -39,9 +39,9 @@ class AllowedHosts:
                 "The Host of the request is not allowed; see --allow-host",
                 status=403,
             )
-        if scope["method"] != "POST":  # of no effect
+        if scope["method"] != "POST":  # has no side effects
             return
-        site = headers.get(b"sec-fetch-site")  # browsers alone can set it
+        site = headers.get(b"sec-fetch-site")  # only browsers set it
         origin = headers.get(b"origin")
         is_ours = site in ("same-origin", "none") or origin is None
         if site == "cross-site" or not (
@@ -57,7 +57,7 @@ class AllowedHosts:
         return "*" in self.names or name in self.names or _is_address(name)
 
     def _is_known_origin(self, origin, host):
-        """Whether it is the Host, or one that `--allow-host` names."""
+        """Whether an origin is the Host, or one that `--allow-host` names."""
         place = origin.partition("://")[2]
         name = _name(place)
         # Other ports of this machine are other sites.

@@ -10,7 +10,7 @@ from kseq.server.request_parts import check_size
 
 
 class BatchCall:
-    """Answers requests together, or one after the other where that fails.
+    """Answers requests together, or one after the other if that fails.
 
     Args:
         batch: list of `WaitingRequest`s of one key.
@@ -22,17 +22,17 @@ class BatchCall:
         self._is_over = False
 
     def cancel_if_nobody_waits(self):
-        """Ends it when the last of its requests is cancelled."""
+        """Ends the call if all of its requests are cancelled."""
         if all(request.future.cancelled() for request in self.batch):
             self._cancellation.cancel()
 
     def end(self):
-        """Ends it; its requests get an error."""
+        """Ends the call; its requests get an error."""
         self._is_over = True
         self._cancellation.cancel()
 
     def answer(self):
-        """Sets the future of each request that is not cancelled before."""
+        """Sets the future of each request that has not been cancelled."""
         now = time.monotonic()
         begun = []
         for request in self.batch:
@@ -51,13 +51,13 @@ class BatchCall:
         try:
             outputs = self._run(request, request.inputs)
             check_size(outputs, request.most)
-        except Exception as error:  # it is the client's
+        except Exception as error:  # the client gets it
             request.fail(shutting_down() if self._is_over else error)
         else:
             request.succeed(outputs)
 
     def _answer_together(self, batch):
-        """Whether that went well; otherwise each is answered alone."""
+        """Whether this succeeds; otherwise each request is answered alone."""
         try:
             outputs = self._run(
                 batch[0],
@@ -66,7 +66,7 @@ class BatchCall:
                     for name in batch[0].inputs
                 },
             )
-        except Exception:  # of one of them, which is found when they are alone
+        except Exception:  # which request causes it is seen when each is alone
             return False
         rows = sum(request.rows for request in batch)
         if any(len(value) != rows for value in outputs.values()):
@@ -83,5 +83,5 @@ class BatchCall:
 
 
 def shutting_down():
-    """The `RequestError` of what is not answered any more."""
+    """The `RequestError` for a request that is no longer answered."""
     return RequestError("The server is shutting down", "UNAVAILABLE")

@@ -1,4 +1,4 @@
-"""Answers requests that wait together in one call."""
+"""Answers waiting requests together in one call."""
 
 import asyncio
 import collections
@@ -13,22 +13,22 @@ from kseq.server.row_lengths import row_lengths, similar_rows
 from kseq.server.waiting_request import ROWS, WaitingRequest
 
 _LENGTH = 32_768  # rows times the longest of them, of a call
-_MANY = 4096  # values; to look at each takes a while
+_MANY = 4096  # values; inspecting each takes a while
 _WHOLE = 2**22  # rows times the longest, of a call that cannot be split
 _ANSWER = 32 * 2**20  # bytes of the outputs of a request,
-_TIMES_INPUTS = 32  # and so many more for each byte of its inputs
+_TIMES_INPUTS = 32  # plus this number for each byte of its inputs
 _STOPPING = 2.0  # seconds for calls that were cancelled
 
 
 class Batcher:
-    """A thread pool that batches requests where that changes no answer.
+    """A thread pool that batches requests if that changes no answer.
 
-    While all threads are busy, requests wait, and those for the same
-    signature of the same version, with rows of similar lengths, are then
-    answered together. Nothing waits for a thread that is idle. A large
-    request is answered in parts, between which the others have their turn.
-    One thread is kept for short requests. A call ends when nobody waits for
-    it any more.
+    While all threads are busy, requests wait, and those for the same signature
+    of the same version, with rows of similar lengths, are then answered
+    together. If a thread is idle, a request does not wait. A large request is
+    answered in parts, and other requests run between them. One thread is
+    reserved for short requests. A call ends when no client waits for it any
+    longer.
 
     Args:
         queue_size: int, how many requests may wait.
@@ -65,11 +65,11 @@ class Batcher:
             servable: `Servable`.
             signature: str, the name of one of its signatures.
             inputs: dict, name -> `np.ndarray`.
-            timeout: float, seconds after which it is not begun any more.
+            timeout: float, seconds after which it is no longer started.
 
         Returns:
-            A `concurrent.futures.Future` of the outputs, a dict. One that is
-            cancelled leaves the queue, or ends its call.
+            A `concurrent.futures.Future` of the outputs, a dict. Cancelling it
+            removes the request from the queue, or ends its call.
 
         Raises:
             RequestError: if the queue is full.
@@ -121,9 +121,10 @@ class Batcher:
         return future
 
     async def answer(self, servable, signature, inputs, timeout):
-        """Awaits the outputs of a request; one that is cancelled is dropped.
+        """Awaits the outputs of a request, and drops it if cancelled.
 
-        Args and RequestError as of `submit`; that of a deadline, too.
+        Args and RequestError as for `submit`; also RequestError at the
+        deadline.
 
         Returns:
             dict, name -> `np.ndarray`.
@@ -145,11 +146,11 @@ class Batcher:
         return self._waiting
 
     def close(self, grace=None):
-        """Answers what waits, and ends the threads.
+        """Answers the waiting requests, and ends the threads.
 
         Args:
-            grace: float, seconds until what is left is cancelled; a call that
-                cannot be cancelled is then left alone. None: no limit.
+            grace: float, seconds until the remaining calls are cancelled; a
+                call that cannot be cancelled is then abandoned. None: no limit.
         """
         with self._changed:
             self._is_closed = True
@@ -190,7 +191,7 @@ class Batcher:
         request.future.add_done_callback(lambda _: self._forget(key, request))
 
     def _forget(self, key, request):
-        """A request that was cancelled makes room for another one."""
+        """Removes a cancelled request from the queue."""
         if not request.future.cancelled():
             return
         with self._changed:
@@ -231,7 +232,7 @@ class Batcher:
             self.observe_wait(now - request.since)
 
     def _next_batch(self):
-        """Requests of one key, the one that waits longest among them."""
+        """Requests of one key, including the one that has waited longest."""
         all_but_one = self._long_ones >= self.num_threads - 1
         ready = [
             key

@@ -1,11 +1,11 @@
-"""Memory that requests and their answers may take together."""
+"""A limit on the memory of all requests and their answers."""
 
 import collections
 import contextlib
 
 from kseq.server.request_error import RequestError
 
-_SHARE = 4  # one client has a quarter, and small requests keep a quarter
+_SHARE = 4  # for the large requests of a client, and reserved for small ones
 _SMALL = 64 * 1024  # bytes of a request that never waits for large ones
 
 
@@ -17,15 +17,15 @@ def request_memory(body_limit):
 class BodyMemory:
     """Counts the bytes of all requests that are read or wait.
 
-    A quarter is kept for small requests. The large requests of one client
-    have a quarter together; one alone may have more.
+    A quarter is reserved for small requests. The large requests of one client
+    share a quarter; a single request may take more.
 
     Args:
         limit: int, bytes.
 
     Attributes:
-        held: int, bytes now.
-        refused: int, bytes for which there was no room so far.
+        held: int, bytes that are held now.
+        refused: int, bytes that were refused so far.
     """
 
     def __init__(self, limit):

@@ -1,4 +1,4 @@
-"""Calls of TensorFlow that another thread can end."""
+"""Calls of TensorFlow that another thread can cancel."""
 
 import contextlib
 import threading
@@ -9,13 +9,13 @@ from tensorflow.python.eager import cancellation
 class Cancellation:
     """Ends a call of a graph while it runs.
 
-    TensorFlow looks at it in the condition of each loop and before each
-    function: a search ends within one of its steps. That costs nothing, while
-    a clock that is read in the graph would make its loops run one after the
-    other. A call that was cancelled raises `tf.errors.CancelledError`.
+    TensorFlow checks it in the condition of each loop and before each function,
+    so a search ends within one step. This costs nothing, whereas reading a
+    clock in the graph would make its loops run one after the other. A call that
+    is cancelled raises `tf.errors.CancelledError`.
 
-    Where TensorFlow has none of the private names that this needs, a call
-    runs to its end.
+    If TensorFlow lacks the private names that this needs, a call runs to its
+    end.
     """
 
     def __init__(self):
@@ -24,7 +24,7 @@ class Cancellation:
         self._is_cancelled = False
 
     def cancel(self):
-        """Ends the call in `scope`, and refuses those that follow."""
+        """Ends the call in `scope`, and cancels those that follow."""
         with self._changes:
             self._is_cancelled = True
             if self._manager is not None:
@@ -32,10 +32,10 @@ class Cancellation:
 
     @contextlib.contextmanager
     def scope(self):
-        """In it, one call of this thread can be cancelled.
+        """A scope in which one call of this thread can be cancelled.
 
-        A call that fails cancels what it was given, and with it the next one:
-        each has a manager of its own.
+        Each call has its own manager, because a call that fails cancels its
+        manager, which would cancel the next call, too.
         """
         manager = _ThreadsOwn.make()
         with self._changes:
@@ -54,14 +54,14 @@ class Cancellation:
 class _ThreadsOwn(threading.local):
     """The `CancellationManager` of the thread that makes a call.
 
-    TensorFlow's own context is one for all threads.
+    TensorFlow's own context is shared by all threads.
     """
 
     manager = None
 
     @staticmethod
     def make():
-        """A manager; None where TensorFlow has none."""
+        """A manager; None if TensorFlow has none."""
         make = getattr(cancellation, "CancellationManager", None)
         is_known = make and hasattr(cancellation, "_active_context")
         return make() if is_known else None

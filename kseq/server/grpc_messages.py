@@ -16,16 +16,16 @@ _COPIES = 4  # of a message: its bytes, its objects, and their arrays
 
 
 class GrpcMessages(grpc.aio.ServerInterceptor):
-    """Reads few messages at once, and counts each before it is decoded.
+    """Reads few messages at once, and counts their bytes before decoding.
 
-    gRPC reads the message of a unary call whole before anybody can refuse it.
-    To the server, each call is therefore a stream, of which it reads one
+    gRPC reads the whole message of a unary call before it can be refused.
+    Therefore the server treats each call as a stream, and reads its only
     message when it is its turn.
 
     Args:
         memory: `BodyMemory`.
         limit: int, bytes of a message.
-        timeout: float, seconds in which a message must come.
+        timeout: float, seconds in which a message must arrive.
         client: callable of a context, the address of its client.
         refuse: coroutine function of a context, the name of a method and a
             `RequestError`.
@@ -81,7 +81,7 @@ class GrpcMessages(grpc.aio.ServerInterceptor):
 
     @contextlib.asynccontextmanager
     async def _turn(self):
-        """Waits for its turn; the one that reads for longest must then end."""
+        """Waits for a turn; the call that has been reading longest must end."""
         if self._free.locked() and self._readers:
             since, deadline = self._readers.popleft()
             deadline.reschedule(since + _PACE)

@@ -51,15 +51,15 @@ def grpc_server(
         store: `ModelStore`.
         batcher: `Batcher`.
         body_limit: int, bytes of a message.
-        timeout: float, seconds until a request is given up, if the client
-            sets no earlier deadline.
+        timeout: float, seconds until a request times out, if the client sets no
+            earlier deadline.
         memory: `BodyMemory`; see `RestApp` for the default.
-        log: callable of a dict for each request, which has no text of it.
+        log: callable of a dict for each request, without its text.
 
     Returns:
-        A `grpc.aio.Server`, of the event loop that runs.
+        A `grpc.aio.Server` of the running event loop.
     """
-    # It prints a traceback for each message that is none.
+    # gRPC prints a traceback for each invalid message.
     logging.getLogger("grpc").setLevel(logging.CRITICAL)
     memory = memory or BodyMemory(request_memory(body_limit))
     services = _Services(store, batcher, body_limit, timeout, memory, log)
@@ -72,7 +72,7 @@ def grpc_server(
             ("grpc.max_receive_message_length", min(body_limit, _INT32)),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),  # a port in use is an error
-            # What is not asked for stays with the client.
+            # Messages that are not requested stay with the client.
             ("grpc.http2.bdp_probe", 0),
         ],
         maximum_concurrent_rpcs=_CALLS,
@@ -83,7 +83,7 @@ def grpc_server(
 
 
 def _call(method):
-    """Makes a method answer what it raises, too, and log."""
+    """Makes a method answer with the error that it raises, and log."""
 
     @functools.wraps(method)
     async def call(self, request, context):
@@ -121,7 +121,7 @@ def _call(method):
 
 
 def _record(context, method, status, start, **known):
-    """What is known of a call, for the log."""
+    """The record of a call, for the log."""
     return access_record(
         start,
         client=_client(context),
@@ -235,7 +235,7 @@ class _Services(
 
     async def _answer(self, request, context, read, write):
         servable = self._find(request)
-        # In a thread: a large one must not hold the others.
+        # In a thread: a large one must not block the others.
         found = await asyncio.to_thread(
             read, request, servable.signatures, self.body_limit
         )
@@ -277,6 +277,6 @@ def _client(context):
 
 
 def _line(error):
-    """One short line: some clients refuse several, all refuse a long one."""
+    """One short line: some clients reject several, all reject a long one."""
     line = " ".join(f"{error}".split()).encode("utf-8", "replace")
     return line[:1000].decode("utf-8", "ignore")

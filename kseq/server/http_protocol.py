@@ -13,18 +13,20 @@ _CONNECTIONS = 512  # the usual limit of open files is 1024
 
 
 class HttpProtocol(H11Protocol):
-    """Ends connections whose clients only hold them.
+    """Closes connections that clients only occupy.
 
-    Uvicorn ends a connection that is idle between two requests. This one
-    looks at each connection every 20 seconds, and ends it if the client has
-    not finished the headers of a request since the last look, goes on sending
-    a body that was answered, or has not read 64 KiB of its answer. A client
-    that closes its side of the connection after a whole request has left, or
-    waits for its answer, which nobody can tell; it may wait for a second.
+    Uvicorn closes a connection that is idle between two requests. This protocol
+    checks each connection every 20 seconds, and closes it if the client has not
+    finished the headers of a request since the last check, is still sending a
+    body that has been answered, or has not read 64 KiB of its answer. A client
+    that closes its side of the connection after a complete request has either
+    left or waits for its answer; the server cannot distinguish the two, and
+    lets it wait for a second.
 
-    Of more than 512 connections the one that is idle for longest makes room,
-    of the address that has most. If none is idle, the new one gets status 503,
-    unless it asks for its health; more than 1024 are closed at once.
+    Above 512 connections an idle one is closed: of the address that has the
+    most connections, the one that has been idle longest. If none is idle, the
+    new one gets status 503, unless it asks for the health of the server; above
+    1024, it is closed at once.
     """
 
     def connection_made(self, transport):
@@ -43,7 +45,7 @@ class HttpProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def eof_received(self):
-        """Whether the connection stays open, for an answer that is awaited."""
+        """Whether the connection stays open for a pending answer."""
         is_whole = self.conn.their_state in (h11.DONE, h11.MUST_CLOSE)
         if not is_whole or self.cycle.response_complete:
             return False
@@ -56,13 +58,13 @@ class HttpProtocol(H11Protocol):
             self.transport.close()
 
     def send_400_response(self, msg):
-        """Says that a request is malformed, also in the middle of its body."""
+        """Reports a malformed request, even in the middle of its body."""
         if self.cycle and not self.cycle.response_complete:
             self.cycle.disconnected = True  # it must not answer, too
             self.cycle.message_event.set()
         try:
             super().send_400_response(msg)
-        except h11.LocalProtocolError:  # an answer has begun, or is of HEAD
+        except h11.LocalProtocolError:  # an answer has begun, or is for HEAD
             self.transport.close()
 
     def _make_room(self):
@@ -85,7 +87,7 @@ class HttpProtocol(H11Protocol):
         return self.client[0] if self.client else None
 
     def _is_idle(self):
-        """Whether no request of it is being answered."""
+        """Whether none of its requests is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def _end_if_held(self):
@@ -103,10 +105,10 @@ class HttpProtocol(H11Protocol):
             self._look = self.loop.call_later(_PATIENCE, self._end_if_held)
 
     def _client_owes_bytes(self):
-        """Whether nothing can happen until the client has sent more."""
+        """Whether the server waits for more bytes from the client."""
         if self.conn.their_state is h11.IDLE:
             return self.cycle is None or bool(self.conn.trailing_data[0])
-        # While a body is awaited there is a limit, that of `read_body`.
+        # A body that is awaited has the timeout of `read_body`.
         is_body = self.conn.their_state is h11.SEND_BODY
         return is_body and self.cycle.response_complete
 

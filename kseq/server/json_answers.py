@@ -1,7 +1,7 @@
 """The JSON of answers, written piece by piece.
 
-`json.dumps` lets no other thread run until it is done, which takes seconds
-for millions of numbers.
+`json.dumps` blocks all other threads until it is done, which takes seconds for
+millions of numbers.
 """
 
 from kseq.server.json_requests import (

@@ -1,4 +1,4 @@
-"""JSON of a size that matters."""
+"""Large bodies of JSON."""
 
 import gc
 import json
@@ -14,7 +14,7 @@ _large_ones = threading.Lock()
 
 
 def json_memory(body, most):
-    """Bytes that the objects of a body will take, before there are any.
+    """An estimate of the bytes that the parsed objects of a body will take.
 
     Args:
         body: bytes.
@@ -24,7 +24,7 @@ def json_memory(body, most):
         RequestError: if there are more.
     """
     size = 0
-    for start in range(0, len(body), 2**20):  # others have their turn
+    for start in range(0, len(body), 2**20):  # other threads run between blocks
         part = body[start : start + 2**20]
         size += _VALUE * part.count(b",")
         size += _CONTAINER * (part.count(b"[") + part.count(b"{"))
@@ -38,10 +38,10 @@ def json_memory(body, most):
 
 
 def parse_json(text, **options):
-    """The value of a text; large ones are read one after the other.
+    """Parses a text; large ones are parsed one after the other.
 
-    The garbage collector would look at all objects again and again while they
-    become more.
+    Garbage collection is disabled meanwhile: it would visit all objects again
+    and again while their number grows.
 
     Args:
         text: str.

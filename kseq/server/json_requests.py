@@ -1,4 +1,4 @@
-"""The bodies of requests and answers, as TensorFlow Serving has them."""
+"""The bodies of requests and answers, in TensorFlow Serving's format."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def read_object(body):
         dict.
 
     Raises:
-        RequestError: if it is none.
+        RequestError: if it is not one.
     """
     if not body.strip():
         raise RequestError("JSON Parse error: The document is empty")
@@ -156,7 +156,7 @@ def predictions(outputs, is_row):
 
 
 def check_rows(outputs):
-    """RequestError if outputs, a dict of arrays, have no common rows."""
+    """RequestError unless outputs, a dict of arrays, have the same rows."""
     sizes = {name: value.shape[:1] for name, value in outputs.items()}
     expected = next(iter(sizes.values()))
     for name, size in sizes.items():

@@ -25,7 +25,7 @@ def to_array(name, value, info):
         An `np.ndarray`; of strings, an array of bytes.
 
     Raises:
-        RequestError: for a value of another type or shape.
+        RequestError: for a value of a different type or shape.
     """
     dtype = tf.dtypes.as_dtype(info.dtype)
     leaves, shape = _leaves(value)
@@ -73,7 +73,7 @@ def to_values(name, array):
 
 
 def to_bytes(leaf):
-    """The bytes of a string; RequestError where it is none."""
+    """The bytes of a string; RequestError if it is not one."""
     if isinstance(leaf, str):
         try:
             return leaf.encode("utf-8")
@@ -101,7 +101,7 @@ def to_numbers(values, dtype, name):
 
 
 def is_bytes(value):
-    """Whether JSON stands for bytes: an object with base64."""
+    """Whether JSON represents bytes: an object with base64."""
     return isinstance(value, dict) and list(value) == ["b64"]
 
 
@@ -114,7 +114,7 @@ def type_name(value):
 
 
 def wrong_type(value, expected):
-    """The `RequestError` of a value that is not of an expected type."""
+    """The `RequestError` for a value that is not of an expected type."""
     name = type_name(value)
     containers = {dict: "{...}", list: "[...]"}  # which may be deep
     text = containers.get(type(value)) or json.dumps(value)
@@ -125,10 +125,10 @@ def wrong_type(value, expected):
 
 
 def _from_base64(text):
-    """Bytes, as `absl::Base64Unescape` reads them; ValueError if it does not.
+    """Decodes base64 as `absl::Base64Unescape` does, or raises ValueError.
 
-    White space may be anywhere, padding may be left out, and its character be
-    a dot.
+    White space may be anywhere, padding may be omitted, and its character may
+    be a dot.
     """
     text = text.encode("ascii").translate(None, b" \t\n\v\f\r")
     digits = text.rstrip(b"=.")
@@ -139,7 +139,7 @@ def _from_base64(text):
 
 
 def _leaves(value):
-    """(what is in nested lists, their shape); RequestError if it is ragged."""
+    """The leaves of nested lists and their shape; RequestError if ragged."""
     shape, leaves = [], [value]
     while leaves and isinstance(leaves[0], list):
         if len(shape) == _DEEPEST:

@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-# Bytes, as `kseq predict` reads of a line. To tokenize more takes seconds, of
-# which a model keeps a few hundred tokens.
+# Bytes, as many as `kseq predict` reads of a line. Tokenizing more takes
+# seconds, and a model reads only a few hundred tokens.
 LONGEST = 64 * 1024
 
 _NO_TEXTS = ("image", "audio")
@@ -39,7 +39,7 @@ def cut_texts(inputs):
 
 
 def cut_examples(inputs):
-    """The same of the texts in serialized `tf.train.Example`s.
+    """The same for the texts in serialized `tf.train.Example`s.
 
     Args:
         inputs: (B,) object, bytes.
@@ -74,5 +74,5 @@ def _cut_end(text):
 
 
 def _is_inside(byte):
-    """Whether it continues a character of UTF-8."""
+    """Whether a byte continues a character of UTF-8."""
     return byte & 0xC0 == 0x80

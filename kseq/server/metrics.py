@@ -7,11 +7,11 @@ from prometheus_client import Counter, Gauge, Histogram
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _REQUESTS = (1, 2, 4, 8, 16, 32)
-_VERSIONS = 4  # of a model that have requests of their own; older ones go
+_VERSIONS = 4  # of a model whose requests are counted; older ones are dropped
 
 
 class Metrics:
-    """Counts requests, and looks at versions and the queue when it is asked.
+    """Counts requests, and reads versions and the queue when it is scraped.
 
     Requests are counted for each version of a model. The counters of all but
     the last four versions that answered are dropped, so that their number is
@@ -72,7 +72,7 @@ class Metrics:
             )
 
     def watch(self, batcher, memory):
-        """Looks at a `Batcher` and a `BodyMemory` from now on."""
+        """Adds the metrics of a `Batcher` and a `BodyMemory`."""
         self._waiting.set_function(lambda: batcher.waiting)
         self._refused.set_function(lambda: memory.refused)
 
@@ -81,7 +81,7 @@ class Metrics:
         self._together.observe(requests)
 
     def observe_wait(self, seconds):
-        """Counts the seconds that a request has waited in the queue."""
+        """Records the seconds that a request has waited in the queue."""
         self._queued.observe(seconds)
 
     def observe(self, record):

@@ -1,10 +1,10 @@
-"""What the server says of its models."""
+"""Descriptions of the models of a server."""
 
 from google.protobuf import json_format
 
 
 def status_object(versions):
-    """The answer to a question for the status of a model, a dict.
+    """The answer to a request for the status of a model, a dict.
 
     Args:
         versions: dict of number -> `VersionStatus`.
@@ -25,7 +25,7 @@ def status_object(versions):
 
 
 def metadata_object(servable):
-    """The answer to a question for the signatures of a `Servable`, a dict."""
+    """The answer to a request for the metadata of a `Servable`, a dict."""
     signatures = {
         name: json_format.MessageToDict(
             definition,
@@ -52,7 +52,8 @@ def readiness(models, is_stopping):
         is_stopping: bool.
 
     Returns:
-        bool, and a str that says nothing of the models: anybody may ask.
+        bool, and a str that does not describe the models, because anybody may
+        ask.
     """
     polled = [model.seconds for model in models.values()]
     if is_stopping:

@@ -31,13 +31,13 @@ class VersionStatus(NamedTuple):
 
 
 class Readiness(NamedTuple):
-    """Whether a model answers, and its versions are looked for.
+    """Whether a model answers, and its folder is polled.
 
     Args:
-        version: int, the newest version that answers; None for none.
+        version: int, the newest version that answers, or None.
         seconds: float, since the last poll that could read its folder; None
             if none could.
-        problem: str, why the last poll could not; "" if it could.
+        problem: str, why the last poll failed; "" if it did not.
         is_ready: bool.
     """
 
@@ -51,16 +51,15 @@ class ModelStore:
     """The models of some folders, each in its newest version.
 
     A version is a child of the folder whose name is a number, and that has a
-    `saved_model.pb`. The newest that can be loaded, and those that have
-    a label, are served, the latter also when their folder is gone. A new
-    one is loaded and warmed up before the old one is dropped. A broken one is
-    tried again when its files change, or every 30 seconds. One with a link to
-    a file outside of the folder counts as broken.
+    `saved_model.pb`. The newest that can be loaded, and those that have a
+    label, are served, the latter even if their folder is gone. A new one is
+    loaded and warmed up before the old one is dropped. A broken one is tried
+    again when its files change, or every 30 seconds. One with a link to a file
+    outside the folder counts as broken.
 
-    An error of a disk takes nothing down: it is shown in the status of the
-    version, or reported by `poll` and `readiness`, and what it hides is looked
-    for again at the next poll. An error of one model does not concern the
-    others.
+    A disk error does not stop the server: it is shown in the status of the
+    version, or reported by `poll` and `readiness`, and the next poll tries
+    again. An error of one model does not affect the others.
 
     Args:
         folders: dict, name of the model -> `pathlib.Path`.
@@ -92,7 +91,7 @@ class ModelStore:
             for name in self.folders:
                 try:
                     self._poll(name)
-                except Exception as error:  # the others are looked at, too
+                except Exception as error:  # the others are polled, too
                     self._problems[name] = _reason(error)
                 else:
                     self._problems[name] = ""
@@ -222,18 +221,18 @@ class ModelStore:
         self._forget(name, folders)
 
     def _is_there(self, name, version, path):
-        """Whether a version is there; what cannot be read now is not."""
+        """Whether a version exists, and can be read or answers."""
         try:
             return holds_version(path)
         except OSError as error:
             if version in self._served[name]:
-                return True  # it answers from memory
+                return True  # it answers without its files
             status = VersionStatus("END", "UNKNOWN", _reason(error))
             self._status[name][version] = status
             return False
 
     def _forget(self, name, folders):
-        """Drops what is known of versions whose folders are gone."""
+        """Drops the state of versions whose folders are gone."""
         broken, status = self._broken[name], self._status[name]
         for version in set(broken) - set(folders):
             del broken[version]
@@ -255,7 +254,7 @@ class ModelStore:
                 wanted.add(version)
                 break
         if not wanted:
-            return  # what is broken takes nothing down
+            return  # a broken version does not end a served one
         if self._newest[name]:
             wanted.add(self._newest[name].version)
         for version in set(served) - wanted:

@@ -1,4 +1,4 @@
-"""The web page at `/`: its files, and what it has to know of the models."""
+"""The web page at `/`: its files, and its description of the models."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ _HEADERS = {
 
 
 class Page:
-    """Answers `/` and what the page at `/` loads, except predictions.
+    """Serves `/` and the files that the page loads, but not predictions.
 
     Args:
         store: `ModelStore`.
@@ -39,7 +39,7 @@ class Page:
         self._files = _read_files()
 
     def respond(self, method, path):
-        """The response to a request; None for a path that is not the page's.
+        """The response to a request; None for any other path.
 
         Args:
             method: str, of HTTP.
@@ -108,7 +108,7 @@ def _read_files():
 
 
 def _sample_rate(version):
-    """Of the recordings that an export takes; None if it says nothing."""
+    """The sample rate of an export's recordings; None if it is not known."""
     try:
         text = (version / "assets.extra" / "kseq.json").read_text("utf-8")
         rate = json.loads(text)["preprocessor"]["sample_rate"]

@@ -17,7 +17,7 @@ from kseq.server.signatures import (
     find_signature,
 )
 
-# Where clients look for values, as `float_val`.
+# The fields in which clients look for values, such as `float_val`.
 _FIELDS = {
     "float32": "float",
     "float64": "double",
@@ -40,8 +40,8 @@ def read_predict(request, signatures, limit):
     Args:
         request: `PredictRequest`.
         signatures: dict, name -> `SignatureDef`.
-        limit: int, bytes of a tensor. A message may stand for a larger one:
-            the last of its values fills a tensor up.
+        limit: int, bytes of a tensor. A message may represent a larger one,
+            because its last value fills the rest of the tensor.
 
     Returns:
         A `SignatureRequest`.
@@ -178,7 +178,7 @@ def _tensor(array):
         tensor_shape=tf.TensorShape(array.shape).as_proto(),
     )
     values, flat = getattr(proto, f"{field}_val"), array.ravel()
-    for start in range(0, flat.size, _AT_ONCE):  # others have their turn
+    for start in range(0, flat.size, _AT_ONCE):  # other threads run between
         values.extend(flat[start : start + _AT_ONCE].tolist())
     return proto
 

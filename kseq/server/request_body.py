@@ -7,7 +7,7 @@ from starlette.requests import ClientDisconnect
 
 from kseq.server.request_error import RequestError
 
-_SMALL = 64 * 1024  # bytes; more of them hold memory that others may want
+_SMALL = 64 * 1024  # bytes; larger bodies occupy memory that others may need
 _PACE = 5.0  # seconds in which
 _LEAST = 64 * 1024  # bytes of a large body must come
 
@@ -27,7 +27,7 @@ async def read_body(scope, receive, limit, timeout, hold):
         bytes.
 
     Raises:
-        RequestError: if it is too large, comes too slowly or is broken, or
+        RequestError: if it is too large, arrives too slowly or is broken, or
             what `hold` raises.
         ClientDisconnect: if the client leaves.
     """

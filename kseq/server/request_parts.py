@@ -11,17 +11,17 @@ from kseq.server.request_error import RequestError
 
 
 class RequestParts:
-    """Answers parts one after the other, and joins what was answered.
+    """Answers parts one after the other, and joins their outputs.
 
-    The parts of one request do not wait all at once: after each of them the
-    requests of others have their turn. Where rows are padded, the last of them,
-    that of the longest rows, comes first: it shows how large the answer is.
+    The parts of one request do not wait all at once, so that other requests run
+    between them. If rows are padded, the last part, that of the longest rows,
+    is answered first: it shows how large the answer is.
 
     Args:
         future: `concurrent.futures.Future` of the outputs of the request.
         parts: list of arrays of the numbers of its rows.
-        put: callable of such numbers, or None for all rows, and of the
-            future of their outputs; it begins to answer them.
+        put: callable of such numbers, or None for all rows, and of the future
+            of their outputs; it submits them.
         limit: int, bytes that the outputs may have together.
         is_padded: bool, whether outputs are padded to the longest row, with
             "" and 0.
@@ -95,7 +95,7 @@ class RequestParts:
         return True
 
     def _joined_bytes(self, outputs):
-        """The least that all outputs will have when they are joined."""
+        """A lower bound of the bytes of all outputs when they are joined."""
         self._string_bytes += sum(map(_string_bytes, outputs.values()))
         return self._string_bytes + sum(
             self._rows * math.prod(self._shapes[name]) * value.itemsize

@@ -56,12 +56,12 @@ class RestApp:
         batcher: `Batcher`.
         hosts: names of the host that a request may give, see `AllowedHosts`.
         body_limit: int, bytes of a body, also after decompression.
-        timeout: float, seconds until a request is given up, and until its
-            body must have come.
+        timeout: float, seconds until a request times out, and until its body
+            must have arrived.
         memory: `BodyMemory`; 16 times `body_limit` by default, at least 512
             MiB.
-        log: callable of a dict for each request, which has no text of it.
-        metrics: callable that returns Prometheus' text, bytes; None for none.
+        log: callable of a dict for each request, without its text.
+        metrics: callable that returns Prometheus' text, bytes; or None.
         is_stopping: callable, whether the server is about to end.
     """
 
@@ -137,7 +137,7 @@ class RestApp:
     async def _respond(self, scope, receive, hold):
         method, path = scope["method"], _path(scope)
         is_read = method in ("GET", "HEAD")
-        if is_read and path == _HEALTH:  # by any Host: of an unknown address
+        if is_read and path == _HEALTH:  # with any Host, as probes send it
             return _health(self.store.is_ready)
         if is_read and path == _READY:
             return _readiness(self.store.readiness(), self.is_stopping())
@@ -178,7 +178,7 @@ class RestApp:
         return await _aside(size, answer, request, outputs)
 
     async def _outputs(self, servable, request, receive):
-        """What the batcher answers, unless the client leaves before."""
+        """The answer of the batcher, unless the client disconnects first."""
         answer = asyncio.ensure_future(
             self.batcher.answer(
                 servable, request.signature, request.inputs, self.timeout
@@ -209,7 +209,7 @@ class RestApp:
 
 
 async def _aside(size, function, *arguments):
-    """In a thread, if it is large: it must not hold the others."""
+    """In a thread, if it is large: it must not block the others."""
     if size <= _SMALL:
         return function(*arguments)
     return await asyncio.to_thread(function, *arguments)
@@ -283,7 +283,7 @@ def _json(value, status=200):
 def _error(message, status):
     text = message.encode("utf-8", "replace").decode()
     response = _json({"error": text}, status)
-    if status == 408:  # the rest of its body is no request
+    if status == 408:  # the rest of its body is not a request
         response.headers["connection"] = "close"
     if status in (429, 503):
         response.headers["retry-after"] = _RETRY_AFTER

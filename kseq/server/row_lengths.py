@@ -1,4 +1,4 @@
-"""How long the rows of a request are, whatever they are."""
+"""The lengths of the rows of a request, of any kind."""
 
 import numpy as np
 

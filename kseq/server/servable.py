@@ -46,8 +46,8 @@ class Servable:
     def run(self, signature, inputs):
         """Calls a signature.
 
-        Of a text of more than 64 KiB an export of kseq reads a part, and says
-        so where it has an output `truncated`.
+        An export of kseq reads a part of a text of more than 64 KiB, and its
+        output `truncated`, if it has one, says so.
 
         Args:
             signature: str, its name.
@@ -57,7 +57,7 @@ class Servable:
             dict, name -> `np.ndarray`, in the order of the names.
 
         Raises:
-            RequestError: for what TensorFlow refuses.
+            RequestError: if TensorFlow rejects the inputs.
         """
         specs = self.signatures[signature].inputs
         inputs, cut = self._cut(signature, inputs)
@@ -82,7 +82,7 @@ class Servable:
         """Whether requests of a signature can be batched.
 
         This needs the batch as the first dimension, and as the only one of the
-        outputs that varies: what is padded has a different shape in a batch.
+        outputs that varies: padded outputs have a different shape in a batch.
         """
         inputs, outputs = self._shapes(signature)
         return all(shape[:1] == [-1] for shape in inputs + outputs) and all(
@@ -92,7 +92,7 @@ class Servable:
     def pads_rows(self, signature):
         """Whether outputs are padded to the longest row, with "" and 0.
 
-        That is the padding of the exports of kseq; it is not known of others.
+        Exports of kseq pad in this way; the padding of others is not known.
         """
         inputs, outputs = self._shapes(signature)
         return self._is_of_kseq and all(
@@ -110,7 +110,7 @@ class Servable:
         )
 
     def _cut(self, signature, inputs):
-        """Inputs without what no model reads, and the rows that are cut."""
+        """Inputs without the text that no model reads, and the rows cut."""
         definition = self.signatures[signature]
         if not self._is_of_kseq:
             return inputs, []
@@ -123,8 +123,8 @@ class Servable:
     def _warm_up(self):
         """Calls each signature once: the first call optimizes its graph.
 
-        It may reject its input as not a picture, but it has been optimized
-        then, too.
+        A signature may reject the input, because it is not a picture, but its
+        graph is optimized all the same.
         """
         for name in self._functions:
             inputs = {
@@ -155,7 +155,7 @@ def _request_error(error):
 
 
 def _example(info):
-    """One small input of what a signature takes."""
+    """A small example of an input of a signature."""
     shape = [max(dim.size, 1) for dim in info.tensor_shape.dim]
     dtype = tf.dtypes.as_dtype(info.dtype)
     if dtype == tf.string:

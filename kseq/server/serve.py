@@ -31,7 +31,7 @@ class _Server(uvicorn.Server):
         config: `uvicorn.Config`.
         make_grpc: callable that returns a `grpc.aio.Server`, or None.
         grace: float, seconds that it may take to stop; then connections are
-            ended, also of clients that do not read their answers.
+            closed, even of clients that do not read their answers.
         on_signal: callable that is called at the first signal to stop.
     """
 
@@ -66,11 +66,11 @@ class _Server(uvicorn.Server):
 
 
 def serve(store, listening, options, clean_up):
-    """Answers until SIGTERM or Ctrl-C, then what is in flight.
+    """Serves until SIGTERM or Ctrl-C, then answers the requests in flight.
 
-    That ends after 20 seconds, or `--timeout` if it is less. A call that does
-    not let itself be cancelled does not hold the end of the process: five
-    seconds later it ends with all its threads.
+    The latter takes up to 20 seconds, or `--timeout` if that is less. A call
+    that cannot be cancelled does not keep the process alive: five seconds later
+    the process ends with all its threads.
 
     Args:
         store: `ModelStore`, which is polled every second.
@@ -127,7 +127,7 @@ def serve(store, listening, options, clean_up):
 
 
 def _end_after(seconds, clean_up):
-    """Ends the process in some seconds, whatever its threads do then."""
+    """Ends the process after some seconds, whatever its threads do."""
 
     def end():
         clean_up()
@@ -188,7 +188,7 @@ def _grpc(store, batcher, options, limits):
         address = f"{_shown(options.host)}:{options.grpc_port}"
         try:
             port = server.add_insecure_port(address)
-        except RuntimeError as error:  # it was free before the models came
+        except RuntimeError as error:  # it was free before models were loaded
             raise UserError(f"Cannot listen at {address}: {error}") from None
         _print(f"gRPC: {_shown(options.host)}:{port}", sys.stderr)
         return server
@@ -197,7 +197,7 @@ def _grpc(store, batcher, options, limits):
 
 
 def _log(metrics, is_printed):
-    """Callable of what is known of a request; None if nobody asks."""
+    """A callable that takes the record of a request; None if none is needed."""
     takers = [metrics.observe] if metrics else []
     if is_printed:
         takers.append(_print_json)
@@ -239,6 +239,6 @@ def _print_json(record):
 
 
 def _print(line, file):
-    """Prints a line; one that nobody can read any more fails no request."""
+    """Prints a line; if the output is closed, requests do not fail."""
     with contextlib.suppress(OSError):
         print(line, file=file, flush=True)

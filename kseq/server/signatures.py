@@ -29,7 +29,7 @@ def find_signature(name, signatures):
     """The signature that a request names.
 
     Args:
-        name: str; that of the default signature if it is empty.
+        name: str; the default signature if it is empty.
         signatures: dict, name -> `SignatureDef`.
 
     Returns:
@@ -47,7 +47,7 @@ def find_signature(name, signatures):
 
 
 def check_classifies(name, signature):
-    """RequestError if a signature is not one of classification."""
+    """RequestError unless a signature is one of classification."""
     outputs = set(signature.outputs)
     is_one = outputs and outputs <= {"classes", "scores"}
     if set(signature.inputs) != {"inputs"} or not is_one:
@@ -65,7 +65,7 @@ def classes_and_scores(outputs):
             then empty, or their scores 0, as TensorFlow Serving's are.
 
     Raises:
-        RequestError: if they do not fit each other.
+        RequestError: if their shapes differ.
     """
     classes, scores = outputs.get("classes"), outputs.get("scores")
     if classes is None:

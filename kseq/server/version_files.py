@@ -1,4 +1,4 @@
-"""The files of a version, which may change or go at any time."""
+"""The files of a version, which may change or disappear at any time."""
 
 import os
 from pathlib import Path
@@ -11,13 +11,13 @@ def check_inside(folder, path):
     base = folder.resolve()
     for file in _walk(path):
         if not file.resolve().is_relative_to(base):
-            raise UserError(f"{file} is a link to what is not in {folder}")
+            raise UserError(f"{file} is a link to a file outside {folder}")
 
 
 def stamp_of(path):
     """A stamp of the files of a version, which changes when they change.
 
-    An error, as of what is being deleted, is a part of it.
+    An error, as for a file that is being deleted, is part of the stamp.
     """
     found, errors = [], []
     for file in _walk(path, errors.append):
@@ -26,7 +26,7 @@ def stamp_of(path):
         except OSError as error:
             errors.append(error)
             continue
-        # The last of them changes with permissions, too.
+        # The last field changes with permissions, too.
         times = facts.st_mtime_ns, facts.st_ctime_ns
         found.append((str(file), facts.st_size, *times))
     return sorted(found), sorted(map(str, errors))
@@ -37,7 +37,7 @@ def _fail(error):
 
 
 def _walk(path, fail=_fail):
-    """A folder and all in it; `fail` is called with each OSError."""
+    """A folder and its contents; `fail` is called with each OSError."""
     yield path
     for folder, folders, files in os.walk(path, onerror=fail):
         for name in (*folders, *files):

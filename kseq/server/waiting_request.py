@@ -51,11 +51,11 @@ class WaitingRequest(NamedTuple):
         return self.longest >= _LONG or self.rows > ROWS
 
     def succeed(self, outputs):
-        """Answers, if somebody still waits for it."""
+        """Answers, if a client still waits."""
         if self.future.set_running_or_notify_cancel():
             self.future.set_result(outputs)
 
     def fail(self, error):
-        """Answers with an error, if somebody still waits for it."""
+        """Answers with an error, if a client still waits."""
         if self.future.set_running_or_notify_cancel():
             self.future.set_exception(error)

@@ -330,7 +330,7 @@ def test_a_link_out_of_the_folder(store, client, base, numbered, install, name):
         "model_version_status"
     ]
     message = row["status"]["error_message"]
-    assert f"{base / name} is a link to what is not in {base}" in message
+    assert f"{base / name} is a link to a file outside {base}" in message
 
 
 def test_links_within_the_folder_and_to_it(
