@@ -11,10 +11,10 @@ from pathlib import Path
 
 import tensorflow as tf
 
-# From Ampere on, GPUs of NVIDIA compute with bfloat16.
+# NVIDIA GPUs compute with bfloat16 from Ampere on.
 _COMPUTES_WITH_BFLOAT16 = (8, 0)
-# Of a processor, as /proc/cpuinfo names them: x86 and ARM. TensorFlow converts
-# to float32 and back where it has none of them, and then takes longer.
+# Features of x86 and ARM processors in /proc/cpuinfo. Without them, TensorFlow
+# converts to float32 and back, which takes longer.
 _PROCESSOR = Path("/proc/cpuinfo")
 _BFLOAT16_INSTRUCTIONS = {"avx512_bf16", "amx_bf16", "bf16"}
 # A machine chooses one of the first two; every machine computes with the first.
@@ -25,9 +25,9 @@ _POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 def device_strategy():
     """The distribution strategy for the devices of this process.
 
-    MultiWorkerMirroredStrategy where TF_CONFIG names several workers: it has to
-    be created before TensorFlow does anything else, as `run_recipe` sees to.
-    MirroredStrategy where there are several GPUs, else the one device.
+    MultiWorkerMirroredStrategy if TF_CONFIG names several workers; it has to be
+    created before TensorFlow does anything else, which `run_recipe` ensures.
+    MirroredStrategy if there are several GPUs, otherwise the default strategy.
 
     Returns:
         A `tf.distribute.Strategy`; make and compile the model in its scope.
@@ -46,11 +46,11 @@ def has_gpu():
 
 
 def grow_gpu_memory():
-    """Has TensorFlow take memory of the GPUs as it needs it, not all of it.
+    """Makes TensorFlow allocate GPU memory as it is needed, not all at once.
 
-    So a server starts beside a training. Nothing changes where the environment
-    decides (TF_FORCE_GPU_ALLOW_GROWTH), and where TensorFlow has already
-    started or the program has divided the memory itself.
+    A server can then start on the same GPU during training. Nothing changes if
+    the environment decides (TF_FORCE_GPU_ALLOW_GROWTH), if TensorFlow has
+    already started, or if the program has partitioned the memory itself.
     """
     if "TF_FORCE_GPU_ALLOW_GROWTH" in os.environ:
         return
@@ -62,21 +62,21 @@ def grow_gpu_memory():
 def dtype_policy(kept=None):
     """The dtype policy that `--dtype auto` stands for.
 
-    mixed_bfloat16 where all devices compute with bfloat16: GPUs of compute
+    mixed_bfloat16 if all devices compute with bfloat16: GPUs of compute
     capability 8.0 and above, or, without a GPU, a processor with instructions
-    for it. Else float32, which is faster there. In a cluster one policy is
-    chosen for all machines, which have to ask for it at the same time.
+    for it. Otherwise float32, which is faster there. In a cluster one policy is
+    chosen for all machines, which have to call this at the same time.
 
     Args:
-        kept: str or None, the policy of the run that resumes, where this
-            machine knows it. All machines then keep it.
+        kept: str or None, the policy of the run that resumes, if this machine
+            knows it. All machines then keep it.
 
     Returns:
         str.
     """
     if kept is not None and kept not in _POLICIES:
-        return kept  # of a recipe of one's own
-    known = len(_POLICIES)  # above all that a machine may choose
+        return kept  # of a custom recipe
+    known = len(_POLICIES)  # greater than what a machine may choose
     own = int(_has_bfloat16()) if kept is None else known
     own += 0 if kept is None else _POLICIES.index(kept)
     answers = on_all_machines(own)
@@ -99,7 +99,7 @@ def _has_bfloat16():
 
 
 def _processor_has_bfloat16():
-    # Only the kernels of oneDNN have such instructions, on Linux.
+    # Only the kernels of oneDNN use such instructions, on Linux.
     if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
         return False
     if platform.system() != "Linux":
@@ -113,7 +113,7 @@ def _processor_has_bfloat16():
 
 
 def num_machines():
-    """The number of machines in the cluster; 1 where there is none."""
+    """The number of machines in the cluster; 1 if there is none."""
     cluster = _configuration().get("cluster", {})
     named = sum(len(cluster.get(kind, ())) for kind in ("chief", "worker"))
     return max(named, 1)
@@ -122,8 +122,8 @@ def num_machines():
 def is_chief():
     """Whether this process is the one that writes files.
 
-    Of the workers in TF_CONFIG that is the chief, or the first where there is
-    none; and any process without a cluster.
+    Of the workers in TF_CONFIG this is the chief, or the first if there is
+    none. Without a cluster it is any process.
     """
     if num_machines() < 2:
         return True
@@ -134,15 +134,15 @@ def is_chief():
 
 
 def on_all_machines(value):
-    """The numbers that the machines of the cluster have, the chief's first.
+    """Gathers a number from each machine of the cluster, the chief's first.
 
-    All of them have to ask for it at the same time.
+    All machines have to call this at the same time.
 
     Args:
         value: float, that of this machine.
 
     Returns:
-        A list of float; of this one alone where there is no cluster.
+        A list of float; only `value` if there is no cluster.
     """
     if num_machines() < 2:
         return [float(value)]
@@ -166,7 +166,7 @@ def _gather():
 
 
 def end_unless_chief():
-    """Ends the process with exit code 0 where it is not the chief.
+    """Ends the process with exit code 0 unless it is the chief.
 
     Only one machine is needed after training.
     """

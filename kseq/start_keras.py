@@ -13,11 +13,11 @@ import threading
 
 from kseq.user_error import UserError
 
-# Where they are installed Keras and TensorFlow import them, for plots, wrappers
+# Keras and TensorFlow import these, if they are installed, for plots, wrappers
 # and converters, which takes a second. A recipe may plot; a command does not.
 OPTIONAL = ("jax", "matplotlib", "scipy", "sklearn")
 
-# What TensorFlow prints on every machine, and on all that have no GPU.
+# What TensorFlow prints on every machine, and on machines without a GPU.
 _START_UP = re.compile(
     rb"All log messages before absl::InitializeLog"
     rb"|\] oneDNN custom operations are on"
@@ -41,10 +41,10 @@ def start_keras(without=(), for_search=False):
     Args:
         without: names of modules to hide from Keras.
         for_search: bool, whether an operation runs on one processor, unless the
-            environment says how many (TF_NUM_INTRAOP_THREADS). The operations
-            of a search are small and many: each answer comes sooner, and others
-            have the other processors. Freed memory is kept for the next step
-            of a search, and otherwise for that of training.
+            environment says how many (TF_NUM_INTRAOP_THREADS). A search has
+            many small operations: each answer is faster, and the other
+            processors are left to other requests. Freed memory is kept for the
+            next step of a search, otherwise for the next step of training.
 
     Raises:
         UserError: if Keras is set to use a different backend.
@@ -66,7 +66,7 @@ def start_keras(without=(), for_search=False):
 
 
 def start_tensorflow(for_search=False):
-    """Does the same with all modules, whatever the backend of Keras is."""
+    """Does the same with all modules, whatever Keras's backend is."""
     with quiet_stderr(notice="Starting TensorFlow ..."):
         importlib.import_module("keras")
         tensorflow = importlib.import_module("tensorflow")
@@ -84,9 +84,9 @@ def start_tensorflow(for_search=False):
 
 @contextlib.contextmanager
 def _no_collection():
-    """Collects no garbage while a million objects are made that all stay.
+    """Disables garbage collection while a million permanent objects are made.
 
-    It takes a third of the time of the import, and would take more later.
+    Collection would take a third of the import's time, and more time later.
     """
     if "keras" in sys.modules or not gc.isenabled():
         yield
@@ -100,11 +100,11 @@ def _no_collection():
 
 
 def _keep_freed_memory():
-    """Has glibc keep the memory of large tensors for the next ones.
+    """Makes glibc keep the memory of large tensors for the next ones.
 
-    Otherwise each step of a search asks the system for its logits, several
-    megabytes, page by page: a tenth of its time. Other C libraries have no such
-    setting, and the environment may have its own.
+    Otherwise each step of a search allocates its logits, several megabytes,
+    page by page from the system, which takes a tenth of its time. Other C
+    libraries have no such setting, and the environment may have its own.
     """
     if any(name.startswith("MALLOC_") for name in os.environ):
         return
@@ -114,16 +114,17 @@ def _keep_freed_memory():
 
 
 def _keep_freed_tensors():
-    """Has TensorFlow keep the memory of tensors on the CPU for the next ones.
+    """Makes TensorFlow keep the memory of CPU tensors for the next ones.
 
-    Otherwise each step of training asks the system for its tensors again, page
-    by page: a quarter of its time. glibc keeps none that is larger than 32 MB.
-    Where the address space is limited, TensorFlow would leave none for others.
+    Otherwise each step of training allocates its tensors again, page by page
+    from the system, which takes a quarter of its time. glibc keeps no block
+    larger than 32 MB. If the address space is limited, TensorFlow would leave
+    none for others.
     """
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         return
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "1")
-    # TensorFlow would keep to 64 GB, whatever the machine has.
+    # Otherwise TensorFlow's limit is 64 GB, whatever the machine has.
     with contextlib.suppress(AttributeError, OSError, ValueError):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(memory >> 20))
@@ -147,8 +148,8 @@ def quiet_stderr(notice=""):
     Without standard error, or a temporary directory, nothing is hidden.
 
     Args:
-        notice: str, shown meanwhile if standard error is a terminal, with a
-            dot more each second.
+        notice: str, shown meanwhile if standard error is a terminal, with
+            another dot each second.
     """
     with contextlib.ExitStack() as files:
         try:

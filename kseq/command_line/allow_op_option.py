@@ -7,16 +7,16 @@ _NAME = re.compile(r"[A-Za-z][\w>/-]*", re.ASCII)
 
 
 def add_allow_op(command):
-    """Adds the operations that an export may have besides those of kseq."""
+    """Adds the option that allows an export further operations."""
     command.add_argument(
         "--allow-op",
         action="append",
         default=[],
         type=_op_name,
         metavar="NAME",
-        help="for an export that you trust: an operation that those of kseq "
-        "do not have, needed by a constraint or a layer of your own; it can "
-        "read and write files and run programs",
+        help="for an export that you trust: allow an operation that exports "
+        "of kseq do not use, such as one of your own constraint or layer; it "
+        "can read and write files and run programs",
     )
 
 

@@ -39,7 +39,7 @@ def reader(hint):
         except ValueError:
             raise _refusal(wrong, text) from None
         for rule in rules:
-            # One about two options waits for both: see check_options.
+            # A rule about two options is checked with both: see check_options.
             if not isinstance(rule, MultipleOf) and (
                 wrong := rule.check(value)
             ):
@@ -63,7 +63,7 @@ def checked(function):
 
 @checked
 def existing_file(text):
-    """The path of a file that is there and can be read more than once."""
+    """The path of a file that exists and can be read more than once."""
     path = Path(text)
     try:
         is_there, is_file = path.exists(), path.is_file()

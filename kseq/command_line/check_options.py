@@ -6,7 +6,7 @@ from kseq.option_types import PositiveInt
 
 
 def add_check(command):
-    """Adds the files, and what is in them."""
+    """Adds the files, and options for their contents."""
     command.add_argument("files", type=reader(str), nargs="+", metavar="FILE")
     command.add_argument(
         "--validation",

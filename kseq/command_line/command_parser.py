@@ -20,7 +20,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args=None, namespace=None):
         if args is not None:
-            # What follows is no option, but may be a path.
+            # What follows is not an option, but may be a path.
             end = args.index("--") if "--" in args else len(args)
             options = [_with_dashes(word) for word in args[:end]]
             self._refuse_values_of_flags(options)
@@ -51,13 +51,13 @@ class CommandParser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, message + meant)
 
     def _get_values(self, action, words):
-        # Of `--heads=--` argparse makes an empty list.
+        # argparse reads `--heads=--` as an empty list.
         if action.option_strings and words == ["--"]:
             raise argparse.ArgumentError(action, "expected a value")
         return super()._get_values(action, words)
 
     def _print_message(self, message, file=None):
-        # That of argparse ignores errors, such as a full disk.
+        # The method of argparse ignores errors, such as a full disk.
         (file or sys.stderr).write(message or "")
 
 

@@ -10,9 +10,9 @@ from kseq.model_path import is_version
 from kseq.one_line import escaped_line
 from kseq.user_error import DiskError, UserError
 
-# Of TensorFlow, which is not imported here: a machine of the cluster is lost.
+# Errors of TensorFlow, not imported here, if a machine of the cluster is lost.
 _LOST = ("UnavailableError", "AbortedError")
-# The operation, which it puts around its messages.
+# The operation, which TensorFlow adds to its messages.
 _OF_TENSORFLOW = re.compile(r"^\{\{.*?\}\} | \[Op:\w+\]$")
 _AROUND = re.compile(r"Graph execution error|Detected at node|<stack |\s|File ")
 
@@ -20,10 +20,10 @@ _AROUND = re.compile(r"Graph execution error|Detected at node|<stack |\s|File ")
 def exit_code(read, act, *, name, broken_pipe=0):
     """Reads options, acts on them, and returns the exit code of the process.
 
-    An error that the user can fix is one message on standard error. The code
-    is 2 where command, files or configuration are wrong, 3 where training
-    diverged, 4 where memory or disk are full, 130 after Ctrl-C, and 5 where
-    another machine of the cluster was lost, which ends the process at once.
+    An error that the user can fix is one message on standard error. The code is
+    2 if the command, a file or the configuration is wrong, 3 if training
+    diverged, 4 if memory or disk is full, 130 after Ctrl-C, and 5 if another
+    machine of the cluster was lost, which ends the process at once.
 
     Args:
         read: callable that returns the options, an object. Errors keep their
@@ -47,7 +47,7 @@ def exit_code(read, act, *, name, broken_pipe=0):
         return _code_of(error)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader has stopped
         _flush_or_discard_output()
         return broken_pipe
     except Exception as error:
@@ -59,7 +59,7 @@ def exit_code(read, act, *, name, broken_pipe=0):
         with contextlib.suppress(OSError):  # standard error is full, too
             print(f"{name}: {message}", file=sys.stderr, flush=True)
         if code == 5:
-            os._exit(5)  # or TensorFlow would wait for the lost machine
+            os._exit(5)  # otherwise TensorFlow would wait for the lost machine
         return code
     return 0
 
@@ -77,7 +77,7 @@ def open_standard_files():
                 os.dup2(found, number)
                 os.close(found)
             setattr(sys, name, open(number, "w" if number else "r"))  # noqa: SIM115
-    # Names of files and texts of users, on a terminal that cannot show them.
+    # For file names and texts of users on a terminal that cannot show them.
     for file in (sys.stdout, sys.stderr):
         if hasattr(file, "reconfigure"):
             file.reconfigure(errors="backslashreplace")
@@ -99,8 +99,8 @@ def _explain(error, options):
     path = getattr(options, "path", None)
     if _is_of_tensorflow(error) and path and is_version(path):
         return 2, (
-            f"{path} could not answer: is it broken, or the input of "
-            f"another kind? {_reason(error)}"
+            f"{path} could not answer: is it broken, or is the "
+            f"input of a different kind? {_reason(error)}"
         )
     if isinstance(error, OSError) and error.errno not in (None, errno.EBADF):
         return 4 if error.errno in DiskError.errnos else 2, _described(error)
@@ -113,7 +113,7 @@ def _is_of_tensorflow(error):
 
 
 def _reason(error):
-    """The line of such an error that says what is wrong."""
+    """The line of a TensorFlow error that says what is wrong."""
     lines = [
         line
         for line in str(getattr(error, "message", "")).splitlines()
@@ -123,7 +123,7 @@ def _reason(error):
 
 
 def _exhausted(error, options):
-    """What is full, in one line; an error of a graph begins with others."""
+    """The line that says what is full; errors of a graph have others before."""
     lines = str(error).splitlines() or ["Out of memory."]
     for line in lines:
         if "space left" in line or "quota" in line:  # on the disk
@@ -133,7 +133,7 @@ def _exhausted(error, options):
 
 
 def _described(error):
-    """An OSError in words; one without a path is of a file without a name."""
+    """A message for an OSError; without a path, it is about an unnamed file."""
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}."
     if error.errno in DiskError.errnos:
@@ -149,7 +149,7 @@ def _described(error):
 
 
 def _batch_sizes(options):
-    """What to raise, or to lower, where memory is full."""
+    """The options to raise, or to lower, if memory is full."""
     values = vars(getattr(options, "config", options)) if options else {}
     sizes = [
         f"--{name.replace('_', '-')} is {value or 'not given'}"
@@ -167,7 +167,7 @@ def _code_of(error):
 
 
 def _flush_or_discard_output():
-    """Python flushes standard output at exit, where it must not fail."""
+    """Flushes standard output, so that Python does not fail to do so at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -5,7 +5,7 @@ from kseq.option_types import RunPath
 
 
 def add_export(command):
-    """Adds what is written, and where."""
+    """Adds the options for what is written, and where."""
     command.add_argument(
         "--format",
         choices=("saved_model", "ctranslate2"),

@@ -36,7 +36,7 @@ _OF_ONE_RUN = frozenset(
         *("run", "overwrite", "from_", "new_tokenizer"),
         *("steps", "evaluate_every", "patience", "pretraining_steps"),
         *("learning_rate", "warmup_steps"),
-        "dtype",  # that of the machine
+        "dtype",  # depends on the machine
     )
 )
 
@@ -52,7 +52,7 @@ def read_options(config, without_files, words, corpus=None, **description):
             user, that is, with `--train`.
         without_files: the same, the defaults for the built-in corpus.
         words: list of str.
-        corpus: what the files hold, see `kseq.run_recipe`.
+        corpus: what the files contain, see `kseq.run_recipe`.
         **description: `prog`, and `description` for the help.
 
     Returns:
@@ -85,7 +85,7 @@ def read_options(config, without_files, words, corpus=None, **description):
 def _check_files(given, config, corpus):
     """DataError for files that are wrong, before TensorFlow is imported.
 
-    A folder may be what a recipe of one's own reads.
+    Folders are accepted, because a custom recipe may read them.
     """
     splits = [_tuple(given.get(name)) for name in ("train", "validation")]
     if corpus:
@@ -98,14 +98,14 @@ def _check_files(given, config, corpus):
 
 
 def _tuple(value):
-    """The words of an option that takes one or several, or is not given."""
+    """The values of an option that takes one or several, or is not given."""
     return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def _config_path(given, defaults):
     """The path of the config of `--from`.
 
-    A run that has started and outlives that one has the same config.
+    If that run is gone, a new run that has started has the same config.
     """
     path = Path(given["from_"])
     own = given.get("run", getattr(defaults, "run", ""))
@@ -173,7 +173,7 @@ def _shared_fields(config):
 
 
 def _reading(hint):
-    """How argparse reads a type: its keyword arguments."""
+    """The keyword arguments of argparse for a type."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         [hint] = set(typing.get_args(hint)) - {type(None)}
     kind = hint.__origin__ if hasattr(hint, "__metadata__") else hint

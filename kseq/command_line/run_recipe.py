@@ -13,15 +13,15 @@ from kseq.stop_signals import stop_in_order
 def run_recipe(main, config, without_files, corpus=None):
     """Reads the config from the command line and runs the recipe with it.
 
-    Every field of the config becomes an option; wrong values, and files of
-    `--train` and `--validation` that are missing or begin with a wrong row,
-    are refused before TensorFlow is imported. An error that the user can fix
-    is one message and an exit code; with `--debug` it keeps its traceback.
+    Every field of the config becomes an option; invalid values, and files of
+    `--train` and `--validation` that are missing or whose first row is wrong,
+    are rejected before TensorFlow is imported. An error that the user can fix
+    gives one message and an exit code; with `--debug` it keeps its traceback.
 
-    The process ends with exit code 0; 2 where command, files or configuration
-    are wrong; 3 where training diverged; 4 where memory or disk are full; 5
-    where another machine of the cluster was lost; 130 and 143 after Ctrl-C
-    and SIGTERM; 141 where the reader of standard output has ended.
+    The process ends with exit code 0; 2 if the command, a file or the
+    configuration is wrong; 3 if training diverged; 4 if memory or disk is full;
+    5 if another machine of the cluster was lost; 130 and 143 after Ctrl-C and
+    SIGTERM; 141 if the reader of standard output has exited.
 
     Args:
         main: callable, config -> None.
@@ -29,9 +29,9 @@ def run_recipe(main, config, without_files, corpus=None):
             user, that is, with `--train`. The types of its fields may be
             those of `kseq.option_types`.
         without_files: the same, its defaults for the built-in corpus.
-        corpus: what the files hold: "pairs", "documents", "tags", "dialogues",
-            "text", "captions" or "transcripts", with the columns of
-            `config.columns`. None: only whether they are there is checked.
+        corpus: what the files contain: "pairs", "documents", "tags",
+            "dialogues", "text", "captions" or "transcripts", with the columns
+            of `config.columns`. None: only their existence is checked.
 
     Raises:
         SystemExit: unless the exit code is 0.

@@ -11,7 +11,7 @@ from kseq.option_types import (
 
 
 def add_search(command):
-    """Adds the weights of a run, and how answers are found."""
+    """Adds the options for the weights of a run and for the search."""
     add_weights(command)
     command.add_argument(
         "--beam-size",
@@ -41,7 +41,7 @@ def add_search(command):
             "dialogues or of text",
         ),
     ):
-        # None, and not False, where it is not given.
+        # None, not False, if it is not given.
         command.add_argument(flag, action="store_const", const=True, help=help)
     for flag, kind, help in (
         ("--temperature", NonNegativeFloat, "logits are divided by it"),
@@ -54,7 +54,7 @@ def add_search(command):
 
 
 def add_weights(command):
-    """Adds which weights of a run are used."""
+    """Adds the option for the weights of a run."""
     command.add_argument(
         "--weights",
         choices=("average", "best", "last"),

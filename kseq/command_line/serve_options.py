@@ -6,7 +6,7 @@ from kseq.option_types import PositiveFloat, PositiveInt
 
 
 def add_serve(command):
-    """Adds what is served, and how."""
+    """Adds the options for what is served, and how."""
     command.add_argument(
         "paths",
         nargs="*",

@@ -16,10 +16,11 @@ from kseq.pictures.piece_texts import is_end, readable_attention, turn_ends
 
 _NAMED = 3  # source tokens that are named for each token of an answer
 _SHADED = 12  # source tokens, at most, that one token of an answer shades
-_SPACE, _END = "␣", "end"  # the names of what has no text
+_SPACE, _END = "␣", "end"  # shown for tokens without text
 
-# The background of a source token is that of the token of the answer that is
-# pointed at, or else focused; `--tN` is what the N-th one makes of it.
+# The token of the answer that is pointed at, or else focused, sets the
+# background of the source tokens; `--tN` is the background that the N-th one
+# sets.
 _STYLE = """
 .pair { font: 1.125rem/1.8 Charter, Georgia, serif; margin: .75rem 0 }
 .pair p { margin: 0; max-width: none; white-space: pre-wrap }
@@ -47,8 +48,8 @@ _ABOUT_PICTURES = (
     "looked while it wrote the answer."
 )
 _POINTING = f"""<p>Point at a token of an answer, or move to it with the Tab
-key: the tokens of the source are shaded by how near their weights come to the
-strongest one for that token.</p>
+key: the tokens of the source are shaded by their weights, compared with the
+largest one for that token.</p>
 {shades(lambda level: mark("word", level))}
 """
 _POINTING_AT_PICTURES = """<p>Point at a token of an answer, or move to it with
@@ -57,7 +58,7 @@ largest one for that token.</p>
 """
 _NUMBERS = """<p>The list below an answer has the same in numbers: each token
 of the answer and the source tokens with the largest weights. The weights of a
-token sum to 100&nbsp;%; of several attention heads they are the mean.</p>
+token sum to 100&nbsp;%; with several attention heads they are the mean.</p>
 <p><strong>Attention weights are not proofs.</strong> They show where the model
 looked, not why it wrote what it wrote.</p>"""
 
@@ -94,7 +95,7 @@ def attention_page(attentions, of_pictures=False):
 
 
 def _rules(count):
-    """What happens when the first `count` tokens are pointed at."""
+    """CSS rules for pointing at the first `count` tokens."""
     properties = "\n".join(
         f"  --shade-{level}: linear-gradient({INK}, {INK}) "
         f"0 100%/100% {level}px no-repeat {shade};"
@@ -157,7 +158,7 @@ def _content(weights, sources, targets, name, picture):
 
 
 def _turns(tokens, sources):
-    """A paragraph for each turn; for a text, which has one, one."""
+    """A paragraph for each turn; a text is a single turn."""
     ends = turn_ends(sources)
     return "\n".join(
         f'<p dir="auto" lang="">{"".join(tokens[start:end]).lstrip()}</p>'
@@ -180,7 +181,7 @@ def _turn_weights(row, sources):
 
 
 def _largest(row):
-    """The source tokens that compare with the strongest: (place, level)."""
+    """The source tokens with the largest weights: (position, level)."""
     places = heapq.nlargest(_SHADED, range(len(row)), key=row.__getitem__)
     most = row[places[0]] if places else 0
     if most <= 0:
@@ -192,7 +193,7 @@ def _largest(row):
 
 
 def _properties(strongest, sources):
-    """For each source token, what each token of the answer makes of it."""
+    """The background of each source token for each token of the answer."""
     properties = [[] for _ in sources]
     for number, pairs in enumerate(strongest, start=1):
         for place, level in pairs:
@@ -213,7 +214,7 @@ def _target_token(token, number, name):
 
 
 def _outside_of_spaces(token, element):
-    """An element of a token's text; the spaces around it stay outside."""
+    """An element with a token's text; the spaces around it stay outside."""
     if is_end(token):
         return " " + element(f'<span class="end">{_END}</span>')
     core = token.strip(" ") or token

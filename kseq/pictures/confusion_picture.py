@@ -15,9 +15,10 @@ _POINTS = 72  # an inch
 def confusion_picture(confusion, classes):
     """Draws the counts, each shaded by its share of the row.
 
-    A row whose class is always found has a black cell on the diagonal and
-    white ones beside it, however rare the class is. Of more than 50 classes,
-    and where counts would not fit their cells, only the shades are drawn.
+    The row of a class that is always recognized has a black cell on the
+    diagonal and white cells elsewhere, however rare the class is. With more
+    than 50 classes, or if counts do not fit into their cells, only the shades
+    are drawn.
 
     Args:
         confusion: (C, C) int, a row for each true class and a column for
@@ -33,23 +34,23 @@ def confusion_picture(confusion, classes):
     longest = len(f"{confusion.max():,}")
     cell = min(max(0.5, 0.1 + 0.1 * longest), _SIDE / size)
     side = cell * size
-    from matplotlib.figure import Figure  # not above: a page needs none
+    from matplotlib.figure import Figure  # not above: a page does not need it
 
     figure = Figure(figsize=(side + 3, side + 2), layout="constrained")
     axes = figure.add_subplot()
     image = axes.imshow(shares, cmap="Greys", vmin=0, vmax=1)
     figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
 
-    # Of very many classes every k-th is named.
+    # With very many classes, only every k-th is named.
     places = range(0, size, -(-size // 80))
     names = [_short(classes[place]) for place in places]
-    # A name may hold a dollar, which would begin a formula.
+    # A name may contain a dollar sign, which would begin a formula.
     axes.set_xticks(places, names, rotation=90, parse_math=False)
     axes.set_yticks(places, names, parse_math=False)
     axes.tick_params(length=0)
     axes.set(xlabel="predicted", ylabel="true")
 
-    # A digit is about 0.6 times as wide as the letters are high.
+    # A digit is about 0.6 times as wide as the font size.
     letters = min(10, 0.9 * cell * _POINTS / (0.6 * longest))
     if letters >= 5 and size <= _MOST_COUNTED:
         for (row, column), count in np.ndenumerate(confusion):

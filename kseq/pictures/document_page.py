@@ -42,8 +42,8 @@ def _legend():
     return f"""<p>The weight of a sentence is its share of the attention that
 the document got. The longest bar is the strongest sentence.</p>
 <p>The weight of a word is its weight within the sentence times the weight of
-the sentence. Words are shaded by how near they come to the strongest word of
-the document, which has a letter or a digit:</p>
+the sentence. Words are shaded by their weight, compared with that of the
+strongest word of the document that has a letter or a digit:</p>
 {shades(lambda level: mark("word", level))}
 <p><strong>Attention weights are not proofs.</strong> They show where the model
 looked, not why it decided. To see how much a sentence matters, leave it out
@@ -117,7 +117,7 @@ def _strongest_words(document, name):
 
 
 def _largest(items):
-    """The largest of tuples (weight, ...), if they compare with the first."""
+    """The largest tuples (weight, ...) that are comparable with the first."""
     largest = heapq.nlargest(_NAMED, items, key=operator.itemgetter(0))
     least = min(SHADES) * largest[0][0]
     return [item for item in largest if item[0] >= least]

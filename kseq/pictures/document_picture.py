@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from kseq.pictures.figures import figure_to_png, ignore_missing_glyphs
 
-# The shade of a word whose share of the attention, against the largest share
-# in the document, is so large or larger. Dark text is easily read on each.
+# The shade of a word by the least ratio of its share of the attention to the
+# largest share in the document. Dark text is readable on each.
 SHADES = {0.1: "#fff0bd", 0.25: "#fdd87c", 0.5: "#f7b344", 0.75: "#e88f2a"}
 INK, MUTED = "#1d1a16", "#5f574d"
 
 _MOST_SENTENCES = 20
 _MOST_LINES = 6  # of a sentence
-_LONGEST_PIECE = 36  # characters, which fit a line however wide they are
+_LONGEST_PIECE = 36  # characters, which fit on a line however wide they are
 # Arguments of FontProperties; a page needs no matplotlib.
 _PLAIN, _BOLD = {"size": 11}, {"size": 13, "weight": "bold"}
 _SMALL = {"size": 9}
@@ -30,7 +30,7 @@ _DARKEST = SHADES[max(SHADES)]
 
 
 class _Piece(NamedTuple):
-    """A word, or a part of one, in its place on a line."""
+    """A word, or a part of one, at its position on a line."""
 
     text: str
     level: int
@@ -49,10 +49,11 @@ def shade_levels(document):
 
 
 def strong_words(document):
-    """The words that may be called the strongest, each with its share.
+    """Candidates for the strongest words, each with its share.
 
-    They have a letter or a digit, of any script: a full stop can get much
-    attention, but names nothing. Without any such word, they have any text.
+    They have a letter or a digit of any script: a full stop can get much
+    attention, but means nothing. If there is no such word, any text is a
+    candidate.
 
     Args:
         document: `ExplainedDocument`.
@@ -139,7 +140,7 @@ def _draw_weight(axes, number, weights, y):
 
 
 def _draw(axes, lines, x, y, font, color=INK):
-    """Draws lines of text; gives where the next one begins."""
+    """Draws lines of text; returns where the next one begins."""
     for line in lines:
         base = y + 0.7 * _LINE
         for piece in line:
@@ -151,7 +152,7 @@ def _draw(axes, lines, x, y, font, color=INK):
                 font=font,
                 color=color,
                 va="baseline",
-                # A dollar would begin a formula.
+                # A dollar sign would begin a formula.
                 parse_math=False,
             )
         y += _LINE
@@ -159,7 +160,7 @@ def _draw(axes, lines, x, y, font, color=INK):
 
 
 def _draw_shade(axes, piece, x, base):
-    """A background and, for eyes and printers without colour, a line."""
+    """A background and, for readers and printers without colour, a line."""
     if not piece.level:
         return
     shade = list(SHADES.values())[piece.level - 1]
@@ -177,8 +178,8 @@ def _fill(axes, x, y, width, height, color):
 def _lines(words, levels, font, width=_TEXT_WIDTH):
     """Lays words out in lines, lists of `_Piece`.
 
-    A line breaks before a written word; within one only if it is longer than
-    a line, as all of a sentence may be where no spaces are written.
+    A line breaks before a written word; within one only if it is longer than a
+    line, as a whole sentence may be in a script without spaces.
     """
     lines, x = [[]], 0
     for written in _written_words(words, levels):
@@ -205,13 +206,13 @@ def _lines(words, levels, font, width=_TEXT_WIDTH):
 
 
 def _is_right_to_left(words):
-    """Whether the first letter that has a direction is, say, Arabic."""
+    """Whether the first letter with a direction is right-to-left."""
     letters = (unicodedata.bidirectional(c) for word in words for c in word)
     return next((d for d in letters if d in ("L", "R", "AL")), "L") != "L"
 
 
 def _written_words(words, levels):
-    """Yields lists of (text, level): what is between two spaces."""
+    """Yields lists of (text, level), one for the text between two spaces."""
     written = []
     for word, level in zip(words, levels, strict=True):
         text = " ".join(word.split())
@@ -227,7 +228,7 @@ def _written_words(words, levels):
 
 
 def _width(text, font):
-    """How far the pen moves; the ink alone would leave out its margins."""
+    """The advance width of a text, which includes its margins."""
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.font_manager import FontProperties
 

@@ -17,14 +17,14 @@ _POLICY = (
     "base-uri 'none'; form-action 'none'"
 )
 
-# Characters that HTML does not have, and those that would turn around what
-# follows them; right-to-left text needs none of these.
+# Characters that HTML does not allow, and those that would reverse the text
+# after them; right-to-left text needs none of these.
 _HARMFUL = re.compile(
     "[\0-\x08\x0b\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufffe\uffff]"
 )
 
-# A shade is also a line, so that it is seen without colour; bars are borders,
-# which are printed even where backgrounds are not.
+# A shade is also a line, so that it is visible without colour; bars are
+# borders, which are printed even if backgrounds are not.
 _STYLE = """
 :root {
   color-scheme: light;
@@ -117,7 +117,7 @@ def explanation_page(articles, unit, about, legend, style=str, policy=""):
         about: HTML, str, the rest of the sentence that begins with their
             number.
         legend: HTML, str.
-        style: callable, gives CSS rules after the last article is made.
+        style: callable, returns CSS rules after the last article is made.
         policy: str, what the content security policy allows besides styles.
 
     Returns:
@@ -160,7 +160,7 @@ def shades(line):
     """The four shades of the legend as list items.
 
     Args:
-        line: callable of the number of a shade, gives HTML.
+        line: callable of the number of a shade, returns HTML.
     """
     items = "\n".join(
         f"<li>{line(level)} {bound:.0%} or more</li>"
@@ -170,7 +170,7 @@ def shades(line):
 
 
 def mark(word, level):
-    """A word as HTML, shaded; its space stays outside of the shade."""
+    """A word as HTML, shaded; its space stays outside the shade."""
     core = word.strip()
     if not level or not core:
         return escaped(word)
@@ -182,7 +182,7 @@ def mark(word, level):
 
 
 def escaped(text):
-    """Text as HTML that shows it and does nothing else."""
+    """Text escaped for HTML, without characters that could do harm."""
     return html.escape(_HARMFUL.sub("\ufffd", text))
 
 

@@ -4,7 +4,7 @@ import base64
 
 from kseq.pictures.grid_picture import grid_shape, image_format
 
-# Cells without a weight are covered by a veil; that with the largest is not.
+# Cells without weight are covered by a veil; the one with the largest is not.
 _VEIL = 0.8
 _LEVELS = 9  # of the veil
 STYLE = """

@@ -56,7 +56,7 @@ def image_format(picture):
 
 
 def _figure(grids, tokens, pixels):
-    from matplotlib.figure import Figure  # not above: a page needs none
+    from matplotlib.figure import Figure  # not above: a page does not need it
 
     columns = min(_COLUMNS, max(len(tokens), 1))
     rows = max(math.ceil(len(tokens) / columns), 1)
@@ -66,7 +66,7 @@ def _figure(grids, tokens, pixels):
         panel.set_axis_off()
     for panel, grid, token in zip(panels, grids, tokens, strict=False):
         _draw(panel, grid, pixels)
-        # A token may hold a dollar, which would begin a formula.
+        # A token may contain a dollar sign, which would begin a formula.
         panel.set_title(token, fontsize=10, parse_math=False)
     return figure
 

@@ -1,4 +1,4 @@
-"""Picture of what a neural Turing machine reads and writes."""
+"""The reading and writing of a neural Turing machine, as a picture."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ MOST_STEPS = 300  # that are drawn
 def memory_picture(
     inputs, probabilities, read_weights, write_weights, targets=None
 ):
-    """Draws a sequence above the weightings of the heads; time goes right.
+    """Draws a sequence above the weightings of the heads, time to the right.
 
     Of a sequence of more than 300 steps the first 300 are drawn.
 
@@ -19,8 +19,8 @@ def memory_picture(
         probabilities: (T, D) float.
         read_weights: (T, H, N) float.
         write_weights: (T, H', N) float.
-        targets: (T, D) float, the right bits, NaN where none is asked for, and
-            none is drawn; or None.
+        targets: (T, D) float, the target bits, NaN, which is not drawn, where
+            there is none; or None.
 
     Returns:
         A PNG image, bytes.
@@ -46,7 +46,7 @@ def memory_picture(
 
 
 def _figure(panels):
-    from matplotlib.figure import Figure  # not above: a page needs none
+    from matplotlib.figure import Figure  # not above: a page does not need it
 
     heights = [max(0.5, 0.1 * min(len(rows), 24)) for _, rows in panels]
     steps = max(1, panels[0][1].shape[1])
@@ -72,7 +72,7 @@ def _figure(panels):
 
 
 def _in_view(name, rows):
-    """The slots that a head used, of a memory that is mostly unused."""
+    """The slots that a head used; most of the memory may be unused."""
     if not name.startswith(("read", "write")):
         return rows
     used = np.flatnonzero(rows.max(axis=1) > 0.1)

@@ -1,4 +1,4 @@
-"""Pieces of a tokenizer as text that people read."""
+"""Pieces of a tokenizer as readable text."""
 
 import re
 
@@ -42,7 +42,7 @@ def readable_attention(weights, source_tokens, target_tokens):
 
 
 def is_end(token):
-    """Whether a token is the end of a sentence, and no text."""
+    """Whether a token is the end of a sentence, not text."""
     return token == _END
 
 

@@ -1,4 +1,4 @@
-"""A spectrogram, and below it the attention of each token over its time."""
+"""A spectrogram, and below it the attention of each token over time."""
 
 from kseq.pictures.figures import (
     figure_to_png,
@@ -37,7 +37,7 @@ def speech_picture(weights, times, target_tokens, picture=None):
 
 
 def _figure(weights, times, tokens, pixels):
-    from matplotlib.figure import Figure  # not above: a page needs none
+    from matplotlib.figure import Figure  # not above: a page does not need it
 
     seconds = [float(time) for time in times] or [0.0]
     step = (seconds[-1] - seconds[0]) / max(len(seconds) - 1, 1)
@@ -61,7 +61,7 @@ def _figure(weights, times, tokens, pixels):
             interpolation="nearest",
             extent=(0, end, count - 0.5, -0.5),
         )
-    # A token may hold a dollar, which would begin a formula.
+    # A token may contain a dollar sign, which would begin a formula.
     aligned.set_yticks(range(len(tokens)), tokens, parse_math=False)
     aligned.tick_params(axis="y", length=0)
     aligned.set(xlabel="seconds", ylabel="answer")

@@ -15,8 +15,8 @@ _GAP = 0.4  # between turns; a word has the height 1
 def turn_attention_picture(weights, source_tokens, target_tokens):
     """Draws the weights of words and, beside them, those of whole turns.
 
-    The words are rows, since a dialogue has many more than its answer. The
-    turns are set apart.
+    The words are rows, because a dialogue has many more words than its answer.
+    There is a gap between turns.
 
     Args:
         weights: (T, S) float, each row a distribution over the words.
@@ -39,7 +39,7 @@ def turn_attention_picture(weights, source_tokens, target_tokens):
 
 
 def _figure(weights, sources, targets):
-    from matplotlib.figure import Figure  # not above: a page needs none
+    from matplotlib.figure import Figure  # not above: a page does not need it
 
     ends = turn_ends(sources)
     height = len(sources) + _GAP * len(ends)
@@ -58,7 +58,7 @@ def _figure(weights, sources, targets):
         places += [top + 0.5 + row for row in range(end - start)]
         middles.append((top + bottom) / 2)
 
-    # A token may hold a dollar, which would begin a formula.
+    # A token may contain a dollar sign, which would begin a formula.
     words.set_yticks(places, sources, parse_math=False)
     names = [f"turn {number}" for number in range(1, len(ends) + 1)]
     turns.set_yticks(middles, names)
