@@ -93,8 +93,8 @@ print(translator(texts))
 # %% [markdown]
 # ## Attention
 #
-# Each row is a piece of the answer, each column a piece of the input. An
-# attention shows itself as a picture.
+# Each row is a piece of the answer, each column a piece of the input. A
+# notebook displays an attention as a picture.
 
 # %%
 first, second, third = translator.attention(texts)

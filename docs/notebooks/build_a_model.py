@@ -88,7 +88,7 @@ model.compile(
 history = model.fit(ids_of(texts), months, batch_size=128, epochs=6, verbose=2)
 
 # %% [markdown]
-# The test dates are in no training text.
+# No test date is in a training text.
 
 # %%
 others, targets = data.dates("test", size=500)

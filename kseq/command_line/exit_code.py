@@ -167,7 +167,7 @@ def _code_of(error):
 
 
 def _flush_or_discard_output():
-    """Flushes standard output, so that Python does not fail to do so at exit."""
+    """Flushes standard output, so that Python cannot fail to at exit."""
     try:
         sys.stdout.flush()
     except OSError:
