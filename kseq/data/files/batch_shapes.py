@@ -122,7 +122,7 @@ def shapes_wanted(max_shapes: int | Literal["auto"] | None) -> int | None:
     """How many shapes an argument `max_shapes` allows, or None for any number.
 
     Args:
-        max_shapes: int; None; or "auto", 16 where there is a GPU, otherwise
+        max_shapes: int; None; or "auto", 16 if there is a GPU, otherwise
             None.
 
     Raises:

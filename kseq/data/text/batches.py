@@ -183,8 +183,8 @@ def _check_lengths(blocks, tokenize, max_length):
     is_endless = blocks.cardinality() == tf.data.INFINITE_CARDINALITY
     if not kept and (is_endless or not _count_kept(blocks, tokenize)):
         raise DataError(
-            "There is no pair to train on: in each, a side is blank or longer "
-            f"than {max_length=} tokens."
+            "There is no pair to train on: each has a side that is blank or "
+            f"longer than {max_length=} tokens."
         )
     if kept < read:
         _log.warning(

@@ -83,7 +83,7 @@ function sentence({ weight, words }, most, note) {
   return element("li", {}, share, text);
 }
 
-/** Of a word that names something: a full stop can get much attention. */
+/** The largest share of a word: a full stop, which can get more, is none. */
 function largestShare(rows) {
   const words = rows.flatMap(({ weight, words }) =>
     words.map((word) => [weight * word.weight, word.text]),

@@ -1,4 +1,4 @@
-// One input, and beside each other what one or two models answer to it.
+// One input, and the answers of one or two models side by side.
 
 import { Column } from "./column.js";
 import { element } from "./elements.js";

@@ -1,4 +1,4 @@
-// The beginning of a text in, what a language model writes next out.
+// The beginning of a text in, its continuation by a language model out.
 
 import { predict } from "./client.js";
 import { element, fromTemplate, part } from "./elements.js";

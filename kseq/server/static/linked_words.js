@@ -50,7 +50,7 @@ export function showLinkedWords(hosts, explained) {
   hosts.table.replaceChildren(table);
 }
 
-/** The text that pieces spell, with one space for any white space. */
+/** The text of pieces, with one space for any white space. */
 export function spelled(pieces) {
   const words = wordsOf(pieces).filter((word) => !word.control);
   return oneSpaced(words.map((word) => word.text).join(""));
@@ -61,7 +61,7 @@ export function oneSpaced(text) {
   return text.replace(/\s+/g, " ").trim();
 }
 
-/** Shades a word by its weight; `lit` if it is no trifle. */
+/** Shades a word by its weight; `lit` if it is large enough. */
 export function lightWord(word, weight) {
   word.style.setProperty("--weight", weight.toFixed(4));
   word.classList.toggle("lit", weight >= LEAST);

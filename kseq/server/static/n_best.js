@@ -1,4 +1,4 @@
-// The best answers with their scores, when somebody asks for them.
+// The best answers with their scores, on request.
 
 import { predict } from "./client.js";
 import { add } from "./column.js";

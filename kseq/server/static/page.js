@@ -120,7 +120,7 @@ function open() {
   if (choice.compare) {
     targets.push(targetOf(choice.compare.name, choice.compare.version));
   }
-  // The text of a link is nothing to a model of pictures.
+  // A model of pictures does not use the text of a link.
   const isText = typeof choice.value === "string";
   if (isText !== TEXTS.includes(kind.takes)) choice.value = null;
   close();
@@ -150,7 +150,7 @@ function fillSelects(model, kind) {
   if (!known) choice.version = null;
   fill(selects.version, [newest, ...numbers], `${choice.version ?? ""}`);
 
-  // A view of its own shows one model.
+  // A kind with its own view shows one model.
   const others = kind.open ? [] : comparable(model, kind);
   document.getElementById("comparison").hidden = !others.length;
   const chosen = choice.compare && JSON.stringify(choice.compare);

@@ -15,7 +15,7 @@ const SIGN = /^(?!['’\ufffd])[\p{P}\p{S}]/u;
  * is a word, except for spaces and for bytes of characters.
  *
  * Returns a list of {text, places, control}: a text with the space before it,
- * the positions of its pieces, and whether it stands for no text.
+ * the positions of its pieces, and whether it is a control token.
  */
 export function wordsOf(pieces, isJoined = true) {
   const words = [];
