@@ -3,8 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-# Bytes, as many as `kseq predict` reads of a line. Tokenizing more takes
-# seconds, and a model reads only a few hundred tokens.
+# Bytes, as `kseq predict` reads of a line. To tokenize more takes seconds, of
+# which a model keeps a few hundred tokens.
 LONGEST = 64 * 1024
 
 _NO_TEXTS = ("image", "audio")
