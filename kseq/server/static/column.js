@@ -11,7 +11,7 @@ const SLOW = 1000; // milliseconds until the page says that it waits
  *
  * kind: an object with
  *   template: id of the content,
- *   empty: the message if there is no input,
+ *   empty: what is said without an input,
  *   start(column): called once,
  *   answer(column, input, signal): shows the answer.
  */
@@ -50,7 +50,7 @@ export class Column {
     this.say(this.kind.empty, "empty");
   }
 
-  /** Asks for the answer to an input; null is no input. */
+  /** Asks for the answer to an input; null is none. */
   async ask(input) {
     if (input === null) {
       this.clear();
@@ -86,7 +86,7 @@ export class Column {
   }
 }
 
-/** Runs an addition to an answer: an error is a note below the answer. */
+/** Runs what adds to an answer: its error is a note, and hides no answer. */
 export async function add(host, signal, action) {
   try {
     await action();
