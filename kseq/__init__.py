@@ -38,6 +38,7 @@ _ROOMS = (
     "devices",
     "evaluation",
     "layers",
+    "loading",
     "models",
     "ops",
     "pictures",
@@ -47,7 +48,8 @@ _ROOMS = (
     "training",
 )
 _FUNCTIONS = {
-    "load": "kseq.serving",
+    "load": "kseq.loading",
+    "load_run": "kseq.loading",
     "run_recipe": "kseq.command_line.run_recipe",
 }
 

@@ -15,8 +15,8 @@ import keras
 import tensorflow as tf
 
 from kseq import data, decoding, models, serving
+from kseq.loading.load_export import read_meta_graph
 from kseq.serving import allowed_ops
-from kseq.serving.load_export import read_meta_graph
 from kseq.serving.safe_graph import op_names
 from tests import recipe_models
 from tests.models.seq2seq_systems import CASES

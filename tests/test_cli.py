@@ -305,7 +305,7 @@ def test_all_rooms_are_attributes():
     for name in ("data", "decoding", "evaluation", "serving", "training"):
         assert getattr(kseq, name).__name__ == f"kseq.{name}"
         assert name in dir(kseq)
-    assert kseq.load is kseq.serving.load
+    assert kseq.load is kseq.loading.load
     with pytest.raises(AttributeError, match="no attribute 'cellar'"):
         _ = kseq.cellar
 

@@ -17,6 +17,7 @@ import keras
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+import kseq
 from kseq import cli, data, decoding, layers, models, runs, server, serving
 from kseq.data import dates, dispatch_reports
 from kseq.data.tags.journeys import journeys
@@ -30,11 +31,11 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 TEXTS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
-LOAD = serving.load
+LOAD = kseq.load
 
 ROOMS = (
     *("data", "decoding", "evaluation", "layers", "models", "pictures"),
-    *("runs", "serving", "training"),
+    *("loading", "runs", "serving", "training"),
 )
 
 # What troubleshooting.md quotes of the shell and of TensorFlow.

@@ -15,7 +15,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 # Their libraries are of extras that the tests do not need.
-LEFT_OUT = {"kseq.serving.predict_lines"}
+LEFT_OUT = {"kseq.loading.predict_lines"}
 
 
 def examples():

@@ -4,6 +4,7 @@ import sys
 from typing import Any, NamedTuple
 
 from kseq.commands.open_predictor import chosen_search
+from kseq.loading.load_export import read_meta_graph
 from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from kseq.runs.run_directory import read_json
@@ -14,7 +15,6 @@ from kseq.runs.signature_texts import (
     OF_VECTORS,
 )
 from kseq.serving.generator_predictor import SOURCES
-from kseq.serving.load_export import read_meta_graph
 from kseq.serving.object_config import input_name, search_from_config
 from kseq.serving.retriever import MOST_ANSWERS
 from kseq.user_error import UserError

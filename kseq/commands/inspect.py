@@ -4,6 +4,8 @@ import tensorflow as tf
 
 from kseq.data import Tokenizer
 from kseq.json_files import read_json
+from kseq.loading.load_export import read_meta_graph
+from kseq.loading.load_run import load_model
 from kseq.model_path import is_run
 from kseq.one_line import one_line
 from kseq.runs import RunDirectory
@@ -13,8 +15,6 @@ from kseq.runs.checkpoint_files import (
     read_newest,
     step_of,
 )
-from kseq.serving.load_export import read_meta_graph
-from kseq.serving.load_run import load_model
 from kseq.serving.safe_graph import op_names, other_ops
 
 

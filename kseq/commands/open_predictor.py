@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from kseq.loading import load
+from kseq.loading.load_export import read_meta_graph
 from kseq.model_path import is_run
-from kseq.serving import load
-from kseq.serving.load_export import read_meta_graph
 from kseq.user_error import UserError
 
 
@@ -71,7 +71,7 @@ def chosen_search(options):
     try:
         if kinds or not is_run(options.path):
             return kind(**chosen)
-        from kseq.serving.load_run import search_of_run  # imports all models
+        from kseq.loading.load_run import search_of_run  # imports all models
 
         default = search_of_run(options.path)
         if isinstance(default, BeamSearch):

@@ -191,7 +191,7 @@ def _folder(path, export_to):
     """The folder of versions of a model; of a run, of an export of it."""
     if not is_run(path):
         return path
-    from kseq.serving.load_run import load_run
+    from kseq.loading.load_run import load_run
     from kseq.serving.saved_model import export
 
     export(load_run(path), export_to)

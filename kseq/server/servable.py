@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
+from kseq.loading.load_export import load_signatures, read_safe_graph
 from kseq.server.long_texts import cut_examples, cut_texts
 from kseq.server.request_error import HTTP_STATUS, RequestError
-from kseq.serving.load_export import load_signatures, read_safe_graph
 
 _AROUND = re.compile(
     r"Graph execution error|Detected at node|<stack traces|\s|File "

@@ -7,11 +7,7 @@ from .explained_document import ExplainedDocument as ExplainedDocument
 from .generator import Generator as Generator
 from .generator_predictor import GeneratorPredictor as GeneratorPredictor
 from .head_attention import head_attention as head_attention
-from .load import load as load
-from .load_export import load_export as load_export
-from .load_run import load_model as load_model, load_run as load_run
 from .memory_use import MemoryUse as MemoryUse
-from .predict_lines import PredictLines as PredictLines
 from .retriever import Retriever as Retriever
 from .saved_model import export as export
 from .tagger import Tagger as Tagger

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import kseq
 from kseq import cli, data, decoding, layers, models, serving
-from kseq.serving import load_export
+from kseq.loading import load_export
 from kseq.user_error import UserError
 from tests.commands.saved_run import saved_run
 

@@ -10,8 +10,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 import kseq
 from kseq import cli
 from kseq.data.files.text_files import LONGEST_LINE
+from kseq.loading.load_export import read_meta_graph
 from kseq.pictures import explanation_page
-from kseq.serving.load_export import read_meta_graph
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.loading import load_model
 from kseq.runs import (
     RunDirectory,
     RunError,
@@ -17,7 +18,6 @@ from kseq.runs.checkpoint_files import (
     read_checkpoint,
     write_checkpoint,
 )
-from kseq.serving import load_model
 from tests.training.tiny_training import make_model, train
 
 

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+import kseq
 from kseq import serving
 from kseq.data import Tokenizer, WordPreprocessor
 from kseq.data.tags.journeys import journeys
@@ -38,7 +39,7 @@ def test_tags_of_several_sentences(store, export, open_client):
     answer = client.post("/v1/models/tags:predict", json={"instances": TEXTS})
     assert answer.status_code == 200, answer.text
     rows = answer.json()["predictions"]
-    expected = serving.load(export)(TEXTS)
+    expected = kseq.load(export)(TEXTS)
     for text, row, tags in zip(TEXTS, rows, expected, strict=True):
         padding = [""] * (5 - len(tags))
         assert row["tags"] == tags + padding
@@ -57,5 +58,5 @@ def test_the_distribution_in_columns(store, export, open_client):
     assert probabilities.shape == (3, 5, 2)
     is_word = np.array(found["words"]) != ""
     np.testing.assert_allclose(probabilities.sum(axis=-1), is_word, atol=1e-5)
-    expected = serving.load(export).probabilities(TEXTS)
+    expected = kseq.load(export).probabilities(TEXTS)
     np.testing.assert_allclose(probabilities[0], expected[0], atol=1e-5)

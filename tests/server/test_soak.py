@@ -11,7 +11,8 @@ import keras
 import numpy as np
 import pytest
 
-from kseq.serving import export, load_export
+from kseq.loading import load_export
+from kseq.serving import export
 from tests.commands.test_serve import metrics, serving
 from tests.server.real_exports import make_served
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 from kseq.data import DocumentPreprocessor, TextPreprocessor, Tokenizer
 from kseq.data.documents.dispatch_reports import dispatch_reports
 from kseq.layers import LuongAttention
+from kseq.loading import load_export
 from kseq.models import (
     DualEncoder,
     FlatAttention,
@@ -22,7 +23,6 @@ from kseq.serving import (
     Generator,
     Retriever,
     export,
-    load_export,
 )
 from tests.slow import slow
 

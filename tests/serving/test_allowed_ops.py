@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kseq.loading.load_export import read_meta_graph
 from kseq.serving import allowed_ops
-from kseq.serving.load_export import read_meta_graph
 from kseq.serving.safe_graph import other_ops
 from tests.exported_ops import exported_ops, module_of
 

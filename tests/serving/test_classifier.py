@@ -6,11 +6,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from kseq.data.documents.dispatch_reports import dispatch_reports
+from kseq.loading import load_export
 from kseq.serving import (
     Classifier,
     ClassifierPredictor,
     export,
-    load_export,
 )
 from tests.serving.conftest import LABELS
 from tests.slow import slow

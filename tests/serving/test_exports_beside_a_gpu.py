@@ -6,8 +6,9 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import kernels
 
+import kseq
 from kseq import serving
-from kseq.serving.load_export import read_meta_graph
+from kseq.loading.load_export import read_meta_graph
 from kseq.serving.served_function import served_part
 from tests.recipe_models import SERVED, inputs_of, make_served
 from tests.slow import others_slow
@@ -47,7 +48,7 @@ def test_the_same_operations_all_with_a_cpu_kernel(tmp_path, request, kind):
     assert not {node.op for node in nodes if not has_cpu_kernel(node)}
     assert count(nodes) == count(here)
     assert devices_of(nodes) == devices_of(here)
-    assert serving.load(path)(inputs_of(kind))
+    assert kseq.load(path)(inputs_of(kind))
 
 
 def count(nodes):

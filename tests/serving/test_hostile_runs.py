@@ -14,11 +14,11 @@ import tensorflow as tf
 import kseq
 from kseq.data import Tokenizer
 from kseq.layers import LuongAttention
+from kseq.loading import load_model
+from kseq.loading.described_model import _KINDS, _is_known, described_model
 from kseq.models import LSTMSeq2Seq
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
-from kseq.serving import load_model
-from kseq.serving.described_model import _KINDS, _is_known, described_model
 from kseq.user_error import UserError
 
 BROKEN = [

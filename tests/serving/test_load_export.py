@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.loading import load_export
 from kseq.model_path import model_path
-from kseq.serving import ClassifierPredictor, GeneratorPredictor, load_export
+from kseq.serving import ClassifierPredictor, GeneratorPredictor
 from kseq.serving.safe_graph import trust
 from kseq.user_error import UserError
 from tests.slow import slow

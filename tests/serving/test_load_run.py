@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.loading import load_model
 from kseq.models import Transformer
 from kseq.runs import RunDirectory, RunError
-from kseq.serving import load_model
 from tests.training.tiny_training import train
 
 

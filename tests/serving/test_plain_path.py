@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
+from kseq.loading.load_export import load_signatures, read_meta_graph
 from kseq.plain_path import plain_path
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import (
@@ -16,7 +17,6 @@ from kseq.runs.checkpoint_files import (
     write_checkpoint,
 )
 from kseq.runs.exports import check_exports, claim_exports
-from kseq.serving.load_export import load_signatures, read_meta_graph
 from kseq.serving.saved_model import export
 from kseq.training.event_files import close_event_files, event_writer
 from kseq.user_error import UserError

@@ -28,7 +28,7 @@ def path(exports):
 def test_a_broken_element_does_not_lose_its_batch(path, loaded_exports):
     from apache_beam.testing.util import assert_that
 
-    from kseq.serving import PredictLines
+    from kseq.loading import PredictLines
 
     texts = ["the cat", "12 bones", "日本", ""]
     elements = [
@@ -73,14 +73,14 @@ def test_a_broken_element_does_not_lose_its_batch(path, loaded_exports):
 def test_a_path_that_is_no_export_is_refused_when_the_pipeline_is_made(
     tmp_path,
 ):
-    from kseq.serving import PredictLines
+    from kseq.loading import PredictLines
 
     with pytest.raises(UserError, match="nothing"):
         PredictLines(tmp_path / "nothing")
 
 
 def test_kseq_imports_no_beam():
-    code = "import sys, kseq.serving.load_export; assert 'apache_beam' not in "
+    code = "import sys, kseq.loading.load_export; assert 'apache_beam' not in "
     subprocess.run([sys.executable, "-c", code + "sys.modules"], check=True)
 
 

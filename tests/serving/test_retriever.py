@@ -10,8 +10,9 @@ import tensorflow as tf
 import kseq
 from kseq.data import teacher_forcing
 from kseq.decoding import GreedySearch
+from kseq.loading import load_run
 from kseq.runs import RunDirectory, RunError
-from kseq.serving import GeneratorPredictor, Retriever, load_run
+from kseq.serving import GeneratorPredictor, Retriever
 from kseq.user_error import UserError
 from tests.serving.conftest import LINES, Config
 

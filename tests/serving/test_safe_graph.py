@@ -9,7 +9,8 @@ from tensorflow.core.framework import node_def_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.distribute.experimental.rpc.kernels import gen_rpc_ops
 
-from kseq.serving import GeneratorPredictor, load_export
+from kseq.loading import load_export
+from kseq.serving import GeneratorPredictor
 from kseq.serving.safe_graph import (
     _COUNTS,
     ALLOWED_OPS,
@@ -554,6 +555,6 @@ def test_the_graph_that_was_checked_is_the_one_that_is_loaded(
         other = tmp_path / "other" / "saved_model.pb"
         shutil.copy(other, path / "saved_model.pb")
 
-    module = sys.modules["kseq.serving.load_export"]  # not the function
+    module = sys.modules["kseq.loading.load_export"]  # not the function
     monkeypatch.setattr(module, "check_graph", swap)
     assert load_export(path)(["a"]) == ["a"]

@@ -20,10 +20,11 @@ import tensorflow_text
 from tensorflow.core.protobuf import saved_model_pb2
 
 import kseq
+from kseq.loading import load_export
 from kseq.model_path import model_path
 from kseq.runs import DiskError, RunDirectory, RunError, signature_texts
 from kseq.runs.exports import check_exports
-from kseq.serving import export, load_export
+from kseq.serving import export
 from kseq.user_error import UserError
 
 ROOT = Path(kseq.__file__).parents[1]

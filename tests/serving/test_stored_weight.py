@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from kseq import cli
 from kseq.decoding import GreedySearch
-from kseq.serving import export, load_export
+from kseq.loading import load_export
+from kseq.serving import export
 from kseq.serving.stored_weight import StoredWeight, can_store
 from tests.serving.test_client import ask
 from tests.slow import slow

@@ -12,9 +12,10 @@ import kseq
 from kseq.data import Tokenizer, WordPreprocessor
 from kseq.data.tags.journeys import journeys
 from kseq.decoding import GreedySearch
+from kseq.loading import load_export
 from kseq.models import LSTMTagger, TransformerTagger
 from kseq.runs import RunDirectory
-from kseq.serving import Tagger, TaggerPredictor, export, load_export
+from kseq.serving import Tagger, TaggerPredictor, export
 from kseq.user_error import UserError
 from tests.slow import slow
 

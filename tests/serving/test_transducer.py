@@ -11,9 +11,10 @@ import kseq
 from kseq.data import VectorPreprocessor
 from kseq.decoding import GreedySearch
 from kseq.layers import NeuralTuringMachine
+from kseq.loading import load_export
 from kseq.models import BinaryRNN
 from kseq.runs import RunDirectory
-from kseq.serving import Transducer, TransducerPredictor, export, load_export
+from kseq.serving import Transducer, TransducerPredictor, export
 from kseq.user_error import UserError
 
 LENGTHS = (3, 0, 1, 5)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.loading import load_model
 from kseq.runs import RunDirectory, RunError, checkpoint_files, save_average
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
@@ -22,7 +23,6 @@ from kseq.runs.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
-from kseq.serving import load_model
 from kseq.stop_signals import stop_in_order
 from kseq.training import Checkpoints, checkpoints
 from kseq.user_error import DiskError

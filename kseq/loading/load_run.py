@@ -5,6 +5,7 @@ import contextlib
 import kseq.models  # noqa: F401, registers the classes that model.json names
 from kseq.check_integers import check_integers
 from kseq.data import Tokenizer
+from kseq.loading.described_model import described_model
 from kseq.one_line import escaped_line
 from kseq.progress import progress
 from kseq.runs import RunDirectory, RunError, best_weights
@@ -14,7 +15,6 @@ from kseq.runs.checkpoint_files import (
     read_newest,
 )
 from kseq.serving.classifier import Classifier
-from kseq.serving.described_model import described_model
 from kseq.serving.generator import Generator
 from kseq.serving.object_config import (
     input_name,

@@ -53,9 +53,9 @@ def load(path, *, weights=None, search=None, allow_ops=()):
     if "tensorflow" not in sys.modules:
         start_tensorflow()
     if is_run(path):
-        from kseq.serving.load_run import load_run  # imports all model code
+        from kseq.loading.load_run import load_run  # imports all model code
 
         return load_run(path, weights=weights, search=search).predictor()
-    from kseq.serving.load_export import load_export
+    from kseq.loading.load_export import load_export
 
     return load_export(path, allow_ops=allow_ops)

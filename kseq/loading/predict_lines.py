@@ -7,8 +7,8 @@ import tensorflow as tf
 from apache_beam.metrics import Metrics
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 
+from kseq.loading.load import load
 from kseq.model_path import model_path
-from kseq.serving.load import load
 from kseq.start_keras import start_tensorflow
 from kseq.user_error import UserError
 
