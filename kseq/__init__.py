@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for editors
     from kseq import devices as devices
     from kseq import evaluation as evaluation
     from kseq import layers as layers
+    from kseq import loading as loading
     from kseq import models as models
     from kseq import ops as ops
     from kseq import pictures as pictures
@@ -24,7 +25,8 @@ if TYPE_CHECKING:  # for editors
     from kseq import serving as serving
     from kseq import training as training
     from kseq.command_line.run_recipe import run_recipe as run_recipe
-    from kseq.serving.load import load as load
+    from kseq.loading.load import load as load
+    from kseq.loading.load_run import load_run as load_run
 
 # Keras and TensorFlow read these once, when they are first imported.
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")

@@ -66,6 +66,11 @@ ARROWS = {
         ("check_integers", "control_tokens", "user_error"),
         ("keras", "tensorflow"),
     ),
+    "pictures": (("one_line",), ("PIL", "matplotlib", "numpy")),
+    "sources": (
+        ("data", "model_path", "one_line", "progress", "user_error"),
+        ("numpy", "tensorflow"),
+    ),
     "runs": (
         (
             "check_integers",
@@ -82,7 +87,6 @@ ARROWS = {
         ),
         ("keras", "numpy", "tensorflow"),
     ),
-    "pictures": (("one_line",), ("PIL", "matplotlib", "numpy")),
     "serving": (
         (
             "check_integers",
@@ -100,6 +104,7 @@ ARROWS = {
             "plain_path",
             "progress",
             "runs",
+            "sources",
             "user_error",
             "whole_files",
         ),
@@ -125,9 +130,21 @@ ARROWS = {
         ),
         ("jiwer", "numpy", "sacrebleu"),
     ),
-    "loading": (
+    "answers": (
         (
             "check_integers",
+            "evaluation",
+            "json_files",
+            "runs",
+            "serving",
+            "sources",
+            "user_error",
+        ),
+        (),
+    ),
+    "loading": (
+        (
+            "answers",
             "data",
             "json_files",
             "lazy_package",
@@ -137,6 +154,7 @@ ARROWS = {
             "progress",
             "runs",
             "serving",
+            "sources",
             "start_keras",
             "user_error",
         ),
@@ -144,10 +162,12 @@ ARROWS = {
     ),
     "training": (
         (
+            "answers",
             "check_integers",
             "data",
             "devices",
             "evaluation",
+            "loading",
             "model_path",
             "models",
             "one_line",
@@ -162,7 +182,7 @@ ARROWS = {
         ("keras", "numpy", "tensorboard", "tensorflow"),
     ),
     "server": (
-        ("loading", "model_path", "one_line", "user_error"),
+        ("loading", "model_path", "one_line", "sources", "user_error"),
         (
             "google",
             "grpc",
@@ -177,6 +197,7 @@ ARROWS = {
     ),
     "commands": (
         (
+            "answers",
             "data",
             "decoding",
             "evaluation",
@@ -188,11 +209,12 @@ ARROWS = {
             "runs",
             "server",
             "serving",
+            "sources",
             "start_keras",
             "user_error",
             "whole_files",
         ),
-        ("numpy", "tensorflow"),
+        ("tensorflow",),
     ),
     "command_line": (
         (
@@ -202,6 +224,7 @@ ARROWS = {
             "model_path",
             "one_line",
             "option_types",
+            "sources",
             "start_keras",
             "stop_signals",
             "user_error",
@@ -523,6 +546,50 @@ def test_classes_inherit_from_keras_once():
         if base in classes and base not in (name, "ExactModel")
     }
     assert heirs == HEIRS
+
+
+# What comes into a model and what it answers with. Those that ask for it ask
+# an object of `kseq.sources` or of `kseq.answers`.
+KINDS = {
+    *("text", "prompt", "turns", "features", "image", "frames", "audio"),
+    *("vectors", "labels", "tags", "answers", "documents", "dialogues"),
+}
+KNOW_NO_KINDS = ("commands", "loading", "server", "training")
+
+
+def compared_kinds(path):
+    """Kinds that are compared, or two of which are listed or are keys."""
+    for node in ast.walk(tree_of(path)):
+        match node:
+            case ast.Compare():
+                yield from KINDS & {*strings_in(node)}
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                found = KINDS & {value_of(part) for part in parts}
+            case ast.Set(elts=parts) | ast.Dict(keys=parts):
+                found = KINDS & {value_of(part) for part in parts if part}
+            case ast.Match():
+                yield from KINDS & {*strings_in(node)}
+        if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            yield from found if len(found) > 1 else ()
+
+
+def strings_in(node):
+    return filter(None, map(value_of, ast.walk(node)))
+
+
+def value_of(node):
+    value = getattr(node, "value", None)
+    return value if isinstance(value, str) else None
+
+
+def test_only_sources_and_answers_know_kinds():
+    assert not [
+        f"{name_of(path)}: {kind}"
+        for path in MODULES
+        if room_of(path) in KNOW_NO_KINDS
+        or name_of(path) == "kseq/runs/model_card.py"
+        for kind in compared_kinds(path)
+    ]
 
 
 def test_there_are_no_drawers():

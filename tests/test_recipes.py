@@ -14,8 +14,7 @@ import pytest
 
 import kseq.commands.open_predictor
 from kseq import cli, run_recipe
-from kseq.commands.abilities import abilities
-from kseq.commands.inputs_of_lines import InputsOfLines
+from kseq.commands.capabilities import Capabilities
 from kseq.one_line import one_line
 from kseq.runs.run_directory import batch_fields
 from kseq.serving import TaggerPredictor, TransducerPredictor
@@ -252,9 +251,9 @@ def answers_of(predictor, path, task, call):
     """What it answers in Python, which is what the commands print."""
     kind = "export" if predictor.model is None else "run"
     options = ["--features", task.features] if task.features else []
-    inputs_of = InputsOfLines(
-        abilities(path), Namespace(features=task.features)
-    )
+    model = Capabilities(path)
+    given = Namespace(features=task.features)
+    inputs_of = model.source.read_lines(model, given)
     inputs = inputs_of([line.encode() for line in task.lines])
     attention = ["--attention"] * (f"explain {kind}" not in task.refused)
     answers = predictor.answers(inputs, attention=bool(attention))

@@ -16,7 +16,6 @@ from kseq import version_0_1
 from kseq.command_line.argument_types import reader
 from kseq.command_line.command_parser import CommandParser
 from kseq.data.files.text_files import matching_files
-from kseq.data.first_rows import read_first_rows
 from kseq.json_files import read_json
 from kseq.model_path import is_run, run_path
 from kseq.option_types import (
@@ -25,6 +24,7 @@ from kseq.option_types import (
     check_options,
     option,
 )
+from kseq.sources.first_rows import read_first_rows
 from kseq.user_error import UserError
 
 _METAVARS = {int: "N", float: "X"}

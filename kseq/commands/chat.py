@@ -5,7 +5,7 @@ import os
 import random
 import sys
 
-from kseq.commands.abilities import abilities
+from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks, standard_input
 from kseq.model_path import is_run
@@ -20,12 +20,13 @@ _SAMPLING = {"sample": True, "temperature": 0.7, "top_p": 0.9}
 
 def run(options):
     """Answers each line of the input, with the turns before it in mind."""
-    able = abilities(options.path)
-    if not able.chats:
+    model = Capabilities(options.path)
+    chat_input = model.answer.chats and model.source.chat_input
+    if not chat_input:
         raise UserError(
             f"chat needs a dialogue model; {options.path} is not one."
         )
-    _choose_sampling(options, able)
+    _choose_sampling(options, model)
     predictor = open_predictor(options)
     turns = collections.deque(maxlen=_REMEMBERED)
     for line in _lines():
@@ -35,19 +36,18 @@ def run(options):
         if not said or said == _RESET:
             continue
         turns.append(said)
-        given = [*turns] if able.source == "turns" else said
-        [answer] = predictor([given])
+        [answer] = predictor([chat_input(turns)])
         answer = one_line(answer)
         turns.append(answer)
         print(answer, flush=True)
 
 
-def _choose_sampling(options, able):
+def _choose_sampling(options, model):
     """Samples, unless the search is chosen or an export cannot."""
     names = (*_SAMPLING, "greedy", "beam_size", "patience", "length_penalty")
     is_chosen = any(getattr(options, name) is not None for name in names)
-    answers_from_a_list = "search" not in able.description
-    can = is_run(options.path) or "sample" in able.signatures
+    answers_from_a_list = "search" not in model.task
+    can = is_run(options.path) or "sample" in model.signatures
     if not can or is_chosen or answers_from_a_list:
         return
     for name, value in _SAMPLING.items():

@@ -4,8 +4,7 @@ import itertools
 import os
 import sys
 
-from kseq.commands.abilities import abilities
-from kseq.commands.inputs_of_lines import InputsOfLines
+from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
     counted,
@@ -21,10 +20,11 @@ _CHUNK = 32  # lines whose pictures are kept
 
 def run(options):
     """Reads an input a line, and prints one page with all of them."""
-    able = abilities(options.path)
-    able.check_signature("explain", "explain")
-    inputs_of = InputsOfLines(able, options)
-    folder = _folder(able, options)
+    model = Capabilities(options.path)
+    model.check_signature("explain", "explain")
+    model.check_options(options)
+    inputs_of = model.source.read_lines(model, options)
+    folder = _folder(model, options)
     predictor = open_predictor(options)
     predictor.explain([])  # a model without attention refuses before the input
     explanations = _explanations(
@@ -37,14 +37,14 @@ def run(options):
     sys.stdout.buffer.write(page.encode("utf-8", "replace"))
 
 
-def _folder(able, options):
+def _folder(model, options):
     """The pictures whose features are explained, if they are given."""
     if not options.images:
         return None
-    if able.source != "features":
+    if not model.source.names_pictures:
         raise UserError(
-            f"--images is for a model that takes features; {able.path} takes "
-            f"{able.source}."
+            f"--images is for a model that takes features; {model.path} takes "
+            f"{model.source.lines}."
         )
     return MediaFolder(options.images, read_picture, "picture")
 

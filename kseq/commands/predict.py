@@ -4,8 +4,7 @@ import itertools
 import json
 import sys
 
-from kseq.commands.abilities import abilities
-from kseq.commands.inputs_of_lines import InputsOfLines
+from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
     above_the_answers,
@@ -22,10 +21,10 @@ from kseq.user_error import UserError
 
 def run(options):
     """Answers until the input ends."""
-    able = abilities(options.path)
-    _check(able, options)
-    n_best = able.n_best(options)
-    inputs_of = InputsOfLines(able, options)
+    model = Capabilities(options.path)
+    _check(model, options)
+    n_best = model.n_best(options)
+    inputs_of = model.source.read_lines(model, options)
     predictor = open_predictor(options)
     prefixes = options.prefix and _Prefixes(options.prefix)
     number = 0
@@ -51,7 +50,7 @@ def run(options):
         prefixes.check_end(number)
 
 
-def _check(able, options):
+def _check(model, options):
     """UserError for options that are impossible."""
     if options.attention and not options.json:
         raise UserError("--attention needs --json.")
@@ -61,9 +60,10 @@ def _check(able, options):
             "--prefix."
         )
     if options.attention:
-        able.check_signature("explain", "--attention")
+        model.check_signature("explain", "--attention")
     if options.prefix:
-        able.check_signature("prefix", "--prefix")
+        model.check_signature("prefix", "--prefix")
+    model.check_options(options)
 
 
 class _Prefixes:

@@ -4,8 +4,7 @@ import contextlib
 import itertools
 import sys
 
-from kseq.commands.abilities import abilities
-from kseq.commands.inputs_of_lines import InputsOfLines
+from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
     above_the_answers,
@@ -20,13 +19,14 @@ from kseq.user_error import UserError
 
 def run(options):
     """Prints one score a line: what `predict --scores` would give it."""
-    able = abilities(options.path)
-    able.check_signature("score", "score")
-    inputs_of = InputsOfLines(able, options)
+    model = Capabilities(options.path)
+    model.check_signature("score", "score")
+    model.check_options(options)
+    inputs_of = model.source.read_lines(model, options)
     # Read once before the first score, for what is wrong with the files.
-    count = sum(1 for _ in _lines(able, options))
+    count = sum(1 for _ in _lines(model.source, options))
     predictor = open_predictor(options)
-    lines, number = _lines(able, options), 0
+    lines, number = _lines(model.source, options), 0
     size = chunk_size(options.batch_size)
     with _beside_the_scores(count) as advance:
         while chunk := list(itertools.islice(lines, size)):
@@ -48,10 +48,10 @@ def _beside_the_scores(count):
     return progress("Scoring", count, "lines")
 
 
-def _lines(able, options):
+def _lines(source, options):
     """Pairs of source and answer; a language model may be given texts alone."""
     if options.target is None:
-        if able.source != "prompt":
+        if not source.continues:
             raise UserError("score needs SOURCE and TARGET for this model.")
         pairs = ((b"", line.text) for line in read_lines(options.source))
     else:

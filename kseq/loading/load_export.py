@@ -10,23 +10,17 @@ import tensorflow_text  # noqa: F401, it has the operations of tokenizers
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
+from kseq.answers import types_of_export
 from kseq.model_path import is_version, model_path
 from kseq.one_line import escaped_line
 from kseq.progress import progress
-from kseq.serving.classifier_predictor import ClassifierPredictor
-from kseq.serving.generator_predictor import SOURCES, GeneratorPredictor
 from kseq.serving.safe_graph import check_graph, is_own
 from kseq.serving.stored_weight import free_with
-from kseq.serving.tagger_predictor import TaggerPredictor
-from kseq.serving.transducer_predictor import TransducerPredictor
+from kseq.sources import NAMES
 from kseq.user_error import UserError
 
 _GRAPH = "saved_model.pb"
 _LARGEST = 2**31  # bytes of a graph, as TensorFlow's
-_DEFAULT = "serving_default"
-_TEXT = {"text", "score", "truncated"}
-_TAGS = {"words", "tags", "probabilities", "truncated"}
-_LABEL = {"label", "probability", "labels", "probabilities", "truncated"}
 
 
 def load_export(path, *, allow_ops=()):
@@ -53,23 +47,14 @@ def load_export(path, *, allow_ops=()):
     if not is_version(path):
         raise UserError(f"{path} is not an export.")
     meta_graph = read_safe_graph(path, allow_ops)
-    default = meta_graph.signature_def[_DEFAULT]
-    inputs, outputs = list(default.inputs), set(default.outputs)
-    if inputs == ["text"] and outputs >= _LABEL:
-        return ClassifierPredictor(load_signatures(path, meta_graph))
-    if inputs == ["text"] and outputs >= _TAGS:
-        return TaggerPredictor(load_signatures(path, meta_graph))
-    if len(inputs) == 1 and inputs[0] in SOURCES and outputs >= _TEXT:
-        return GeneratorPredictor(
-            load_signatures(path, meta_graph), source=inputs[0]
-        )
-    if inputs == ["vectors"] and "probabilities" in outputs:
-        return TransducerPredictor(load_signatures(path, meta_graph))
+    if types := types_of_export(meta_graph.signature_def):
+        source, answer = types
+        return answer.predictor(load_signatures(path, meta_graph), source.name)
+    default = meta_graph.signature_def["serving_default"]
     raise UserError(
-        f"An export must have a signature {_DEFAULT} from one of "
-        f"{', '.join(SOURCES)} to `text`, from `text` to `label` or to `tags`, "
-        f"or from `vectors` to `probabilities`, as `kseq.serving` writes it. "
-        f"Received: {path}, which has "
+        "An export must have a signature serving_default from one of "
+        f"{', '.join(NAMES)} to a text, a label, tags or probabilities, as "
+        f"`kseq.serving` writes it. Received: {path}, which has "
         f"{sorted(default.inputs)} to {sorted(default.outputs)}"
     )
 

@@ -9,11 +9,11 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 
 from kseq.loading.load import load
 from kseq.model_path import model_path
+from kseq.sources import source_named
 from kseq.start_keras import start_tensorflow
 from kseq.user_error import UserError
 
 _BATCH = 1024  # elements; `predict_batches` sorts them by length
-_TEXTS = ("text", "prompt")
 _OF_THE_INPUT = (
     TypeError,
     ValueError,
@@ -107,7 +107,8 @@ def _input(model, element):
     given = element
     if isinstance(element, dict):
         given = _entry(model, element)
-    if model.source in _TEXTS and not isinstance(given, str | bytes):
+    types = source_named(model.source).types
+    if types and not isinstance(given, types):
         raise TypeError(f"expected a text; found {given!r:.100}.")
     return given
 

@@ -9,29 +9,8 @@ from typing import NamedTuple
 
 import kseq
 from kseq.runs.run_directory import read_json
-from kseq.runs.signature_texts import (
-    OF_ANSWERS,
-    OF_DRAWN,
-    OF_LABELS,
-    OF_TAGS,
-    OF_TEXT,
-    OF_VECTORS,
-    VARIED,
-)
 
 _TEST = "Test scores"
-
-# What a model takes: on the command line, in Python and in JSON.
-_INPUTS = {
-    "text": ("< FILE", '["..."]', '["..."]'),
-    "prompt": ("< FILE", '["..."]', '["..."]'),
-    "turns": ("< DIALOGUES", '[["...", "..."]]', '[["...", "..."]]'),
-    "features": ("--features FILE.npz < NAMES", "[features]", "[[[0.5, ...]]]"),
-    "frames": ("--features FILE.npz < NAMES", "[frames]", "[[[0.5, ...]]]"),
-    "image": ("< PATHS", '[open("a.jpg", "rb").read()]', '[{"b64": "..."}]'),
-    "vectors": ("< SEQUENCES", "[vectors]", "[[[0.5, ...]]]"),
-    "audio": ("< PATHS", '[open("a.wav", "rb").read()]', '[{"b64": "..."}]'),
-}
 
 
 class Progress(NamedTuple):
@@ -58,7 +37,31 @@ class Progress(NamedTuple):
     facts: Sequence[str] = ()
 
 
-def model_card(run, progress):
+class TaskDescription(NamedTuple):
+    """A model in words.
+
+    Args:
+        description: str, what it does.
+        signatures: dict, name of a signature -> its inputs and outputs, in
+            Markdown.
+        command_line, python, json: str, how an input is given on the command
+            line, in Python and in a request.
+        data: str, what the model reads.
+        limits: list of sentences.
+        classes: how they are used, a str, and a list of them; or None.
+    """
+
+    description: str
+    signatures: dict[str, str]
+    command_line: str
+    python: str
+    json: str
+    data: str = "text"
+    limits: Sequence[str] = ()
+    classes: tuple[str, list[str]] | None = None
+
+
+def model_card(run, progress, task=None):
     """Describes a run in Markdown.
 
     What users have named, such as files and labels, is in blocks of code,
@@ -67,12 +70,12 @@ def model_card(run, progress):
     Args:
         run: `RunDirectory`.
         progress: `Progress`.
+        task: `TaskDescription`; None if it is not known.
 
     Returns:
         str.
     """
     config = read_json(run.config) if run.config.is_file() else {}
-    task = run.read_task() if run.task.is_file() else None
     parts = [
         f"# {_escaped(run.path.resolve().name)}",
         _model(run, task, progress),
@@ -114,36 +117,17 @@ def with_test_scores(card, title, lines):
 
 
 def _model(run, task, progress):
-    kind = "A model"
-    if task is not None:
-        kind, _ = _kind(task)
+    description = task.description if task is not None else "A model"
     model = "unknown"
     if run.model.is_file():
         model = read_json(run.model)["class_name"]
     now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return (
-        f"{kind}, trained with kseq {kseq.__version__}.\n\n"
+        f"{description}, trained with kseq {kseq.__version__}.\n\n"
         f"- Model: {_escaped(model)}, {progress.parameters:,} parameters\n"
         f"- Trained: {progress.step:,} of {progress.total_steps:,} steps, "
         f"until {now}\n\nThe command:\n\n"
         + _block([shlex.join(progress.command)])
-    )
-
-
-def _kind(task):
-    """A description of the model in words, and its signatures."""
-    if "labels" in task:
-        return "A model that answers with a label", OF_LABELS
-    if "tags" in task:
-        return "A model that tags each word", OF_TAGS
-    if "answers" in task:
-        return "A model that selects from known answers", OF_ANSWERS
-    if task.get("input") == "vectors":
-        return "A model that answers with bits", OF_VECTORS
-    is_varied = task.get("input") in VARIED
-    return (
-        "A model that answers with a text",
-        OF_DRAWN if is_varied else OF_TEXT,
     )
 
 
@@ -183,28 +167,18 @@ def _scores(progress):
 
 def _use(run, task):
     path, name = str(run.path), run.path.resolve().name
-    signatures = dict(_kind(task)[1])
-    if run.model.is_file():
-        config = read_json(run.model)["config"]
-        if not _can_explain(config, task):
-            signatures.pop("explain", None)
-    source = task["input"] if task.get("input") in [*_INPUTS] else "text"
-    read, python, instances = _INPUTS[source]
-    rows = [
-        f"| `{key}` | {text.format(source)} |"
-        for key, text in signatures.items()
-    ]
+    rows = [f"| `{key}` | {text} |" for key, text in task.signatures.items()]
     mount = f"{name}:/models/{name}"
     return "\n\n".join(
         [
             "On the command line, one output line per input line:",
-            _block([f"kseq predict {shlex.quote(path)} {read}"]),
+            _block([f"kseq predict {shlex.quote(path)} {task.command_line}"]),
             "In Python:",
             _block(
                 [
                     "import kseq",
                     f"model = kseq.load({path!r})",
-                    f"answers = model({python})",
+                    f"answers = model({task.python})",
                 ]
             ),
             "As a SavedModel for TensorFlow Serving:",
@@ -214,7 +188,7 @@ def _use(run, task):
                     "docker run -p 8501:8501 -v "
                     f'"$PWD"/saved_models/{shlex.quote(mount)} '
                     f"-e MODEL_NAME={shlex.quote(name)} tensorflow/serving",
-                    f"""curl -d '{{"instances": {instances}}}' """
+                    f"""curl -d '{{"instances": {task.json}}}' """
                     + shlex.quote(f"localhost:8501/v1/models/{name}:predict"),
                 ]
             ),
@@ -226,47 +200,18 @@ def _use(run, task):
     )
 
 
-def _can_explain(config, task):
-    """Whether a model has attention, or a memory, that can be shown."""
-    if task.get("input") == "vectors":
-        return config["cell"]["class_name"] == "NeuralTuringMachine"
-    has_none = config.get("attention", "") is None
-    return not has_none and task.get("input") != "prompt"
-
-
 def _limits(task):
-    preprocessor = task.get("preprocessor") or {}
-    what = "data" if task.get("input") == "vectors" else "text"
-    limits = [
-        f"The scores hold for {what} similar to that above; evaluate it on "
-        "yours. The best weights were chosen on the validation data.",
-    ]
-    if "max_words" in preprocessor:
-        limits.append(
-            f"A sentence of more than {preprocessor['max_words']} words is "
-            "cut, and marked `truncated`."
-        )
-    if "max_length" in preprocessor:
-        limits.append(
-            f"An input of more than {preprocessor['max_length']} tokens is "
-            "cut, and marked `truncated`."
-        )
-    for name, what in (("labels", "text"), ("tags", "word")):
-        if name in task:
-            intro = f"It assigns one of these {name} to any {what}:"
-            return "\n\n".join([_list(limits), intro, _block(task[name])])
-    if "answers" in task:
-        limits.append(
-            f"It always returns the nearest of {task['answers']:,} answers, "
-            "even if none fits."
-        )
-        return _list(limits)
-    if "max_length" in task:
-        limits.append(
-            f"An answer has at most {task['max_length']} tokens. It can be "
-            "fluent and wrong."
-        )
-    return _list(limits)
+    limits = _list(
+        [
+            f"The scores hold for {task.data} similar to that above; evaluate "
+            "it on yours. The best weights were chosen on the validation data.",
+            *task.limits,
+        ]
+    )
+    if task.classes is None:
+        return limits
+    intro, classes = task.classes
+    return "\n\n".join([limits, intro, _block(classes)])
 
 
 def _list(items):

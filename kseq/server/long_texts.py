@@ -3,12 +3,11 @@
 import numpy as np
 import tensorflow as tf
 
+from kseq.sources import source_named
+
 # Bytes, as `kseq predict` reads of a line. To tokenize more takes seconds, of
 # which a model keeps a few hundred tokens.
 LONGEST = 64 * 1024
-
-_NO_TEXTS = ("image", "audio")
-_KEEP_THEIR_END = ("prompt",)  # others keep their beginning
 
 
 def cut_texts(inputs):
@@ -22,9 +21,10 @@ def cut_texts(inputs):
     """
     found, rows = dict(inputs), set()
     for name, array in inputs.items():
-        if array.dtype != object or name in _NO_TEXTS or not array.ndim:
+        source = source_named(name)
+        if array.dtype != object or source.is_file or not array.ndim:
             continue
-        cut = _cut_end if name in _KEEP_THEIR_END else _cut
+        cut = _cut_end if source.continues else _cut
         places = [
             place
             for place, text in np.ndenumerate(array)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-_FRAME = 320  # bytes of 10 ms of sound, in 16 bits at 16 kHz
+from kseq.sources import source_named
 
 
 def row_lengths(inputs):
@@ -27,11 +27,12 @@ def _lengths(name, array):
     rows = len(array)
     if array.dtype != object:
         return np.full(rows, array.shape[1] if array.ndim > 2 else 1)
-    if name == "image":
+    bytes_per_step = source_named(name).bytes_per_step
+    if not bytes_per_step:
         return np.ones(rows, np.int64)
     sizes = np.fromiter(map(len, array.ravel()), np.int64, array.size)
     lengths = sizes.reshape(rows, array[:1].size).sum(axis=1)
-    return lengths // _FRAME if name == "audio" else lengths
+    return lengths // bytes_per_step
 
 
 def similar_rows(lengths, most, longest):

@@ -15,6 +15,7 @@ from kseq.server.batcher import Batcher
 from kseq.server.body_memory import BodyMemory, request_memory
 from kseq.server.http_protocol import HttpProtocol
 from kseq.server.rest_app import RestApp
+from kseq.sources import source_named
 from kseq.user_error import UserError
 
 _POLL = 1.0  # seconds
@@ -154,7 +155,7 @@ def _usual_body_limit(store):
 
 def _is_large(name, info):
     if info.dtype == types_pb2.DT_STRING:
-        return name in ("image", "audio")
+        return source_named(name).is_file
     shape = info.tensor_shape
     return shape.unknown_rank or len(shape.dim) > 1
 

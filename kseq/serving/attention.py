@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kseq.serving.answer import rounded
+from kseq.sources import source_named
 
 
 class Attention(NamedTuple):
@@ -80,3 +81,28 @@ class Attention(NamedTuple):
         are_cells = any("," in token for token in self.source_tokens)
         draw = grid_picture if are_cells else speech_picture
         return draw(*tokens, self.picture)
+
+
+def with_pictures(attentions, source, inputs):
+    """A list of `Attention`, with what is drawn of the inputs.
+
+    Args:
+        attentions: iterable of `Attention`.
+        source: str, what the signatures call an input.
+        inputs: list of them.
+    """
+    draw = source_named(source).draw
+    if draw is None:
+        return list(attentions)
+    return [
+        attention._replace(picture=draw(each))
+        for attention, each in zip(attentions, inputs, strict=True)
+    ]
+
+
+def page_of_attentions(attentions, source):
+    """HTML of some `Attention`, see `kseq.pictures.attention_page`."""
+    from kseq.pictures import attention_page  # predict needs none
+
+    draws = source_named(source).draw is not None
+    return attention_page(attentions, of_pictures=draws)

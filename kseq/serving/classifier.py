@@ -3,19 +3,23 @@
 import tensorflow as tf
 
 from kseq.serving.classifier_predictor import ClassifierPredictor
-from kseq.serving.object_config import object_config
+from kseq.serving.explanation import source_tokens
+from kseq.serving.object_config import source_config
 from kseq.serving.served_function import served_function, served_part
 
 
 class Classifier:
-    """A document in, its label out.
+    """A document, a recording or another input in, its label out.
 
     A blank document has the probabilities of an empty input.
     A document with more sentences than the preprocessor admits is cut.
 
     Args:
-        model: has `explain`, as `kseq.models.HierarchicalAttention` does.
-        preprocessor: a `kseq.data.DocumentPreprocessor`.
+        model: has `explain`, as `kseq.models.HierarchicalAttention` does for
+            documents. For other inputs it gives `logits` (B, C) and
+            `attention` (B, S), the weights of what the preprocessor names.
+        preprocessor: makes the model's inputs from raw ones, see
+            `kseq.data.DocumentPreprocessor`.
         labels: C strings, in the order of the model's classes.
 
     Attributes:
@@ -30,10 +34,13 @@ class Classifier:
               strings, "" at padding; `sentence_weights` (B, L) and
               `word_weights` (B, L, W) float32, which sum to 1 over a
               document and over a sentence; `label`, `probability` and
-              `truncated`.
+              `truncated`. For other inputs than documents: `source_tokens`
+              (B, S) and `target_tokens` (B, 1), strings, the label;
+              `attention` (B, 1, S) float32, which sums to 1.
             - `classify`, of `inputs` (B,) string, serialized
-              `tf.train.Example`s with a feature `text`: `classes` and
-              `scores` (B, C), TensorFlow Serving's classification signature.
+              `tf.train.Example`s with a feature `text`, or what else the
+              input is called if it is a string: `classes` and `scores` (B,
+              C), TensorFlow Serving's classification signature.
 
     Raises:
         ValueError: if there is not one label for each class of the model.
@@ -65,25 +72,31 @@ class Classifier:
 
         examples = {"inputs": tf.TensorSpec((None,), tf.string, "inputs")}
         raw = preprocessor.input_signature
+        [spec] = raw.values()
         self.signatures = {
             "serving_default": served_function(self._classify, raw),
             "explain": served_function(self._explain, raw),
-            "classify": served_function(self._classify_examples, examples),
         }
+        if spec.dtype == tf.string and spec.shape.rank == 1:
+            self.signatures["classify"] = served_function(
+                self._classify_examples, examples
+            )
 
     @property
     def tokenizers(self):
-        """The tokenizer of the documents, by its name."""
-        return {"source": self.preprocessor.tokenizer}
+        """The tokenizer of the source, if it is text, by its name."""
+        source = getattr(self.preprocessor, "tokenizer", None)
+        return {"source": source} if source else {}
 
     def predictor(self, batch_size=None):
         """The `ClassifierPredictor` of Python lists."""
-        return ClassifierPredictor(self.signatures, self, batch_size)
+        source = self.preprocessor.input_name
+        return ClassifierPredictor(self.signatures, self, batch_size, source)
 
     def get_config(self):
         """Its description for `task.json`, JSON-able."""
         return {
-            "preprocessor": object_config(self.preprocessor),
+            **source_config(self.preprocessor),
             "labels": list(self.labels),
         }
 
@@ -101,20 +114,28 @@ class Classifier:
     def _explain(self, **raw):
         source = self.preprocessor(**raw)
         explained = self._read(source.inputs)
-        sentences, words = self.preprocessor.tokens(source.inputs)
-        return {
-            "sentences": sentences,
-            "sentence_weights": explained["sentence_weights"],
-            "words": words,
-            "word_weights": explained["word_weights"],
-            **self._best(tf.nn.softmax(explained["logits"])),
-            "truncated": source.truncated,
-        }
+        best = self._best(tf.nn.softmax(explained["logits"]))
+        if "sentence_weights" in explained:
+            sentences, words = self.preprocessor.tokens(source.inputs)
+            weights = {
+                "sentences": sentences,
+                "sentence_weights": explained["sentence_weights"],
+                "words": words,
+                "word_weights": explained["word_weights"],
+            }
+        else:
+            weights = {
+                "source_tokens": source_tokens(self, source),
+                "target_tokens": best["label"][:, None],
+                "attention": explained["attention"][:, None, :],
+            }
+        return {**weights, **best, "truncated": source.truncated}
 
     def _classify_examples(self, inputs):
-        features = {"text": tf.io.FixedLenFeature((), tf.string)}
+        name = self.preprocessor.input_name
+        features = {name: tf.io.FixedLenFeature((), tf.string)}
         parsed = tf.io.parse_example(inputs, features)
-        answer = self._classify(text=parsed["text"])
+        answer = self._classify(**parsed)
         return {"classes": answer["labels"], "scores": answer["probabilities"]}
 
     def _best(self, probabilities):

@@ -1,17 +1,25 @@
 """Labels from Python lists: a classifier without tensors."""
 
+import itertools
+
 import numpy as np
 
 from kseq.check_integers import check_integers
 from kseq.serving.answer import Answer, Hypothesis
+from kseq.serving.attention import (
+    Attention,
+    page_of_attentions,
+    with_pictures,
+)
 from kseq.serving.explained_document import ExplainedDocument
 from kseq.serving.head_attention import head_attention
 from kseq.serving.predict_batches import predict_batches
+from kseq.sources import source_named
 from kseq.user_error import UserError
 
 
 class ClassifierPredictor:
-    """Labels lists of documents.
+    """Labels lists of documents, recordings or other inputs.
 
     `kseq.load` gives one for a run or an export that answers with a label.
 
@@ -19,10 +27,11 @@ class ClassifierPredictor:
         signatures: dict of functions, see `kseq.serving.Classifier`.
         served: the `Classifier`, where there is one: not for an export.
         batch_size: int or None, documents read at once, see `predict_batches`.
+        source: str, what the signatures call an input, see
+            `GeneratorPredictor`.
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
-        source: "text", what the signatures call an input.
 
     Raises:
         UserError: for a method whose signature the export does not have.
@@ -33,16 +42,15 @@ class ClassifierPredictor:
         ['fire']
     """
 
-    source = "text"
-
-    def __init__(self, signatures, served=None, batch_size=None):
+    def __init__(self, signatures, served=None, batch_size=None, source="text"):
         self.signatures = signatures
+        self.source = source
         self.served = served
         self.batch_size = batch_size
         self.model = served and served.model
 
     def __call__(self, inputs):
-        """The label of each document, a list of str."""
+        """The label of each input, a list of str."""
         answers = self.answers(inputs)
         return [answer.hypotheses[0].text for answer in answers]
 
@@ -51,16 +59,24 @@ class ClassifierPredictor:
         """All labels, a list of str in the order of the model's classes."""
         if self.served:
             return list(self.served.labels)
-        return list(self.probabilities([""])[0])
+        return list(self.probabilities([self._blank()])[0])
 
     def probabilities(self, inputs, progress=None):
-        """All labels' probabilities for each document, a list of dicts."""
+        """All labels' probabilities for each input, a list of dicts."""
         rows = self._rows("serving_default", inputs, progress)
         return [_probabilities(row) for row in rows]
 
     def explain(self, inputs):
-        """The `ExplainedDocument` of each document."""
+        """What decided each label.
+
+        Returns:
+            A list of `ExplainedDocument`; of `Attention` of the label for
+            other inputs than documents.
+        """
         rows = self._rows("explain", inputs)
+        if rows and "attention" in rows[0]:
+            attentions = map(Attention.of_row, rows)
+            return with_pictures(attentions, self.source, inputs)
         return [ExplainedDocument.of_row(row) for row in rows]
 
     def head_attention(self, inputs, part="encoder", block=-1, head=0):
@@ -69,11 +85,16 @@ class ClassifierPredictor:
             raise UserError("An export has no attention heads: load its run.")
         return head_attention(self.served, inputs, part, block, head)
 
-    def page(self, documents):
+    def page(self, explained):
         """HTML of what `explain` returned, see `kseq.pictures`."""
         from kseq.pictures import document_page  # predict needs none
 
-        return document_page(documents)
+        explained = iter(explained)
+        first = list(itertools.islice(explained, 1))
+        explained = itertools.chain(first, explained)
+        if first and isinstance(first[0], Attention):
+            return page_of_attentions(explained, self.source)
+        return document_page(explained)
 
     def scores(self, inputs, targets):
         """Refused: it is for generators."""
@@ -110,8 +131,20 @@ class ClassifierPredictor:
             for row, explanation in zip(rows, explained, strict=True)
         ]
 
+    def _blank(self):
+        """An input without anything in it."""
+        source = source_named(self.source)
+        if source.types or source.is_file:
+            return ""
+        function = self.signatures["serving_default"]
+        _, inputs = function.structured_input_signature
+        _, *shape = inputs[self.source].shape
+        if inputs[self.source].dtype.is_floating:
+            return np.full([size or 1 for size in shape], np.nan)
+        return [""]
+
     def _rows(self, name, inputs, progress=None):
-        columns = {"text": inputs}
+        columns = {self.source: inputs}
         return predict_batches(
             self.signatures, name, columns, self.batch_size, progress
         )

@@ -11,11 +11,11 @@ from kseq.decoding import BeamSearch, length_limits, sequence_scores
 from kseq.decoding.constraints import StopStrings, stop_pattern
 from kseq.decoding.hypotheses import penalized_scores
 from kseq.decoding.sampling import SamplingParams, to_sampling
-from kseq.runs.signature_texts import VARIED
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
-from kseq.serving.object_config import object_config
+from kseq.serving.object_config import object_config, source_config
 from kseq.serving.served_function import served_function, served_part
+from kseq.sources import source_named
 
 
 class Generator:
@@ -134,7 +134,7 @@ class Generator:
         # A recurrent model may have been built without attention.
         if getattr(model, "attention", True) is not None:
             self.signatures["explain"] = served_function(self._explain, raw)
-        if preprocessor.input_name in VARIED:
+        if source_named(preprocessor.input_name).has_many_answers:
             self.signatures["sample"] = served_function(
                 self._sample, {**raw, **SamplingParams.input_signature()}
             )
@@ -165,10 +165,8 @@ class Generator:
 
     def get_config(self):
         """Its description for `task.json`, JSON-able."""
-        name = self.preprocessor.input_name
         return {
-            **({} if name == "text" else {"input": name}),
-            "preprocessor": object_config(self.preprocessor),
+            **source_config(self.preprocessor),
             "search": object_config(self.search),
             "max_length": self.max_length,
             "training_length": self.training_length,

@@ -6,21 +6,17 @@ import numpy as np
 
 from kseq.check_integers import check_integers
 from kseq.serving.answer import Answer, Hypothesis
-from kseq.serving.attention import Attention
+from kseq.serving.attention import (
+    Attention,
+    page_of_attentions,
+    with_pictures,
+)
 from kseq.serving.head_attention import head_attention
 from kseq.serving.predict_batches import predict_batches
-from kseq.serving.spectrogram import spectrogram
+from kseq.sources import source_named
 from kseq.user_error import UserError
 
-# What is drawn of an input that is not text.
-_PICTURES = {
-    "features": lambda features: b"",
-    "image": lambda image: image,
-    "frames": spectrogram,
-    "audio": spectrogram,
-}
 _DRAWN = {"temperature": float, "top_p": float, "seed": int}
-SOURCES = ("text", "prompt", "turns", *_PICTURES)
 
 
 class GeneratorPredictor:
@@ -138,7 +134,8 @@ class GeneratorPredictor:
         """The `Attention` of the best answer to each input."""
         self._check_attention()
         rows = self._rows("explain", {self.source: inputs})
-        return self._with_pictures(list(map(Attention.of_row, rows)), inputs)
+        attentions = map(Attention.of_row, rows)
+        return with_pictures(attentions, self.source, inputs)
 
     def head_attention(self, inputs, part="encoder", block=-1, head=0):
         """The `Attention` of one head of a Transformer to each input.
@@ -152,19 +149,11 @@ class GeneratorPredictor:
         """
         if self.served is None:
             raise UserError("An export has no attention heads: load its run.")
-        [given] = _with_turns({self.source: inputs}).values()
+        [given] = self._columns({self.source: inputs}).values()
         found = head_attention(self.served, given, part, block, head)
-        are_sources = part != "decoder"
-        return self._with_pictures(found, inputs) if are_sources else found
-
-    def _with_pictures(self, attentions, inputs):
-        if self.source not in _PICTURES:
-            return attentions
-        draw = _PICTURES[self.source]
-        return [
-            attention._replace(picture=draw(each))
-            for attention, each in zip(attentions, inputs, strict=True)
-        ]
+        if part == "decoder":
+            return found
+        return with_pictures(found, self.source, inputs)
 
     def explain(self, inputs):
         """The same: what a translator explains is its attention."""
@@ -172,9 +161,7 @@ class GeneratorPredictor:
 
     def page(self, attentions):
         """HTML of what `explain` returned, see `kseq.pictures`."""
-        from kseq.pictures import attention_page  # predict needs none
-
-        return attention_page(attentions, of_pictures=self.source in _PICTURES)
+        return page_of_attentions(attentions, self.source)
 
     def answers(
         self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
@@ -239,21 +226,18 @@ class GeneratorPredictor:
         return predict_batches(
             self.signatures,
             name,
-            _with_turns(columns),
+            self._columns(columns),
             self.batch_size,
             progress,
         )
 
-
-def _with_turns(columns):
-    """Each text of a column "turns" becomes a dialogue of one turn."""
-    if not isinstance(given := columns.get("turns"), list):
-        return columns
-    turns = [
-        [each] if isinstance(each, str | bytes) else list(each)
-        for each in given
-    ]
-    return {**columns, "turns": turns}
+    def _columns(self, columns):
+        """The inputs as the signatures take them."""
+        from_python = source_named(self.source).from_python
+        given = columns.get(self.source)
+        if from_python is None or not isinstance(given, list):
+            return columns
+        return {**columns, self.source: list(map(from_python, given))}
 
 
 def _is_another(hypothesis):

@@ -38,19 +38,13 @@ def object_config(value):
     return {"class": type(value).__name__, **config}
 
 
-def input_name(config):
-    """What a preprocessor that `object_config` described takes.
-
-    Args:
-        config: dict of `object_config`.
-
-    Returns:
-        See `GeneratorPredictor.source`; "text" too for what is not a
-        preprocessor, which `preprocessor_from_config` refuses.
-    """
-    name = config.get("class") if isinstance(config, dict) else None
-    found = getattr(kseq.data, name, None) if isinstance(name, str) else None
-    return getattr(found, "input_name", "text")
+def source_config(preprocessor):
+    """What `task.json` says of a preprocessor: a JSON-able dict."""
+    name = preprocessor.input_name
+    return {
+        **({} if name == "text" else {"input": name}),
+        "preprocessor": object_config(preprocessor),
+    }
 
 
 def preprocessor_from_config(config, *tokenizers):

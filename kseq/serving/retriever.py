@@ -9,7 +9,7 @@ from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.progress import progress
 from kseq.serving.generator_predictor import GeneratorPredictor
-from kseq.serving.object_config import object_config
+from kseq.serving.object_config import source_config
 from kseq.serving.predict_batches import predict_batches
 from kseq.serving.served_function import served_function
 
@@ -143,10 +143,8 @@ class Retriever:
 
     def get_config(self):
         """Its description for `task.json`, JSON-able."""
-        name = self.preprocessor.input_name
         return {
-            **({} if name == "text" else {"input": name}),
-            "preprocessor": object_config(self.preprocessor),
+            **source_config(self.preprocessor),
             "answers": len(self.answers),
             "max_length": self.max_length,
         }

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from kseq.serving.object_config import object_config
+from kseq.serving.object_config import source_config
 from kseq.serving.served_function import served_function, served_part
 from kseq.serving.tagger_predictor import TaggerPredictor
 
@@ -75,7 +75,7 @@ class Tagger:
     def get_config(self):
         """What it does with a model, JSON-able."""
         return {
-            "preprocessor": object_config(self.preprocessor),
+            **source_config(self.preprocessor),
             "tags": list(self.tags),
         }
 

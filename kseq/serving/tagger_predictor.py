@@ -21,6 +21,7 @@ class TaggerPredictor:
 
     Attributes:
         model: the `keras.Model` of a run; None for an export.
+        source: "text", what the signatures call an input.
 
     Raises:
         UserError: for a method whose signature the export does not have.
@@ -30,6 +31,8 @@ class TaggerPredictor:
         >>> tagger(["from Oslo to New York"])  # doctest: +SKIP
         [['O', 'B-from', 'O', 'B-to', 'I-to']]
     """
+
+    source = "text"
 
     def __init__(self, signatures, served=None, batch_size=None):
         self.signatures = signatures
@@ -106,7 +109,11 @@ class TaggerPredictor:
 
     def _rows(self, name, inputs, progress=None):
         return predict_batches(
-            self.signatures, name, {"text": inputs}, self.batch_size, progress
+            self.signatures,
+            name,
+            {self.source: inputs},
+            self.batch_size,
+            progress,
         )
 
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from kseq.serving.object_config import object_config
+from kseq.serving.object_config import source_config
 from kseq.serving.served_function import served_function
 from kseq.serving.transducer_predictor import TransducerPredictor
 
@@ -62,10 +62,7 @@ class Transducer:
 
     def get_config(self):
         """Its description for `task.json`, JSON-able."""
-        return {
-            "input": self.preprocessor.input_name,
-            "preprocessor": object_config(self.preprocessor),
-        }
+        return source_config(self.preprocessor)
 
     def _probabilities(self, **raw):
         source = self.preprocessor(**raw)

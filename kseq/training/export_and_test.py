@@ -1,6 +1,6 @@
 """The end of a recipe: export of the best weights, and the test scores."""
 
-from kseq import evaluation, serving
+from kseq import evaluation, loading, serving
 from kseq.runs import save_average
 
 
@@ -9,9 +9,9 @@ def export_and_test(run, evaluate, *examples, average=None, tests_export=True):
 
     It is this, and returns the path of the export:
 
-        best = serving.load_run(run, weights="best")
+        best = kseq.load_run(run, weights="best")
         path = serving.export(best, run.exports, run)
-        tested = evaluate(serving.load(path), *examples)
+        tested = evaluate(kseq.load(path), *examples)
         evaluation.report(path, tested, run)
 
     Args:
@@ -28,8 +28,8 @@ def export_and_test(run, evaluate, *examples, average=None, tests_export=True):
     if average:
         save_average(run, average)
     weights = "average" if average else "best"
-    best = serving.load_run(run, weights=weights)
+    best = loading.load_run(run, weights=weights)
     path = serving.export(best, run.exports, run)
-    predictor = serving.load(path) if tests_export else best.predictor()
+    predictor = loading.load(path) if tests_export else best.predictor()
     evaluation.report(path, evaluate(predictor, *examples), run)
     return path

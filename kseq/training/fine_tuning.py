@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from kseq.answers import ANSWERS
 from kseq.data import Tokenizer
 from kseq.devices import is_chief
 from kseq.model_path import run_path
@@ -174,7 +175,7 @@ class FineTuning:
             )
             for name, tokenizer in served.tokenizers.items()
         }
-        for name in ("labels", "tags"):
+        for name in filter(None, [answer.classes for answer in ANSWERS]):
             if hasattr(served, name):
                 old = self._other.read_task().get(name, [])
                 lists["classes"] = list(old), list(getattr(served, name))

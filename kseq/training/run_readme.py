@@ -4,6 +4,7 @@ import sys
 
 import keras
 
+from kseq.answers.describe_task import describe_task
 from kseq.devices import is_chief
 from kseq.runs.model_card import Progress, model_card
 from kseq.training.metrics_log import best_validation
@@ -48,7 +49,7 @@ class RunReadme(keras.callbacks.Callback):
             examples=self.evaluation and len(self.evaluation),
             facts=self.facts,
         )
-        write_whole(run.readme, model_card(run, progress))
+        write_whole(run.readme, model_card(run, progress, describe_task(run)))
 
 
 def _command():

@@ -24,8 +24,8 @@ from kseq.data import (
 from kseq.data.files.media_folder import read_picture
 from kseq.data.files.named_texts import CAPTIONS, TRANSCRIPTS, read_named_texts
 from kseq.data.files.source_hashes import source_hashes
-from kseq.data.first_rows import read_first_rows
 from kseq.data.speech.recordings import read_recording
+from kseq.sources.first_rows import read_first_rows
 
 hypothesis = pytest.importorskip("hypothesis")
 strategies = hypothesis.strategies

@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from kseq.answers.describe_task import describe_task
 from kseq.runs import RunDirectory
 from kseq.runs.model_card import Progress, model_card, with_test_scores
 
@@ -27,13 +28,17 @@ def run(tmp_path):
     return run
 
 
+def card_of(run, progress=PROGRESS):
+    return model_card(run, progress, describe_task(run))
+
+
 def write(run, **files):
     for name, value in files.items():
         getattr(run, name).write_text(json.dumps(value))
 
 
 def test_what_was_trained_on_what(run):
-    card = model_card(run, PROGRESS._replace(facts=["29,000 pairs"]))
+    card = card_of(run, PROGRESS._replace(facts=["29,000 pairs"]))
     assert card.startswith("# dates\\_1\n")
     for text in (
         "LSTMSeq2Seq, 1,234,567 parameters",
@@ -51,7 +56,7 @@ def test_what_was_trained_on_what(run):
 def test_scores_have_their_signatures(run):
     best = {"step": 150, "val_bleu": 12.345, "val_loss": 1.0}
     signatures = {"bleu": "nrefs:1|tok:13a"}
-    card = model_card(
+    card = card_of(
         run, PROGRESS._replace(best=best, signatures=signatures, examples=1000)
     )
     assert "of step 150" in card
@@ -62,11 +67,11 @@ def test_scores_have_their_signatures(run):
 
 def test_without_files_of_the_user(run):
     write(run, config={"train": "", "validation": ""})
-    assert "the built-in corpus" in model_card(run, PROGRESS)
+    assert "the built-in corpus" in card_of(run)
 
 
 def test_how_it_is_used(run):
-    card = model_card(run, PROGRESS)
+    card = card_of(run)
     path = run.path
     assert f"    kseq predict {path} < FILE\n" in card
     assert f"    model = kseq.load('{path}')\n" in card
@@ -77,7 +82,7 @@ def test_how_it_is_used(run):
 
     config = {"attention": None}
     write(run, model={"class_name": "LSTMSeq2Seq", "config": config})
-    assert "explain" not in model_card(run, PROGRESS)
+    assert "explain" not in card_of(run)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +96,14 @@ def test_how_it_is_used(run):
 )
 def test_how_other_inputs_are_given(run, source, lines):
     write(run, task={**TASK, "input": source})
-    card = model_card(run, PROGRESS)
+    card = card_of(run)
     assert all(line in card for line in lines)
 
 
 def test_a_model_of_known_answers(run):
     task = {**TASK, "input": "turns", "answers": 1234}
     write(run, task=task)
-    card = model_card(run, PROGRESS)
+    card = card_of(run)
     for text in (
         "A model that selects from known answers",
         "the nearest of 1,234 answers",
@@ -115,7 +120,7 @@ def test_a_model_of_vectors(run):
     write(run, task={"input": "vectors", "preprocessor": preprocessor})
     cell = {"class_name": "NeuralTuringMachine"}
     write(run, model={"class_name": "BinaryRNN", "config": {"cell": cell}})
-    card = model_card(run, PROGRESS)
+    card = card_of(run)
     for text in (
         "A model that answers with bits",
         f"    kseq predict {run.path} < SEQUENCES\n",
@@ -129,13 +134,13 @@ def test_a_model_of_vectors(run):
 
     cell["class_name"] = "StackedRNNCells"
     write(run, model={"class_name": "BinaryRNN", "config": {"cell": cell}})
-    assert "explain" not in model_card(run, PROGRESS)
+    assert "explain" not in card_of(run)
 
 
 def test_a_model_of_tags(run):
     preprocessor = {"class": "WordPreprocessor", "max_words": 500}
     write(run, task={"tags": ["B-to", "O"], "preprocessor": preprocessor})
-    card = model_card(run, PROGRESS)
+    card = card_of(run)
     for text in (
         "A model that tags each word",
         "| `serving_default` | `text` → `words`, `tags`, `probabilities`,",
@@ -148,7 +153,7 @@ def test_a_model_of_tags(run):
 
 
 def test_a_run_without_any_file(tmp_path):
-    card = model_card(RunDirectory(tmp_path), PROGRESS)
+    card = card_of(RunDirectory(tmp_path))
     assert "unknown, 1,234,567 parameters" in card
     assert "## Use" not in card
 
@@ -157,9 +162,7 @@ def test_what_users_have_named_stays_code_in_one_line(run):
     write(run, task={"labels": ["fine", HOSTILE]})
     write(run, config={"train": HOSTILE, "validation": HOSTILE, "run": HOSTILE})
     write(run, environment={"machine": HOSTILE})
-    card = model_card(
-        run, PROGRESS._replace(command=[HOSTILE], facts=[HOSTILE])
-    )
+    card = card_of(run, PROGRESS._replace(command=[HOSTILE], facts=[HOSTILE]))
     card = with_test_scores(card, HOSTILE, [f"{HOSTILE}: precision 1"])
     hostile = [line for line in card.split("\n") if "<img" in line]
     assert len(hostile) == 11

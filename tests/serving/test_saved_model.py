@@ -20,9 +20,10 @@ import tensorflow_text
 from tensorflow.core.protobuf import saved_model_pb2
 
 import kseq
+from kseq.answers import types_of_task
 from kseq.loading import load_export
 from kseq.model_path import model_path
-from kseq.runs import DiskError, RunDirectory, RunError, signature_texts
+from kseq.runs import DiskError, RunDirectory, RunError
 from kseq.runs.exports import check_exports
 from kseq.serving import export
 from kseq.user_error import UserError
@@ -183,11 +184,9 @@ def test_operations_of_the_user_are_named(
 
 
 def test_the_readme_names_the_signatures(generators, classifiers, retriever):
-    assert retriever.signatures.keys() == signature_texts.OF_ANSWERS.keys()
-    for served in generators.values():
-        assert served.signatures.keys() == signature_texts.OF_TEXT.keys()
-    for served in classifiers.values():
-        assert served.signatures.keys() == signature_texts.OF_LABELS.keys()
+    for served in (retriever, *generators.values(), *classifiers.values()):
+        source, answer = types_of_task(served.get_config())
+        assert served.signatures.keys() == answer.signatures(source).keys()
 
 
 def test_exports_at_once(generator, tmp_path, quick_save):

@@ -1,0 +1,115 @@
+"""A label as the answer, for anything that a model reads."""
+
+from kseq.answers.answer_type import AnswerType
+from kseq.sources import DOCUMENTS
+
+_SIGNATURES = {
+    "serving_default": (
+        "`{}` → `label`, `probability`, `labels`, `probabilities`, `truncated`"
+    )
+}
+_OF_DOCUMENTS = {
+    "explain": (
+        "`{}` → `sentences`, `words`, `sentence_weights`, `word_weights`, "
+        "`label`, `probability`"
+    )
+}
+_OF_OTHERS = {
+    "explain": (
+        "`{}` → `source_tokens`, `target_tokens`, `attention`, `label`, "
+        "`probability`"
+    )
+}
+_OF_STRINGS = {
+    "classify": "`inputs`, serialized `tf.train.Example` → `classes`, `scores`"
+}
+
+
+def _signatures(source):
+    are_strings = source.types or source.is_file
+    return {
+        **_SIGNATURES,
+        **(_OF_DOCUMENTS if source.has_tokenizer else _OF_OTHERS),
+        **(_OF_STRINGS if are_strings else {}),
+    }
+
+
+def has_classes(name):
+    """A function of a task, whether an entry is a list of str."""
+
+    def is_intact(task):
+        classes = task[name]
+        return isinstance(classes, list) and all(
+            isinstance(each, str) for each in classes
+        )
+
+    return is_intact
+
+
+def _serve(opened):
+    from kseq.serving import Classifier
+
+    model = opened.model("explain", "vocab_size")
+    opened.check_features(model)
+    return opened.made(
+        opened.task_path,
+        Classifier,
+        model,
+        opened.preprocessor,
+        opened.task["labels"],
+    )
+
+
+def _predictor(signatures, source):
+    from kseq.serving import ClassifierPredictor
+
+    return ClassifierPredictor(signatures, source=source)
+
+
+def _evaluation(predictor, source, examples):
+    from kseq.evaluation import Classifications
+
+    if not source.has_tokenizer:
+        examples = examples.labelled(source.name)
+    return Classifications(predictor, examples)
+
+
+def _check_examples(examples, task):
+    from kseq.evaluation.classifications import check_labels
+
+    if isinstance(labels := task.get("labels"), list):
+        check_labels(examples, labels)
+
+
+def _most_answers(task):
+    labels = task.get("labels")
+    most = len(labels) if isinstance(labels, list) else None
+    return most or None, f"is more than the {most} labels of the model."
+
+
+LABELS = AnswerType(
+    description="A model that answers with a label",
+    signatures=_signatures,
+    outputs=frozenset(
+        ("label", "probability", "labels", "probabilities", "truncated")
+    ),
+    serve=_serve,
+    predictor=_predictor,
+    fits_task=lambda task: "labels" in task,
+    is_intact=has_classes("labels"),
+    classes="labels",
+    without_search="labels",
+    text_source=DOCUMENTS,
+    evaluation=_evaluation,
+    check_examples=_check_examples,
+    does="This model answers with a label",
+    most_answers=_most_answers,
+    ranks_classes=True,
+    page_view="classifier",
+    refusals={
+        "score": "score is for models that generate text; for labels use "
+        "predict --scores.",
+        "prefix": "--prefix is for models that generate text; this one "
+        "predicts labels.",
+    },
+)

@@ -1,0 +1,110 @@
+"""Answers that are texts, which a search finds."""
+
+import contextlib
+
+from kseq.answers.answer_type import AnswerType
+from kseq.check_integers import check_integers
+from kseq.sources import AUDIO, FEATURES, FRAMES, IMAGE, PROMPT, TURNS
+from kseq.user_error import ArgumentError
+
+SIGNATURES = {
+    "serving_default": "`{}` → `text`, `score`, `truncated`",
+    "n_best": "`{}` → `texts`, `scores`, `truncated`, the best first",
+    "prefix": "`{}`, `prefix` → the same, of answers that begin so",
+    "score": "`{}`, `target` → `score`, `log_prob`, `tokens` of an answer",
+    "explain": "`{}` → `source_tokens`, `target_tokens`, `attention`",
+}
+_SAMPLE = {
+    "sample": (
+        "`{}`, `temperature`, `top_p`, `seed` → the outputs of "
+        "`serving_default` and `explain`, of an answer drawn at random"
+    )
+}
+OUTPUTS = frozenset({"text", "score", "truncated"})
+
+
+def has_lengths(task):
+    """Whether the lengths in a task can be used."""
+    with contextlib.suppress(ArgumentError):
+        check_integers(max_length=task.get("max_length"), minimum=2)
+        trained = task.get("training_length", 0)
+        check_integers(training_length=trained, minimum=0)
+        return True
+    return False
+
+
+def generator_predictor(signatures, source):
+    """Of an export whose answers are texts, its own or those that it knows."""
+    from kseq.serving import GeneratorPredictor
+
+    return GeneratorPredictor(signatures, source=source)
+
+
+def _serve(opened):
+    from kseq.serving import Generator
+
+    target = opened.tokenizer("target")
+    search = opened.search
+    model = opened.model("decode_step", "source_vocab_size")
+    opened.check_features(model)
+    opened.check_vocabulary(model, "target", target, "target_vocab_size")
+    task = opened.task
+    return opened.made(
+        opened.run.path,
+        Generator,
+        model,
+        opened.preprocessor,
+        target,
+        search,
+        max_length=task["max_length"],
+        training_length=task.get("training_length", 0),
+        stop=task.get("stop", ()),
+    )
+
+
+def _evaluation(predictor, source, examples, **metrics):
+    from kseq import evaluation
+
+    evaluations = {
+        **dict.fromkeys((IMAGE, FEATURES), evaluation.caption_evaluation),
+        **dict.fromkeys((AUDIO, FRAMES), evaluation.transcript_evaluation),
+        TURNS: evaluation.dialogue_evaluation,
+        PROMPT: _running_text,
+    }
+    evaluated = evaluations.get(source, evaluation.Translations)
+    return evaluated(predictor, examples, **metrics)
+
+
+def _running_text(predictor, documents):
+    from kseq.evaluation import Texts
+
+    return Texts(predictor, documents, predictor.model.max_length)
+
+
+def _limits(task):
+    if "max_length" not in task:
+        return []
+    return [
+        f"An answer has at most {task['max_length']} tokens. It can be "
+        "fluent and wrong."
+    ]
+
+
+TEXT = AnswerType(
+    description="A model that answers with a text",
+    signatures=lambda source: (
+        SIGNATURES | _SAMPLE if source.has_many_answers else SIGNATURES
+    ),
+    outputs=OUTPUTS,
+    serve=_serve,
+    predictor=generator_predictor,
+    fits_task=lambda task: True,
+    is_intact=has_lengths,
+    evaluation=_evaluation,
+    has_metrics=True,
+    explains=lambda config, source: (
+        config.get("attention", "") is not None and not source.continues
+    ),
+    limits=_limits,
+    chats=True,
+)

@@ -1,0 +1,60 @@
+"""What comes into a model, each described once: text, turns, pictures, ...
+
+A source is an instance of `SourceType` in a module of its own. Nothing here
+imports TensorFlow before an input is read.
+"""
+
+from kseq.sources.documents import DOCUMENTS
+from kseq.sources.pictures import FEATURES, IMAGE
+from kseq.sources.prompt import PROMPT
+from kseq.sources.source_type import SourceType
+from kseq.sources.speech import AUDIO, FRAMES
+from kseq.sources.text import TEXT
+from kseq.sources.turns import TURNS
+from kseq.sources.vectors import VECTORS
+from kseq.sources.words import WORDS
+
+# Frames are features with lengths; text is what nothing else is said to be.
+SOURCES = (
+    *(DOCUMENTS, WORDS, TURNS, PROMPT, FRAMES, FEATURES, AUDIO),
+    *(IMAGE, VECTORS, TEXT),
+)
+_BY_NAME = {source.name: source for source in SOURCES}
+NAMES = tuple(_BY_NAME)
+
+__all__ = [
+    "AUDIO",
+    "DOCUMENTS",
+    "FEATURES",
+    "FRAMES",
+    "IMAGE",
+    "NAMES",
+    "PROMPT",
+    "SOURCES",
+    "TEXT",
+    "TURNS",
+    "VECTORS",
+    "WORDS",
+    "SourceType",
+    "source_named",
+    "source_of_task",
+]
+
+
+def source_named(name):
+    """The source of a signature; text for what is none.
+
+    Args:
+        name: of an input of a signature, or of `input` in `task.json`.
+    """
+    return _BY_NAME.get(name, TEXT) if isinstance(name, str) else TEXT
+
+
+def source_of_task(task):
+    """The source in a task, what `task.json` says; text if it says nothing."""
+    config = task.get("preprocessor")
+    name = config.get("class") if isinstance(config, dict) else None
+    for source in SOURCES:
+        if source.preprocessor == name:
+            return source
+    return source_named(task.get("input"))

@@ -1,0 +1,38 @@
+"""Documents: text whose sentences count, in files with a label for each."""
+
+import dataclasses
+from collections import Counter
+
+from kseq.data.documents.document_labels import DEFAULT_COLUMNS
+from kseq.data.documents.documents import document_rows
+from kseq.sources.text import TEXT
+
+
+def _first_rows(path, columns, num_files):
+    return document_rows(path, columns or DEFAULT_COLUMNS, Counter())
+
+
+def _read_corpus(options, train, validation):
+    from kseq.data import read_document_corpus
+
+    return read_document_corpus(
+        train, validation, options.columns or DEFAULT_COLUMNS, log=False
+    )
+
+
+def _read_examples(model, options):
+    from kseq.data import read_documents
+
+    return read_documents(options.source, options.columns or DEFAULT_COLUMNS)
+
+
+DOCUMENTS = dataclasses.replace(
+    TEXT,
+    preprocessor="DocumentPreprocessor",
+    content="documents",
+    files="file of labels and texts",
+    first_rows=_first_rows,
+    option="documents",
+    read_corpus=_read_corpus,
+    read_examples=_read_examples,
+)

@@ -1,0 +1,60 @@
+"""The first rows of files: most mistakes, found without TensorFlow."""
+
+from kseq.data import DataError
+from kseq.data.files.text_files import matching_files
+from kseq.sources import SOURCES
+
+
+def read_first_rows(content, train, validation=(), columns=()):
+    r"""Reads the first row of each file, which may be all that is wrong.
+
+    Args:
+        content: what the files hold: "pairs", "documents", "tags",
+            "dialogues", "text", "captions" or "transcripts".
+        train: paths; a pattern names several files.
+        validation: the same; may be empty.
+        columns: of tables, names or numbers; may be empty.
+
+    Raises:
+        DataError: a file or its first row cannot be used.
+        ValueError: there is no such content.
+
+    Example:
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.csv").write_text("en,de\nGo.,Los.\n")
+    >>> read_first_rows("pairs", ["a.csv"], columns=("en", "fr"))
+    Traceback (most recent call last):
+        ...
+    kseq.data.files.data_error.DataError: a.csv:1: expected the columns 'en' ...
+    """
+    known = {source.content: source for source in SOURCES if source.content}
+    if content not in known:
+        raise ValueError(
+            f"content must be one of {', '.join(sorted(known))}. "
+            f"Received: {content!r}"
+        )
+    source = known[content]
+    check_columns(columns, source.num_columns)
+    splits = [train, validation]
+    for paths in splits:
+        for path in paths:
+            matching_files(path)
+    for paths in splits:
+        for path in paths:
+            next(iter(source.first_rows(path, columns, len(paths))), None)
+
+
+def check_columns(columns, number):
+    """DataError if there are columns, but not that many.
+
+    Args:
+        columns: names or numbers, or None.
+        number: int.
+    """
+    if columns and not number:
+        raise DataError("Dialogues have no columns: leave out --columns.")
+    if columns and len(columns) != number:
+        names = "one column" if number == 1 else f"{number} columns"
+        raise DataError(
+            f"--columns names {names} here; found {' '.join(columns)}."
+        )

@@ -1,0 +1,102 @@
+"""Pictures: their files, or ready features of their cells."""
+
+import os
+
+from kseq.data.files.named_texts import CAPTIONS, named_rows
+from kseq.sources.numbered_lines import numbered_lines
+from kseq.sources.ready_features import named_features, stored_features
+from kseq.sources.source_type import SourceType
+from kseq.user_error import UserError
+
+_FILES = {
+    "content": "captions",
+    "files": "table of their names and captions",
+    "task": "This model describes pictures",
+    "first_rows": lambda path, columns, _: named_rows(path, columns, CAPTIONS),
+}
+
+
+def _read_pictures(model, options):
+    from kseq.data.files.media_folder import read_picture
+
+    return numbered_lines(lambda line: read_picture(os.fsdecode(line)))
+
+
+def _features(model, options):
+    from kseq.data import read_features
+
+    return stored_features(read_features, "pictures", model, options)
+
+
+def _read_features(model, options):
+    return named_features(_features(model, options), options.features)
+
+
+def _read_corpus(options, train, validation):
+    from kseq.data import read_caption_corpus
+
+    return read_caption_corpus(
+        train,
+        validation,
+        options.columns or (),
+        features=options.features,
+        log=False,
+    )
+
+
+def _captions_of_features(model, options):
+    from kseq.data import read_captions
+
+    features = _features(model, options)
+    return read_captions(
+        options.source, features, options.columns or (), options.plain
+    )
+
+
+def _captions_of_pictures(model, options):
+    from kseq.data import read_image_captions
+
+    if not options.images:
+        raise UserError(
+            f"{model.path} expects pictures: give their folder with --images."
+        )
+    return read_image_captions(
+        options.source, options.images, options.columns or (), options.plain
+    )
+
+
+IMAGE = SourceType(
+    name="image",
+    preprocessor="ImagePreprocessor",
+    item="picture",
+    lines="paths of pictures",
+    command_line="< PATHS",
+    python='[open("a.jpg", "rb").read()]',
+    json='[{"b64": "..."}]',
+    read_lines=_read_pictures,
+    options=frozenset({"columns", "metrics", "images", "plain"}),
+    read_examples=_captions_of_pictures,
+    is_file=True,
+    bytes_per_step=0,
+    draw=lambda image: image,
+    page_input="picture_input",
+    page_view="picture",
+    **_FILES,
+)
+FEATURES = SourceType(
+    name="features",
+    preprocessor="FeaturePreprocessor",
+    item="picture",
+    lines="features",
+    command_line="--features FILE.npz < NAMES",
+    python="[features]",
+    json="[[[0.5, ...]]]",
+    read_lines=_read_features,
+    options=frozenset({"columns", "metrics", "images", "plain", "features"}),
+    option="features",
+    read_corpus=_read_corpus,
+    read_examples=_captions_of_features,
+    names_pictures=True,
+    draw=lambda features: b"",
+    **_FILES,
+)

@@ -1,0 +1,101 @@
+"""Lines of text, of which files have pairs with the answers."""
+
+import logging
+
+from kseq.data import DataError
+from kseq.data.files.tables import kind_of
+from kseq.data.files.text_files import LONGEST_LINE, read_lines
+from kseq.data.text.pair_table import PairTable
+from kseq.one_line import escaped_line
+from kseq.progress import progress
+from kseq.sources.source_type import SourceType
+from kseq.user_error import UserError
+
+_log = logging.getLogger(__name__)
+
+
+def lines_alone(model, options):
+    """Lines are inputs as they are."""
+    return lambda lines: lines
+
+
+def _first_rows(path, columns, num_files):
+    # Of two files that are no tables each has one side.
+    if num_files > 1 and not kind_of(path):
+        return read_lines(path)
+    return PairTable(path, columns).rows()
+
+
+def _read_corpus(options, train, validation):
+    from kseq.data import read_corpus
+
+    return read_corpus(
+        options.files,
+        options.validation or None,
+        options.columns or (),
+        log=False,
+    )
+
+
+def _read_examples(model, options):
+    """Pairs of source and references, see `kseq.data.Corpus.examples`."""
+    from kseq.data import ParallelText
+    from kseq.data.text.corpus import with_references
+    from kseq.data.text.parallel_text import check_pair_columns
+
+    columns = tuple(options.columns or ())
+    text = ParallelText(options.source, options.reference, columns)
+    check_pair_columns(columns, [text])
+    with progress(f"Reading {escaped_line(text)}"):
+        report = _count(text)
+    left_out = f"{report.too_long} of {report.pairs} pairs"
+    if report.too_long == report.pairs:
+        raise DataError(
+            f"{text}: there is no pair to evaluate on; {left_out} have a line "
+            f"over {LONGEST_LINE} bytes."
+        )
+    for note in text.notes():
+        _log.warning(escaped_line(note))
+    if report.too_long:
+        _log.warning(
+            escaped_line(
+                f"{text}: {left_out} are left out of the scores: a line is "
+                f"over {LONGEST_LINE} bytes."
+            )
+        )
+    pairs = text.all_pairs()
+    return with_references(pairs) if text.target is None else pairs
+
+
+def _count(text):
+    try:
+        return text.count()
+    except DataError as error:
+        if text.target is not None or kind_of(text.source):
+            raise
+        raise UserError(
+            f"{error}. This model answers with a text: it needs SOURCE and "
+            "REFERENCE, or a table of both."
+        ) from None
+
+
+TEXT = SourceType(
+    name="text",
+    preprocessor="TextPreprocessor",
+    item="text",
+    lines="text",
+    command_line="< FILE",
+    python='["..."]',
+    json='["..."]',
+    read_lines=lines_alone,
+    options=frozenset({"columns", "metrics"}),
+    content="pairs",
+    first_rows=_first_rows,
+    read_corpus=_read_corpus,
+    read_examples=_read_examples,
+    has_tokenizer=True,
+    types=(str, bytes),
+    chat_input=lambda turns: turns[-1],
+    page_input="text_input",
+    page_view="translator",
+)

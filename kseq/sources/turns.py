@@ -1,0 +1,56 @@
+"""The turns of dialogues."""
+
+from collections import Counter
+
+from kseq.data.dialogues.dialogue_files import dialogues_of_files
+from kseq.sources.source_type import SourceType
+
+
+def _read_lines(model, options):
+    return lambda lines: [line.split(b"\t") for line in lines]
+
+
+def _first_rows(path, columns, num_files):
+    return dialogues_of_files(path, Counter())
+
+
+def _read_corpus(options, train, validation):
+    from kseq.data import read_dialogue_corpus
+
+    return read_dialogue_corpus(train, validation, log=False)
+
+
+def _read_examples(model, options):
+    from kseq.data import read_dialogues
+
+    return read_dialogues(options.source, model.preprocessor.max_turns)
+
+
+def _from_python(turns):
+    return [turns] if isinstance(turns, str | bytes) else list(turns)
+
+
+TURNS = SourceType(
+    name="turns",
+    preprocessor="DialoguePreprocessor",
+    item="dialogue",
+    lines="the turns of dialogues",
+    command_line="< DIALOGUES",
+    python='[["...", "..."]]',
+    json='[["...", "..."]]',
+    read_lines=_read_lines,
+    options=frozenset({"metrics"}),
+    content="dialogues",
+    files="file of them",
+    task="This model answers in dialogues",
+    num_columns=0,
+    first_rows=_first_rows,
+    option="dialogues",
+    read_corpus=_read_corpus,
+    read_examples=_read_examples,
+    has_tokenizer=True,
+    from_python=_from_python,
+    chat_input=list,
+    has_many_answers=True,
+    page_view="dialogue",
+)

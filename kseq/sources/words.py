@@ -1,0 +1,39 @@
+"""Sentences whose words count, in files with a tag for each word."""
+
+import dataclasses
+from collections import Counter
+
+from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
+from kseq.sources.text import TEXT
+
+
+def _first_rows(path, columns, num_files):
+    return tagged_rows(path, columns or DEFAULT_COLUMNS, Counter())
+
+
+def _read_corpus(options, train, validation):
+    from kseq.data import read_tagging_corpus
+
+    return read_tagging_corpus(
+        train, validation, options.columns or DEFAULT_COLUMNS, log=False
+    )
+
+
+def _read_examples(model, options):
+    from kseq.data import read_tagged_sentences
+
+    return read_tagged_sentences(
+        options.source, options.columns or DEFAULT_COLUMNS
+    )
+
+
+WORDS = dataclasses.replace(
+    TEXT,
+    preprocessor="WordPreprocessor",
+    content="tags",
+    files="file of sentences and tags",
+    first_rows=_first_rows,
+    option="tags",
+    read_corpus=_read_corpus,
+    read_examples=_read_examples,
+)
