@@ -35,6 +35,8 @@ from .documents.piece_prediction_batches import (
     piece_prediction_batches as piece_prediction_batches,
 )
 from .files.data_error import DataError as DataError
+from .files.labelled_batches import labelled_batches as labelled_batches
+from .files.labelled_examples import LabelledExamples as LabelledExamples
 from .files.source import Source as Source
 from .files.stored_features import StoredFeatures as StoredFeatures
 from .files.text_files import read_lines as read_lines

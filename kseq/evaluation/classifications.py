@@ -23,7 +23,8 @@ class Classifications:
             `kseq.data.Documents` is one.
         metrics: functions of outputs and references, see `Score`.
         draw: function of what the predictor's `explain` gives for an input,
-            and of a title; gives a PNG, bytes.
+            and of a title; gives a PNG, bytes. By default a document has the
+            title, and any other input is drawn without it.
         notes: function of the predictor and of examples with evidence; gives
             more lines of the report.
 
@@ -43,15 +44,15 @@ class Classifications:
         examples,
         metrics=(accuracy, macro_f1),
         *,
-        draw=document_picture,
+        draw=None,
         notes=attention_on_evidence,
     ):
         self.predictor = predictor
         self.examples = examples
         self.metrics = metrics
-        self.draw = draw
+        self.draw = draw or _draw
         self.notes = notes
-        self._outputs = []
+        self._outputs, self._certainties = [], []
         self.results = {}
         self._labels = predictor.labels
         check_labels(examples, self._labels)
@@ -69,11 +70,12 @@ class Classifications:
             A dict, name of the metric -> float; and `loss`, the mean negative
             log-probability of the true label.
         """
-        self._outputs, probabilities = [], []
+        self._outputs, self._certainties, probabilities = [], [], []
         labels = iter(self.examples.labels)
         for inputs in chunks(self.examples.inputs):
             for row in self.predictor.probabilities(inputs, progress):
                 self._outputs.append(max(row, key=row.get))
+                self._certainties.append(max(row.values()))
                 probabilities.append(row[next(labels)])
         self.results = scores_of(
             self.metrics, self._outputs, self.examples.labels
@@ -109,11 +111,17 @@ class Classifications:
         explained = self.predictor.explain(self.examples.inputs[:count])
         for number, explanation in enumerate(explained):
             title = (
-                f"{explanation.label} ({explanation.probability:.0%}); "
+                f"{self._outputs[number]} ({self._certainties[number]:.0%}); "
                 f"true label: {self.examples.labels[number]}"
             )
             pictures[f"documents/{number}"] = self.draw(explanation, title)
         return pictures
+
+
+def _draw(explanation, title):
+    if hasattr(explanation, "sentences"):
+        return document_picture(explanation, title)
+    return explanation._repr_png_()
 
 
 def check_labels(examples, labels):

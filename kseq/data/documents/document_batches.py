@@ -1,11 +1,10 @@
 """Labelled documents to batches of ids."""
 
-from collections import Counter
-
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data.files.bucketed_batches import bucketed_batches
+from kseq.data.files.labelled_batches import class_weights
 
 
 def document_batches(
@@ -48,7 +47,7 @@ def document_batches(
     TensorShape([2, 2, 4])
     """
     numbers = tf.constant([classes.index(label) for label in labels])
-    weights = tf.constant(_weights(labels, balanced), tf.float32)
+    weights = tf.constant(class_weights(labels, balanced), tf.float32)
 
     def batch(chosen):
         source_ids = tf.gather(ids, chosen).to_tensor(PAD)
@@ -56,10 +55,3 @@ def document_batches(
         return inputs, tf.gather(numbers, chosen), tf.gather(weights, chosen)
 
     return bucketed_batches(ids, batch, batch_pieces=batch_pieces, seed=seed)
-
-
-def _weights(labels, balanced) -> list[float]:
-    if not balanced:
-        return [1.0] * len(labels)
-    counts = Counter(labels)
-    return [len(labels) / (len(counts) * counts[label]) for label in labels]

@@ -81,23 +81,31 @@ class StoredFeatures:
             whole_width: whether sources get the width of `source_ids`;
                 otherwise that of the longest.
         """
+        ids = inputs["source_ids"]
+        width = tf.shape(ids)[1] if whole_width else None
+        source = self.inputs(ids[:, 0], width)
+        return {**source, "target_ids": inputs["target_ids"]}, labels, weight
+
+    def inputs(self, numbers, width=None) -> dict[str, tf.Tensor]:
+        """The source inputs of a model.
+
+        Args:
+            numbers: (B,) int.
+            width: of sources that differ in length; that of the longest if
+                None.
+        """
         if self._table is None:
             with tf.init_scope():
                 self._table = self._as_tensor()
-        numbers = inputs["source_ids"][:, 0]
         features = tf.cast(tf.gather(self._table, numbers), tf.float32)
         if self.factors is not None:
             features *= self.factors
         if self._ends is not None:
             shape = (None, None, self.features.shape[-1])
-            padded = shape
-            if whole_width:
-                padded = (-1, tf.shape(inputs["source_ids"])[1], shape[-1])
+            padded = shape if width is None else (-1, width, shape[-1])
             features = features.to_tensor(math.nan, shape=padded)
             features = tf.ensure_shape(features, shape)
-        source = self.preprocessor(features).inputs
-        inputs = {**source, "target_ids": inputs["target_ids"]}
-        return inputs, labels, weight
+        return self.preprocessor(features).inputs
 
     def _as_tensor(self):
         features = tf.constant(self.features)

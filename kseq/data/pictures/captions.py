@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from kseq.data.files.labelled_examples import LabelledExamples
 from kseq.data.files.stored_features import StoredFeatures
 
 
@@ -50,3 +51,12 @@ class Captions(NamedTuple):
         if name == "features":
             return [self.features[number] for number in self.numbers]
         return [self.picture(name) for name in self.names]
+
+    @property
+    def labels(self) -> list[str]:
+        """The first captions, where each is a label."""
+        return [captions[0] for captions in self.references]
+
+    def labelled(self, name: str) -> LabelledExamples:
+        """The inputs `raw(name)` with their labels."""
+        return LabelledExamples(self.names, self.raw(name), self.labels)

@@ -3,6 +3,7 @@
 import itertools
 import random
 import string
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from kseq.data.speech.recorded_features import recorded_features
 from kseq.data.speech.transcripts import Transcripts
 
 SIZES = {"train": 12_000, "validation": 300, "test": 1_000}
+_OF_WORDS = {"train": 2_000, "validation": 200, "test": 400}
 SAMPLE_RATE = 4_000  # samples per second
 
 _SIGNS = (
@@ -48,18 +50,25 @@ class Recordings(NamedTuple):
     spans: list[list[tuple[float, float]]]
 
 
-def morse(split: str, size: int | None = None, seed: int = 0) -> Recordings:
+def morse(
+    split: str,
+    size: int | None = None,
+    seed: int = 0,
+    words: Sequence[str] = (),
+) -> Recordings:
     """Words in Morse code at different speeds and pitches, in noise.
 
     One or two words of 3 to 5 random letters each, at 17 to 30 words a minute,
     with tones and pauses that vary by up to 15 %. The pitch is between 400 and
     900 hertz, the signal-to-noise ratio between 0 and 33 dB. No two recordings
-    have the same text.
+    have the same text, unless it is one of `words`.
 
     Args:
         split: "train", "validation" or "test".
         size: number of recordings, at most and by default `SIZES[split]`.
         seed: of all that is drawn.
+        words: of letters a to z, of which one is drawn for each recording; by
+            default words are random letters.
 
     Returns:
         Recordings.
@@ -72,7 +81,9 @@ def morse(split: str, size: int | None = None, seed: int = 0) -> Recordings:
     [0.14, 0.66]
     """
     places = split_range(split, size, SIZES)
-    texts = list(itertools.islice(_texts(seed), places.start, places.stop))
+    texts = list(
+        itertools.islice(_texts(seed, words), places.start, places.stop)
+    )
     recordings = [
         _recording(text, np.random.default_rng([seed, number]))
         for number, text in zip(places, texts, strict=True)
@@ -81,9 +92,11 @@ def morse(split: str, size: int | None = None, seed: int = 0) -> Recordings:
     return Recordings(texts, samples, spans)
 
 
-def _texts(seed):
-    """An endless stream of different texts."""
+def _texts(seed, words):
+    """An endless stream of different texts, or of some words."""
     draw, seen = random.Random(seed), set()
+    while words:
+        yield draw.choice(words)
     while True:
         text = " ".join(
             "".join(draw.choices(list(_CODE), k=draw.randint(3, 5)))
@@ -135,17 +148,21 @@ def _sound(tones, seconds, draw):
 _WINDOW, _STEP = 0.03, 0.02  # seconds
 
 
-def morse_transcripts(num_mels: int, max_seconds: float) -> dict:
+def morse_transcripts(
+    num_mels: int, max_seconds: float, words: Sequence[str] = ()
+) -> dict:
     """The splits of the built-in Morse code and its preprocessor, by name.
 
     Args:
         num_mels: see `AudioPreprocessor`.
         max_seconds: see `AudioPreprocessor`.
+        words: see `morse`.
     """
     preprocessor = AudioPreprocessor(
         SAMPLE_RATE, num_mels, _WINDOW, _STEP, max_seconds
     )
-    found = {split: morse(split) for split in SIZES}
+    sizes = _OF_WORDS if words else SIZES
+    found = {split: morse(split, sizes[split], words=words) for split in SIZES}
     samples = {
         f"{split}-{number}.wav": wave
         for split, part in found.items()

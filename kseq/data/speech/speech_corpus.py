@@ -71,6 +71,7 @@ def read_speech_corpus(
     num_mels: int = 40,
     max_seconds: float = 60.0,
     resample: int = 0,
+    words: Sequence[str] = (),
     log: bool = True,
 ) -> SpeechCorpus:
     r"""Reads and checks a user's files, or makes the built-in Morse code.
@@ -92,6 +93,7 @@ def read_speech_corpus(
         max_seconds: float; longer recordings are left out.
         resample: int, samples per second to which recordings are resampled;
             0 if all have the same and keep it.
+        words: of the Morse code, see `morse`; by default random letters.
         log: whether the facts are logged, what is wrong as a warning.
 
     Returns:
@@ -119,7 +121,7 @@ def read_speech_corpus(
             features=features,
             resample=resample,
         )
-        return SpeechCorpus(**morse_transcripts(num_mels, max_seconds))
+        return SpeechCorpus(**morse_transcripts(num_mels, max_seconds, words))
     if audio and features:
         raise DataError("Give --audio or --features, not both.")
     if resample and features:

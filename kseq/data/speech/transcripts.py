@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from kseq.data.files.labelled_examples import LabelledExamples
 from kseq.data.files.stored_features import StoredFeatures
 
 
@@ -44,3 +45,12 @@ class Transcripts(NamedTuple):
         if name == "frames":
             return [self.features[number] for number in self.numbers]
         return [self.audio(name) for name in self.names]
+
+    @property
+    def labels(self) -> list[str]:
+        """The texts, where each is a label."""
+        return self.texts
+
+    def labelled(self, name: str) -> LabelledExamples:
+        """The inputs `raw(name)` with their labels."""
+        return LabelledExamples(self.names, self.raw(name), self.labels)

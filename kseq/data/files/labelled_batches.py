@@ -1,0 +1,82 @@
+"""Features of labelled pictures or recordings to batches."""
+
+from collections import Counter
+
+import tensorflow as tf
+
+from kseq.data.files.bucketed_batches import bucketed_batches
+from kseq.data.files.stored_features import StoredFeatures
+
+
+def labelled_batches(
+    features: StoredFeatures,
+    numbers: list[int],
+    labels: list[str],
+    classes: tuple[str, ...],
+    *,
+    batch_tokens: int,
+    seed: int,
+    balanced: bool = False,
+) -> tf.data.Dataset:
+    """An endless stream of shuffled batches for `model.fit`.
+
+    A batch holds recordings of similar lengths. Its iterator can be saved in
+    a `tf.train.Checkpoint`.
+
+    Args:
+        features: StoredFeatures of pictures or recordings.
+        numbers: those of the labelled ones among the features, N.
+        labels: their labels, N.
+        classes: all labels; the index of one is its class.
+        batch_tokens: maximum number of cells or frames of a batch, unless a
+            single recording has more. Padding does not count.
+        seed: of the shuffling, which differs in every epoch.
+        balanced: see `document_batches`.
+
+    Returns:
+        Data set of `({"source", "source_mask"}, labels, sample_weight)`,
+        float32 (B, S, F) and bool (B, S), int32 (B,), and float32 (B,).
+
+    Example:
+    >>> from kseq.data import FramePreprocessor, StoredFeatures
+    >>> frames = np.random.default_rng(0).normal(size=(5, 3))
+    >>> stored = StoredFeatures(
+    ...     ["a", "b"], frames, FramePreprocessor(3), lengths=np.array([2, 3])
+    ... )
+    >>> batches = labelled_batches(
+    ...     stored, [0, 1], ["yes", "no"], ("no", "yes"),
+    ...     batch_tokens=3, seed=1,
+    ... )
+    >>> inputs, labels, weights = next(iter(batches))
+    >>> inputs["source"].shape[-1], labels.shape, weights.numpy()
+    (3, TensorShape([1]), array([1.], dtype=float32))
+    """
+    places = tf.constant(numbers)
+    targets = tf.constant([classes.index(label) for label in labels])
+    weights = tf.constant(class_weights(labels, balanced), tf.float32)
+    lengths = [len(features[number]) for number in numbers]
+
+    def batch(chosen):
+        inputs = features.inputs(tf.gather(places, chosen))
+        return inputs, tf.gather(targets, chosen), tf.gather(weights, chosen)
+
+    return bucketed_batches(
+        # Its lengths alone count: a part for each frame.
+        tf.RaggedTensor.from_row_lengths(
+            tf.RaggedTensor.from_uniform_row_length(
+                tf.zeros(sum(lengths), tf.int8), 1
+            ),
+            tf.constant(lengths, tf.int64),
+        ),
+        batch,
+        batch_pieces=batch_tokens,
+        seed=seed,
+    )
+
+
+def class_weights(labels: list[str], balanced: bool) -> list[float]:
+    """The weight of each label: 1, or by inverse frequency if `balanced`."""
+    if not balanced:
+        return [1.0] * len(labels)
+    counts = Counter(labels)
+    return [len(labels) / (len(counts) * counts[label]) for label in labels]
