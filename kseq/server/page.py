@@ -5,6 +5,7 @@ from pathlib import Path
 
 from starlette.responses import Response
 
+from kseq.answers import types_of_export
 from kseq.server.request_error import RequestError
 
 _FOLDER = Path(__file__).with_name("static")
@@ -77,6 +78,7 @@ class Page:
                 key: sorted(s.outputs) for key, s in signatures.items()
             },
             "sample_rate": _sample_rate(newest.path),
+            **_modules(newest.signatures),
         }
 
     def _versions(self, name):
@@ -105,6 +107,18 @@ def _read_files():
     }
     files["/"] = files.pop("/page/index.html")
     return files
+
+
+def _modules(signatures):
+    """The modules of the page that show a model and read its input."""
+    types = types_of_export(signatures)
+    if types is None:
+        return {"view": "form", "input": ""}
+    source, answer = types
+    view = answer.page_view or source.page_view
+    if answer.page_view and not source.page_input:
+        view = "form"  # there is nothing that could read its input
+    return {"view": view, "input": source.page_input}
 
 
 def _sample_rate(version):

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kseq.answers import ANSWERS
 from kseq.server import page as page_module
+from kseq.sources import SOURCES
 
 FOLDER = Path(page_module.__file__).with_name("static")
 FILES = sorted(file.name for file in FOLDER.iterdir())
@@ -140,6 +142,8 @@ def test_models(models, open_store, open_client):
         "inputs": {"serving_default": ["inputs"]},
         "outputs": {"serving_default": ["classes", "scores"]},
         "sample_rate": None,
+        "view": "form",
+        "input": "",
     }
 
 
@@ -220,6 +224,12 @@ def test_every_file_is_used():
     named = {"index.html", *re.findall(r'"page/([\w.]+)"', read("index.html"))}
     for name in FILES:
         named |= set(re.findall(r'from "\./([\w.]+)"', read(name)))
+    modules = {
+        *(source.page_input for source in SOURCES),
+        *(source.page_view for source in SOURCES),
+        *(answer.page_view for answer in ANSWERS),
+    }
+    named |= {f"{name}.js" for name in modules if name}
     assert named == set(FILES)
 
 

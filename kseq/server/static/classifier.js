@@ -1,30 +1,29 @@
-// A document in, a label out, and the sentences and words it attended to.
+// Anything in, a label out, and what the model attended to.
 
 import { predict } from "./client.js";
 import { add } from "./column.js";
 import { element, foreign, percent } from "./elements.js";
 import { sum, wordsOf } from "./pieces.js";
-import { textInput } from "./text_input.js";
 import { wordLine } from "./word_line.js";
 
 const NAMES_SOMETHING = /[\p{L}\p{N}]/u;
 
-export const classifier = {
-  takes: "text",
-  gives: ["labels", "probabilities"],
+export const view = {
   template: "classifier",
-  empty: "Type a text to see its label.",
-  input: textInput,
+  shows: "its label",
 
   start(column) {
     column.part("document-section").hidden = !column.has("explain");
   },
 
-  async answer(column, text, signal) {
+  async answer(column, value, signal) {
+    const { input } = column.kind;
+    const request = await input.request(value, column.target);
+    signal.throwIfAborted();
     const found = await predict(
       column.target,
       "serving_default",
-      { text },
+      request,
       signal,
     );
     column.part("label").textContent = found.label;
@@ -33,10 +32,18 @@ export const classifier = {
     if (!column.has("explain")) return;
     const host = column.part("document");
     await add(host, signal, async () => {
-      const input = { text };
-      const explained = await predict(column.target, "explain", input, signal);
+      const { target } = column;
+      const explained = await predict(target, "explain", request, signal);
       column.part("note").replaceChildren();
-      host.replaceChildren(...sentences(explained, column.part("note")));
+      const isText = "sentences" in explained;
+      column.part("legend").hidden = !isText;
+      if (isText) {
+        host.replaceChildren(...sentences(explained, column.part("note")));
+      } else {
+        const media = column.part("media");
+        await input.showAttention(media, value, explained, target);
+        host.replaceChildren();
+      }
     });
   },
 };

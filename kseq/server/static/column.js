@@ -11,7 +11,8 @@ const SLOW = 1000; // milliseconds until the page says that it waits
  *
  * kind: an object with
  *   template: id of the content,
- *   empty: what is said without an input,
+ *   shows: what an input is needed to see, in words,
+ *   input: see columns.js,
  *   start(column): called once,
  *   answer(column, input, signal): shows the answer.
  */
@@ -47,7 +48,8 @@ export class Column {
     this.abort.abort();
     this.input = null;
     this.content.hidden = true;
-    this.say(this.kind.empty, "empty");
+    const { input, shows } = this.kind;
+    this.say(`${input.ask} to see ${shows}.`, "empty");
   }
 
   /** Asks for the answer to an input; null is none. */

@@ -3,9 +3,8 @@
 import { predict } from "./client.js";
 import { element, fromTemplate, part } from "./elements.js";
 
-export const continuation = {
-  takes: "prompt",
-  gives: ["text"],
+export const view = {
+  isText: true,
 
   open({ host, targets: [target], value, onValue }) {
     const root = fromTemplate("continuation");

@@ -9,9 +9,7 @@ const END = "</s>";
 const RESET = "/reset"; // as in `kseq chat`
 const REMEMBERED = 100; // turns; a model reads fewer
 
-export const dialogue = {
-  takes: "turns",
-  gives: ["text"],
+export const view = {
 
   open({ host, targets: [target] }) {
     const conversation = new Conversation(target);

@@ -3,7 +3,7 @@
 import { post } from "./client.js";
 import { element, fromTemplate, part } from "./elements.js";
 
-export const form = {
+export const view = {
   open({ host, targets: [target] }) {
     const root = fromTemplate("form");
     const select = root.querySelector("select");

@@ -5,12 +5,13 @@ import { add } from "./column.js";
 import { element, foreign } from "./elements.js";
 
 /** Prepares the part "n-best" of a column. */
-export function startNBest(column, inputOf) {
+export function startNBest(column, requestOf) {
   const details = column.part("n-best");
   details.hidden = !column.has("n_best");
-  details.addEventListener("toggle", () => {
+  details.addEventListener("toggle", async () => {
     if (column.input === null) return;
-    showNBest(column, inputOf(column.input), column.abort.signal);
+    const { signal } = column.abort;
+    showNBest(column, await requestOf(column.input), signal);
   });
 }
 

@@ -1,30 +1,9 @@
 // Which model is shown, and the link that keeps it.
 
-import { classifier } from "./classifier.js";
 import { listModels } from "./client.js";
 import { openColumns } from "./columns.js";
-import { continuation } from "./continuation.js";
-import { dialogue } from "./dialogue.js";
 import { element } from "./elements.js";
-import { form } from "./form.js";
-import { picture } from "./picture.js";
-import { speech } from "./speech.js";
-import { tagger } from "./tagger.js";
-import { translator } from "./translator.js";
 
-// The first that fits a model shows it: `takes` is the one input of its default
-// signature, `gives` are outputs of it. One without `takes` fits any model.
-const KINDS = [
-  classifier,
-  translator,
-  picture,
-  speech,
-  dialogue,
-  continuation,
-  tagger,
-  form,
-];
-const TEXTS = ["text", "prompt"]; // inputs that a link can keep
 const RETRY = 3000; // milliseconds until the models are asked for again
 
 const selects = Object.fromEntries(
@@ -36,6 +15,8 @@ const selects = Object.fromEntries(
 const message = document.getElementById("message");
 const host = document.getElementById("view");
 
+// How models are shown, by the names of the modules that do it.
+const kinds = new Map();
 let models = [];
 let choice = { model: "", version: null, compare: null, value: null };
 let close = () => {};
@@ -43,6 +24,7 @@ let close = () => {};
 async function start() {
   try {
     models = await listModels();
+    await Promise.all(models.map(loadKind));
   } catch (error) {
     message.textContent = error.message;
     setTimeout(start, RETRY);
@@ -122,7 +104,7 @@ function open() {
   }
   // A model of pictures does not use the text of a link.
   const isText = typeof choice.value === "string";
-  if (isText !== TEXTS.includes(kind.takes)) choice.value = null;
+  if (isText !== Boolean((kind.input ?? kind).isText)) choice.value = null;
   close();
   document.title = `${model.name} - kseq`;
   const view = {
@@ -184,18 +166,16 @@ function find(name) {
   return models.find((model) => model.name === name);
 }
 
-function kindOf(model) {
-  return KINDS.find((kind) => fits(kind, model));
+/** Loads the modules that a model names: one shows it, one may read its input. */
+async function loadKind({ view, input }) {
+  const { view: kind } = await import(`./${view}.js`);
+  const source = input ? await import(`./${input}.js`) : {};
+  const key = `${view} ${input}`;
+  if (!kinds.has(key)) kinds.set(key, { ...source, ...kind });
 }
 
-/** Whether the default signature takes one input, and gives what is shown. */
-function fits({ takes, gives }, { inputs, outputs }) {
-  if (!takes) return true;
-  const given = outputs.serving_default;
-  return (
-    inputs.serving_default?.join() === takes &&
-    gives.every((name) => given.includes(name))
-  );
+function kindOf({ view, input }) {
+  return kinds.get(`${view} ${input}`);
 }
 
 function targetOf(name, version) {

@@ -2,36 +2,26 @@
 
 import { predict } from "./client.js";
 import { add } from "./column.js";
-import { percent } from "./elements.js";
-import { base64, fileInput } from "./file_input.js";
 import { showNBest, startNBest } from "./n_best.js";
+import { cellsOf, cover, input, strongest } from "./picture_input.js";
 import { sum, wordsOf } from "./pieces.js";
 import { wordLine } from "./word_line.js";
 
-const DARKEST = 200; // of 255, how dark a cell is that gets no attention
-
-export const picture = {
-  takes: "image",
-  gives: ["text"],
+export const view = {
   template: "picture",
-  empty: "Choose a picture to see its caption.",
-  input: (onValue) =>
-    fileInput(
-      "Choose a JPEG or PNG picture, or drop it here",
-      "image/jpeg,image/png",
-      onValue,
-    ),
+  shows: "its caption",
+  input,
 
   start(column) {
-    startNBest(column, inputOf);
+    startNBest(column, input.request);
   },
 
   async answer(column, value, signal) {
-    const input = inputOf(value);
+    const request = await input.request(value);
     const best = await predict(
       column.target,
       "serving_default",
-      input,
+      request,
       signal,
     );
     showPicture(column.part("image"), value.file);
@@ -44,31 +34,27 @@ export const picture = {
       column.say("The file may not be a JPEG or PNG picture.", "answered");
     if (best.text && column.has("explain")) {
       await add(column.part("note"), signal, () =>
-        explain(column, input, signal),
+        explain(column, request, signal),
       );
     }
-    await showNBest(column, input, signal);
+    await showNBest(column, request, signal);
   },
 };
-
-function inputOf({ bytes }) {
-  return { image: base64(bytes) };
-}
 
 function showPicture(image, file) {
   URL.revokeObjectURL(image.src);
   image.src = URL.createObjectURL(file);
 }
 
-async function explain(column, input, signal) {
+async function explain(column, request, signal) {
   const { target_tokens, source_tokens, attention } = await predict(
     column.target,
     "explain",
-    input,
+    request,
     signal,
   );
   const words = wordsOf(target_tokens).filter((word) => !word.control);
-  const cells = source_tokens.map((cell) => cell.split(",").map(Number));
+  const cells = cellsOf(source_tokens);
   const note = column.part("note");
   const overlay = column.part("overlay");
   wordLine(column.part("answer"), words, (number) => {
@@ -82,34 +68,4 @@ async function explain(column, input, signal) {
     cover(overlay, cells, weights);
     note.textContent = strongest(cells, weights);
   });
-}
-
-/**
- * Darkens what gets no attention: draws a pixel for each cell, which the page
- * stretches over the picture.
- */
-function cover(overlay, cells, weights) {
-  const rows = Math.max(...cells.map(([row]) => row));
-  const columns = Math.max(...cells.map(([, column]) => column));
-  const most = Math.max(...weights) || 1;
-  const pixels = new ImageData(columns, rows);
-  cells.forEach(([row, column], cell) => {
-    const dark = Math.round(DARKEST * (1 - weights[cell] / most));
-    const start = 4 * ((row - 1) * columns + column - 1);
-    pixels.data.set([0, 0, 0, dark], start);
-  });
-  overlay.width = columns;
-  overlay.height = rows;
-  overlay.getContext("2d").putImageData(pixels, 0, 0);
-}
-
-function strongest(cells, weights) {
-  const place = weights.indexOf(Math.max(...weights));
-  const [row, column] = cells[place];
-  const rows = Math.max(...cells.map(([last]) => last));
-  const columns = Math.max(...cells.map(([, last]) => last));
-  return (
-    `Strongest at row ${row} of ${rows}, column ${column} of ${columns}: ` +
-    percent(weights[place])
-  );
 }

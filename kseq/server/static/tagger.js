@@ -3,27 +3,25 @@
 import { predict } from "./client.js";
 import { add } from "./column.js";
 import { foreign, percent } from "./elements.js";
-import { textInput } from "./text_input.js";
+import { input } from "./text_input.js";
 import { wordLine } from "./word_line.js";
 
 const OUTSIDE = "O"; // of all spans, in the CoNLL formats
 const NAMED = 3; // tags that are named for a word
 
-export const tagger = {
-  takes: "text",
-  gives: ["words", "tags"],
+export const view = {
   template: "tagger",
-  empty: "Type a sentence to see the tags of its words.",
-  input: textInput,
+  shows: "the tags of its words",
+  input,
 
   start() {},
 
   async answer(column, text, signal) {
-    const input = { text };
+    const request = { text };
     const found = await predict(
       column.target,
       "serving_default",
-      input,
+      request,
       signal,
     );
     const words = taggedWords(found);
@@ -34,7 +32,7 @@ export const tagger = {
       const { tagset, probabilities } = await predict(
         column.target,
         "distribution",
-        input,
+        request,
         signal,
       );
       words.forEach((word, place) => {

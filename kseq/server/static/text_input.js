@@ -5,7 +5,14 @@ import { fromTemplate } from "./elements.js";
 const PAUSE = 250; // milliseconds without a key, until the text is sent
 
 /** An input, see columns.js. */
-export function textInput(onValue) {
+export const input = {
+  isText: true,
+  ask: "Type a text",
+  open: textInput,
+  request: async (text) => ({ text }),
+};
+
+function textInput(onValue) {
   const root = fromTemplate("text-input");
   const area = root.querySelector("textarea");
   let waiting = 0;

@@ -4,14 +4,12 @@ import { predict } from "./client.js";
 import { add } from "./column.js";
 import { oneSpaced, showLinkedWords, spelled } from "./linked_words.js";
 import { showNBest, startNBest } from "./n_best.js";
-import { textInput } from "./text_input.js";
+import { input } from "./text_input.js";
 
-export const translator = {
-  takes: "text",
-  gives: ["text", "score"],
+export const view = {
   template: "translator",
-  empty: "Type a text to see the answer.",
-  input: textInput,
+  shows: "the answer",
+  input,
 
   start(column) {
     column.part("attention").hidden = !column.has("explain");
@@ -19,11 +17,11 @@ export const translator = {
   },
 
   async answer(column, text, signal) {
-    const input = { text };
+    const request = { text };
     const best = await predict(
       column.target,
       "serving_default",
-      input,
+      request,
       signal,
     );
     const answer = column.part("answer");
@@ -31,15 +29,15 @@ export const translator = {
     column.part("spoken").textContent = best.text;
     column.part("note").replaceChildren();
     column.show(best.truncated);
-    if (column.has("explain")) await explain(column, input, best.text, signal);
-    await showNBest(column, input, signal);
+    if (column.has("explain")) await explain(column, request, best.text, signal);
+    await showNBest(column, request, signal);
   },
 };
 
-async function explain(column, input, text, signal) {
+async function explain(column, request, text, signal) {
   const table = column.part("heat-map");
   await add(table, signal, async () => {
-    const explained = await predict(column.target, "explain", input, signal);
+    const explained = await predict(column.target, "explain", request, signal);
     // A search that draws its answers draws a new one.
     const isOther = spelled(explained.target_tokens) !== oneSpaced(text);
     const answer = column.part("answer");
