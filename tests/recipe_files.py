@@ -71,6 +71,11 @@ def _speech(folder, size):
     return (names, texts), _WITH_FEATURES
 
 
+def _words(folder, size):
+    (names, _), fields = _speech(folder, size)
+    return (names, [("yes", "no")[i % 2] for i in range(len(names))]), fields
+
+
 def _dialogues(folder, size):
     size = size or 60
     answers = small_talk("train", size=size).answers
@@ -87,6 +92,7 @@ _WRITERS = {
     "tag_words": _tagged,
     "caption_images": _captions,
     "transcribe_speech": _speech,
+    "spot_words": _words,
     "chat": _dialogues,
     "retrieve_answers": _dialogues,
     "write_text": _text,

@@ -45,6 +45,7 @@ SMALL = {
     "tag_words": {"dim": 8, "vocab_size": 400, "accumulation_steps": 2},
     "caption_images": {"embedding_dim": 8, "units": 8},
     "transcribe_speech": {"embedding_dim": 8, "units": 8},
+    "spot_words": {"units": 8},
     "chat": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
     "retrieve_answers": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
     "learn_algorithms": {"units": 8, "slots": 8, "slot_dim": 4, "examples": 2},
@@ -57,6 +58,7 @@ BUILT_IN = {
     "tag_words": "JOURNEYS",
     "caption_images": "SCENES",
     "transcribe_speech": "MORSE",
+    "spot_words": "MORSE",
     "chat": "SMALL_TALK",
     "retrieve_answers": "SMALL_TALK",
     "write_text": "BRACKETS",
@@ -110,6 +112,9 @@ TASKS = {
     "caption_images": Task(lines=("1.png", ""), **FEATURES),
     "transcribe_speech": Task(
         lines=("1.wav", ""), val="cer", scores="CER ", **FEATURES
+    ),
+    "spot_words": Task(
+        lines=("1.wav", ""), val="accuracy", scores="accuracy ", **FEATURES
     ),
     "chat": Task(**TALK),
     "retrieve_answers": Task(
@@ -241,7 +246,8 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, call):
     ]
     assert texts[0] == texts[1]
 
-    size = "slots" if is_of_bits else "vocab_size"
+    sizes = ("slots", "vocab_size", "units")
+    size = next(name for name in sizes if hasattr(config, name))
     other = dataclasses.replace(config, **{size: getattr(config, size) + 1})
     with pytest.raises(ValueError, match=size):
         recipe.main(other)

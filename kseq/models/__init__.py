@@ -3,6 +3,7 @@
 from kseq.models.binary_rnn import BinaryRNN
 from kseq.models.dual_encoder import DualEncoder
 from kseq.models.exact_model import ExactModel, TokenLosses
+from kseq.models.feature_classifier import FeatureClassifier
 from kseq.models.flat_attention import FlatAttention
 from kseq.models.hierarchical_attention import HierarchicalAttention
 from kseq.models.lstm_lm import LSTMLM
@@ -19,6 +20,7 @@ __all__ = [
     "BinaryRNN",
     "DualEncoder",
     "ExactModel",
+    "FeatureClassifier",
     "FlatAttention",
     "HierarchicalAttention",
     "LSTMSeq2Seq",

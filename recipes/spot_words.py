@@ -1,0 +1,136 @@
+"""Recognizes single spoken words: built-in Morse code, or your recordings.
+
+kseq train spot_words --train commands.tsv --audio recordings
+Built-in words in Morse code, one CPU core, seed 1: 2 minutes, accuracy 100 %.
+"""
+
+import dataclasses
+
+import kseq
+from kseq import data, devices, evaluation, layers, models, serving, training
+from kseq import option_types as options
+
+# What the built-in corpus says in Morse code.
+WORDS = (
+    *("yes", "no", "up", "down", "left"),
+    *("right", "on", "off", "stop", "go"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(options.TrainingOptions):
+    """Trains a classifier on recordings of single words and exports it."""
+
+    train: str | None = None  # table of recordings and words; None: Morse
+    validation: str | None = None  # None: held out of training
+    columns: tuple[str, ...] = ()  # names or numbers of file and word
+    audio: str = ""  # folder of the recordings; default: that of the table
+    resample: options.NonNegativeInt = 0  # to this sample rate; 0: keep theirs
+    features: str = ""  # .npz file with ready features, instead of recordings
+    run: options.RunPath = "runs/words"
+    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    balanced: bool = False  # rare words weigh as much as common ones
+    max_seconds: options.PositiveFloat = 5.0  # longer ones are skipped
+    num_mels: options.SmallInt = 40  # features of a frame of 10 ms
+    units: options.EvenSize = 128
+    pyramid_layers: options.SmallInt = 3  # later ones halve the time steps
+    dropout: options.Rate = 0.2
+    stretch: options.Rate = 0.1  # of time, by a random factor
+    masks: options.NonNegativeInt = 1  # random ones of time and of features
+    steps: options.PositiveInt = 3000
+    batch_tokens: options.PositiveInt = 6000  # frames
+    learning_rate: options.PositiveFloat = 0.002
+    warmup_steps: options.PositiveInt = 200
+    label_smoothing: options.Rate = 0.1
+    dtype: options.DType = "float32"
+    ema: options.Rate = 0.995  # momentum of the moving averages of the weights
+
+
+MORSE = Config(
+    run="runs/morse_words",
+    num_mels=20,
+    units=48,
+    pyramid_layers=2,  # of four frames, three would make one: a dot has two
+    dropout=0.0,
+    stretch=0.0,
+    masks=0,
+    steps=400,
+    evaluate_every=200,
+    warmup_steps=50,
+    learning_rate=0.005,
+    ema=0.98,
+)
+
+
+def main(config):
+    run, config = training.start_run(config)
+    start = training.FineTuning(run, config.from_)
+    corpus = data.read_speech_corpus(
+        *(config.train, config.validation, config.columns),
+        audio=config.audio,
+        features=config.features,
+        num_mels=config.num_mels,
+        max_seconds=config.max_seconds,
+        resample=config.resample,
+        words=WORDS,
+    )
+    words = tuple(sorted({*corpus.train.labels}))
+    batches = data.labelled_batches(
+        *(corpus.features, corpus.train.numbers, corpus.train.labels, words),
+        batch_tokens=config.batch_tokens,
+        seed=config.seed,
+        balanced=config.balanced,
+    )
+
+    frames = corpus.features.preprocessor
+    with devices.device_strategy().scope():
+        pyramid = layers.PyramidalEncoder(
+            config.units,
+            config.pyramid_layers,
+            dropout=config.dropout,
+            augment=layers.SpecAugment(
+                time_masks=config.masks,
+                feature_masks=config.masks,
+                stretch=config.stretch,
+            ),
+        )
+        model = models.FeatureClassifier(
+            *(frames.num_features, len(words)),
+            source_layer=pyramid,
+            attention_units=config.units,
+            dropout=config.dropout,
+            dtype=config.dtype,
+        )
+        model.compile(
+            training.adam(
+                config.learning_rate, config.warmup_steps, ema=config.ema
+            ),
+            label_smoothing=config.label_smoothing,
+            clip_norm=1.0,
+            accumulation_steps=config.accumulation_steps,
+        )
+    classifier = serving.Classifier(model, corpus.preprocessor, words)
+    start.initialize(classifier)
+    run.save(classifier)
+
+    of_frames = serving.Classifier(model, frames, words)
+    held_out = evaluation.Classifications(
+        of_frames.predictor(64), corpus.validation.labelled("frames")
+    )
+    training.fit(
+        model,
+        batches,
+        training.Checkpoints(run, monitor="val_loss", mode="min"),
+        steps=config.steps,
+        steps_per_epoch=config.evaluate_every,
+        callbacks=[training.Validation(run, held_out)],
+        facts=corpus.describe(),
+    )
+
+    name = corpus.preprocessor.input_name
+    tested = corpus.test.labelled(name)
+    training.export_and_test(run, evaluation.Classifications, tested)
+
+
+if __name__ == "__main__":
+    kseq.run_recipe(main, Config(), without_files=MORSE, corpus="transcripts")
