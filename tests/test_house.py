@@ -182,7 +182,14 @@ ARROWS = {
         ("keras", "numpy", "tensorboard", "tensorflow"),
     ),
     "server": (
-        ("loading", "model_path", "one_line", "sources", "user_error"),
+        (
+            "answers",
+            "loading",
+            "model_path",
+            "one_line",
+            "sources",
+            "user_error",
+        ),
         (
             "google",
             "grpc",
