@@ -1,5 +1,6 @@
 """Constraints on the answers of a search."""
 
+import functools
 import itertools
 import math
 
@@ -41,9 +42,10 @@ def ngrams_of(ids, n):
     return [tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)]
 
 
-def applied(constraint, log_probs, ids):
+@functools.cache
+def traced_once(constraint):
     """In a graph of any size."""
-    function = tf.function(
+    return tf.function(
         constraint,
         input_signature=[
             tf.TensorSpec((None, None), tf.float32),
@@ -51,7 +53,6 @@ def applied(constraint, log_probs, ids):
         ],
         autograph=False,
     )
-    return function(log_probs, ids).numpy()
 
 
 @pytest.fixture
@@ -97,10 +98,11 @@ def test_same_as_in_plain_python(log_probs, seed, constraint, length):
             if excluded:
                 row[token] = -math.inf
 
-    found = applied(constraint, log_probs, ids)
+    function = traced_once(constraint)
+    found = function(log_probs, ids)
 
     np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert applied(constraint, log_probs[:0], ids[:0]).shape == (0, VOCAB)
+    assert function(log_probs[:0], ids[:0]).shape == (0, VOCAB)
 
 
 @every_search
@@ -240,17 +242,21 @@ def traced_with_prefix():
 
 @pytest.mark.parametrize("length_penalty", [slow(0.0), 1.0])
 def test_forced_prefix_is_exhaustive_search_below_it(
-    make_model, source_ids, traced_with_prefix, scores_of, length_penalty
+    make_model, source_ids, searched, scores_of, length_penalty
 ):
     """Of all answers, those that begin with the item's own prefix."""
     model, limits, others = make_model(), [4, 3, 4], [1, 4, 5, 6]
     prefixes = [[4, 5], [6, PAD], [PAD, PAD]]
     n_best = 5
-    search = traced_with_prefix(
-        BeamSearch(500, length_penalty), model, n_best=n_best
-    )
 
-    best = search(source_ids, tf.constant(limits), tf.constant(prefixes))
+    best = searched(
+        BeamSearch(500, length_penalty),
+        model,
+        source_ids,
+        limits,
+        n_best=n_best,
+        prefix=tf.constant(prefixes),
+    )
 
     for i, (limit, prefix) in enumerate(zip(limits, prefixes, strict=True)):
         prefix = [token for token in prefix if token != PAD]
@@ -278,15 +284,14 @@ def test_forced_prefix_is_exhaustive_search_below_it(
 
 @one_search
 def test_searches_follow_the_prefix(
-    make_model, source_ids, traced_with_prefix, scores_of, search
+    make_model, source_ids, searched, scores_of, search
 ):
     """Cut by the limit, ended by END, and in spite of other constraints."""
     model = make_model(bias={6: -9.0, END: -9.0})
     search = search(constraints=[ForbiddenTokens([6]), NoRepeatedNgrams(1)])
-    prefix = [[6, 6, 4], [6, END, PAD], [PAD, PAD, PAD]]
+    prefix = tf.constant([[6, 6, 4], [6, END, PAD], [PAD, PAD, PAD]])
 
-    search = traced_with_prefix(search, model)
-    best = search(source_ids, tf.constant([2, 9, 9]), tf.constant(prefix))
+    best = searched(search, model, source_ids, [2, 9, 9], prefix=prefix)
 
     first, second, third = answers_of(best)
     assert (first, second) == ([6, 6], [6, END])
@@ -298,14 +303,14 @@ def test_searches_follow_the_prefix(
 
 @one_search
 def test_prefixes_alone_in_a_batch_and_of_nothing(
-    make_model, source_ids, traced, traced_with_prefix, search
+    make_model, source_ids, searched, traced_with_prefix, search
 ):
     model, limits = make_model(), tf.constant(LIMITS)
     prefix = tf.constant([[4, 5], [6, PAD], [PAD, PAD]])
     with_prefix = traced_with_prefix(search(), model)
 
     together = with_prefix(source_ids, limits, prefix)
-    without = traced(search(), model)(source_ids, limits)
+    without = searched(search(), model, source_ids, limits)
 
     assert answers_of(together)[2] == answers_of(without)[2]
     for i in range(3):
