@@ -21,6 +21,8 @@ with quiet_stderr():
 
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
+        from tensorflow.python.eager import context
+        from tensorflow.python.util import tf_stack
 
         # A worker of pytest has one core: more threads would only wait.
         tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -30,6 +32,22 @@ with quiet_stderr():
             [tf.config.LogicalDeviceConfiguration()] * 2,
         )
         tf.config.list_logical_devices()
+
+        # TensorFlow forgets all kernels when a seed is set, for those of random
+        # numbers have a state. A function that tests share would be placed and
+        # partitioned again in each of them, in seconds. Kernels of one seed are
+        # not those of another: only a seed that is set again needs it.
+        forget_kernels = context.pywrap_tfe.TFE_ContextClearCaches
+        seeds = set()
+
+        def forget_kernels_of_a_known_seed(handle):
+            if context.global_seed() in seeds:
+                forget_kernels(handle)
+            seeds.add(context.global_seed())
+
+        context.pywrap_tfe.TFE_ContextClearCaches = (
+            forget_kernels_of_a_known_seed
+        )
 
         from tests.simulated_gpu import reported_gpu, simulated_gpu  # noqa: F401
 
@@ -41,6 +59,9 @@ def pytest_configure(config):
         tf.config.optimizer.set_experimental_options(
             {"disable_meta_optimizer": True}
         )
+        # An operation keeps the stack it was made in: 80 frames of pytest.
+        stack = tf_stack.extract_stack()
+        tf_stack.extract_stack = lambda stacklevel=1: stack
 
 
 def pytest_collection_finish():
