@@ -516,7 +516,8 @@ class Numbers(Lengths):
 
 def test_a_call_that_fails_cancels_no_other(make):
     """TensorFlow cancels what a failed call was given."""
-    servable = Numbers(held=[b"1" * 9, b"2" * 9])
+    # Of different lengths: one call does not answer both.
+    servable = Numbers(held=[b"1" * 9, b"2".zfill(40)])
     batcher = make()
     occupied(batcher, servable)
     good, bad, other = (ask(batcher, servable, t) for t in (b"1", b"x", b"2"))

@@ -175,9 +175,17 @@ def test_one_graph_for_all_sizes(generator, text):
     assert again == traced
 
 
+@pytest.fixture
+def eagerly():
+    """Tracing a search would take longer than its steps."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @pytest.mark.parametrize("training_length", [0, 3, 40])
 def test_an_answer_may_be_as_long_as_those_of_training(
-    generator, training_length
+    generator, training_length, eagerly
 ):
     """The source of the last answer is blank."""
     endless = Generator(
