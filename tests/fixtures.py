@@ -71,6 +71,12 @@ def pytest_collection_finish():
     gc.set_threshold(20_000, 10, 10)
 
 
+def pytest_sessionfinish():
+    # Of millions of objects: pytest collects twice more, and Python at its end.
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def fresh_keras_state(seed):
     """Float32 and the test's own seed, whatever the test before has set."""
