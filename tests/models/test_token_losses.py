@@ -209,9 +209,13 @@ def test_two_devices_equal_one(family, parts, two_devices):
     assert_same(whole, two)
 
 
+# Tracing the step would take longer than the steps below.
+EAGERLY = {"run_eagerly": True}
+
+
 def test_logs_name_what_the_model_has(family):
     make, batches = family
-    model, logs = trained(make, batches)
+    model, logs = trained(make, batches, **EAGERLY)
     expected = {"loss", "tokens", "padding"}
     if make is not make_tagger:
         expected |= {"accuracy", "perplexity"}
@@ -223,7 +227,7 @@ def test_logs_name_what_the_model_has(family):
 
 def test_a_loss_for_each_row_counts_source_tokens(seed):
     batches = list(tagger_batches())
-    model, _ = trained(make_tagger, batches)
+    model, _ = trained(make_tagger, batches, **EAGERLY)
     report = model.evaluate(
         one_by_one(batches[:1]), verbose=0, return_dict=True
     )
@@ -235,7 +239,7 @@ def test_a_loss_for_each_row_counts_source_tokens(seed):
 def test_the_loss_is_a_mean_by_weight(seed):
     [batch, *_] = tagger_batches()
     inputs, labels, weight = batch
-    model, _ = trained(make_tagger, [batch])
+    model, _ = trained(make_tagger, [batch], **EAGERLY)
     probability = 1 / (1 + np.exp(-np.array(model(inputs), "float64")))
     losses = -np.log(np.where(labels, probability, 1 - probability)).mean(1)
     report = model.test_on_batch(*batch, return_dict=True)
