@@ -33,21 +33,20 @@ with quiet_stderr():
         )
         tf.config.list_logical_devices()
 
-        # TensorFlow forgets all kernels when a seed is set, for those of random
-        # numbers have a state. A function that tests share would be placed and
-        # partitioned again in each of them, in seconds. Kernels of one seed are
-        # not those of another: only a seed that is set again needs it.
-        forget_kernels = context.pywrap_tfe.TFE_ContextClearCaches
-        seeds = set()
+        # Setting a seed clears TensorFlow's kernel cache, because kernels of
+        # random numbers have state. Each test would then instantiate again
+        # every function that tests share, which takes up to seconds. The seed
+        # is part of a kernel's key: only one that was set before needs it.
+        clear_kernels = context.pywrap_tfe.TFE_ContextClearCaches
+        seeds_set = set()
 
-        def forget_kernels_of_a_known_seed(handle):
-            if context.global_seed() in seeds:
-                forget_kernels(handle)
-            seeds.add(context.global_seed())
+        def clear_kernels_of_seed(handle):
+            seed = context.global_seed()
+            if seed in seeds_set:
+                clear_kernels(handle)
+            seeds_set.add(seed)
 
-        context.pywrap_tfe.TFE_ContextClearCaches = (
-            forget_kernels_of_a_known_seed
-        )
+        context.pywrap_tfe.TFE_ContextClearCaches = clear_kernels_of_seed
 
         from tests.simulated_gpu import reported_gpu, simulated_gpu  # noqa: F401
 
@@ -59,7 +58,7 @@ def pytest_configure(config):
         tf.config.optimizer.set_experimental_options(
             {"disable_meta_optimizer": True}
         )
-        # An operation keeps the stack it was made in: 80 frames of pytest.
+        # Each graph operation records the stack: 80 frames under pytest.
         stack = tf_stack.extract_stack()
         tf_stack.extract_stack = lambda stacklevel=1: stack
 
@@ -72,7 +71,8 @@ def pytest_collection_finish():
 
 
 def pytest_sessionfinish():
-    # Of millions of objects: pytest collects twice more, and Python at its end.
+    # pytest collects garbage twice after this, and the interpreter once more:
+    # with millions of objects, each takes seconds.
     gc.collect()
     gc.freeze()
 
