@@ -58,14 +58,14 @@ class FeatureClassifier(ExactModel):
 
     def __init__(
         self,
-        source_dim,
-        num_classes,
+        source_dim: int,
+        num_classes: int,
         *,
-        source_layer,
-        attention_units,
-        dropout=0.0,
-        dtype=None,
-        name="feature_classifier",
+        source_layer: keras.layers.Layer,
+        attention_units: int,
+        dropout: float = 0.0,
+        dtype: str | keras.DTypePolicy | None = None,
+        name: str = "feature_classifier",
         **kwargs,
     ):
         set_sizes(
