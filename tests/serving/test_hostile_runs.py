@@ -58,10 +58,10 @@ def run(whole, tmp_path):
 
 def refused(run, path):
     """The one message of a run that cannot be opened, at once."""
-    start = time.perf_counter()
+    start = time.process_time()  # other processes may have the machine
     with pytest.raises(UserError) as caught:
         kseq.load(run.path)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     message = str(caught.value)
     assert str(path) in message
     assert len(message) < 600
