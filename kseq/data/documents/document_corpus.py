@@ -198,7 +198,7 @@ def _check_agreement(train, documents, validation, held_out):
             f"{validation} has {forms[held_out.in_lines]}."
         )
     refuse_unknown(
-        "labels", train, documents.labels, validation, held_out.labels
+        "has labels that", train, documents.labels, validation, held_out.labels
     )
 
 

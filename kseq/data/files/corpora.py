@@ -30,11 +30,11 @@ def refuse_without_train(**given):
             raise DataError(f"{name} needs train.")
 
 
-def refuse_unknown(kind: str, train, known, validation, found):
+def refuse_unknown(problem: str, train, known, validation, found):
     """Raises DataError for labels or tags that only validation has.
 
     Args:
-        kind: "labels" or "tags".
+        problem: "has labels that" or "has tags that", for the message.
         train: path of the training file.
         known: those of the training file.
         validation: path of the validation file.
@@ -42,8 +42,7 @@ def refuse_unknown(kind: str, train, known, validation, found):
     """
     if unknown := sorted(set(found) - set(known)):
         raise DataError(
-            f"{validation} has {kind} that {train} does not have: "
-            f"{some(unknown)}"
+            f"{validation} {problem} {train} does not have: {some(unknown)}"
         )
 
 

@@ -103,7 +103,9 @@ def read_tagging_corpus(
     else:
         rest = sentences
         held_out, other = examine_tagged_sentences(validation, columns)
-        refuse_unknown("tags", train, tags, validation, _tagset(held_out))
+        refuse_unknown(
+            "has tags that", train, tags, validation, _tagset(held_out)
+        )
         of_validation = f" ({validation})"
         problems += [*other.problems(validation), *_overlap(rest, held_out)]
     corpus = TaggingCorpus(
