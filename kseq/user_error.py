@@ -1,6 +1,7 @@
 """The errors that the user of a command can fix."""
 
 import errno
+import numbers
 
 
 class UserError(ValueError):
@@ -24,3 +25,33 @@ class DiskError(UserError):
     errnos = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
     exit_code = 4
+
+
+_LARGEST = 2**31 - 1  # of int32
+
+
+def check_integers(*, minimum=1, maximum=_LARGEST, optional=False, **arguments):
+    """Raises an error unless all arguments are integers in a range.
+
+    Args:
+        minimum: int.
+        maximum: int; without one, the largest int32.
+        optional: bool, whether None is valid too.
+        **arguments: the values, under the names of the error message.
+
+    Raises:
+        ArgumentError: if a value is a bool, not an integer, or out of range.
+    """
+    limits = f"of at least {minimum} and at most {maximum}"
+    if maximum != _LARGEST:
+        limits = f"from {minimum} to {maximum}"
+    for name, value in arguments.items():
+        if optional and value is None:
+            continue
+        is_integer = isinstance(value, numbers.Integral)
+        is_integer = is_integer and not isinstance(value, bool)
+        if not is_integer or not minimum <= value <= maximum:
+            raise ArgumentError(
+                f"{name} must be an integer {limits}"
+                f"{', or None' if optional else ''}. Received: {name}={value!r}"
+            )

@@ -8,7 +8,7 @@ import dataclasses
 
 import kseq
 from kseq import data, devices, evaluation, models, serving, training
-from kseq import option_types as options
+from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)

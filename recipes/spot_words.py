@@ -8,7 +8,7 @@ import dataclasses
 
 import kseq
 from kseq import data, devices, evaluation, layers, models, serving, training
-from kseq import option_types as options
+from kseq.command_line import option_types as options
 
 # What the built-in corpus says in Morse code.
 WORDS = (

@@ -17,7 +17,7 @@ from kseq import (
     serving,
     training,
 )
-from kseq import option_types as options
+from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import kseq
 from kseq import data, decoding, devices, evaluation, models, serving, training
-from kseq import option_types as options
+from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ import zlib
 
 import pytest
 
-from kseq.start_keras import quiet_stderr
+from kseq.process import quiet_stderr
 
 with quiet_stderr():
     import keras

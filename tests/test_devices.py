@@ -20,13 +20,13 @@ from kseq.devices import (
     is_chief,
     on_all_machines,
 )
+from kseq.process import start_tensorflow
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
     read_newest,
     step_of,
 )
-from kseq.start_keras import start_tensorflow
 from tests.benchmarks.local_cluster import local_cluster
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "translate_lstm.py"

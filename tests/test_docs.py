@@ -18,10 +18,11 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 import kseq
-from kseq import cli, data, decoding, layers, models, runs, server, serving
+from kseq import __main__ as cli
+from kseq import data, decoding, layers, models, runs, server, serving
+from kseq.command_line.option_types import option
 from kseq.data import dates, dispatch_reports
 from kseq.data.tags.journeys import journeys
-from kseq.option_types import option
 from kseq.runs.checkpoint_files import write_checkpoint
 from tests.recipes import RECIPES, load_recipe
 from tests.server.grpc_client import serve_grpc

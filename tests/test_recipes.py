@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 import kseq.commands.open_predictor
-from kseq import cli, run_recipe
+from kseq import __main__ as cli
+from kseq import run_recipe
 from kseq.commands.capabilities import Capabilities
-from kseq.one_line import one_line
 from kseq.runs.run_directory import batch_fields
 from kseq.serving import TaggerPredictor, TransducerPredictor
+from kseq.terminal import single_line
 from kseq.training import MetricsLog
 from tests.recipe_files import write_files
 from tests.recipes import load_recipe
@@ -273,7 +274,9 @@ def answers_of(predictor, path, task, call):
 
     given = {"lines": task.lines}
     found = call("predict", path, *options, **given)
-    assert found.splitlines() == [one_line(text, keep="\t") for text in texts]
+    assert found.splitlines() == [
+        single_line(text, keep="\t") for text in texts
+    ]
     found = call("predict", path, "--json", *attention, *options, **given)
     records = list(map(json.loads, found.splitlines()))
     assert records == [answer.record for answer in answers]

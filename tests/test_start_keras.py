@@ -7,8 +7,8 @@ import subprocess
 import sys
 import tempfile
 
-from kseq import start_keras
-from kseq.start_keras import quiet_stderr
+from kseq import process as start_keras
+from kseq.process import quiet_stderr
 
 START_UP = b"I0000 cpu.cc:1] oneDNN custom operations are on. You may see\n"
 
@@ -77,7 +77,7 @@ def test_start_up_lines_are_dropped_and_warnings_are_kept(capfd):
 
 def test_a_fresh_process_starts_silently_and_keeps_freed_memory():
     program = """
-from kseq.start_keras import start_keras
+from kseq.process import start_keras
 start_keras(for_search=True)
 import resource, sys
 import numpy as np
@@ -132,7 +132,7 @@ def test_garbage_is_collected_again(monkeypatch):
 _STEPS = """
 import resource
 
-from kseq.start_keras import start_keras
+from kseq.process import start_keras
 
 start_keras()
 import tensorflow as tf

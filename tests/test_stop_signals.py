@@ -3,8 +3,8 @@ import signal
 
 import pytest
 
-from kseq import stop_signals
-from kseq.stop_signals import stop_in_order, take_over
+from kseq import process as stop_signals
+from kseq.process import stop_in_order, take_over
 
 SIGNALS = [
     pytest.param(signal.SIGTERM, SystemExit, id="SIGTERM"),

@@ -1,7 +1,7 @@
 """A task in words, for the card of a model."""
 
 from kseq.answers import types_of_task
-from kseq.json_files import read_json
+from kseq.files.json_files import read_json
 from kseq.runs.model_card import TaskDescription
 
 

@@ -3,9 +3,8 @@
 import contextlib
 
 from kseq.answers.answer_type import AnswerType
-from kseq.check_integers import check_integers
 from kseq.sources import AUDIO, FEATURES, FRAMES, IMAGE, PROMPT, TURNS
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 SIGNATURES = {
     "serving_default": "`{}` → `text`, `score`, `truncated`",

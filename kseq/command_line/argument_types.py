@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
-from kseq.one_line import one_line
-from kseq.option_types import MultipleOf
+from kseq.command_line.option_types import MultipleOf
+from kseq.terminal import single_line
 from kseq.user_error import UserError
 
 _NAMES = {int: "an integer", float: "a number"}
@@ -16,13 +16,13 @@ def reader(hint):
 
     Args:
         hint: int, float, str or another class that takes a str, or such a
-            type of `kseq.option_types`.
+            type of `kseq.command_line.option_types`.
 
     Returns:
         A callable, str -> value.
 
     Example:
-        >>> from kseq.option_types import PositiveInt
+        >>> from kseq.command_line.option_types import PositiveInt
         >>> reader(PositiveInt)("3")
         3
     """
@@ -56,7 +56,7 @@ def checked(function):
         try:
             return function(text)
         except UserError as error:
-            raise argparse.ArgumentTypeError(one_line(error)) from None
+            raise argparse.ArgumentTypeError(single_line(error)) from None
 
     return check
 

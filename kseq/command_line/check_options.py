@@ -2,7 +2,7 @@
 
 from kseq.command_line.argument_types import reader
 from kseq.command_line.features_option import add_features
-from kseq.option_types import PositiveInt
+from kseq.command_line.option_types import PositiveInt
 
 
 def add_check(command):

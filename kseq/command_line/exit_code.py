@@ -6,8 +6,8 @@ import os
 import re
 import sys
 
-from kseq.model_path import is_version
-from kseq.one_line import escaped_line
+from kseq.files.model_path import is_version
+from kseq.terminal import escaped_line
 from kseq.user_error import DiskError, UserError
 
 # Errors of TensorFlow, not imported here, if a machine of the cluster is lost.

@@ -1,7 +1,7 @@
 """Options of `kseq export`."""
 
 from kseq.command_line.argument_types import reader
-from kseq.option_types import RunPath
+from kseq.command_line.option_types import RunPath
 
 
 def add_export(command):

@@ -12,18 +12,18 @@ import types
 import typing
 from pathlib import Path
 
-from kseq import version_0_1
 from kseq.command_line.argument_types import reader
 from kseq.command_line.command_parser import CommandParser
-from kseq.data.files.text_files import matching_files
-from kseq.json_files import read_json
-from kseq.model_path import is_run, run_path
-from kseq.option_types import (
+from kseq.command_line.option_types import (
     FineTuningOptions,
     TrainingOptions,
     check_options,
     option,
 )
+from kseq.data.files.text_files import matching_files
+from kseq.files import version_0_1
+from kseq.files.json_files import read_json
+from kseq.files.model_path import is_run, run_path
 from kseq.sources.first_rows import read_first_rows
 from kseq.user_error import UserError
 

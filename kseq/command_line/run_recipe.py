@@ -6,8 +6,7 @@ from pathlib import Path
 
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.recipe_options import read_options
-from kseq.start_keras import start_keras
-from kseq.stop_signals import stop_in_order
+from kseq.process import start_keras, stop_in_order
 
 
 def run_recipe(main, config, without_files, corpus=None):
@@ -27,7 +26,7 @@ def run_recipe(main, config, without_files, corpus=None):
         main: callable, config -> None.
         config: a dataclass instance. These are its defaults with files of the
             user, that is, with `--train`. The types of its fields may be
-            those of `kseq.option_types`.
+            those of `kseq.command_line.option_types`.
         without_files: the same, its defaults for the built-in corpus.
         corpus: what the files contain: "pairs", "documents", "tags",
             "dialogues", "text", "captions" or "transcripts", with the columns

@@ -1,7 +1,7 @@
 """Options of commands that find answers."""
 
 from kseq.command_line.argument_types import reader
-from kseq.option_types import (
+from kseq.command_line.option_types import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,

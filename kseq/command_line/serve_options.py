@@ -2,7 +2,7 @@
 
 from kseq.command_line.allow_op_option import add_allow_op
 from kseq.command_line.argument_types import reader
-from kseq.option_types import PositiveFloat, PositiveInt
+from kseq.command_line.option_types import PositiveFloat, PositiveInt
 
 
 def add_serve(command):

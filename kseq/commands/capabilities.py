@@ -5,9 +5,9 @@ import sys
 
 from kseq.answers import TEXT, types_of_export, types_of_task
 from kseq.commands.open_predictor import chosen_search
-from kseq.json_files import read_json
+from kseq.files.json_files import read_json
+from kseq.files.model_path import is_run
 from kseq.loading.load_export import read_meta_graph
-from kseq.model_path import is_run
 from kseq.runs import RunDirectory
 from kseq.serving.object_config import (
     preprocessor_from_config,

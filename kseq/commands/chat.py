@@ -8,8 +8,8 @@ import sys
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks, standard_input
-from kseq.model_path import is_run
-from kseq.one_line import one_line
+from kseq.files.model_path import is_run
+from kseq.terminal import single_line
 from kseq.user_error import UserError
 
 _REMEMBERED = 100  # turns; a model reads fewer
@@ -37,7 +37,7 @@ def run(options):
             continue
         turns.append(said)
         [answer] = predictor([chat_input(turns)])
-        answer = one_line(answer)
+        answer = single_line(answer)
         turns.append(answer)
         print(answer, flush=True)
 

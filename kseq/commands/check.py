@@ -1,9 +1,9 @@
 """kseq check: the numbers of a corpus, before anything is trained."""
 
 from kseq.data import DataError
+from kseq.process import OPTIONAL, start_keras
 from kseq.sources import SOURCES, TEXT
 from kseq.sources.first_rows import read_first_rows
-from kseq.start_keras import OPTIONAL, start_keras
 
 
 def run(options):

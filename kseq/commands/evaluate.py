@@ -2,8 +2,8 @@
 
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
-from kseq.progress import progress
 from kseq.sources.first_rows import check_columns
+from kseq.terminal import progress
 from kseq.user_error import UserError
 
 

@@ -3,11 +3,10 @@
 import tensorflow as tf
 
 from kseq.data import Tokenizer
-from kseq.json_files import read_json
+from kseq.files.json_files import read_json
+from kseq.files.model_path import is_run
 from kseq.loading.load_export import read_meta_graph
 from kseq.loading.load_run import load_model
-from kseq.model_path import is_run
-from kseq.one_line import one_line
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
@@ -16,6 +15,7 @@ from kseq.runs.checkpoint_files import (
     step_of,
 )
 from kseq.serving.safe_graph import op_names, other_ops
+from kseq.terminal import single_line
 
 
 def run(options):
@@ -25,7 +25,7 @@ def run(options):
     else:
         facts = _facts_of_export(options.path)
     for name, fact in facts:
-        print(f"{name.rstrip('_'):<20} {one_line(_shown(fact))}")
+        print(f"{name.rstrip('_'):<20} {single_line(_shown(fact))}")
 
 
 def _shown(fact):

@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from kseq.files.model_path import is_run
 from kseq.loading import load
 from kseq.loading.load_export import read_meta_graph
-from kseq.model_path import is_run
 from kseq.user_error import UserError
 
 

@@ -15,7 +15,7 @@ from kseq.commands.read_chunks import (
     warn_if_cut,
 )
 from kseq.data import read_lines
-from kseq.one_line import BREAKS, one_line
+from kseq.terminal import BREAKS, single_line
 from kseq.user_error import UserError
 
 
@@ -96,5 +96,5 @@ def _formatted(answer, options):
     for text, score in answer.hypotheses:
         if options.scores:
             columns.append(f"{score:.4f}")
-        columns.append(one_line(text, keep="" if has_columns else "\t"))
+        columns.append(single_line(text, keep="" if has_columns else "\t"))
     return "\t".join(columns)

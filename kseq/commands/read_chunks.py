@@ -11,8 +11,8 @@ from kseq.data.files.text_files import (
     LONGEST_LINE,
     refuse_utf_16,
 )
-from kseq.progress import progress
 from kseq.serving.predict_batches import most_at_once
+from kseq.terminal import progress
 from kseq.user_error import UserError
 
 _BATCHES = 8  # of a chunk, whose lines are sorted by length

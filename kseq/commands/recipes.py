@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import kseq
+from kseq.files.atomic_write import atomic_write
 from kseq.user_error import DiskError, UserError
-from kseq.whole_files import write_whole
 
 
 def run(options):
@@ -68,7 +68,7 @@ def _copy(name):
     if os.path.lexists(copy):
         raise UserError(f"{copy} exists already.")
     try:
-        write_whole(copy, recipe.read_bytes())
+        atomic_write(copy, recipe.read_bytes())
     except OSError as error:
         raise DiskError(
             f"{copy} could not be written: {error.strerror}."

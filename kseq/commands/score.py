@@ -13,7 +13,7 @@ from kseq.commands.read_chunks import (
 )
 from kseq.data import ParallelText, read_lines
 from kseq.data.files.text_files import LONGEST_LINE
-from kseq.progress import progress
+from kseq.terminal import progress
 from kseq.user_error import UserError
 
 

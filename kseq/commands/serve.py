@@ -11,7 +11,7 @@ import socket
 import tempfile
 from pathlib import Path
 
-from kseq.model_path import (
+from kseq.files.model_path import (
     holds_version,
     is_run,
     is_version,
@@ -19,8 +19,8 @@ from kseq.model_path import (
     version_number,
     versions,
 )
-from kseq.one_line import escaped_line
-from kseq.start_keras import OPTIONAL, start_keras
+from kseq.process import OPTIONAL, start_keras
+from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
 _log = logging.getLogger(__name__)

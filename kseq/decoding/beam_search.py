@@ -5,7 +5,6 @@ import math
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding.beam import (
     Beam,
@@ -34,6 +33,7 @@ from kseq.decoding.start_decoding import (
     make_items,
     start_decoding,
 )
+from kseq.user_error import check_integers
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.control_tokens import END, PAD
 from kseq.decoding.loops import INTEGER, arange
 from kseq.decoding.search_fields import check_number
+from kseq.user_error import check_integers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

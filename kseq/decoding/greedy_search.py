@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from kseq.check_integers import check_integers
 from kseq.decoding.generate import generate
 from kseq.decoding.search_fields import check_common_fields, config_of
+from kseq.user_error import check_integers
 
 
 @dataclasses.dataclass(frozen=True)

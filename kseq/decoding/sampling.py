@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.decoding.generate import generate
 from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.loops import INTEGER
@@ -15,6 +14,7 @@ from kseq.decoding.search_fields import (
     check_number,
     config_of,
 )
+from kseq.user_error import check_integers
 
 
 @dataclasses.dataclass(frozen=True)

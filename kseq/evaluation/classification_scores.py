@@ -4,7 +4,7 @@ import numpy as np
 
 from kseq.evaluation.metrics import exact_match
 from kseq.evaluation.score import Score
-from kseq.one_line import one_line
+from kseq.terminal import single_line
 from kseq.user_error import UserError
 
 _LONGEST = 500  # characters of a message; it may hold whole texts
@@ -123,7 +123,7 @@ def class_lines(labels, predicted, classes):
     """The scores of each class, a line of text each."""
     per_class = classification_scores(labels, predicted, classes)["per_class"]
     return [
-        f"{one_line(name)}: "
+        f"{single_line(name)}: "
         + "  ".join(f"{key} {value:.4g}" for key, value in scores.items())
         for name, scores in per_class.items()
     ]
@@ -145,5 +145,5 @@ def check_known(labels, known, subject):
     if unknown := set(labels) - set(known):
         raise UserError(
             f"The {subject} that the model does not know: "
-            f"{one_line(', '.join(sorted(unknown)))[:_LONGEST]}"
+            f"{single_line(', '.join(sorted(unknown)))[:_LONGEST]}"
         )

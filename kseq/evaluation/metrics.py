@@ -144,7 +144,7 @@ def metrics_named(names):
     """The metrics that the option `--metrics` names.
 
     Args:
-        names: sequence of str, see `kseq.option_types.Metric`.
+        names: sequence of str, see `kseq.command_line.option_types.Metric`.
 
     Returns:
         A list of functions of outputs and references, see `Score`.

@@ -3,10 +3,9 @@
 import shlex
 from pathlib import Path
 
-from kseq.one_line import escaped_line, one_line
-from kseq.progress import progress
+from kseq.files.atomic_write import atomic_write
 from kseq.runs.model_card import with_test_scores
-from kseq.whole_files import write_whole
+from kseq.terminal import escaped_line, progress, single_line
 
 _WIDTH = 60  # characters of a text that are printed
 
@@ -32,7 +31,7 @@ def report(path, evaluation, run, samples=5):
     for readme in (run.readme, Path(path) / "assets.extra" / "README.md"):
         if readme.is_file():
             card = readme.read_text("utf-8", "replace")
-            write_whole(readme, with_test_scores(card, title, lines))
+            atomic_write(readme, with_test_scores(card, title, lines))
 
     print("\nSample answers:")
     for text, _, output in evaluation.rows(samples):
@@ -57,4 +56,4 @@ def _word(path):
 
 
 def _in_a_line(text):
-    return " ".join(one_line(text).split())
+    return " ".join(single_line(text).split())

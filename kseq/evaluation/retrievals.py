@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kseq.check_integers import check_integers
 from kseq.evaluation.score import Score, first_rows
+from kseq.user_error import check_integers
 
 _TOP = (1, 5, 10)
 

@@ -15,8 +15,8 @@ from kseq.evaluation.classification_scores import (
 from kseq.evaluation.metrics import exact_match
 from kseq.evaluation.score import chunks, first_rows, scores_of
 from kseq.evaluation.span_f1 import are_bio, span_f1
-from kseq.one_line import one_line
 from kseq.pictures import confusion_picture
+from kseq.terminal import single_line
 from kseq.user_error import UserError
 
 _LONGEST = 500  # characters of a message
@@ -74,7 +74,7 @@ class Taggings:
                 if len(row) != len(tags):
                     raise UserError(
                         f"The model reads {len(row)} words of a sentence of "
-                        f"{len(tags)}: {one_line(text)[:_LONGEST]}"
+                        f"{len(tags)}: {single_line(text)[:_LONGEST]}"
                     )
                 best = row.argmax(axis=-1)
                 self._outputs.append([self._tags[number] for number in best])

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.ops import masked_softmax, weighted_sum
+from kseq.user_error import check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

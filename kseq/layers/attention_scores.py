@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.ops import (
     additive_energies,
     dot_energies,
@@ -11,6 +10,7 @@ from kseq.ops import (
     read_memory,
     scaled_dot_energies,
 )
+from kseq.user_error import check_integers
 
 
 class _Dense(keras.layers.Dense):

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
+from kseq.user_error import check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -3,10 +3,9 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -5,7 +5,6 @@ import functools
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.attention_scores import BahdanauAttention
 from kseq.ops import (
     additive_energies,
@@ -14,6 +13,7 @@ from kseq.ops import (
     read_memory,
     with_padded_batch,
 )
+from kseq.user_error import check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -5,7 +5,6 @@ import functools
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.ops import (
     blockwise_attention,
@@ -20,7 +19,7 @@ from kseq.ops import (
     window_mask,
     windowed_attention,
 )
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import (
     content_weights,
@@ -13,7 +12,7 @@ from kseq.ops import (
     shift_weights,
     write_slots,
 )
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 # With heads that start at the same slot, copying is learned in a fraction of
 # the steps. Sharp heads, and an LSTM that forgets, make it hold for sequences

@@ -3,9 +3,8 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.ops import sinusoids
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -3,12 +3,11 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
 from kseq.ops import with_padded_batch
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 _CHANNELS = 32
 _FRONT_ENDS = {"none": 0, "convolution": 2}  # times that each halves the time

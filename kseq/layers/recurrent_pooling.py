@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
+from kseq.user_error import check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.cudnn import cudnn_allowed, cudnn_lstm, has_cudnn
 from kseq.layers.dropout import Dropout
 from kseq.ops import lstm_over_time, lstm_step
+from kseq.user_error import check_integers
 
 _GATES = {"lstm": 4, "gru": 3, "tanh": 1}
 

@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.piece_embedding import PieceEmbedding
 from kseq.layers.recurrent_pooling import RecurrentPooling
 from kseq.layers.xla import is_compiled_by_xla
 from kseq.ops import padding_mask
+from kseq.user_error import check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
+from kseq.user_error import check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq", name="UnitProjection")

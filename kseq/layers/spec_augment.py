@@ -6,9 +6,8 @@ import numbers
 import keras
 from keras import ops
 
-from kseq.check_integers import check_integers
 from kseq.layers.random_numbers import random_uniform
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -4,11 +4,11 @@ import functools
 
 import keras
 
-from kseq.check_integers import check_integers
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.transformer_sublayers import feed_forward, residual
+from kseq.user_error import check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -7,7 +7,7 @@ from collections import Counter
 import keras
 import tensorflow as tf
 
-from kseq.json_files import nodes
+from kseq.files.json_files import nodes
 from kseq.runs import RunError
 
 # What Keras's own classes in a model are. No other is made.

@@ -2,8 +2,8 @@
 
 import sys
 
-from kseq.model_path import is_run, model_path
-from kseq.start_keras import start_tensorflow
+from kseq.files.model_path import is_run, model_path
+from kseq.process import start_tensorflow
 from kseq.user_error import UserError
 
 

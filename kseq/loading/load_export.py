@@ -11,12 +11,11 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 from kseq.answers import types_of_export
-from kseq.model_path import is_version, model_path
-from kseq.one_line import escaped_line
-from kseq.progress import progress
+from kseq.files.model_path import is_version, model_path
 from kseq.serving.safe_graph import check_graph, is_own
 from kseq.serving.stored_weight import free_with
 from kseq.sources import NAMES
+from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
 _GRAPH = "saved_model.pb"

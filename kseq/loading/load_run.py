@@ -4,11 +4,10 @@ import kseq.models  # noqa: F401, registers the classes that model.json names
 from kseq.answers import types_of_task
 from kseq.loading.described_model import described_model
 from kseq.loading.opened_run import OpenedRun, made, task_path
-from kseq.one_line import escaped_line
-from kseq.progress import progress
 from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import assign, numbered, read_newest
 from kseq.serving.object_config import search_from_config
+from kseq.terminal import escaped_line, progress
 
 
 def load_run(run, *, weights=None, search=None):

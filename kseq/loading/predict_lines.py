@@ -7,10 +7,10 @@ import tensorflow as tf
 from apache_beam.metrics import Metrics
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 
+from kseq.files.model_path import model_path
 from kseq.loading.load import load
-from kseq.model_path import model_path
+from kseq.process import start_tensorflow
 from kseq.sources import source_named
-from kseq.start_keras import start_tensorflow
 from kseq.user_error import UserError
 
 _BATCH = 1024  # elements; `predict_batches` sorts them by length

@@ -5,8 +5,7 @@ import numbers
 
 import keras
 
-from kseq.check_integers import check_integers
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 
 def set_sizes(model, **sizes):

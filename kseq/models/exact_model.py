@@ -6,9 +6,8 @@ import keras
 from keras import ops
 from keras.src.trainers.trainer import model_supports_jit
 
-from kseq.check_integers import check_integers
 from kseq.layers.cudnn import needs_cudnn
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.devices import has_gpu

@@ -2,9 +2,8 @@
 
 import keras
 
-from kseq.check_integers import check_integers
 from kseq.ops import padding_mask
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 
 def set_source(

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kseq.one_line import one_line
 from kseq.pictures.figures import figure_to_png, ignore_missing_glyphs
+from kseq.terminal import single_line
 
 _SIDE = 14  # inches, at most, of the matrix
 _MOST_COUNTED = 50  # classes
@@ -68,7 +68,7 @@ def confusion_picture(confusion, classes):
 
 
 def _short(name):
-    name = one_line(name)
+    name = single_line(name)
     if len(name) <= _LONGEST_NAME:
         return name
     return name[: _LONGEST_NAME - 1] + "…"

@@ -14,8 +14,8 @@ finishes step 4.
 import os
 import shutil
 
-from kseq.model_path import RUN_FILES
-from kseq.whole_files import flush, write_whole
+from kseq.files.atomic_write import atomic_write, flush
+from kseq.files.model_path import RUN_FILES
 
 _NEW, _WHOLE, _OLD = ".new-run", ".whole-run", ".old-run"
 
@@ -69,7 +69,7 @@ def _write(path, files, names):
     new, old = path / _NEW, path / _OLD
     new.mkdir()
     for name, content in files.items():
-        write_whole(new / name, content)
+        atomic_write(new / name, content)
     flush(new)
 
     old.mkdir()

@@ -3,8 +3,6 @@
 import numpy as np
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
-from kseq.progress import progress
 from kseq.runs.checkpoint_files import (
     BrokenCheckpointError,
     checkpoint_paths,
@@ -13,7 +11,8 @@ from kseq.runs.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
-from kseq.user_error import RunError
+from kseq.terminal import progress
+from kseq.user_error import RunError, check_integers
 
 
 def average_checkpoints(paths):

@@ -1,6 +1,6 @@
 """Differences between two descriptions."""
 
-from kseq.one_line import escaped_line
+from kseq.terminal import escaped_line
 
 
 def changes(old, new, all_keys):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from kseq.plain_path import plain_path
+from kseq.files.atomic_write import atomic_write, flush
+from kseq.files.literal_path import literal_path
 from kseq.user_error import DiskError, RunError
-from kseq.whole_files import flush, write_whole
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # what tf.train adds to a name
 _MANIFEST = ".sha256"
@@ -50,13 +50,13 @@ def write_checkpoint(directory, step, keep, **values):
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _manifest(path).unlink(missing_ok=True)
-        with plain_path(directory) as plain:
+        with literal_path(directory) as plain:
             tf.train.Checkpoint(**values).write(str(plain / path.name))
         files = sorted(directory.glob(f"{path.name}.*"))
         for file in files:
             flush(file)
         lines = [f"{_sha256(file)}  {file.name}\n" for file in files]
-        write_whole(_manifest(path), "".join(lines))
+        atomic_write(_manifest(path), "".join(lines))
         flush(directory)
         _delete_all_but(checkpoint_paths(directory)[-keep:], directory)
     except tf.errors.FailedPreconditionError:
@@ -158,7 +158,7 @@ def restore_iterator(path, **iterator):
         **iterator: the iterator, under its name in the checkpoint.
     """
     path = Path(path)
-    with plain_path(path.parent) as plain:
+    with literal_path(path.parent) as plain:
         saved = tf.train.Checkpoint(**iterator)
         saved.read(str(plain / path.name)).expect_partial()
 
@@ -242,7 +242,7 @@ def _check_manifest(path):
 
 def _tensors(path):
     path = Path(path)
-    with plain_path(path.parent) as plain:
+    with literal_path(path.parent) as plain:
         prefix = str(plain / path.name)
         types = tf.train.load_checkpoint(prefix).get_variable_to_dtype_map()
         tensors = tf.raw_ops.RestoreV2(

@@ -2,9 +2,9 @@
 
 import os
 
-from kseq import version_0_1
 from kseq.data.files.fingerprints import fingerprints
-from kseq.json_files import read_json
+from kseq.files import version_0_1
+from kseq.files.json_files import read_json
 from kseq.user_error import UserError
 
 # Fields of a config that name files or folders.

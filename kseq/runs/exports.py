@@ -2,8 +2,8 @@
 
 import os
 
+from kseq.files.atomic_write import atomic_write
 from kseq.user_error import RunError
-from kseq.whole_files import write_whole
 
 _RUN = ".run"  # the path of the run, relative to the folder
 
@@ -56,4 +56,4 @@ def claim_exports(directory, run_path):
     """
     path = os.path.relpath(run_path.resolve(), directory.resolve())
     if not (directory / _RUN).is_file():
-        write_whole(directory / _RUN, os.fsencode(path))
+        atomic_write(directory / _RUN, os.fsencode(path))

@@ -11,19 +11,18 @@ from pathlib import Path
 import keras
 
 import kseq
-from kseq import version_0_1
-from kseq.check_integers import check_integers
 from kseq.devices import dtype_policy, is_chief, on_all_machines
-from kseq.json_files import as_read, read_json, to_json
-from kseq.model_path import is_run
+from kseq.files import version_0_1
+from kseq.files.atomic_write import atomic_write, partial_path
+from kseq.files.json_files import as_read, read_json, to_json
+from kseq.files.model_path import is_run
 from kseq.runs.atomic_replace import replace_atomically
 from kseq.runs.changes import changes
 from kseq.runs.data_files import data_files, moved_fields
 from kseq.runs.exports import check_exports
 from kseq.runs.free_disk import check_free_disk
 from kseq.runs.run_lock import lock_directory
-from kseq.user_error import DiskError, RunError
-from kseq.whole_files import part_of, write_whole
+from kseq.user_error import DiskError, RunError, check_integers
 
 # Options that do not change the trained weights.
 _SAME_UPDATE = ("accumulation_steps",)
@@ -166,7 +165,9 @@ class RunDirectory:
         check_exports(self.exports, self.path)
         # Left by a start of version 0.1 that was killed.
         leftovers = [self.environment.name]
-        leftovers += [part_of(f).name for f in (self.environment, self.config)]
+        leftovers += [
+            partial_path(f).name for f in (self.environment, self.config)
+        ]
         lock_directory(self.path, self.lock, leftovers)
         self._is_saved = is_run(self.path) and not overwrite
 
@@ -306,9 +307,9 @@ class RunDirectory:
         for path, content in files.items():
             # Version 0.1 had fewer.
             if path in changed or not path.is_file():
-                write_whole(path, content)
+                atomic_write(path, content)
         if read_json(self.config) != self._config:
-            write_whole(self.config, to_json(self._config))
+            atomic_write(self.config, to_json(self._config))
 
     def _names(self):
         """The names of all files that a run may have, except its lock."""
@@ -319,7 +320,7 @@ class RunDirectory:
             *(self.answers, self.pretraining, self.checkpoints),
             *(self.tensorboard, self.samples),
         )
-        return [path.name for path in (*paths, *map(part_of, paths))]
+        return [path.name for path in (*paths, *map(partial_path, paths))]
 
     def _refuse_other(self, path, new, may_change=()):
         """Compares with the content of `path`; returns the changes allowed."""

@@ -7,7 +7,7 @@ import fcntl
 import os
 import platform
 
-from kseq.model_path import is_run
+from kseq.files.model_path import is_run
 from kseq.runs.atomic_replace import is_interrupted, recover
 from kseq.user_error import RunError
 

@@ -5,11 +5,11 @@ import threading
 import time
 from typing import NamedTuple
 
-from kseq.model_path import holds_version, version_folders
-from kseq.one_line import one_line
+from kseq.files.model_path import holds_version, version_folders
 from kseq.server.request_error import RequestError
 from kseq.server.servable import Servable
 from kseq.server.version_files import check_inside, stamp_of
+from kseq.terminal import single_line
 
 _RETRY = 30.0  # seconds until a broken version is tried again
 _LATE = 60.0  # seconds without a successful poll of a model: not ready
@@ -291,4 +291,4 @@ def _reason(error):
     if isinstance(error, OSError) and error.strerror:
         names = [os.fsdecode(error.filename)] if error.filename else []
         text = ": ".join([*names, error.strerror])
-    return one_line(text).encode("utf-8", "replace").decode()
+    return single_line(text).encode("utf-8", "replace").decode()

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from kseq.model_path import version_number
+from kseq.files.model_path import version_number
 from kseq.server.access_record import access_record, request_id_of
 from kseq.server.allowed_hosts import AllowedHosts
 from kseq.server.body_memory import BodyMemory, request_memory

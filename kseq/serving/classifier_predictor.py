@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 
-from kseq.check_integers import check_integers
 from kseq.serving.answer import Answer, Hypothesis
 from kseq.serving.attention import (
     Attention,
@@ -15,7 +14,7 @@ from kseq.serving.explained_document import ExplainedDocument
 from kseq.serving.head_attention import head_attention
 from kseq.serving.predict_batches import predict_batches
 from kseq.sources import source_named
-from kseq.user_error import UserError
+from kseq.user_error import UserError, check_integers
 
 
 class ClassifierPredictor:

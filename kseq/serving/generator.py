@@ -4,7 +4,6 @@ import dataclasses
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
 from kseq.decoding import BeamSearch, length_limits, sequence_scores
@@ -16,6 +15,7 @@ from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config, source_config
 from kseq.serving.served_function import served_function, served_part
 from kseq.sources import source_named
+from kseq.user_error import check_integers
 
 
 class Generator:

@@ -35,7 +35,7 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
             32 to 1,024 where there is a GPU. A batch that does not fit into
             memory is cut into halves, and so are those after it.
         progress: callable of the number of inputs done since its last call,
-            see `kseq.progress`; or None.
+            see `kseq.terminal.progress`; or None.
 
     Returns:
         A list with a dict of arrays for each input, in the order of the

@@ -4,14 +4,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.control_tokens import PAD
 from kseq.data import teacher_forcing
-from kseq.progress import progress
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import source_config
 from kseq.serving.predict_batches import predict_batches
 from kseq.serving.served_function import served_function
+from kseq.terminal import progress
+from kseq.user_error import check_integers
 
 MOST_ANSWERS = 20  # of `n_best`
 _BATCH = 256  # answers that are encoded at once

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from kseq.one_line import escaped_line
 from kseq.serving.allowed_ops import ALLOWED_OPS
+from kseq.terminal import escaped_line
 from kseq.user_error import ArgumentError, UserError
 
 # The saver of every SavedModel has them: what else calls them could read or

@@ -15,16 +15,15 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
 import kseq
-from kseq.json_files import to_json
-from kseq.model_path import LAST_VERSION, version_number
-from kseq.one_line import escaped_line
-from kseq.plain_path import plain_path
-from kseq.progress import progress
+from kseq.files.atomic_write import flush
+from kseq.files.json_files import to_json
+from kseq.files.literal_path import literal_path
+from kseq.files.model_path import LAST_VERSION, version_number
 from kseq.runs.exports import check_exports, claim_exports
 from kseq.serving.safe_graph import other_ops, trust
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
+from kseq.terminal import escaped_line, progress
 from kseq.user_error import DiskError, UserError
-from kseq.whole_files import flush
 
 _VERSIONS = ".versions"  # every number that was ever given, one per line
 _QUANTIZED = """
@@ -174,7 +173,7 @@ def _save(served, path, quantize):
     for part in (served.preprocessor, served):
         variables += getattr(part, "variables", [])
     module.weights = [v.value for v in variables]
-    with plain_path(path.parent) as plain:
+    with literal_path(path.parent) as plain:
         name = str(plain / path.name)
         tf.saved_model.save(module, name, signatures=served.signatures)
         if "classify" in served.signatures:

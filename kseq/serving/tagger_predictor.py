@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from kseq.check_integers import check_integers
 from kseq.serving.answer import Answer, Hypothesis, rounded
 from kseq.serving.predict_batches import predict_batches
-from kseq.user_error import UserError
+from kseq.user_error import UserError, check_integers
 
 
 class TaggerPredictor:

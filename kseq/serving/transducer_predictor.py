@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 
-from kseq.check_integers import check_integers
 from kseq.data.algorithms.as_vectors import as_vectors
 from kseq.serving.answer import Answer, Hypothesis, rounded
 from kseq.serving.memory_use import MemoryUse
 from kseq.serving.predict_batches import predict_batches
-from kseq.user_error import UserError
+from kseq.user_error import UserError, check_integers
 
 
 class TransducerPredictor:

@@ -3,7 +3,7 @@
 import sys
 
 from kseq.data import DataError
-from kseq.one_line import escaped_line
+from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
 

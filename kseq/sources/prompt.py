@@ -1,7 +1,7 @@
 """Prompts: the beginnings of running text."""
 
 from kseq.data.running_text.text_documents import texts_of
-from kseq.model_path import is_run
+from kseq.files.model_path import is_run
 from kseq.sources.source_type import SourceType
 from kseq.sources.text import lines_alone
 from kseq.user_error import UserError

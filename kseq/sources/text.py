@@ -6,9 +6,8 @@ from kseq.data import DataError
 from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import LONGEST_LINE, read_lines
 from kseq.data.text.pair_table import PairTable
-from kseq.one_line import escaped_line
-from kseq.progress import progress
 from kseq.sources.source_type import SourceType
+from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
 _log = logging.getLogger(__name__)

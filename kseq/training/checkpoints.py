@@ -10,11 +10,10 @@ import threading
 import keras
 import tensorflow as tf
 
-from kseq import version_0_1
-from kseq.check_integers import check_integers
 from kseq.devices import is_chief, num_machines, on_all_machines
+from kseq.files import version_0_1
 from kseq.models.step_function import READ_EVERY, TrainFunction
-from kseq.progress import below_keras_bar, progress
+from kseq.process import take_over
 from kseq.runs.checkpoint_files import (
     assign,
     checkpoint_paths,
@@ -25,9 +24,9 @@ from kseq.runs.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
-from kseq.stop_signals import take_over
+from kseq.terminal import below_keras_bar, progress
 from kseq.training.optimizer import ema_weights
-from kseq.user_error import RunError, UserError
+from kseq.user_error import RunError, UserError, check_integers
 
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
-from kseq.progress import progress
+from kseq.terminal import progress
 
 
 def compile_shapes(model, batches):

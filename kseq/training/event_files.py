@@ -7,8 +7,8 @@ import tensorflow as tf
 from tensorboard.plugins.hparams import api
 from tensorflow.compat.v1 import Event, SessionLog
 
-from kseq.one_line import escaped_line
 from kseq.runs.run_directory import read_json
+from kseq.terminal import escaped_line
 
 _PARTS = ("train", "validation")
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from kseq.answers import ANSWERS
 from kseq.data import Tokenizer
 from kseq.devices import is_chief
-from kseq.model_path import run_path
+from kseq.files.model_path import run_path
 from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,

@@ -6,7 +6,7 @@ import math
 import keras
 
 from kseq import devices
-from kseq.progress import progress
+from kseq.terminal import progress
 from kseq.training.compile_shapes import compile_shapes
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.model_summary import model_summary

@@ -8,8 +8,8 @@ import time
 import keras
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.devices import is_chief
+from kseq.files.atomic_write import atomic_write
 from kseq.training.event_files import (
     close_event_files,
     event_writer,
@@ -17,7 +17,7 @@ from kseq.training.event_files import (
     write_hyperparameters,
 )
 from kseq.training.optimizer import global_step
-from kseq.whole_files import write_whole
+from kseq.user_error import check_integers
 
 
 class MetricsLog(keras.callbacks.Callback):
@@ -158,7 +158,7 @@ class MetricsLog(keras.callbacks.Callback):
             lines = self.run.metrics.read_text("utf-8").splitlines(True)
             kept = [line for line in lines if self._is_done(line)]
             if kept != lines:
-                write_whole(self.run.metrics, "".join(kept))
+                atomic_write(self.run.metrics, "".join(kept))
 
     def _is_done(self, line):
         try:

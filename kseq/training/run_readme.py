@@ -6,10 +6,10 @@ import keras
 
 from kseq.answers.describe_task import describe_task
 from kseq.devices import is_chief
+from kseq.files.atomic_write import atomic_write
 from kseq.runs.model_card import Progress, model_card
 from kseq.training.metrics_log import best_validation
 from kseq.training.optimizer import global_step
-from kseq.whole_files import write_whole
 
 
 class RunReadme(keras.callbacks.Callback):
@@ -49,7 +49,7 @@ class RunReadme(keras.callbacks.Callback):
             examples=self.evaluation and len(self.evaluation),
             facts=self.facts,
         )
-        write_whole(run.readme, model_card(run, progress, describe_task(run)))
+        atomic_write(run.readme, model_card(run, progress, describe_task(run)))
 
 
 def _command():

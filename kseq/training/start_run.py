@@ -14,7 +14,8 @@ def start_run(config):
     resumes.
 
     Args:
-        config: dataclass instance, see `kseq.option_types.TrainingOptions`.
+        config: dataclass instance, see
+            `kseq.command_line.option_types.TrainingOptions`.
 
     Returns:
         Its `RunDirectory`, which is locked, and the config of the run: see

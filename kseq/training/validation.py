@@ -6,8 +6,7 @@ import keras
 import tensorflow as tf
 
 from kseq.devices import is_chief
-from kseq.one_line import one_line
-from kseq.progress import below_keras_bar, progress
+from kseq.terminal import below_keras_bar, progress, single_line
 from kseq.training.event_files import event_writer
 from kseq.training.optimizer import ema_weights, global_step
 
@@ -88,4 +87,4 @@ class Validation(keras.callbacks.Callback):
 
 
 def _cell(text):
-    return html.escape(one_line(text, keep="\t")).replace("|", "&#124;")
+    return html.escape(single_line(text, keep="\t")).replace("|", "&#124;")

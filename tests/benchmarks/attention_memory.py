@@ -17,7 +17,7 @@ import time
 
 from complexity import in_new_process, keep_freed_memory, peak_memory
 
-from kseq.start_keras import OPTIONAL, start_keras
+from kseq.process import OPTIONAL, start_keras
 
 FORMS = ("whole", "blocks", "whole, window", "blocks, window")
 HEADS, KEY_DIM, WINDOW = 8, 64, 256

@@ -55,7 +55,7 @@ def commands_of(options, folder):
     [code] = re.findall("```python\n(.*?)```", _PAGE.read_text("utf-8"), re.S)
     script = folder / "predict_lines.py"
     script.write_text(code, "utf-8")
-    kseq = [sys.executable, "-m", "kseq.cli", "predict", options.export]
+    kseq = [sys.executable, "-m", "kseq", "predict", options.export]
     beam = [sys.executable, script, options.export, options.lines]
     beam += [folder / "answers", "--runner", "FnApiRunner"]
     beam += ["--direct_running_mode", "multi_processing"]

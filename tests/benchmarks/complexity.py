@@ -26,7 +26,7 @@ import sys
 import time
 from pathlib import Path
 
-from kseq.start_keras import OPTIONAL, start_keras
+from kseq.process import OPTIONAL, start_keras
 
 FULL, WINDOW, LSTM, CONV = LAYERS = ("full", "window", "LSTM", "Conv1D")
 KINDS = {"time, ms": 1000, "memory, MiB": 1 / 2**20}

@@ -78,7 +78,7 @@ class Server:
     def __init__(self, models, options):
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "kseq.cli", "serve", str(models)),
+                *(sys.executable, "-m", "kseq", "serve", str(models)),
                 *("--port", "0", "--grpc-port", "0"),
                 *options.options.split(),
             ],

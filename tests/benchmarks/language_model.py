@@ -190,7 +190,7 @@ def train_gpt(train, validation, options):
 
 def train_kseq(train, validation, options):
     os.environ["TF_NUM_INTRAOP_THREADS"] = str(options.threads)
-    from kseq.start_keras import start_keras
+    from kseq.process import start_keras
 
     start_keras()
     import keras

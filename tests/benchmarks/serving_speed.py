@@ -35,7 +35,7 @@ import time
 from pathlib import Path
 
 _BATCH, _SINGLE = 32, 50
-_KSEQ = [sys.executable, "-m", "kseq.cli"]
+_KSEQ = [sys.executable, "-m", "kseq"]
 
 
 class Signature:
@@ -44,7 +44,7 @@ class Signature:
     folder = "saved_model"
 
     def __init__(self, folders, options):
-        from kseq.start_keras import start_keras
+        from kseq.process import start_keras
 
         start_keras(for_search=True)
         self.load(folders)
@@ -91,7 +91,7 @@ class File:
 
     def __init__(self, folders, options):
         import kseq
-        from kseq.start_keras import start_keras
+        from kseq.process import start_keras
 
         start_keras(for_search=True)  # as the command does
         self.predictor = kseq.load(folders["saved_model"])

@@ -30,8 +30,8 @@ from kseq.data import (
     training_batches,
 )
 from kseq.models import Transformer
+from kseq.process import start_keras
 from kseq.runs import RunDirectory
-from kseq.start_keras import start_keras
 from kseq.training import MetricsLog
 
 SIZE = {"layers": 4, "dim": 128, "ffn_dim": 256, "heads": 4, "dropout": 0.3}

@@ -81,7 +81,7 @@ def mean_time(train, steps):
 
 
 def train_kseq(options):
-    from kseq.start_keras import start_keras
+    from kseq.process import start_keras
 
     start_keras()
     import keras

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from kseq.command_line.command_parser import CommandParser
-from kseq.command_line.recipe_options import read_options
-from kseq.option_types import (
+from kseq.command_line.option_types import (
     FineTuningOptions,
     PositiveFloat,
     PositiveInt,
     check_options,
 )
+from kseq.command_line.recipe_options import read_options
 from kseq.user_error import UserError
 
 

@@ -7,7 +7,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from kseq import cli, data, decoding, models, runs, serving, training
+from kseq import __main__ as cli
+from kseq import data, decoding, models, runs, serving, training
 from kseq.commands.open_predictor import open_predictor
 from kseq.data.documents.dispatch_reports import dispatch_reports
 from kseq.runs.checkpoint_files import write_checkpoint
@@ -27,7 +28,7 @@ class Config:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """A slow machine prints no progress among the messages."""
-    monkeypatch.setattr("kseq.progress._FIRST", 600)
+    monkeypatch.setattr("kseq.terminal._FIRST", 600)
 
 
 @pytest.fixture(scope="session")

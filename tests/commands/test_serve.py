@@ -18,7 +18,7 @@ from tensorflow_serving.apis.prediction_service_pb2_grpc import (
     PredictionServiceStub,
 )
 
-from kseq.cli import main
+from kseq.__main__ import main
 from kseq.commands import serve
 from tests.failing_disk import FailingDisk
 
@@ -68,7 +68,7 @@ def folder(tmp_path_factory):
 def serving(*words):
     """(process, port) of a server that is ready."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "kseq.cli", "serve", "--port", "0", *words],
+        [sys.executable, "-m", "kseq", "serve", "--port", "0", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -3,8 +3,8 @@ from typing import get_args
 import pytest
 
 from kseq import evaluation
+from kseq.command_line.option_types import Metric
 from kseq.evaluation import metrics_named, monitored
-from kseq.option_types import Metric
 from kseq.user_error import UserError
 
 

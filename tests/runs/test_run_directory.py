@@ -13,13 +13,13 @@ from pathlib import Path
 import keras
 import pytest
 
-from kseq.model_path import is_run, model_path
+from kseq.files.atomic_write import atomic_write
+from kseq.files.model_path import is_run, model_path
 from kseq.models import ExactModel
 from kseq.runs import DiskError, RunDirectory, RunError
 from kseq.runs.atomic_replace import recover
 from kseq.runs.exports import claim_exports
 from kseq.user_error import UserError
-from kseq.whole_files import write_whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,7 +196,7 @@ import sys
 import types
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from kseq.model_path import is_run
+from kseq.files.model_path import is_run
 from kseq.runs import RunDirectory
 from tests.runs.test_run_directory import started
 started(sys.argv[2])
@@ -589,12 +589,12 @@ def saved(tmp_path_factory):
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "file.json"
-    write_whole(path, "old")
+    atomic_write(path, "old")
 
     def no_space(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
     with pytest.raises(OSError, match="No space"):
-        write_whole(path, "new")
+        atomic_write(path, "new")
     assert path.read_text() == "old"

@@ -29,7 +29,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def no_progress(monkeypatch):
-    monkeypatch.setattr("kseq.progress._FIRST", 600)
+    monkeypatch.setattr("kseq.terminal._FIRST", 600)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import kseq
 from kseq.command_line.recipe_options import read_options
-from kseq.json_files import nodes
+from kseq.files.json_files import nodes
 from kseq.runs import RunDirectory
 from kseq.user_error import UserError
 from tests.recipes import load_recipe
@@ -55,7 +55,7 @@ SETTINGS = {"deadline": None, "derandomize": True, "database": None}
 def whole(generators, run_of):
     with pytest.MonkeyPatch.context() as patch:
         # A slow machine prints no progress among the messages.
-        patch.setattr("kseq.progress._FIRST", 600)
+        patch.setattr("kseq.terminal._FIRST", 600)
         for module in networks():
             patch.setattr(module.file_utils, "get_file", not_called)
         yield run_of(generators["lstm"])

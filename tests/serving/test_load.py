@@ -46,7 +46,7 @@ def test_in_a_new_session_nothing_but_the_answer_is_printed(
     paths = [str(run_of(classifiers["flat"])), str(exports["lstm"])]
     done = in_a_new_session(
         # A slow machine would print its progress.
-        "import kseq.progress; kseq.progress._FIRST = 600\n"
+        "import kseq.terminal; kseq.terminal._FIRST = 600\n"
         f"for path in {paths}: print(kseq.load(path)({TEXTS!r}))\n"
         "print('a warning', file=sys.stderr)"
     )

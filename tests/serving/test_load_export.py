@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.files.model_path import model_path
 from kseq.loading import load_export
-from kseq.model_path import model_path
 from kseq.serving import ClassifierPredictor, GeneratorPredictor
 from kseq.serving.safe_graph import trust
 from kseq.user_error import UserError

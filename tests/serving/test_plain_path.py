@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
+from kseq.files.literal_path import literal_path
 from kseq.loading.load_export import load_signatures, read_meta_graph
-from kseq.plain_path import plain_path
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import (
     read_newest,
@@ -118,7 +118,7 @@ def test_the_folder_of_exports_knows_its_run(folder, tmp_path):
 
 
 def test_an_ordinary_path_is_itself(tmp_path):
-    with plain_path(tmp_path) as path:
+    with literal_path(tmp_path) as path:
         assert path == tmp_path
 
 
@@ -128,7 +128,7 @@ def test_the_link_is_plain_and_is_deleted(tmp_path, monkeypatch, temporary):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / temporary))
     folder = tmp_path / "a[1]"
     folder.mkdir()
-    with plain_path(folder) as path:
+    with literal_path(folder) as path:
         assert path.samefile(folder)
         assert "[" not in str(path)
     assert not os.path.lexists(path) and folder.is_dir()
@@ -138,6 +138,6 @@ def test_without_a_link_the_path_is_refused_in_words(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     with (
         pytest.raises(UserError, match=r"a\[1\]: TensorFlow takes .* pattern"),
-        plain_path(Path(tmp_path, "a[1]")),
+        literal_path(Path(tmp_path, "a[1]")),
     ):
         pass

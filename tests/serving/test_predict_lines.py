@@ -102,7 +102,7 @@ def test_the_script_answers_like_predict_in_two_processes(path, tmp_path):
         for line in part.read_text("utf-8").split("\n")[:-1]
     ]
     answers.sort(key=lambda answer: answer.pop("index"))
-    command = [sys.executable, "-m", "kseq.cli", "predict", path, "--json"]
+    command = [sys.executable, "-m", "kseq", "predict", path, "--json"]
     with open(tmp_path / "lines", "rb") as file:
         printed = subprocess.run(
             command, stdin=file, capture_output=True, cwd=ROOT, check=True

@@ -21,8 +21,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import kseq
 from kseq.answers import types_of_task
+from kseq.files.model_path import model_path
 from kseq.loading import load_export
-from kseq.model_path import model_path
 from kseq.runs import DiskError, RunDirectory, RunError
 from kseq.runs.exports import check_exports
 from kseq.serving import export

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.files.atomic_write import flush
 from kseq.loading import load_model
+from kseq.process import stop_in_order
 from kseq.runs import RunDirectory, RunError, checkpoint_files, save_average
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
@@ -23,10 +25,8 @@ from kseq.runs.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
-from kseq.stop_signals import stop_in_order
 from kseq.training import Checkpoints, checkpoints
 from kseq.user_error import DiskError
-from kseq.whole_files import flush
 from tests.slow import slow
 from tests.training.tiny_training import STEPS, make_data, make_model, train
 

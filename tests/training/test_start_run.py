@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.option_types import PositiveInt, TrainingOptions
+from kseq.command_line.option_types import PositiveInt, TrainingOptions
 from kseq.runs import RunError
 from kseq.training import set_seed, start_run
 

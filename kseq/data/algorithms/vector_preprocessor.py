@@ -4,8 +4,8 @@ import math
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.data.files.source import Source
+from kseq.user_error import check_integers
 
 
 class VectorPreprocessor:

@@ -2,11 +2,11 @@
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.control_tokens import END, PAD
 from kseq.data.files.blank_text import BLANK
 from kseq.data.files.source import Source
 from kseq.data.text.tokenizer import Tokenizer
+from kseq.user_error import check_integers
 
 # All white space, as `str.split` knows it.
 _SPACE = r"[\s\v\x1c-\x1f\x{85}\pZ]+"

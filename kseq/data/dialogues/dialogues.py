@@ -12,8 +12,7 @@ from kseq.data.dialogues.dialogue_files import dialogues_of_files
 from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.text_files import LONGEST_LINE
-from kseq.one_line import escaped_line
-from kseq.progress import progress
+from kseq.terminal import escaped_line, progress
 
 _log = logging.getLogger(__name__)
 

@@ -3,12 +3,12 @@
 import tensorflow as tf
 import tensorflow_text
 
-from kseq.check_integers import check_integers
 from kseq.data.documents.documents import LINE_END, Documents
 from kseq.data.files.blank_text import BLANK
 from kseq.data.files.source import Source, source_of
 from kseq.data.text.tokenize_all import tokenize_all
 from kseq.data.text.tokenizer import Tokenizer
+from kseq.user_error import check_integers
 
 # Where the breaker wrongly finds an end: after initials and the most common
 # titles, and before a letter or digit that follows without a space.

@@ -29,8 +29,7 @@ from kseq.data.files.tables import (
     two_columns,
 )
 from kseq.data.files.text_files import Line, matching_files
-from kseq.one_line import escaped_line
-from kseq.progress import progress
+from kseq.terminal import escaped_line, progress
 
 LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
 LINE_END = r"(?i)<br ?/?>|\r\n?"

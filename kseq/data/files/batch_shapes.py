@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.devices import device_strategy, has_gpu
+from kseq.user_error import check_integers
 
 # The maximum number of shapes; fewer are chosen once padding is at most this
 # fraction of all positions.

@@ -3,7 +3,7 @@
 import logging
 
 from kseq.data.files.data_error import DataError
-from kseq.one_line import escaped_line
+from kseq.terminal import escaped_line
 
 _log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The error of every file, text or vocabulary that cannot be used."""
 
-from kseq.one_line import escaped_line
+from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
 

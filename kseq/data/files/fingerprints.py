@@ -6,8 +6,7 @@ from pathlib import Path
 
 from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import compression_of, matching_files
-from kseq.one_line import escaped_line
-from kseq.progress import progress
+from kseq.terminal import escaped_line, progress
 
 
 def fingerprints(path: str | os.PathLike) -> list[dict]:

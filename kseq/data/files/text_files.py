@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseq.data.files.data_error import DataError
-from kseq.one_line import escaped_line
+from kseq.terminal import escaped_line
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")

@@ -10,7 +10,7 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.media_folder import MediaFolder
 from kseq.data.pictures.feature_files import read_features, typical_size
 from kseq.data.pictures.image_preprocessor import ImagePreprocessor
-from kseq.progress import progress
+from kseq.terminal import progress
 
 _BATCH = 32
 _SIDE = 32  # pixels for each output of the networks

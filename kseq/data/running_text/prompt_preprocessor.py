@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.control_tokens import PAD, START
 from kseq.data.files.source import Source
 from kseq.data.text.tokenizer import Tokenizer
+from kseq.user_error import check_integers
 
 _LONGEST = 2**20  # tokens: the generator limits its answers
 

@@ -11,7 +11,7 @@ from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
 from kseq.data.running_text.text_corpus import lines_of
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.data.text.tokenizer_training import parts_of
-from kseq.progress import progress
+from kseq.terminal import progress
 
 _GOLDEN = 2654435769  # 2 ** 32 divided by the golden ratio
 _CHARACTERS = 2**18  # that are tokenized together, unless one document has more

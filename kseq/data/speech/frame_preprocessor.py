@@ -4,9 +4,8 @@ import math
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.data.files.source import Source
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 _FRAMES_OF_A_TOKEN = 4  # of an answer, at the fastest; it has half as many
 _LEAST_VARIANCE = 1e-6

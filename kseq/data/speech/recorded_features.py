@@ -8,7 +8,7 @@ import tensorflow as tf
 from kseq.data.files.data_error import DataError
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.speech.audio_preprocessor import AudioPreprocessor
-from kseq.progress import progress
+from kseq.terminal import progress
 
 _BATCH = 64
 

@@ -11,8 +11,7 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.tables import notes_on
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
-from kseq.one_line import escaped_line
-from kseq.progress import progress
+from kseq.terminal import escaped_line, progress
 
 LONGEST_SENTENCE = 500  # words; longer ones are left out
 

@@ -2,13 +2,13 @@
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.control_tokens import UNK
 from kseq.data.files.blank_text import BLANK
 from kseq.data.files.source import Source, source_of
 from kseq.data.tags.tagged_sentences import LONGEST_SENTENCE
 from kseq.data.text.tokenize_all import tokenize_all
 from kseq.data.text.tokenizer import Tokenizer
+from kseq.user_error import check_integers
 
 
 class WordPreprocessor:

@@ -26,7 +26,7 @@ from kseq.data.text.parallel_text import are_usable
 from kseq.data.text.teacher_forcing import teacher_forcing
 from kseq.data.text.text_preprocessor import TextPreprocessor
 from kseq.data.text.tokenizer import Tokenizer
-from kseq.progress import progress
+from kseq.terminal import progress
 
 _BLOCK = 64  # neighbours that are read, tokenized and shuffled together
 _MIXED = 8192  # single pairs, shuffled after the blocks

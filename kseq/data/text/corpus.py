@@ -19,8 +19,7 @@ from kseq.data.files.hold_out import overlap
 from kseq.data.files.source_hashes import are_among, choose_held_out
 from kseq.data.text.dates import SIZES, dates
 from kseq.data.text.parallel_text import check_pair_columns, parallel_texts
-from kseq.one_line import escaped_line
-from kseq.progress import progress
+from kseq.terminal import escaped_line, progress
 
 _DRAWN = 8  # pairs that are drawn together; one by one takes three times longer
 

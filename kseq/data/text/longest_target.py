@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
 from kseq.data.text.tokenizer import Tokenizer
-from kseq.progress import progress
+from kseq.terminal import progress
 
 _BLOCK = 1024  # pairs that are tokenized together
 

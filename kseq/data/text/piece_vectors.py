@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.text.randomized_svd import randomized_svd
-from kseq.progress import progress
+from kseq.terminal import progress
 
 _WINDOW = 8  # pieces on each side; one at distance d counts 1 / d
 _SMOOTHING = 0.75  # exponent of the counts of contexts: rare ones count less

@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-from kseq.check_integers import check_integers
 from kseq.control_tokens import PAD
 from kseq.data.files.source import Source, source_of
 from kseq.data.text.tokenizer import Tokenizer
+from kseq.user_error import check_integers
 
 
 class TextPreprocessor:

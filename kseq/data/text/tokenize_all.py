@@ -5,7 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
-from kseq.progress import progress
+from kseq.terminal import progress
 
 _BLOCK = 256  # texts that are tokenized together
 

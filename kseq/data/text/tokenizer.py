@@ -20,7 +20,7 @@ from kseq.data.text.tokenizer_training import (
     report_unknown,
     train_tokenizer,
 )
-from kseq.progress import progress
+from kseq.terminal import progress
 
 # Replaced in a text, because the tokenizer gives them a different meaning.
 _TAKEN = f"[{LOWER_BLOCK}{LINE_BREAK}]"

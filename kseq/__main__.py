@@ -18,15 +18,15 @@ from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.export_options import add_export
 from kseq.command_line.features_option import add_features, add_resample
+from kseq.command_line.option_types import Metric, PositiveInt
 from kseq.command_line.search_options import (
     add_length_penalty,
     add_search,
     add_weights,
 )
 from kseq.command_line.serve_options import add_serve
-from kseq.model_path import model_path, run_path
-from kseq.option_types import Metric, PositiveInt
-from kseq.start_keras import OPTIONAL, start_keras
+from kseq.files.model_path import model_path, run_path
+from kseq.process import OPTIONAL, start_keras
 
 # Files are checked first; a recipe imports it itself.
 _WITHOUT_KERAS = ("check", "recipes", "serve", "train")

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 
-from kseq.json_files import to_json
+from kseq.files.json_files import to_json
 
 
 def test_numbers_of_numpy_are_numbers():

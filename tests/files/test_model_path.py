@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from kseq.model_path import (
+from kseq.files.model_path import (
     LAST_VERSION,
     is_run,
     model_path,

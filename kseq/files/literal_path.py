@@ -12,7 +12,7 @@ _PATTERN = re.compile(r"[][*?\\]")
 
 
 @contextlib.contextmanager
-def plain_path(directory):
+def literal_path(directory):
     r"""A path under which TensorFlow finds the files of a directory.
 
     That is the path itself, unless TensorFlow would take it for a pattern,
@@ -30,7 +30,7 @@ def plain_path(directory):
         UserError: if such a link cannot be made.
 
     Example:
-        >>> with plain_path("runs/dates") as path:
+        >>> with literal_path("runs/dates") as path:
         ...     print(path)
         runs/dates
     """

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseq import run_recipe
-from kseq.option_types import check_options, option
+from kseq.command_line.option_types import check_options, option
 from kseq.user_error import UserError
 from tests.recipes import RECIPES, load_recipe
 

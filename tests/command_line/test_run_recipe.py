@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from kseq import run_recipe
+from kseq.command_line.option_types import EvenSize, MultipleOf, PositiveInt
 from kseq.command_line.recipe_options import read_options
-from kseq.option_types import EvenSize, MultipleOf, PositiveInt
 from kseq.user_error import DiskError, UserError
 
 

@@ -4,7 +4,7 @@ import logging
 import stat
 from pathlib import Path
 
-from kseq.one_line import escaped_line
+from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
 RUN_FILES = ("config.json", "environment.json")  # a run has both

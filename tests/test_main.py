@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import kseq
-from kseq import cli
+from kseq import __main__ as cli
 
 ROOT = Path(kseq.__file__).parents[1]
 HEAVY = {"tensorflow", "keras", "numpy", "matplotlib"}
@@ -55,7 +55,7 @@ def python(program, *arguments, text=""):
 )
 def test_help_and_errors_do_without_tensorflow(arguments, code):
     program = (
-        "import sys; from kseq import cli\n"
+        "import sys; from kseq import __main__ as cli\n"
         "try: sys.exit(cli.main(sys.argv[1:]))\n"
         f"finally: assert not {HEAVY} & sys.modules.keys()"
     )
@@ -66,7 +66,7 @@ def test_help_and_errors_do_without_tensorflow(arguments, code):
 
 def in_shell(command):
     """Runs `kseq ...` with redirections, in a shell."""
-    kseq_command = f"{shlex.quote(sys.executable)} -m kseq.cli"
+    kseq_command = f"{shlex.quote(sys.executable)} -m kseq"
     return subprocess.run(
         ["sh", "-c", command.replace("kseq", kseq_command, 1)],
         capture_output=True,
@@ -253,7 +253,7 @@ def test_bad_options_do_without_tensorflow(tmp_path):
     for name in ("config.json", "environment.json"):
         (tmp_path / name).write_text("{}")
     program = (
-        "import sys; from kseq import cli\n"
+        "import sys; from kseq import __main__ as cli\n"
         "for option in sys.argv[2:]:\n"
         "    try: cli.main(['predict', sys.argv[1], option])\n"
         "    except SystemExit as left: assert left.code == 2\n"
@@ -312,7 +312,7 @@ def test_all_rooms_are_attributes():
 
 PREDICTION = """
     import sys
-    from kseq import cli
+    from kseq import __main__ as cli
     path = sys.argv[1]
     code = cli.main(["predict", path, "--scores"])
     loaded = sys.modules.keys()

@@ -3,7 +3,7 @@
 import os
 
 
-def write_whole(path, content):
+def atomic_write(path, content):
     """Writes a file atomically: it is never seen half-written.
 
     Args:
@@ -15,7 +15,7 @@ def write_whole(path, content):
     """
     if isinstance(content, str):
         content = content.encode("utf-8")
-    part = part_of(path)
+    part = partial_path(path)
     try:
         with part.open("wb") as file:
             file.write(content)
@@ -27,8 +27,8 @@ def write_whole(path, content):
         raise
 
 
-def part_of(path):
-    """The name under which `write_whole` writes."""
+def partial_path(path):
+    """The name under which `atomic_write` writes."""
     return path.with_name(path.name + ".part")
 
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from kseq import progress as module
-from kseq.progress import progress
+from kseq import terminal as module
+from kseq.terminal import progress
 
 
 class Terminal(io.StringIO):

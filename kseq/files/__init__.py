@@ -1,0 +1,1 @@
+"""Files and paths that every room reads and writes."""
