@@ -21,7 +21,7 @@ from kseq.serving.safe_graph import op_names
 from tests import recipe_models
 from tests.models.seq2seq_systems import CASES
 
-_ARCHIVE = Path(__file__).parent / "version_0_1" / "models.tar.xz"
+_ARCHIVES = [*Path(__file__).parent.glob("version_*/models.tar.xz")]
 _CONSTRAINTS = (
     decoding.ForbiddenTokens([4]),
     decoding.MinLength(2),
@@ -53,7 +53,7 @@ _NETWORKS = (
 
 
 def exported_ops():
-    """A set of the names of all operations of all exports, of 0.1 as well."""
+    """The names of all operations of all exports, also of earlier versions."""
     found = set()
     for kind in recipe_models.SERVED:
         found |= _of_export(recipe_models.make_served(kind))
@@ -68,7 +68,7 @@ def exported_ops():
         found |= _of_export(make())
     for name in _NETWORKS:
         found |= _of_network(name)
-    return found | _of_version_0_1()
+    return found.union(*map(_of_archive, _ARCHIVES))
 
 
 def _of_export(served, quantize=None):
@@ -87,13 +87,13 @@ def _of_network(name):
     return {node.op for part in [graph.node, *functions] for node in part}
 
 
-def _of_version_0_1():
+def _of_archive(archive):
     found = set()
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(_ARCHIVE) as archive:
-            archive.extractall(folder, filter="data")
-        for path in Path(folder, "saved_models").glob("*/1"):
-            found |= op_names(read_meta_graph(path))
+        with tarfile.open(archive) as models:
+            models.extractall(folder, filter="data")
+        for path in Path(folder).rglob("saved_model.pb"):
+            found |= op_names(read_meta_graph(path.parent))
     return found
 
 

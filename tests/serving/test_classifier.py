@@ -24,7 +24,7 @@ TEXTS = [
 ]
 
 
-# A hierarchical one answers as a run and as an export in test_version_0_1.py.
+# A hierarchical one answers as a run and as an export in test_old_versions.py.
 @pytest.fixture(params=[slow("hierarchical"), "flat"])
 def kind(request):
     return request.param
