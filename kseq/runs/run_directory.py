@@ -24,8 +24,9 @@ from kseq.runs.free_disk import check_free_disk
 from kseq.runs.run_lock import lock_directory
 from kseq.user_error import DiskError, RunError, check_integers
 
-# Options that do not change the trained weights.
-_SAME_UPDATE = ("accumulation_steps",)
+# Options of which every value computes the same update; versions 0.1 and 0.2
+# wrote jit_compile false where "auto" is written now.
+_SAME_UPDATE = ("accumulation_steps", "jit_compile")
 # Their versions are recorded.
 _PACKAGES = (
     "tensorflow",

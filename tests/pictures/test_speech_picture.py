@@ -8,7 +8,7 @@ from PIL import Image
 
 from kseq.pictures import attention_page, speech_picture
 from kseq.serving import Attention
-from kseq.serving.spectrogram import spectrogram
+from kseq.sources.spectrogram import spectrogram
 from tests.data.wav import tone, wav
 
 TIMES = [f"{place / 10:.2f}" for place in range(6)]

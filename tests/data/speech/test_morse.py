@@ -60,7 +60,7 @@ def test_transcripts_have_their_own_features(monkeypatch):
     monkeypatch.setattr("kseq.data.speech.morse.SIZES", sizes)
     monkeypatch.setattr(
         "kseq.data.speech.morse.morse",
-        lambda split: morse(split, size=sizes[split]),
+        lambda split, size, words: morse(split, size=sizes[split]),
     )
     found = morse_transcripts(num_mels=12, max_seconds=30.0)
     for split, size in sizes.items():

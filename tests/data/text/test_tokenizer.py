@@ -249,8 +249,8 @@ def test_more_characters_than_pieces_are_said(caplog):
     assert Tokenizer.train(lines, 100, "char").vocab_size == 100
     [message] = caplog.messages
     assert message == (
-        "206 of 302 different characters (66.24% of the text) have no place "
-        "in vocab_size=100: they are unknown, and cannot be read or written. "
+        "206 of 302 different characters (66.24% of the text) do not fit "
+        "into vocab_size=100: they are unknown, and cannot be read or written. "
         "Set vocab_size to 306 to keep all."
     )
     caplog.clear()
