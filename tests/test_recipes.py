@@ -328,8 +328,9 @@ def test_every_recipe_cuts_its_batches_where_asked(recipe):
 @pytest.mark.slow
 def test_resumes_with_micro_batches(recipe, config, capsys):
     """The other thing that a step without memory tells its user to do."""
-    recipe.main(dataclasses.replace(config, steps=2))
-    recipe.main(dataclasses.replace(config, accumulation_steps=2))
+    whole = dataclasses.replace(config, accumulation_steps=1)
+    recipe.main(dataclasses.replace(whole, steps=2))
+    recipe.main(dataclasses.replace(whole, accumulation_steps=2))
     errors = capsys.readouterr().err
     assert "resumes with accumulation_steps: 1 -> 2" in errors
     assert "restart" not in errors

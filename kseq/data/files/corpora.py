@@ -23,8 +23,12 @@ def logged(corpus, log: bool):
     return corpus
 
 
-def refuse_without_train(**given):
-    """Raises DataError for arguments that are given without `train`."""
+def refuse_without_train(*, validation, **given):
+    """Raises DataError for arguments that are given without `train`.
+
+    An empty path is one: that of a shell variable which is not set.
+    """
+    given["validation"] = validation or validation == ""
     for name, value in given.items():
         if value:
             raise DataError(f"{name} needs train.")

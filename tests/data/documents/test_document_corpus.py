@@ -320,6 +320,11 @@ def test_a_label_for_each_document_means_swapped_columns(write):
     assert "Good" not in str(error.value)
 
 
+def test_an_empty_path_of_validation_needs_train_too():
+    with pytest.raises(DataError, match="validation needs train"):
+        read_document_corpus(validation="")
+
+
 @pytest.mark.parametrize("paths", [("",), ("a.tsv", "")])
 def test_an_empty_path_is_not_the_built_in_corpus(write, paths, monkeypatch):
     monkeypatch.chdir(write("a.tsv", table(numbered(a=2, b=2))).parent)
