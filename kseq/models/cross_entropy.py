@@ -21,7 +21,8 @@ def cross_entropy(labels, logits, label_smoothing=0.0):
     Returns:
         A tuple, each (...,): the loss, float32; the negative log-likelihood
         of the label, which is the loss without smoothing and has no gradient,
-        float32; whether the label has the highest logit, bool.
+        float32; whether the label has the highest logit, bool. Of a label
+        beyond the classes, loss and likelihood are not numbers.
 
     Raises:
         ValueError: if the shapes do not match.
@@ -60,7 +61,10 @@ def _of_rows(labels, logits, label_smoothing):
     @tf.custom_gradient
     def losses(logits):
         highest = tf.reduce_max(logits, axis=-1)
+        # A CPU refuses a label beyond the classes; XLA and GPUs take another.
+        is_class = (labels >= 0) & (labels < classes)
         of_label = tf.gather(logits, labels, batch_dims=1)
+        of_label = tf.where(is_class, of_label, float("nan"))
         mean = tf.reduce_mean(logits, axis=-1) if label_smoothing else of_label
         if has_xla:
             normalizer = tf.reduce_logsumexp(logits, axis=-1)
