@@ -1,7 +1,7 @@
 """Recognizes single spoken words: built-in Morse code, or your recordings.
 
 kseq train spot_words --train commands.tsv --audio recordings
-Built-in words in Morse code, one CPU core, seed 1: 3 minutes, accuracy 91 %.
+Built-in words in Morse code, one CPU core, seed 1: 4 minutes, accuracy 98 %.
 """
 
 import dataclasses
@@ -54,7 +54,7 @@ MORSE = Config(
     dropout=0.0,
     stretch=0.0,
     masks=0,
-    steps=500,
+    steps=1000,
     evaluate_every=100,
     warmup_steps=50,
     learning_rate=0.005,

@@ -15,7 +15,7 @@ from kseq.data.speech.recorded_features import recorded_features
 from kseq.data.speech.transcripts import Transcripts
 
 SIZES = {"train": 12_000, "validation": 300, "test": 1_000}
-_OF_WORDS = {"train": 2_000, "validation": 200, "test": 400}
+_OF_WORDS = {"train": 8_000, "validation": 200, "test": 400}
 SAMPLE_RATE = 4_000  # samples per second
 
 _SIGNS = (
