@@ -1,4 +1,11 @@
-"""Imports Keras and TensorFlow without their start-up messages."""
+"""Starts Keras and TensorFlow in a process, and stops it in order.
+
+They are imported without their start-up messages.
+
+SIGTERM and Ctrl-C raise an exception where that is safe. By default Python
+raises it at any point: within TensorFlow in a call from C code or in `__del__`,
+where it is lost, becomes a different error, or causes a segmentation fault.
+"""
 
 import contextlib
 import ctypes
@@ -35,6 +42,12 @@ _START_UP = re.compile(
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # in <malloc.h>
 _MOST_COLUMNS = 60  # of a notice: a second line could not be removed
+
+# From these, an exception may not reach the code that called them.
+_LIBRARIES = {"tensorflow", "keras", "importlib", "weakref", "_weakrefset"}
+_PATIENCE = 15  # seconds, half of what schedulers wait before they kill
+
+_pending = None  # the signal that waits for the end of a call
 
 
 def start_keras(without=(), for_search=False):
@@ -200,14 +213,6 @@ def _notice(terminal, text):
         dots.join()
         with contextlib.suppress(OSError):
             os.write(terminal, f"\r{' ' * width}\r".encode())
-
-
-# From these, an exception may not reach the code that called them.
-_LIBRARIES = {"tensorflow", "keras", "importlib", "weakref", "_weakrefset"}
-
-_PATIENCE = 15  # seconds, half of what schedulers wait before they kill
-
-_pending = None
 
 
 @contextlib.contextmanager

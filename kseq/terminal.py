@@ -1,4 +1,4 @@
-"""Progress of long operations."""
+"""What commands print: text on one line, progress of long operations."""
 
 import contextlib
 import re
@@ -8,6 +8,11 @@ import time
 
 _FIRST = 5  # seconds until the first line in a pipe
 _PAUSE = 10  # seconds between two lines in a pipe
+
+# Control characters, and what some programs take for the end of a line.
+BREAKS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+# And bytes of a file name that are not UTF-8.
+_ESCAPED = re.compile(f"{BREAKS.pattern}|[\ud800-\udfff]")
 
 
 @contextlib.contextmanager
@@ -138,12 +143,6 @@ def _line(description, done, total, unit, start):
         return line
     left = round((time.monotonic() - start) * (total - done) / done)
     return f"{line}, {left // 60}:{left % 60:02} left"
-
-
-# Control characters, and what some programs take for the end of a line.
-BREAKS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
-# And bytes of a file name that are not UTF-8.
-_ESCAPED = re.compile(f"{BREAKS.pattern}|[\ud800-\udfff]")
 
 
 def single_line(text, keep=""):

@@ -1,7 +1,9 @@
-"""The errors that the user of a command can fix."""
+"""The errors that the user of a command can fix, and a check of arguments."""
 
 import errno
 import numbers
+
+_LARGEST = 2**31 - 1  # of int32
 
 
 class UserError(ValueError):
@@ -25,9 +27,6 @@ class DiskError(UserError):
     errnos = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
     exit_code = 4
-
-
-_LARGEST = 2**31 - 1  # of int32
 
 
 def check_integers(*, minimum=1, maximum=_LARGEST, optional=False, **arguments):

@@ -1,6 +1,9 @@
-"""One batch for all devices."""
+"""Options of data sets: parts for devices, threads, no autotuning."""
 
 import tensorflow as tf
+
+# For `map`: on all cores, in order. Autotuning would choose the same.
+IN_PARALLEL = {"num_parallel_calls": tf.data.AUTOTUNE, "deterministic": True}
 
 
 def split_over_devices(batches: tf.data.Dataset) -> tf.data.Dataset:
@@ -20,10 +23,6 @@ def split_over_devices(batches: tf.data.Dataset) -> tf.data.Dataset:
         tf.data.experimental.AutoShardPolicy.DATA
     )
     return disable_autotuning(batches).with_options(options)
-
-
-# For `map`: on all cores, in order. Autotuning would choose the same.
-IN_PARALLEL = {"num_parallel_calls": tf.data.AUTOTUNE, "deterministic": True}
 
 
 def disable_autotuning(data: tf.data.Dataset) -> tf.data.Dataset:

@@ -33,6 +33,7 @@ _LOUDNESS = (0.2, 0.6)  # 1 is full scale
 _NOISE = (0.01, 0.1)  # standard deviation
 _EDGE = 0.004  # seconds in which a tone rises and falls, to avoid clicks
 _SILENCE = (0.05, 0.4)  # seconds before and after
+_WINDOW, _STEP = 0.03, 0.02  # seconds, of the features
 
 
 class Recordings(NamedTuple):
@@ -143,9 +144,6 @@ def _sound(tones, seconds, draw):
     wave = loudness * envelope * np.sin(2 * np.pi * pitch * times)
     wave += draw.uniform(*_NOISE) * draw.standard_normal(len(times))
     return np.int16(np.round(np.clip(wave, -1, 1) * 32767))
-
-
-_WINDOW, _STEP = 0.03, 0.02  # seconds
 
 
 def morse_transcripts(

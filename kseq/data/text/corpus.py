@@ -22,6 +22,7 @@ from kseq.data.text.parallel_text import check_pair_columns, parallel_texts
 from kseq.terminal import escaped_line, progress
 
 _DRAWN = 8  # pairs that are drawn together; one by one takes three times longer
+_BLOCK = 1024  # pairs that leave a data set together
 
 
 class Corpus(NamedTuple):
@@ -283,9 +284,6 @@ def _problems(texts, examined) -> list[str]:
         for text, found in zip(texts, examined, strict=True)
         for line in text.notes() + found.report.problems(text)
     ]
-
-
-_BLOCK = 1024  # pairs that leave a data set together
 
 
 def with_references(pairs: tf.data.Dataset) -> list[tuple[str, list[str]]]:
