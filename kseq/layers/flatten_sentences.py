@@ -70,6 +70,24 @@ class FlattenSentences(keras.layers.Layer):
         word_weights = ops.divide_no_nan(weights, sentence_weights[:, :, None])
         return sentence_weights, word_weights
 
+    def explain(self, logits, weights, ids):
+        """The result of `explain` of a classifier that reads joined sentences.
+
+        Args:
+            logits: (B, C) float.
+            weights: see `unflatten_weights`.
+            ids: see there.
+
+        Returns:
+            A dict, see `kseq.models.HierarchicalAttention.explain`.
+        """
+        of_sentences, of_words = self.unflatten_weights(weights, ids)
+        return {
+            "logits": logits,
+            "sentence_weights": of_sentences,
+            "word_weights": of_words,
+        }
+
     def compute_output_shape(self, ids_shape):
         return (ids_shape[0], None)
 

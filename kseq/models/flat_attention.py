@@ -131,25 +131,12 @@ class FlatAttention(ExactModel):
         return self.logits(logits), ops.cast(weights, "float32")
 
     def explain(self, inputs: dict) -> dict:
-        """The logits, and the weights of what they depend on.
+        """The same as `HierarchicalAttention.explain`.
 
-        Args:
-            inputs: dict of `source_ids` (B, L, W) int.
-
-        Returns:
-            A dict, the same as that of `HierarchicalAttention.explain`. The
-            weight of a sentence is the sum over its pieces.
+        The weight of a sentence is the sum over its pieces.
         """
         source_ids = inputs["source_ids"]
-        logits, weights = self._classify(source_ids)
-        of_sentences, of_words = self.join.unflatten_weights(
-            weights, source_ids
-        )
-        return {
-            "logits": logits,
-            "sentence_weights": of_sentences,
-            "word_weights": of_words,
-        }
+        return self.join.explain(*self._classify(source_ids), source_ids)
 
     def piece_prediction(self) -> PiecePrediction:
         """A `PiecePrediction` that trains the embedding and the GRU."""
