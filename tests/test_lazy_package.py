@@ -11,7 +11,9 @@ import kseq
 from kseq.lazy_package import lazy_module, stub_modules
 
 KSEQ = Path(kseq.__file__).parent
-LAZY = sorted(path.parent.name for path in KSEQ.glob("*/__init__.pyi"))
+LAZY = sorted(
+    str(path.parent.relative_to(KSEQ)) for path in KSEQ.rglob("__init__.pyi")
+)
 
 PACKAGE = """
 import sys

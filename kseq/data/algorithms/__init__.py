@@ -13,16 +13,9 @@ sequences of a batch.
 
 import sys
 
-from kseq.lazy_package import LazyPackage
+from kseq.lazy_package import LazyPackage, stub_modules
 
-_MODULES = {
-    "AssociativeRecall": "associative_recall",
-    "BinarySequences": "binary_sequences",
-    "CopySequence": "copy_sequence",
-    "DynamicNgrams": "dynamic_ngrams",
-    "PrioritySort": "priority_sort",
-    "RepeatCopy": "repeat_copy",
-}
+_MODULES = stub_modules(__file__)
 __all__ = [*_MODULES]
 
 sys.modules[__name__].__class__ = LazyPackage

@@ -54,7 +54,7 @@ def labelled_batches(
     places = tf.constant(numbers)
     targets = tf.constant([classes.index(label) for label in labels])
     weights = tf.constant(class_weights(labels, balanced), tf.float32)
-    lengths = [len(features[number]) for number in numbers]
+    lengths = features.lengths(tf.RaggedTensor.from_tensor(places[:, None]))
 
     def batch(chosen):
         inputs = features.inputs(tf.gather(places, chosen))
@@ -64,9 +64,9 @@ def labelled_batches(
         # Its lengths alone count: a part for each frame.
         tf.RaggedTensor.from_row_lengths(
             tf.RaggedTensor.from_uniform_row_length(
-                tf.zeros(sum(lengths), tf.int8), 1
+                tf.zeros(tf.reduce_sum(lengths), tf.int8), 1
             ),
-            tf.constant(lengths, tf.int64),
+            lengths,
         ),
         batch,
         batch_pieces=batch_tokens,
