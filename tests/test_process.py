@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from kseq import process as start_keras
+from kseq import process
 from kseq.process import quiet_stderr
 
 START_UP = b"I0000 cpu.cc:1] oneDNN custom operations are on. You may see\n"
@@ -106,7 +106,7 @@ def test_a_tensorflow_that_has_started_keeps_its_threads(monkeypatch):
     name = "tensorflow.config.threading.set_intra_op_parallelism_threads"
     monkeypatch.setattr(name, refuse)
     monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
-    start_keras.start_tensorflow(for_search=True)
+    process.start_tensorflow(for_search=True)
 
 
 def test_without_standard_error_or_a_temporary_directory(monkeypatch, capfd):
@@ -123,7 +123,7 @@ def test_without_standard_error_or_a_temporary_directory(monkeypatch, capfd):
 
 def test_garbage_is_collected_again(monkeypatch):
     monkeypatch.delitem(sys.modules, "keras")
-    with start_keras._no_collection():
+    with process._no_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
     gc.unfreeze()
@@ -150,7 +150,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 def test_no_memory_is_kept_where_addresses_are_limited(monkeypatch):
     monkeypatch.delenv("TF_CPU_ALLOCATOR_USE_BFC", raising=False)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (2**34, 2**34))
-    start_keras._keep_freed_tensors()
+    process._keep_freed_tensors()
     assert "TF_CPU_ALLOCATOR_USE_BFC" not in os.environ
 
 

@@ -3,7 +3,7 @@ import signal
 
 import pytest
 
-from kseq import process as stop_signals
+from kseq import process
 from kseq.process import stop_in_order, take_over
 
 SIGNALS = [
@@ -123,7 +123,7 @@ def test_a_call_that_does_not_return_is_left(
     number, error, opened, monkeypatch
 ):
     """As `fit` without a callback that takes over."""
-    monkeypatch.setattr(stop_signals, "_PATIENCE", 0.1)
+    monkeypatch.setattr(process, "_PATIENCE", 0.1)
     context, events = opened
     call = of_library("def call(f, g):\n  f()\n  while True: g()")
     with pytest.raises(error), stop_in_order(), context:

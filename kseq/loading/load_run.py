@@ -3,7 +3,7 @@
 import kseq.models  # noqa: F401, registers the classes that model.json names
 from kseq.answers import types_of_task
 from kseq.loading.described_model import described_model
-from kseq.loading.opened_run import OpenedRun, made, task_path
+from kseq.loading.opened_run import OpenedRun, task_path
 from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import assign, numbered, read_newest
 from kseq.serving.object_config import search_from_config
@@ -53,7 +53,7 @@ def search_of_run(run):
     """
     run = _run(run)
     config = _task(run).get("search")
-    return config and made(task_path(run), search_from_config, config)
+    return config and OpenedRun.made(task_path(run), search_from_config, config)
 
 
 def load_model(run, *, weights=None, dtype="float32"):

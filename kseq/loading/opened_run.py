@@ -31,7 +31,7 @@ class OpenedRun:
         self._find_search = find_search
         self._sources = [self.tokenizer("source")] if has_tokenizer else []
         config = task.get("preprocessor")
-        self.preprocessor = made(
+        self.preprocessor = self.made(
             run.task, preprocessor_from_config, config, *self._sources
         )
         if getattr(self.preprocessor, "network", None) is not None:
@@ -85,9 +85,13 @@ class OpenedRun:
             )
         return answers
 
-    def made(self, path, function, *arguments, **options):
-        """Calls a function, see `made`."""
-        return made(path, function, *arguments, **options)
+    @staticmethod
+    def made(path, function, *arguments, **options):
+        """Calls a function with what a file says; its errors name the file."""
+        try:
+            return function(*arguments, **options)
+        except (ValueError, TypeError) as error:
+            raise RunError(f"{path} does not fit: {error}") from error
 
     def check_vocabulary(self, model, name, tokenizer, attribute):
         """RunError unless a tokenizer has the size that a model expects."""
@@ -114,11 +118,3 @@ class OpenedRun:
 def task_path(run):
     """For messages; version 0.1 had several files instead."""
     return run.task if run.task.is_file() else run.path
-
-
-def made(path, function, *arguments, **options):
-    """Calls a function with what a file says; its errors name the file."""
-    try:
-        return function(*arguments, **options)
-    except (ValueError, TypeError) as error:
-        raise RunError(f"{path} does not fit: {error}") from error
