@@ -10,10 +10,13 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import secrets
 import shutil
 import signal
+import sys
 import zlib
+from pathlib import Path
 
 import pytest
 
+from kseq import __main__ as cli
 from kseq.process import quiet_stderr
 
 with quiet_stderr():
@@ -113,6 +116,31 @@ def ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def call(monkeypatch, capfd):
+    """A function: what a command prints when it reads some lines.
+
+    With a message the command prints nothing but that, and its code is 2.
+    """
+
+    def call(command, *arguments, lines=(), message=None):
+        Path("input").write_text("".join(f"{line}\n" for line in lines))
+        capfd.readouterr()
+        with open("input") as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            code = cli.main([command, *map(str, arguments)])
+        printed, notes = capfd.readouterr()
+        if message is None:
+            assert code == 0, notes
+            return printed
+        assert (code, printed) == (2, "")
+        [line] = notes.splitlines()
+        assert message in line
+        return notes
+
+    return call
 
 
 @pytest.fixture(scope="session")

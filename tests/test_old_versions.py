@@ -11,7 +11,6 @@ validation: without one 0.1 held out others than are now.
 
 import dataclasses
 import json
-import sys
 import tarfile
 from pathlib import Path
 
@@ -20,7 +19,6 @@ import numpy as np
 import pytest
 
 import kseq
-from kseq import __main__ as cli
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
     numbered,
@@ -90,23 +88,6 @@ def old(request, tmp_path, monkeypatch):
         export=Path("saved_models", expected["run"], "1"),
         expected=expected,
     )
-
-
-@pytest.fixture
-def call(monkeypatch, capfd):
-    """A function: what a command prints for lines on standard input."""
-
-    def call(command, *arguments, lines=()):
-        Path("input").write_text("".join(f"{line}\n" for line in lines))
-        capfd.readouterr()
-        with open("input") as file:
-            monkeypatch.setattr(sys, "stdin", file)
-            code = cli.main([command, *map(str, arguments)])
-        printed, notes = capfd.readouterr()
-        assert code == 0, notes
-        return printed
-
-    return call
 
 
 @pytest.mark.parametrize(

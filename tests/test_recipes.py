@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import kseq.commands.open_predictor
-from kseq import __main__ as cli
 from kseq import run_recipe
 from kseq.commands.capabilities import Capabilities
 from kseq.runs.run_directory import batch_fields
@@ -158,31 +157,6 @@ def config(recipe, tmp_path, monkeypatch):
     files = write_files(recipe.__name__, Path())
     built_in = getattr(recipe, BUILT_IN[recipe.__name__])
     return dataclasses.replace(built_in, **files, **small)
-
-
-@pytest.fixture
-def call(monkeypatch, capfd):
-    """A function: what a command prints when it reads some lines.
-
-    With a message the command prints nothing but that, and its code is 2.
-    """
-
-    def call(command, *arguments, lines=(), message=None):
-        Path("input").write_text("".join(f"{line}\n" for line in lines))
-        capfd.readouterr()
-        with open("input") as file:
-            monkeypatch.setattr(sys, "stdin", file)
-            code = cli.main([command, *map(str, arguments)])
-        printed, notes = capfd.readouterr()
-        if message is None:
-            assert code == 0, notes
-            return printed
-        assert (code, printed) == (2, "")
-        [line] = notes.splitlines()
-        assert message in line
-        return notes
-
-    return call
 
 
 def stop_after(monkeypatch, steps):
