@@ -99,7 +99,7 @@ def fit(
 
 
 class _FirstStep(keras.callbacks.Callback):
-    """Reports that the first step is being compiled, which takes minutes."""
+    """Reports that the first step is compiled, which may take minutes."""
 
     def __init__(self, shown):
         super().__init__()
