@@ -136,7 +136,8 @@ class FlatAttention(ExactModel):
         The weight of a sentence is the sum over its pieces.
         """
         source_ids = inputs["source_ids"]
-        return self.join.explain(*self._classify(source_ids), source_ids)
+        logits, weights = self._classify(source_ids)
+        return self.join.explain(logits, weights, source_ids)
 
     def piece_prediction(self) -> PiecePrediction:
         """A `PiecePrediction` that trains the embedding and the GRU."""

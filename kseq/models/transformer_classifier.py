@@ -181,7 +181,8 @@ class TransformerClassifier(ExactModel):
         The weight of a sentence is the sum over its pieces.
         """
         source_ids = inputs["source_ids"]
-        return self.join.explain(*self._classify(source_ids), source_ids)
+        logits, weights = self._classify(source_ids)
+        return self.join.explain(logits, weights, source_ids)
 
     def get_config(self) -> dict:
         return config_of(self, TransformerClassifier)
