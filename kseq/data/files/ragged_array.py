@@ -1,0 +1,120 @@
+"""Rows of different lengths, in memory or in files."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.data_error import DataError
+
+
+class RaggedArray:
+    """Rows of different lengths, which are read at random.
+
+    The rows are one after the other in `values`. In files, both arrays are
+    mapped into memory: only what is read takes memory, and a data set reads
+    them without Python.
+
+    Args:
+        values: (M, ...) array.
+        offsets: (N + 1,) int64: row n is `values[offsets[n]:offsets[n + 1]]`.
+
+    Example:
+    >>> rows = RaggedArray(np.array([4, 5, 6]), np.array([0, 2, 2, 3]))
+    >>> rows.save("ids")
+    >>> rows = RaggedArray.open("ids", "int64", (3,))
+    >>> rows.gather([2, 0, 1]).to_list()
+    [[6], [4, 5], []]
+    """
+
+    def __init__(self, values: np.ndarray, offsets: np.ndarray):
+        self.values = values
+        self.offsets = offsets
+        self._tensors = None
+
+    @classmethod
+    def of(cls, ragged: tf.RaggedTensor) -> "RaggedArray":
+        """The rows of a ragged tensor (N, None)."""
+        return cls(
+            ragged.flat_values.numpy(),
+            ragged.row_splits.numpy().astype(np.int64),
+        )
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike, dtype: str, shape: tuple[int, ...]
+    ) -> "RaggedArray":
+        """Maps the files that `save` has written.
+
+        Args:
+            path: that was given to `save`.
+            dtype: of `values`.
+            shape: of `values`.
+
+        Raises:
+            DataError: a file is missing, or does not have its size.
+        """
+        values = _mapped(f"{path}.values", dtype, tuple(shape))
+        file = f"{path}.offsets"
+        size = os.path.getsize(file) if os.path.isfile(file) else 0
+        offsets = _mapped(file, "int64", (size // 8,))
+        if not size or offsets[-1] != len(values):
+            raise DataError(f"{path} is broken: its files do not match.")
+        return cls(values, offsets)
+
+    def save(self, path: str | os.PathLike):
+        """Writes `path`.values and `path`.offsets, arrays without a header."""
+        self.values.tofile(f"{path}.values")
+        self.offsets.astype(np.int64).tofile(f"{path}.offsets")
+
+    def __len__(self):
+        return len(self.offsets) - 1
+
+    def lengths(self, numbers) -> tf.Tensor:
+        """The lengths of some rows, (B,) int64."""
+        _, offsets = self._as_tensors()
+        numbers = tf.cast(numbers, tf.int64)
+        return tf.gather(offsets, numbers + 1) - tf.gather(offsets, numbers)
+
+    def gather(self, numbers) -> tf.RaggedTensor:
+        """Some rows, (B, None, ...)."""
+        values, offsets = self._as_tensors()
+        numbers = tf.cast(numbers, tf.int64)
+        starts = tf.gather(offsets, numbers)
+        places = tf.ragged.range(
+            starts, tf.gather(offsets, numbers + 1), row_splits_dtype=tf.int64
+        )
+        return places.with_flat_values(tf.gather(values, places.flat_values))
+
+    def _as_tensors(self):
+        if self._tensors is None:
+            # Captured by data sets, which run on the CPU.
+            with tf.init_scope(), tf.device("CPU:0"):
+                both = self.values, self.offsets
+                self._tensors = tuple(map(_as_tensor, both))
+        return self._tensors
+
+
+def _mapped(path, dtype, shape):
+    dtype = np.dtype(dtype)
+    found = os.path.getsize(path) if os.path.isfile(path) else None
+    expected = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if found != expected:
+        raise DataError(
+            f"{path} is missing or truncated: expected {expected} bytes, found "
+            f"{found or 0}."
+        )
+    if not expected:  # cannot be mapped
+        return np.zeros(shape, dtype)
+    return np.memmap(path, dtype, "r", shape=shape)
+
+
+def _as_tensor(array):
+    if isinstance(array, np.memmap):
+        return tf.raw_ops.ImmutableConst(
+            dtype=tf.as_dtype(array.dtype),
+            shape=array.shape,
+            memory_region_name=str(Path(array.filename).absolute()),
+        )
+    return tf.constant(array)
