@@ -120,9 +120,9 @@ def main(config):
     lines = corpus.train.lines()
     tokenizer = start.tokenizer(lines, config.vocab_size, "target")
     both = (corpus.features, tokenizer)
+    pairs = data.tokenize_pairs(corpus.train.pairs(), *both)
     batches = data.training_batches(
-        corpus.train.pairs(),
-        *both,
+        pairs,
         batch_tokens=config.batch_tokens,
         max_length=config.max_length,
         seed=config.seed,

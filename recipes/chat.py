@@ -95,9 +95,9 @@ def main(config):
         nested=config.model == "hierarchical",
     )
     both = (preprocessor, tokenizer)  # turns and answers share a vocabulary
+    pairs = data.tokenize_pairs(corpus.train.pairs(), *both)
     batches = data.training_batches(
-        corpus.train.pairs(),
-        *both,
+        pairs,
         batch_tokens=config.batch_tokens,
         max_length=config.max_length,
         seed=config.seed,
@@ -123,8 +123,7 @@ def main(config):
             accumulation_steps=config.accumulation_steps,
         )
     beam = decoding.BeamSearch(config.beam_size)
-    pairs = corpus.train.pairs()
-    longest = data.longest_target(pairs, tokenizer, config.max_length)
+    longest = pairs.longest_target(config.max_length)
     generator = serving.Generator(model, *both, beam, training_length=longest)
     start.initialize(generator)
     run.save(generator)

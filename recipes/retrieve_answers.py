@@ -64,9 +64,9 @@ def main(config):
         tokenizer, max_turns=config.max_turns, max_pieces=config.max_pieces
     )
     both = (preprocessor, tokenizer)  # turns and answers share a vocabulary
+    pairs = data.tokenize_pairs(corpus.train.pairs(), *both)
     batches = data.training_batches(
-        corpus.train.pairs(),
-        *both,
+        pairs,
         batch_tokens=config.batch_tokens,
         max_length=config.max_length,
         seed=config.seed,

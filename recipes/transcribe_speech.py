@@ -94,9 +94,9 @@ def main(config):
         model_type=config.pieces,
     )
     both = (corpus.features, tokenizer)
+    pairs = data.tokenize_pairs(corpus.train.pairs(), *both)
     batches = data.training_batches(
-        corpus.train.pairs(),
-        *both,
+        pairs,
         batch_tokens=config.batch_tokens,
         max_length=config.max_length,
         seed=config.seed,

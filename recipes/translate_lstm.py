@@ -71,11 +71,12 @@ def main(config):
     )
     source, target = start.tokenizers(corpus, config.vocab_size, config.pieces)
     both = (data.TextPreprocessor(source), target)
+    pairs = data.tokenize_pairs(corpus.parts, *both)
     batches = data.training_batches(
-        corpus.drawn(config.seed),
-        *both,
+        pairs,
         batch_tokens=config.batch_tokens,
         max_length=config.max_length,
+        weights=corpus.weights,
         seed=config.seed,
     )
 
@@ -99,7 +100,7 @@ def main(config):
             accumulation_steps=config.accumulation_steps,
         )
     beam = decoding.BeamSearch(config.beam_size)
-    longest = data.longest_target(corpus.train, target, config.max_length)
+    longest = pairs.longest_target(config.max_length)
     generator = serving.Generator(model, *both, beam, training_length=longest)
     start.initialize(generator)
     run.save(generator)

@@ -39,13 +39,9 @@ for source, target in corpus.train.take(5).as_numpy_iterator():
 # %%
 tokenizer = data.Tokenizer.train(corpus.lines(), vocab_size=1500)
 preprocessor = data.TextPreprocessor(tokenizer)
+pairs = data.tokenize_pairs(corpus.train, preprocessor, tokenizer)
 batches = data.training_batches(
-    corpus.train,
-    preprocessor,
-    tokenizer,
-    batch_tokens=2048,
-    max_length=100,
-    seed=1,
+    pairs, batch_tokens=2048, max_length=100, seed=1
 )
 inputs, labels, weights = next(iter(batches))
 print({name: ids.shape for name, ids in inputs.items()}, labels.shape)

@@ -94,7 +94,6 @@ from .text.batches import (
 )
 from .text.corpus import Corpus as Corpus, read_corpus as read_corpus
 from .text.dates import dates as dates
-from .text.longest_target import longest_target as longest_target
 from .text.parallel_text import (
     ParallelText as ParallelText,
     TextReport as TextReport,
@@ -102,4 +101,8 @@ from .text.parallel_text import (
 from .text.piece_vectors import piece_vectors as piece_vectors
 from .text.teacher_forcing import teacher_forcing as teacher_forcing
 from .text.text_preprocessor import TextPreprocessor as TextPreprocessor
+from .text.tokenized_pairs import (
+    TokenizedPairs as TokenizedPairs,
+    tokenize_pairs as tokenize_pairs,
+)
 from .text.tokenizer import Tokenizer as Tokenizer

@@ -20,12 +20,6 @@ def renamed(config):
     return config
 
 
-def renamed_sizes(sizes):
-    """What a checkpoint of version 0.1 says of the sizes of batches."""
-    name, equals, value = sizes.partition("=")
-    return _RENAMED.get(name, name) + equals + value
-
-
 def model_description(description):
     """`model.json` of version 0.1 as this version writes it."""
     removed = _REMOVED.get(description["class_name"], ())

@@ -43,8 +43,6 @@ def write_checkpoint(directory, step, keep, **values):
     Raises:
         DiskError: where a file cannot be written. No other checkpoint is
             lost.
-        tf.errors.FailedPreconditionError: where a value, such as an iterator
-            over a generator, cannot be saved.
     """
     path = directory / f"ckpt-{step}"
     try:
@@ -59,8 +57,6 @@ def write_checkpoint(directory, step, keep, **values):
         atomic_write(_manifest(path), "".join(lines))
         flush(directory)
         _delete_all_but(checkpoint_paths(directory)[-keep:], directory)
-    except tf.errors.FailedPreconditionError:
-        raise
     except (OSError, tf.errors.OpError) as error:
         raise DiskError(
             f"{path} could not be written; what was saved before is intact. "
@@ -148,19 +144,6 @@ def read_newest(directory):
             if _content(path) == content:
                 _log.warning(f"Skipped: {error}")
                 broken.add((path, content))
-
-
-def restore_iterator(path, **iterator):
-    """Moves an iterator to its position in a checkpoint.
-
-    Args:
-        path: of the checkpoint.
-        **iterator: the iterator, under its name in the checkpoint.
-    """
-    path = Path(path)
-    with literal_path(path.parent) as plain:
-        saved = tf.train.Checkpoint(**iterator)
-        saved.read(str(plain / path.name)).expect_partial()
 
 
 def numbered(tensors, name):

@@ -97,7 +97,6 @@ class RunDirectory:
         self.readme = self.path / "README.md"
         self._pictures = self.path / "features.npz", self.path / "network.npz"
         self.lock = self.path / "lock"
-        self.batch_sizes = ""
         self._is_saved = True
         self._config = None  # of `start`, for `save`
         self._overwrites = False
@@ -120,9 +119,6 @@ class RunDirectory:
 
         Nothing of a run is written or deleted before `save`. If the process
         ends before `save`, directories that were created here are removed.
-
-        The batch sizes of the config are kept in `batch_sizes`: a position in
-        the data is valid only for batches of the same size.
 
         A config whose `dtype` is "auto" gets that of the run that resumes; in
         a new run that of the devices, see `kseq.devices.dtype_policy`.
@@ -148,9 +144,6 @@ class RunDirectory:
         config = self._decided(config)
         # Through JSON, because it is compared with what is read back.
         new = as_read(dataclasses.asdict(config))
-        self.batch_sizes = ", ".join(
-            f"{name}={new[name]}" for name in batch_fields(config)
-        )
         for name in ("run", "overwrite"):
             new.pop(name, None)
         self._config = new

@@ -10,8 +10,8 @@ import threading
 import keras
 import tensorflow as tf
 
+from kseq.data.files.stream_positions import position_after, starting_at
 from kseq.devices import is_chief, num_machines, on_all_machines
-from kseq.files import version_0_1
 from kseq.models.step_function import READ_EVERY, TrainFunction
 from kseq.process import take_over
 from kseq.runs.checkpoint_files import (
@@ -20,7 +20,6 @@ from kseq.runs.checkpoint_files import (
     entry,
     numbered,
     read_newest,
-    restore_iterator,
     step_of,
     write_checkpoint,
 )
@@ -31,10 +30,9 @@ from kseq.user_error import RunError, UserError, check_integers
 _NEEDS_ONE_ITERATOR = (
     "Checkpoints needs fit(steps_per_epoch=...) and data that repeat."
 )
-# In a checkpoint. Earlier versions have an `iterator` or a `position`, of a
-# data set of other parts in the same order: what it has read is skipped
-# instead.
-_POSITION = "data_position"
+# The entry of a checkpoint. Earlier versions have iterators under other names,
+# and what they have read is found again by its number of batches.
+_POSITION = "stream_position"
 
 
 class Checkpoints(keras.callbacks.Callback):
@@ -57,10 +55,10 @@ class Checkpoints(keras.callbacks.Callback):
     set that repeats: Keras then keeps one iterator over all epochs. See
     `kseq.training.fit`, which does both.
 
-    An iterator over several devices, or over a generator, cannot be saved.
-    A run that resumes then skips the batches that it has already read, which
-    finds the same position if the data are deterministic. If it resumes with
-    batches of a different size, the data restart.
+    The position in the data is one integer. The data sets of `kseq.data` start
+    at any position at once, also on a different number of devices. Of any other
+    data set the batches that were already used are read again and skipped,
+    which finds the same position if the data are deterministic.
 
     Args:
         run: `RunDirectory`.
@@ -104,27 +102,25 @@ class Checkpoints(keras.callbacks.Callback):
         self._best_step = 0
         self._step = 0
         self._last_step = sys.maxsize
-        self._data_start = 0  # the step at which the iterator began
-        self._resumed = None  # the checkpoint with its position, if any
-        self._batch_sizes = run.batch_sizes
+        self._batches = None
+        self._position = 0, 0  # a step, and the position in the data before it
         self._iterator = None
-        self._can_save_iterator = False
         self._signal = 0
         self._handlers = {}
 
-    def restore(self, model, steps_per_epoch, steps=sys.maxsize, shapes=()):
+    def restore(self, model, batches, steps_per_epoch, steps=sys.maxsize):
         """Restores a compiled model to where its run stopped.
 
         Args:
             model: `keras.Model`, compiled.
+            batches: `tf.data.Dataset`, from its start.
             steps_per_epoch: int, what `fit` will be given.
             steps: int, after which training ends, also within an epoch.
-            shapes: of the batches, see `kseq.data.training_batches`; those of
-                another machine may differ.
 
         Returns:
-            `initial_epoch` for `fit`. 0 in a new run; beyond any epoch in one
-            that has reached its last step or run out of patience.
+            `initial_epoch` for `fit`, and the batches that follow. The epoch is
+            0 in a new run, and beyond any epoch in one that has reached its
+            last step or run out of patience.
 
         Raises:
             RunError: if all checkpoints are broken, or the newest one does not
@@ -133,13 +129,13 @@ class Checkpoints(keras.callbacks.Callback):
         """
         self.run.check_saved()
         self._last_step = steps
-        self._batch_sizes = ", ".join([self.run.batch_sizes, *map(str, shapes)])
+        self._batches = batches
         directory = self.run.checkpoints / "last"
         newest = read_newest(directory)
         if newest is None:
             if checkpoint_paths(directory):
                 raise RunError(f"{directory}: every checkpoint is broken.")
-            return 0
+            return 0, batches
 
         path, tensors = newest
         if not model.optimizer.built:
@@ -148,26 +144,20 @@ class Checkpoints(keras.callbacks.Callback):
         assign(path, model.variables, numbered(tensors, "vars"))
         assign(path, model.optimizer.variables, numbered(tensors, "opt"))
         self._step = model.steps_done = step_of(path)
-        self._data_start = self._step
-        sizes = entry(path, tensors, "batch_sizes").decode()
-        if version_0_1.renamed_sizes(sizes) == self._batch_sizes:
-            self._data_start -= int(entry(path, tensors, "batches_read"))
-            if any(key.startswith(_POSITION) for key in tensors):
-                self._resumed = path
-        else:
-            print(
-                "The data restart, because batch sizes have changed.",
-                file=sys.stderr,
-            )
-
         best = read_newest(self.run.checkpoints / "best")
         if best is not None:
             self._best_step = step_of(best[0])
             self._best = float(entry(*best, "value"))
         is_done = self._step >= steps
         if is_done or self._is_out_of_patience(steps_per_epoch):
-            return sys.maxsize
-        return self._step // steps_per_epoch
+            return sys.maxsize, batches
+        if _POSITION in tensors:
+            position = int(tensors[_POSITION])
+        else:
+            read = int(entry(path, tensors, "batches_read"))
+            position = position_after(batches, 0, read)
+        self._position = self._step, position
+        return self._step // steps_per_epoch, starting_at(batches, position)
 
     def on_train_begin(self, logs=None):
         if not self.params["steps"]:
@@ -175,7 +165,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.run.check_saved()
         self._catch_signals()
         self._train = self.model.train_function
-        self.model.train_function = self._train_and_hold_iterator
+        self.model.train_function = self._train_with_one_iterator
 
     def on_epoch_begin(self, epoch, logs=None):
         # Later than the epoch's own first step, where one is finished that
@@ -268,42 +258,22 @@ class Checkpoints(keras.callbacks.Callback):
             return False
         return self._step - self._best_step >= self.patience * steps_per_epoch
 
-    def _train_and_hold_iterator(self, iterator):
+    def _train_with_one_iterator(self, iterator):
         if self._iterator is None:
             self._iterator = iterator
-            self._can_save_iterator = isinstance(iterator, tf.data.Iterator)
-            self._find_position()
         elif iterator is not self._iterator:
             raise ValueError(_NEEDS_ONE_ITERATOR)
         with self._left_on_error():
             return self._train(iterator)
 
-    def _find_position(self):
-        if self._resumed is not None and self._can_save_iterator:
-            restore_iterator(self._resumed, **{_POSITION: self._iterator})
-            return
-        count = self._step - self._data_start
-        if count:
-            print(
-                f"Skipping {count} batches that were already used.",
-                file=sys.stderr,
-            )
-        for _ in range(count):
-            next(self._iterator)
-
     def _save_last(self):
+        step, position = self._position
+        position = position_after(self._batches, position, self._step - step)
+        self._position = self._step, position
         state = {
             "opt": _values(self.model.optimizer.variables),
-            "batch_sizes": tf.Variable(self._batch_sizes),
-            "batches_read": tf.Variable(self._step - self._data_start),
+            _POSITION: tf.Variable(position, dtype=tf.int64),
         }
-        if self._can_save_iterator:
-            try:
-                state_and_position = {**state, _POSITION: self._iterator}
-                self._save("last", self.keep, **state_and_position)
-                return
-            except tf.errors.FailedPreconditionError:
-                self._can_save_iterator = False
         self._save("last", self.keep, **state)
 
     def _save(self, name, keep, **more):

@@ -69,9 +69,8 @@ def fit(
         if isinstance(callback, Validation)
     ]
     readme = RunReadme(checkpoints, steps, next(iter(evaluations), None), facts)
-    first_epoch = checkpoints.restore(
-        *(model, steps_per_epoch, steps),
-        shapes=getattr(batches, "shapes", ()),
+    first_epoch, rest = checkpoints.restore(
+        model, batches, steps_per_epoch, steps
     )
     if devices.is_chief():
         print(model_summary(model), flush=True)
@@ -80,7 +79,7 @@ def fit(
         compile_shapes(model, batches)
     with contextlib.ExitStack() as first_step:
         model.fit(
-            batches,
+            rest,
             steps_per_epoch=steps_per_epoch,
             epochs=epochs,
             initial_epoch=first_epoch,

@@ -45,7 +45,6 @@ def pretrain(run, model, batches, steps):
         return
     # Not started: its config and its lock are those of the run.
     own = RunDirectory(run.pretraining)
-    own.batch_sizes = run.batch_sizes
     if is_chief():
         own.path.mkdir(exist_ok=True)
         print("Pretraining on the pieces of the documents:", flush=True)

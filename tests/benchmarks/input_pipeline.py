@@ -23,6 +23,7 @@ from kseq.data import (
     ParallelText,
     TextPreprocessor,
     Tokenizer,
+    tokenize_pairs,
     training_batches,
 )
 
@@ -52,11 +53,10 @@ def main():
             pairs = text(Path(folder))
         lines = itertools.chain(pairs.source_lines(), pairs.target_lines())
         tokenizer = Tokenizer.train(lines, VOCAB)
+        both = TextPreprocessor(tokenizer), tokenizer
         batches = iter(
             training_batches(
-                pairs.pairs(),
-                TextPreprocessor(tokenizer),
-                tokenizer,
+                tokenize_pairs(pairs.pairs(), *both),
                 batch_tokens=4096,
                 max_length=100,
                 seed=1,

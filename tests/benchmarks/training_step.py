@@ -27,6 +27,7 @@ from kseq.data import (
     ParallelText,
     TextPreprocessor,
     Tokenizer,
+    tokenize_pairs,
     training_batches,
 )
 from kseq.models import Transformer
@@ -186,10 +187,9 @@ def main():
         pairs = text(folder)
         lines = itertools.chain(pairs.source_lines(), pairs.target_lines())
         tokenizer = Tokenizer.train(lines, VOCAB)
+        both = TextPreprocessor(tokenizer), tokenizer
         stream = training_batches(
-            pairs.pairs(),
-            TextPreprocessor(tokenizer),
-            tokenizer,
+            tokenize_pairs(pairs.pairs(), *both),
             batch_tokens=ROWS * LENGTH,
             max_length=100,
             seed=1,

@@ -88,10 +88,9 @@ def run(tmp_path_factory):
     model.compile(keras.optimizers.Adam(0.005))
     search = decoding.BeamSearch(beam_size=3)
     run.save(serving.Generator(model, preprocessor, tokenizer, search))
+    pairs = tf.data.Dataset.from_tensor_slices((LEARNT, LEARNT))
     batches = data.training_batches(
-        tf.data.Dataset.from_tensor_slices((LEARNT, LEARNT)),
-        preprocessor,
-        tokenizer,
+        data.tokenize_pairs(pairs, preprocessor, tokenizer),
         batch_tokens=64,
         max_length=32,
         seed=1,

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kseq.data.files.stream_positions import numbered_batches
 from kseq.files.atomic_write import flush
 from kseq.loading import load_model
 from kseq.process import stop_in_order
@@ -296,13 +297,13 @@ def test_training_resumes_from_the_checkpoint_before(broken_run, caplog):
     folder = broken_run / "checkpoints" / "last"
     _flip_a_bit(folder / "ckpt-10.index")
     checkpoints = Checkpoints(RunDirectory(broken_run))
-    assert checkpoints.restore(make_model(), STEPS) == 1
+    assert checkpoints.restore(make_model(), make_data(), STEPS)[0] == 1
     assert "ckpt-10 is broken" in caplog.text
 
     os.truncate(folder / "ckpt-5.index", 20)
     caplog.clear()
     with pytest.raises(RunError, match="every checkpoint is broken"):
-        checkpoints.restore(make_model(), STEPS)
+        checkpoints.restore(make_model(), make_data(), STEPS)
     assert "ckpt-5 is broken" in caplog.text
 
 
@@ -391,51 +392,39 @@ def test_a_full_disk_loses_nothing(broken_run):
     assert step_of(path) == 10
 
 
-@pytest.mark.parametrize("saved", [True, slow(False)])
-def test_batches_of_another_size(tmp_path, capsys, saved, two_devices):
-    """Their data restart, once; then the position in them holds again."""
+def numbered_data():
+    """Batches that differ, and start at any position."""
 
-    def train_on(epochs, size):
-        data = model = None
-        if not saved:  # the place of an iterator over several devices
-            with two_devices.scope():
-                data, model = make_data(size), make_model()
-        settings = {"data": data, "model": model, "batch_size": size}
-        return train(tmp_path / "run", epochs, **settings)
+    def batch(position):
+        rows = tf.range(4, dtype=tf.int64) + 3 * position
+        return tf.one_hot(rows % 8, 8), tf.cast(rows % 3, tf.float32)
 
-    train_on(epochs=1, size=4)
-    shutil.copytree(tmp_path / "run", tmp_path / "kept")
-    whole = train_on(epochs=3, size=2)
-    messages = capsys.readouterr().err
-    assert "batch_size: 4 -> 2" in messages
-    assert "The data restart" in messages
-    assert "Reading" not in messages
-
-    shutil.rmtree(tmp_path / "run")
-    shutil.move(tmp_path / "kept", tmp_path / "run")
-    for epochs in (2, 3):
-        cut = train_on(epochs, size=2)
-    assert_same_state(cut, whole)
-    messages = capsys.readouterr().err
-    assert messages.count("The data restart") == 1
-    assert ("Skipping 5 batches" in messages) != saved
+    return numbered_batches(batch)
 
 
-def test_a_position_of_version_0_1_is_found_again(
-    tmp_path, monkeypatch, capsys, two_epochs
-):
-    with monkeypatch.context() as patch:
-        patch.setattr("kseq.training.checkpoints._POSITION", "iterator")
-        train(tmp_path, 1)
+def test_a_position_of_version_0_2_is_found_again(tmp_path, capsys, two_epochs):
+    train(tmp_path, 1)
+    path, tensors = read_newest(tmp_path / "checkpoints" / "last")
+    read = tensors.pop("stream_position")
+    state = {
+        part: [tf.Variable(value) for value in numbered(tensors, part)]
+        for part in ("vars", "opt")
+    }
+    folder = tmp_path / "checkpoints" / "last"
+    write_checkpoint(
+        folder, step_of(path), 1, **state, batches_read=tf.Variable(read)
+    )
     assert_same_state(train(tmp_path, 2), two_epochs[1])
     assert "Skipping 5 batches" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", [slow("distributed"), "generated"])
-def test_data_that_have_no_position_are_read_again(
-    tmp_path, kind, two_devices, capsys
-):
+@pytest.mark.parametrize("kind", ["numbered", slow("distributed"), "generated"])
+def test_data_resume_at_their_position(tmp_path, kind, two_devices, capsys):
+    """At once, or by skipping what an unknown data set has read."""
+
     def parts():
+        if kind == "numbered":
+            return numbered_data(), make_model()
         if kind == "distributed":
             with two_devices.scope():
                 model = make_model()  # first: it sets the global seed
@@ -462,7 +451,8 @@ def test_data_that_have_no_position_are_read_again(
     for epochs in (1, 2):
         cut = train_on("cut", epochs)
     assert_same_state(cut, whole, atol=1e-6 if kind == "distributed" else 0)
-    assert "Skipping 5 batches" in capsys.readouterr().err
+    is_skipped = "Skipping 5 batches" in capsys.readouterr().err
+    assert is_skipped == (kind != "numbered")
 
 
 def test_a_run_that_was_killed_resumes(tmp_path):
@@ -560,16 +550,16 @@ def test_a_checkpoint_of_something_else(broken_run):
     for values, message in (
         ({"vars": weights[:-1], "opt": state}, "has 4 variables; the model"),
         ({"vars": weights, "opt": state[:-1]}, "they do not belong together"),
-        ({"vars": weights, "opt": state}, "has no batch_sizes"),
+        ({"vars": weights, "opt": state}, "has no batches_read"),
         ({"vars": weights[::-1], "opt": state}, "which has the shape"),
     ):
         write_checkpoint(run.checkpoints / "last", 20, 1, **values)
         with pytest.raises(RunError, match=message):
-            Checkpoints(run).restore(model, STEPS)
+            Checkpoints(run).restore(model, make_data(), STEPS)
 
 
 def test_the_best_weights_without_their_score(broken_run):
     run = RunDirectory(broken_run)
     write_checkpoint(run.checkpoints / "best", 20, 1, vars=[tf.Variable(1.0)])
     with pytest.raises(RunError, match="ckpt-20 has no value"):
-        Checkpoints(run).restore(make_model(), STEPS)
+        Checkpoints(run).restore(make_model(), make_data(), STEPS)

@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kseq.models import step_function
 from kseq.models.training_errors import DivergedError
@@ -100,7 +101,8 @@ def test_skipped_updates_are_steps(tmp_path):
     again.compile(
         keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1))
     )
-    assert Checkpoints(run, monitor="loss").restore(again, 2) == 3
+    data = tf.data.Dataset.range(9)
+    assert Checkpoints(run, monitor="loss").restore(again, data, 2)[0] == 3
     assert global_step(again) == 6 and again.optimizer.iterations == updates
 
 

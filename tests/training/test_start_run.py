@@ -26,7 +26,7 @@ def test_steps_patience_and_batches_may_change(tmp_path, monkeypatch, capfd):
     run.save_model(keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]))
     changed = dataclasses.replace(config, steps=9, patience=2, batch_tokens=32)
     run, config = start_run(changed)
-    assert (config, run.batch_sizes) == (changed, "batch_tokens=32")
+    assert config == changed
     assert capfd.readouterr().err.count("runs/tiny resumes with") == 3
     with pytest.raises(RunError, match="units: 4 -> 5"):
         start_run(dataclasses.replace(changed, units=5))

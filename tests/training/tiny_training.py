@@ -59,11 +59,14 @@ def train(
     run.save_model(model)
     settings = {"monitor": "loss", "mode": "min", **settings}
     checkpoints = Checkpoints(run, **settings)
+    first, batches = checkpoints.restore(
+        model, data or make_data(batch_size), steps
+    )
     model.fit(
-        data or make_data(batch_size),
+        batches,
         steps_per_epoch=steps,
         epochs=epochs,
-        initial_epoch=checkpoints.restore(model, steps),
+        initial_epoch=first,
         callbacks=[*callbacks, checkpoints],
         shuffle=False,
         verbose=0,

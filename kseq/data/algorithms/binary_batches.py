@@ -7,11 +7,8 @@ import tensorflow as tf
 
 from kseq.data.algorithms import BinarySequences
 from kseq.data.files.batch_shapes import BatchShapes, shapes_wanted, with_shapes
-from kseq.data.files.dataset_options import (
-    IN_PARALLEL,
-    disable_autotuning,
-    split_over_devices,
-)
+from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
+from kseq.data.files.stream_positions import numbered_batches
 
 _GROUP = 4  # examples of the same length
 _MEASURED = 512  # batches whose lengths are measured to choose shapes
@@ -60,9 +57,7 @@ def binary_batches(
         source = tf.ensure_shape(drawn.inputs, (*shape, task.input_dim))
         return {"source": source}, targets, drawn.weights
 
-    numbers = tf.data.Dataset.counter(dtype=tf.int32)
-    batches = numbers.map(batch, **IN_PARALLEL)
-    batches = split_over_devices(batches.prefetch(2))
+    batches = numbered_batches(lambda number: batch(tf.cast(number, tf.int32)))
     if shapes is None:
         return batches
     return with_shapes(batches, (batch(0, n) for [n] in shapes.lengths))

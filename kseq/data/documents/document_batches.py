@@ -3,8 +3,8 @@
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.files.bucketed_batches import bucketed_batches
 from kseq.data.files.labelled_batches import class_weights
+from kseq.data.files.shuffled_batches import shuffled_batches, stored_sizes
 
 
 def document_batches(
@@ -19,8 +19,7 @@ def document_batches(
     """An endless stream of shuffled batches for `model.fit`.
 
     A batch holds documents with similar numbers of pieces and of sentences.
-    Documents without pieces are left out. All ids are in memory; the iterator
-    can be saved in a `tf.train.Checkpoint`.
+    Documents without pieces are left out. All ids are in memory.
 
     Args:
         ids: (N, L, W) int32, ragged: the pieces of the documents, by
@@ -49,9 +48,20 @@ def document_batches(
     numbers = tf.constant([classes.index(label) for label in labels])
     weights = tf.constant(class_weights(labels, balanced), tf.float32)
 
-    def batch(chosen):
+    def batch(chosen, lengths):
         source_ids = tf.gather(ids, chosen).to_tensor(PAD)
         inputs = {"source_ids": source_ids}
         return inputs, tf.gather(numbers, chosen), tf.gather(weights, chosen)
 
-    return bucketed_batches(ids, batch, batch_pieces=batch_pieces, seed=seed)
+    pieces = ids.row_lengths(axis=2)
+    return shuffled_batches(
+        (len(labels),),
+        stored_sizes(
+            tf.reduce_sum(pieces, axis=1),
+            ids.row_lengths(),
+            tf.reduce_max(pieces, axis=1),
+        ),
+        batch,
+        budget=batch_pieces,
+        seed=seed,
+    )

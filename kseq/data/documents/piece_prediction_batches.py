@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
+from kseq.data.files.stream_positions import numbered_batches
 
 _WIDTH = 64  # pieces of a row
 _CANDIDATES = 1024
@@ -16,8 +16,7 @@ def piece_prediction_batches(
 
     The documents are one running text, read from random positions, 64 pieces in
     a row. The candidates are 1,024 of its pieces, sampled for each batch in
-    proportion to their frequency. All ids are in memory; the iterator can be
-    saved in a `tf.train.Checkpoint`.
+    proportion to their frequency. All ids are in memory.
 
     Args:
         ids: (N, L, W) int32, ragged: the pieces of the documents, by
@@ -50,10 +49,16 @@ def piece_prediction_batches(
     width = min(_WIDTH, count)
     rows = max(batch_pieces // width, 1)
 
-    def batch(starts, drawn):
-        starts %= count - width + 1
-        source_ids = tf.gather(pieces, starts[:, None] + tf.range(width))
-        candidates = tf.gather(pieces, drawn % count)
+    def drawn(number, size, most, purpose):
+        key = tf.stack([seed % 2**31, number % 2**31 * 2 + purpose])
+        return tf.random.stateless_uniform((size,), key, 0, most, tf.int64)
+
+    def batch(number):
+        starts = drawn(number, rows, count - width + 1, purpose=0)
+        places = starts[:, None] + tf.range(width, dtype=tf.int64)
+        source_ids = tf.gather(pieces, places)
+        candidates = drawn(number, _CANDIDATES, count, purpose=1)
+        candidates = tf.gather(pieces, candidates)
         inputs = {
             "source_ids": source_ids,
             "candidates": tf.tile(candidates[None], [rows, 1]),
@@ -61,17 +66,4 @@ def piece_prediction_batches(
         shape = rows, width - 2, 2  # in both directions
         return inputs, tf.zeros(shape, tf.int32), tf.ones(shape)
 
-    batches = (
-        tf.data.Dataset.zip(_draws(rows, seed), _draws(_CANDIDATES, seed + 1))
-        .map(batch, **IN_PARALLEL)
-        .prefetch(2)
-    )
-    return split_over_devices(batches)
-
-
-def _draws(size, seed):
-    """Random integers from 0 to 2 ** 31 - 1, (size,) at a time."""
-    numbers = tf.data.Dataset.random(seed=seed).batch(size)
-    return numbers.map(
-        lambda drawn: tf.cast(drawn // 2, tf.int32), **IN_PARALLEL
-    )
+    return numbered_batches(batch)

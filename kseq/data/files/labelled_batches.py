@@ -4,7 +4,7 @@ from collections import Counter
 
 import tensorflow as tf
 
-from kseq.data.files.bucketed_batches import bucketed_batches
+from kseq.data.files.shuffled_batches import shuffled_batches, stored_sizes
 from kseq.data.files.stored_features import StoredFeatures
 
 
@@ -20,8 +20,7 @@ def labelled_batches(
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
-    A batch holds recordings of similar lengths. Its iterator can be saved in
-    a `tf.train.Checkpoint`.
+    A batch holds recordings of similar lengths.
 
     Args:
         features: StoredFeatures of pictures or recordings.
@@ -56,20 +55,15 @@ def labelled_batches(
     weights = tf.constant(class_weights(labels, balanced), tf.float32)
     lengths = features.lengths(tf.RaggedTensor.from_tensor(places[:, None]))
 
-    def batch(chosen):
+    def batch(chosen, lengths):
         inputs = features.inputs(tf.gather(places, chosen))
         return inputs, tf.gather(targets, chosen), tf.gather(weights, chosen)
 
-    return bucketed_batches(
-        # Its lengths alone count: a part for each frame.
-        tf.RaggedTensor.from_row_lengths(
-            tf.RaggedTensor.from_uniform_row_length(
-                tf.zeros(tf.reduce_sum(lengths), tf.int8), 1
-            ),
-            lengths,
-        ),
+    return shuffled_batches(
+        (len(labels),),
+        stored_sizes(lengths, lengths),
         batch,
-        batch_pieces=batch_tokens,
+        budget=batch_tokens,
         seed=seed,
     )
 

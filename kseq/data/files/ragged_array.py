@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from kseq.data.files.data_error import DataError
 
+_BLOCK = 2**20  # rows whose lengths are read together
+
 
 class RaggedArray:
     """Rows of different lengths, which are read at random.
@@ -71,6 +73,11 @@ class RaggedArray:
     def __len__(self):
         return len(self.offsets) - 1
 
+    def blocks_of_lengths(self):
+        """The lengths of all rows, a million at a time: (B,) int64 arrays."""
+        for start in range(0, len(self), _BLOCK):
+            yield np.diff(self.offsets[start : start + _BLOCK + 1])
+
     def lengths(self, numbers) -> tf.Tensor:
         """The lengths of some rows, (B,) int64."""
         _, offsets = self._as_tensors()
@@ -115,6 +122,6 @@ def _as_tensor(array):
         return tf.raw_ops.ImmutableConst(
             dtype=tf.as_dtype(array.dtype),
             shape=array.shape,
-            memory_region_name=str(Path(array.filename).absolute()),
+            memory_region_name=os.fsencode(Path(array.filename).absolute()),
         )
     return tf.constant(array)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
+from kseq.data.files.stream_positions import numbered_batches
 from kseq.data.running_text.text_corpus import lines_of
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.data.text.tokenizer_training import parts_of
@@ -76,8 +77,8 @@ def running_text_batches(
     """An endless stream of batches for `kseq.models.TransformerLM`.
 
     The running text is cut into rows of the same length without padding, which
-    come in random order; each epoch is cut at other positions. A batch depends
-    only on its number, so that its position can be saved.
+    come in random order; each epoch is cut at other positions. The position of
+    a batch is the number of rows before it.
 
     Args:
         ids: (N,) int32, see `running_ids`.
@@ -110,8 +111,8 @@ def running_text_batches(
     spare = tokens - rows * length
     ids, key = tf.constant(ids), tf.constant(seed % 2**31, tf.int64)
 
-    def batch(number):
-        places = number * batch_size + tf.range(batch_size, dtype=tf.int64)
+    def batch(position):
+        places = position + tf.range(batch_size, dtype=tf.int64)
         epochs = places // rows
         keys = tf.stack([tf.fill(epochs.shape, key), epochs, 0 * epochs], 1)
         chosen = tf.raw_ops.RandomIndexShuffle(
@@ -125,8 +126,7 @@ def running_text_batches(
         steps = tf.range(length + 1, dtype=tf.int64)
         return _example(tf.gather(ids, starts[:, None] + steps))
 
-    batches = tf.data.Dataset.counter().map(batch, **IN_PARALLEL)
-    return split_over_devices(batches.prefetch(2))
+    return numbered_batches(batch, batch_size)
 
 
 def running_text_evaluation(

@@ -5,7 +5,7 @@ from typing import Literal
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.files.bucketed_batches import bucketed_batches
+from kseq.data.files.shuffled_batches import shuffled_batches, stored_sizes
 
 
 def tagging_batches(
@@ -20,7 +20,7 @@ def tagging_batches(
     """An endless stream of shuffled batches for `model.fit`.
 
     A batch holds sentences with similar numbers of pieces and of words. All
-    ids are in memory; the iterator can be saved in a `tf.train.Checkpoint`.
+    ids are in memory.
 
     Args:
         ids: (N, W, P) int32, ragged: the pieces of the words, by
@@ -59,7 +59,7 @@ def tagging_batches(
         tf.constant(lengths, tf.int64),
     )
 
-    def batch(chosen, lengths=(-1, -1)):
+    def batch(chosen, lengths):
         words, pieces = tf.unstack(tf.cast(lengths, tf.int64))
         source_ids = tf.gather(ids, chosen).to_tensor(
             PAD, shape=(-1, words, pieces)
@@ -71,9 +71,16 @@ def tagging_batches(
         )
         return {"source_ids": source_ids}, labels, weights
 
-    return bucketed_batches(
-        *(ids, batch),
-        batch_pieces=batch_pieces,
+    pieces = ids.row_lengths(axis=2)
+    return shuffled_batches(
+        (len(lengths),),
+        stored_sizes(
+            tf.reduce_sum(pieces, axis=1),
+            ids.row_lengths(),
+            tf.reduce_max(pieces, axis=1),
+        ),
+        batch,
+        budget=batch_pieces,
         seed=seed,
         max_shapes=max_shapes,
     )

@@ -21,7 +21,6 @@ from kseq.data.text.dates import SIZES, dates
 from kseq.data.text.parallel_text import check_pair_columns, parallel_texts
 from kseq.terminal import escaped_line, progress
 
-_DRAWN = 8  # pairs that are drawn together; one by one takes three times longer
 _BLOCK = 1024  # pairs that leave a data set together
 
 
@@ -70,23 +69,6 @@ class Corpus(NamedTuple):
         return with_references(pairs) if self.of_tables else pairs
 
     describe = facts_and_problems
-
-    def drawn(self, seed: int) -> tf.data.Dataset:
-        """The training pairs as `training_batches` takes them.
-
-        Without weights this is `train`. With weights it is an endless stream
-        in which each corpus has its share, however large it is.
-
-        Args:
-            seed: of the draw, together with that of TensorFlow.
-        """
-        if not self.weights:
-            return self.train
-        return tf.data.Dataset.sample_from_datasets(
-            [part.repeat().batch(_DRAWN) for part in self.parts],
-            list(self.weights),
-            seed=seed,
-        ).unbatch()
 
 
 def read_corpus(

@@ -6,6 +6,7 @@ from kseq.data import (
     DialoguePreprocessor,
     Tokenizer,
     evaluation_batches,
+    tokenize_pairs,
     training_batches,
 )
 from kseq.serving.object_config import object_config, preprocessor_from_config
@@ -106,7 +107,7 @@ def test_batches_hold_a_budget(tokenizer, nested):
     texts = ["hello\nwho is there\nhello", "who is there", "hello\nhello"] * 9
     pairs = tf.data.Dataset.from_tensor_slices((texts, ["hello"] * len(texts)))
     batches = training_batches(
-        *(pairs, preprocessor, tokenizer),
+        tokenize_pairs(pairs, preprocessor, tokenizer),
         batch_tokens=64,
         max_length=40,
         seed=1,
@@ -130,7 +131,7 @@ def test_few_shapes(tokenizer, nested):
     texts = ["hello\nwho is there\nhello", "who is there", "hello\nhello"] * 9
     pairs = tf.data.Dataset.from_tensor_slices((texts, ["hello"] * len(texts)))
     batches = training_batches(
-        *(pairs, preprocessor, tokenizer),
+        tokenize_pairs(pairs, preprocessor, tokenizer),
         batch_tokens=120,
         max_length=40,
         seed=1,

@@ -11,6 +11,7 @@ from kseq.data import (
     read_frames,
     read_speech_corpus,
     read_transcripts,
+    tokenize_pairs,
     training_batches,
 )
 from kseq.user_error import UserError
@@ -62,9 +63,7 @@ def test_batches_have_the_frames_of_their_recordings(tokenizer):
     preprocessor = stored.preprocessor
     by_length = {len(stored[i]): i for i in range(12)}
     batches = training_batches(
-        corpus.train.pairs(),
-        stored,
-        tokenizer,
+        tokenize_pairs(corpus.train.pairs(), stored, tokenizer),
         batch_tokens=40,
         max_length=20,
         seed=1,
@@ -89,7 +88,7 @@ def test_batches_have_the_frames_of_their_recordings(tokenizer):
 def test_few_shapes_have_the_width_of_the_longest(tokenizer):
     corpus = read_speech_corpus("table.tsv", features=write_frames())
     batches = training_batches(
-        *(corpus.train.pairs(), corpus.features, tokenizer),
+        tokenize_pairs(corpus.train.pairs(), corpus.features, tokenizer),
         batch_tokens=40,
         max_length=20,
         seed=1,

@@ -1,0 +1,443 @@
+"""An endless stream of shuffled batches whose position is one integer."""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.batch_shapes import (
+    BatchShapes,
+    product_of_lengths,
+    shapes_wanted,
+    whole_rows,
+    with_shapes,
+)
+from kseq.data.files.data_error import DataError
+from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
+from kseq.data.files.stream_positions import with_positions
+from kseq.terminal import progress
+
+# Examples of which batches of similar lengths are made together.
+WINDOW = 200_000
+_POOL = 8  # batches at most, whose examples have similar costs
+_RATIOS = 1.1, 1.4  # of the largest of these costs to the smallest
+_MEASURED = 2**20  # examples whose sizes are read together
+
+
+class Sizes(NamedTuple):
+    """How large examples are.
+
+    Args:
+        costs: (B,) int64: an example takes this part of the budget of a batch.
+        lengths: (B, D) int64, on each axis that is padded; 0 for an example
+            that is left out.
+    """
+
+    costs: tf.Tensor
+    lengths: tf.Tensor
+
+
+def shuffled_batches(
+    counts: tuple[int, ...],
+    sizes: Callable,
+    batch: Callable,
+    *,
+    budget: int,
+    seed: int,
+    weights: tuple[float, ...] = (),
+    max_shapes: int | Literal["auto"] | None = None,
+    positions: Callable = product_of_lengths,
+    shape_costs: Callable | None = None,
+) -> tf.data.Dataset:
+    """An endless stream of shuffled batches of examples of similar sizes.
+
+    The order is a random permutation of all examples, a different one in each
+    epoch, which is computed and not stored. It is cut into windows of at most
+    200,000 examples; those of a window are sorted by size and cut into
+    batches, which follow each other in random order. A position is the number
+    of examples that were read. It is found at once, on any number of devices
+    and with any batch size.
+
+    Args:
+        counts: number of examples of each corpus, which are numbered from 0,
+            one corpus after the other.
+        sizes: function of the numbers of examples, (B,) int64, that returns
+            their `Sizes`.
+        batch: function of the numbers of examples, (B,) int64, and of the
+            lengths to which they are padded, (D,) int64, -1 for that of the
+            longest. It returns `(inputs, labels, sample_weight)`.
+        budget: a batch has as many examples as fit if each has the cost of the
+            largest; at least one.
+        seed: of the order.
+        weights: how often each corpus is drawn; by default each example is
+            read once an epoch.
+        max_shapes: see `training_batches`.
+        positions: function of lengths, see `BatchShapes`.
+        shape_costs: function of the lengths of shapes (K, D), their costs (K,);
+            by default those of their largest examples.
+
+    Returns:
+        Data set of batches, see `with_positions`. With `max_shapes` it has an
+        attribute `shapes`, see `training_batches`.
+
+    Raises:
+        DataError: no example can be trained on.
+    """
+    sizes = _checked(sizes, sum(counts))
+    most = shapes_wanted(max_shapes)
+    shapes = None
+    if most is not None:
+        shapes = _Shapes(
+            *(sum(counts), sizes, budget, most, positions, shape_costs)
+        )
+    order = _Order(counts, weights, seed)
+    planner = _Planner(order, sizes, budget, seed, shapes)
+
+    def read(numbers, is_new, shape):
+        if shapes is None:
+            return batch(numbers, [-1] * planner.axes)
+        inputs, labels, weight = batch(numbers, shapes.lengths[shape])
+        is_new = tf.cast(is_new, weight.dtype)
+        is_new = tf.reshape(is_new, [-1] + [1] * (weight.shape.rank - 1))
+        return inputs, labels, weight * is_new
+
+    def starting_at(position):
+        window, rest = divmod(position, order.window)
+        batches = (
+            tf.data.Dataset.counter(window)
+            .map(planner)
+            .prefetch(1)
+            .flat_map(lambda plan: plan.batches(window, rest))
+            .map(read, **IN_PARALLEL)
+            .prefetch(2)
+        )
+        return split_over_devices(batches)
+
+    batches = with_positions(starting_at, planner.position_after)
+    if shapes is None:
+        return batches
+    return with_shapes(batches, shapes.examples(batch))
+
+
+def _checked(sizes, count):
+    """The function; DataError if no example is used."""
+    for start in range(0, count, _MEASURED):
+        numbers = tf.range(start, min(start + _MEASURED, count), dtype=tf.int64)
+        if tf.reduce_any(tf.reduce_all(sizes(numbers).lengths > 0, axis=1)):
+            return sizes
+    raise DataError("There is no example to train on.")
+
+
+class _Order:
+    """The endless order of examples, computed window by window.
+
+    Attributes:
+        window: int, examples of a window.
+    """
+
+    def __init__(self, counts, weights, seed):
+        total = sum(counts)
+        if not weights:
+            counts, weights = (total,), (1.0,)
+        # As many windows of the same size as an epoch needs.
+        size = -(-total // -(-total // WINDOW))
+        shares = np.array(weights) / sum(weights)
+        # Each corpus has its share of each window, and at least one example.
+        taken = np.maximum(np.rint(shares * size).astype(int), 1)
+        self.window = int(taken.sum())
+        self._parts = list(zip(counts, taken.tolist(), strict=True))
+        self._seed = seed % 2**31
+
+    def __call__(self, window):
+        """The numbers of the examples of a window, (N,) int64."""
+        numbers, first = [], 0
+        for part, (count, taken) in enumerate(self._parts):
+            position = window * taken + tf.range(taken, dtype=tf.int64)
+            epoch = position // count
+            keys = self._seed + 0 * epoch, epoch % 2**31, part + 0 * epoch
+            keys = tf.stack(keys, axis=1)
+            shuffled = _shuffled(position % count, count, keys)
+            numbers.append(first + shuffled)
+            first += count
+        return tf.concat(numbers, axis=0)
+
+
+class _Plan(NamedTuple):
+    """The batches of a window.
+
+    Args:
+        window: () int64.
+        numbers: (N,) int64, of the examples.
+        starts: (K,) int64: of each batch, its first example in `numbers`.
+        rows: (K,) int64, its examples.
+        full: (K,) int64, its examples, with those that are repeated without
+            weight to fill its shape.
+        shapes: (K,) int64, the index of its shape, if there are shapes.
+    """
+
+    window: tf.Tensor
+    numbers: tf.Tensor
+    starts: tf.Tensor
+    rows: tf.Tensor
+    full: tf.Tensor
+    shapes: tf.Tensor
+
+    def batches(self, window, read):
+        """A data set of the batches, in a window only those not yet read.
+
+        Args:
+            window: int.
+            read: int, the examples that were read in this window.
+
+        Returns:
+            Data set of numbers (B,) int64, whether they are not repeated (B,)
+            bool, and the index of the shape.
+        """
+        is_read = tf.cumsum(self.rows) <= read
+        first = tf.math.count_nonzero(is_read & (self.window == window))
+
+        def batch(place):
+            row = tf.range(self.full[place])
+            numbers = self.starts[place] + row % self.rows[place]
+            is_new = row < self.rows[place]
+            return tf.gather(self.numbers, numbers), is_new, self.shapes[place]
+
+        return tf.data.Dataset.range(first, tf.size(self.rows, tf.int64)).map(
+            batch
+        )
+
+
+class _Planner:
+    """Cuts the windows of an order into batches.
+
+    Call arguments:
+        window: () int64, the number of a window.
+
+    Returns:
+        Its `_Plan`.
+    """
+
+    def __init__(self, order, sizes, budget, seed, shapes):
+        self._order = order
+        self._sizes = sizes
+        self._budget = budget
+        self._seed = seed % 2**31
+        self._shapes = shapes
+        self.axes = sizes(tf.zeros(1, tf.int64)).lengths.shape[1]
+        self._ends = tf.function(
+            lambda window: tf.cumsum(self(window).rows),
+            input_signature=[tf.TensorSpec((), tf.int64)],
+            autograph=False,
+        )
+
+    def __call__(self, window):
+        numbers = self._order(window)
+        costs, lengths = self._sizes(numbers)
+        used = tf.where(tf.reduce_all(lengths > 0, axis=1))[:, 0]
+        parts = (tf.gather(part, used) for part in (numbers, costs, lengths))
+        if self._shapes is None:
+            numbers, starts, rows = self._by_cost(window, *parts)
+            full, shapes = rows, tf.zeros_like(rows)
+        else:
+            numbers, starts, rows, shapes = self._shapes.cut(*parts)
+            full = tf.gather(self._shapes.rows, shapes)
+        count = tf.size(starts, tf.int64)
+        key = self._seed, window % 2**31, -1  # no corpus has this number
+        order = _shuffled(tf.range(count), count, key)
+        each = (tf.gather(x, order) for x in (starts, rows, full, shapes))
+        return _Plan(window, numbers, *each)
+
+    def position_after(self, position, batches):
+        """The position after some more batches."""
+        window, read = divmod(position, self._order.window)
+        while batches:
+            ends = self._ends(window).numpy()
+            first = np.searchsorted(ends, read, side="right")
+            if batches <= len(ends) - first:
+                read = int(ends[first + batches - 1])
+                return window * self._order.window + read
+            batches -= len(ends) - first
+            window, read = window + 1, 0
+        return position
+
+    def _by_cost(self, window, numbers, costs, lengths):
+        """Examples in the order of batches; of each, its start and its rows.
+
+        Examples of similar costs, those of a few batches, are sorted by how
+        their lengths differ: from wide to tall.
+        """
+        order = tf.argsort(costs, direction="DESCENDING", stable=True)
+        costs = tf.gather(costs, order)
+        most = tf.maximum(self._budget // costs, 1)
+        pools = self._pools(window, costs, most)
+        sizes = tf.concat([pools[1:], [tf.size(order, tf.int64)]], 0) - pools
+        pool = tf.repeat(tf.range(tf.size(pools, tf.int64)), sizes)
+        shape = tf.gather(lengths[:, 0] - lengths[:, -1], order)
+        order = tf.gather(order, _argsort(pool * 2**32 + shape))
+
+        count = -(-sizes // tf.gather(most, pools))  # batches of each pool
+        pool = tf.repeat(tf.range(tf.size(pools, tf.int64)), count)
+        size, count, first = (
+            tf.gather(x, pool)
+            for x in (sizes, count, tf.cumsum(count, exclusive=True))
+        )
+        number = tf.range(tf.size(pool, tf.int64)) - first
+        starts = number * size // count
+        rows = (number + 1) * size // count - starts
+        starts += tf.gather(pools, pool)
+        return tf.gather(numbers, order), starts, rows
+
+    def _pools(self, window, costs, most):
+        """Where sorted examples are divided by their costs, (P,) int64.
+
+        Each part fills one or several batches, and differs from epoch to epoch:
+        otherwise examples of a rare cost would always be in the same batch.
+        """
+        key = tf.cast(tf.stack([self._seed, window % 2**31]), tf.int32)
+        ratio = tf.random.stateless_uniform((), key, *_RATIOS)
+        count = tf.size(costs, tf.int64)
+        costs = tf.cast(costs, tf.float32)
+
+        def add(starts, start):
+            similar = tf.searchsorted(
+                -costs, [-costs[start] / ratio], side="right", out_type=tf.int64
+            )
+            batches = (similar[0] - start) // most[start]
+            batches = tf.clip_by_value(batches, 1, _POOL)
+            starts = tf.concat([starts, [start]], axis=0)
+            return starts, start + batches * most[start]
+
+        starts, _ = tf.while_loop(
+            lambda starts, start: start < count,
+            add,
+            (tf.zeros(0, tf.int64), tf.constant(0, tf.int64)),
+            shape_invariants=(tf.TensorShape([None]), tf.TensorShape([])),
+        )
+        return starts
+
+
+class _Shapes:
+    """Cuts windows into batches of a few shapes.
+
+    Attributes:
+        lengths: (K, D) int64 tensor.
+        rows: (K,) int64 tensor, of a batch of each shape.
+    """
+
+    def __init__(
+        self, count, sizes, budget, max_shapes, positions, shape_costs
+    ):
+        with progress("Choosing the shapes of the batches"):
+            lengths, counts, costs = _all_sizes(count, sizes)
+            chosen = BatchShapes(
+                lengths, counts, max_shapes=max_shapes, size=positions
+            )
+        chosen.log()
+        self._number_of = chosen.number_of
+        self.lengths = tf.constant(chosen.lengths)
+        if shape_costs is None:
+            most = np.zeros(len(chosen.lengths), np.int64)
+            numbers = chosen.number_of(tf.constant(lengths)).numpy()
+            np.maximum.at(most, numbers, costs)
+        else:
+            most = shape_costs(chosen.lengths)
+        self.rows = whole_rows(tf.constant(np.maximum(budget // most, 1)))
+        # The next shape into which the examples of each fit, or itself.
+        fits = (chosen.lengths[:, None] <= chosen.lengths).all(axis=2)
+        fits &= ~np.tri(len(fits), dtype=bool)
+        self._larger = [
+            int(row.argmax()) if row.any() else number
+            for number, row in enumerate(fits)
+        ]
+
+    def cut(self, numbers, costs, lengths):
+        """Examples in the order of batches; of each, start, rows and shape.
+
+        Examples that do not fill a batch of their shape are padded to a larger
+        one. Where there is none, a batch is not full.
+        """
+        shapes = self._number_of(lengths)
+        for number, larger in enumerate(self._larger):
+            is_own = tf.cast(shapes == number, tf.int64)
+            whole = tf.reduce_sum(is_own) // self.rows[number]
+            is_left = (is_own > 0) & (
+                tf.cumsum(is_own) > whole * self.rows[number]
+            )
+            shapes = tf.where(is_left, tf.constant(larger, tf.int64), shapes)
+        order = _argsort(shapes)
+        sizes = tf.math.bincount(
+            tf.cast(shapes, tf.int32),
+            minlength=len(self._larger),
+            dtype=tf.int64,
+        )
+        count = -(-sizes // self.rows)  # batches of each shape
+        shape = tf.repeat(tf.range(tf.size(sizes, tf.int64)), count)
+        rows = tf.gather(self.rows, shape)
+        number = tf.range(tf.size(shape, tf.int64)) - tf.gather(
+            tf.cumsum(count, exclusive=True), shape
+        )
+        before = number * rows
+        starts = tf.gather(tf.cumsum(sizes, exclusive=True), shape) + before
+        rows = tf.minimum(rows, tf.gather(sizes, shape) - before)
+        return tf.gather(numbers, order), starts, rows, shape
+
+    def examples(self, batch):
+        """A batch of each shape."""
+        for lengths, rows in zip(self.lengths, self.rows, strict=True):
+            yield batch(tf.zeros(rows, tf.int64), lengths)
+
+
+def _all_sizes(count, sizes):
+    """All different lengths (N, D), how often they occur, and their costs.
+
+    Of examples with the same lengths the largest cost.
+    """
+    found = {}
+    for start in range(0, count, _MEASURED):
+        numbers = tf.range(start, min(start + _MEASURED, count), dtype=tf.int64)
+        costs, lengths = (part.numpy() for part in sizes(numbers))
+        different, places, counts = np.unique(
+            lengths, axis=0, return_inverse=True, return_counts=True
+        )
+        most = np.zeros(len(different), np.int64)
+        np.maximum.at(most, places.ravel(), costs)
+        for key, number, cost in zip(
+            map(tuple, different.tolist()), counts, most, strict=True
+        ):
+            others, largest = found.get(key, (0, 0))
+            found[key] = others + number, max(largest, cost)
+    lengths = np.array(list(found))
+    counts, costs = np.array(list(found.values())).T
+    used = (lengths > 0).all(axis=1)
+    return lengths[used], counts[used], costs[used]
+
+
+def _shuffled(numbers, count, key):
+    """A random permutation of `count` numbers, applied to some of them."""
+    key = tf.cast(tf.stack(key), tf.int32)
+    return tf.raw_ops.RandomIndexShuffle(
+        index=numbers,
+        seed=tf.broadcast_to(key, [tf.size(numbers), 3]),
+        max_index=tf.fill([tf.size(numbers)], tf.cast(count - 1, tf.int64)),
+    )
+
+
+def _argsort(keys):
+    """Where the keys lie in their order, those of equal keys unchanged."""
+    # Sorting in descending order is the faster one, as no key is changed.
+    return tf.argsort(-keys, direction="DESCENDING", stable=True)
+
+
+def stored_sizes(costs: np.ndarray, *lengths: np.ndarray) -> Callable:
+    """The function `sizes` of examples that are in memory.
+
+    Args:
+        costs: (N,) int, of all examples.
+        *lengths: (N,) int, those on each axis.
+    """
+    costs = tf.constant(costs, tf.int64)
+    lengths = tf.stack([tf.constant(x, tf.int64) for x in lengths], axis=1)
+    return lambda numbers: Sizes(
+        tf.gather(costs, numbers), tf.gather(lengths, numbers)
+    )

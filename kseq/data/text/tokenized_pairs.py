@@ -1,0 +1,124 @@
+"""The ids of training pairs."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
+from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.text.parallel_text import are_usable
+from kseq.data.text.tokenizer import Tokenizer
+from kseq.terminal import progress
+
+_BLOCK = 1024  # pairs that are tokenized together
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizedPairs:
+    """The ids of training pairs, in memory or in files.
+
+    Args:
+        source: the ids of the sources, each with END, or their numbers if they
+            are features.
+        target: the ids of the targets, each with END.
+        counts: the number of pairs of each corpus, one after the other.
+        preprocessor: made the ids of the sources.
+    """
+
+    source: RaggedArray
+    target: RaggedArray
+    counts: tuple[int, ...]
+    preprocessor: Any
+
+    def longest_target(self, max_length: int) -> int:
+        """Tokens of the longest target that is trained on, END included.
+
+        As the maximum length of an answer it truncates none that occurs in
+        training, and a low limit lets a beam search stop earlier, because it
+        knows sooner that no better answer is possible.
+
+        Args:
+            max_length: targets with more tokens, which training leaves out, do
+                not count.
+
+        Returns:
+            At most `max_length`; 0 if no target counts.
+        """
+        return max(
+            int(lengths.max(initial=0, where=lengths <= max_length))
+            for lengths in self.target.blocks_of_lengths()
+        )
+
+    def too_long(self, max_length: int) -> int:
+        """The number of pairs with more tokens than this on a side."""
+        blocks = zip(
+            self.source.blocks_of_lengths(),
+            self.target.blocks_of_lengths(),
+            strict=True,
+        )
+        return sum(
+            np.count_nonzero(np.maximum(*block) > max_length)
+            for block in blocks
+        )
+
+
+def tokenize_pairs(
+    corpora: tf.data.Dataset | list[tf.data.Dataset],
+    preprocessor,
+    target_tokenizer: Tokenizer,
+    *,
+    is_evaluation: bool = False,
+) -> TokenizedPairs:
+    """Tokenizes all pairs of some corpora; the ids are held in memory.
+
+    Args:
+        corpora: one or several, of scalar strings (source, target).
+        preprocessor: `TextPreprocessor`, makes `source_ids`, uncut; or
+            `StoredFeatures`, whose sources are their numbers.
+        target_tokenizer: makes `target_ids` and labels.
+        is_evaluation: whether pairs with a blank side, or a line that is too
+            long, are kept.
+
+    Example:
+    >>> from kseq.data import TextPreprocessor
+    >>> lines = ["a rose is a rose", "is a rose"]
+    >>> tokenizer = Tokenizer.train(lines, 270, "bpe")
+    >>> pairs = tf.data.Dataset.from_tensor_slices((lines, lines))
+    >>> pairs = tokenize_pairs(pairs, TextPreprocessor(tokenizer), tokenizer)
+    >>> pairs.counts, pairs.longest_target(max_length=100)
+    ((2,), 12)
+    """
+    if isinstance(corpora, tf.data.Dataset):
+        corpora = [corpora]
+
+    def tokenize(source, target):
+        if not is_evaluation:
+            good = are_usable(source, target)
+            source, target = source[good], target[good]
+        ids = (
+            preprocessor.tokenize(source),
+            target_tokenizer.tokenize_with_end(target)[0],
+        )
+        return [(x.flat_values, x.row_lengths()) for x in ids]
+
+    sides, counts = ([], []), []
+    with progress("Tokenizing"):
+        for pairs in corpora:
+            count = 0
+            blocks = disable_autotuning(pairs.batch(_BLOCK))
+            blocks = blocks.map(tokenize, **IN_PARALLEL)
+            for block in blocks.as_numpy_iterator():
+                count += len(block[0][1])
+                for side, ids in zip(sides, block, strict=True):
+                    side.append(ids)
+            counts.append(count)
+    return TokenizedPairs(*map(_joined, sides), tuple(counts), preprocessor)
+
+
+def _joined(blocks):
+    values, lengths = zip(*blocks, strict=True) if blocks else ([], [])
+    none = np.zeros(0, np.int32)
+    offsets = np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)
+    return RaggedArray(np.concatenate([none, *values]), offsets)

@@ -1,0 +1,52 @@
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.data import DataError
+from kseq.data.files.ragged_array import RaggedArray
+
+ROWS = [[4, 5, 6], [], [7], [8, 9]]
+
+
+@pytest.fixture(params=["uint16", "int32", "int64"])
+def mapped(request, tmp_path):
+    rows = RaggedArray.of(tf.ragged.constant(ROWS, tf.as_dtype(request.param)))
+    rows.save(tmp_path / "ids")
+    return RaggedArray.open(tmp_path / "ids", request.param, (6,))
+
+
+def test_rows_are_read_at_random(mapped):
+    numbers = [3, 0, 1, 3]
+    assert mapped.gather(numbers).to_list() == [ROWS[n] for n in numbers]
+    assert mapped.lengths(numbers).numpy().tolist() == [2, 3, 0, 2]
+    assert len(mapped) == 4
+
+
+def test_a_data_set_reads_without_python(mapped):
+    numbers = tf.data.Dataset.from_tensor_slices([[0, 2], [3, 1]])
+    found = [x.to_list() for x in numbers.map(mapped.gather)]
+    assert found == [[ROWS[0], ROWS[2]], [ROWS[3], ROWS[1]]]
+
+
+def test_rows_of_features():
+    rows = RaggedArray(np.arange(8.0).reshape(4, 2), np.array([0, 1, 1, 4]))
+    assert rows.gather([1, 0]).to_list() == [[], [[0.0, 1.0]]]
+
+
+def test_no_rows(tmp_path):
+    RaggedArray(np.zeros(0, np.int32), np.zeros(1)).save(tmp_path / "ids")
+    assert len(RaggedArray.open(tmp_path / "ids", "int32", (0,))) == 0
+
+
+@pytest.mark.parametrize("name", ["values", "offsets"])
+def test_truncated_files_are_refused(tmp_path, name):
+    RaggedArray.of(tf.ragged.constant(ROWS)).save(tmp_path / "ids")
+    file = tmp_path / f"ids.{name}"
+    os.truncate(file, file.stat().st_size - 8)
+    with pytest.raises(DataError, match="ids"):
+        RaggedArray.open(tmp_path / "ids", "int32", (6,))
+    file.unlink()
+    with pytest.raises(DataError, match="ids"):
+        RaggedArray.open(tmp_path / "ids", "int32", (6,))

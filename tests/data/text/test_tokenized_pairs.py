@@ -1,0 +1,61 @@
+"""The longest target of training bounds an answer."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.data import TextPreprocessor, tokenize_pairs, training_batches
+
+# Of two blocks.
+LINES = [f"{number} " + "ab " * (number % 23) for number in range(1100)]
+
+
+def pairs_of(tokenizer, targets):
+    pairs = tf.data.Dataset.from_tensor_slices((targets, targets))
+    return tokenize_pairs(pairs, TextPreprocessor(tokenizer), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def lengths(tokenizer):
+    return tokenizer.tokenize(LINES).row_lengths().numpy() + 1
+
+
+@pytest.mark.parametrize("max_length", [2, 9, 64, 10**6])
+def test_it_is_the_length_of_the_longest_that_is_trained_on(
+    tokenizer, lengths, max_length
+):
+    expected = max([n for n in lengths if n <= max_length], default=0)
+
+    pairs = pairs_of(tokenizer, LINES)
+    assert pairs.longest_target(max_length) == expected
+
+
+def test_no_batch_of_training_has_a_longer_one(tokenizer):
+    pairs = pairs_of(tokenizer, LINES[:200])
+    batches = training_batches(pairs, batch_tokens=4096, max_length=30, seed=1)
+    lengths = [np.sum(weights, 1).max() for *_, weights in batches.take(20)]
+
+    assert pairs.longest_target(30) == max(lengths)
+
+
+def test_without_a_target_it_is_0(tokenizer):
+    assert pairs_of(tokenizer, [""]).longest_target(9) == 0
+
+
+def test_ids_are_those_of_the_tokenizer(tokenizer):
+    pairs = pairs_of(tokenizer, [*LINES, " ", "x" * 70_000])
+    expected, _ = tokenizer.tokenize_with_end(LINES)
+    for side in (pairs.source, pairs.target):
+        assert side.gather(range(1100)).to_list() == expected.to_list()
+    assert pairs.counts == (1100,)
+
+
+def test_corpora_are_one_after_the_other(tokenizer):
+    parts = [
+        tf.data.Dataset.from_tensor_slices((texts, texts))
+        for texts in (["a", "b"], [""], ["c"])
+    ]
+    both = TextPreprocessor(tokenizer), tokenizer
+    pairs = tokenize_pairs(parts, *both)
+    assert pairs.counts == (2, 0, 1)
+    assert len(pairs.source) == 3
