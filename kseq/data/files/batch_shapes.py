@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import tensorflow as tf
 
-from kseq.devices import device_strategy, has_gpu
+from kseq.devices import has_gpu
 from kseq.user_error import check_integers
 
 # The maximum number of shapes; fewer are chosen once padding is at most this
@@ -17,9 +17,9 @@ _PADDING = 0.115
 _STEP = 2  # of lengths up to 32; half of that without a choice of shapes
 _LENGTHS = 32  # on each axis, to choose shapes from
 _ROUNDS = 10  # of exchanges, at most
-# Rows are multiples of the first of these that leaves out at most an eighth of
+# Rows are multiples of the last of these that leaves out at most this part of
 # them: Tensor Cores compute with multiples of 8.
-_TILES = (8, 4, 2)
+_TILES = ((2, 8), (4, 8), (8, 8), (16, 30), (32, 30), (64, 30))
 
 _DOUBLED_AT = [2**power for power in range(5, 31)]
 
@@ -135,21 +135,22 @@ def shapes_wanted(max_shapes: int | Literal["auto"] | None) -> int | None:
 
 
 def whole_rows(rows):
-    """The number of rows of a batch, the same on each device.
+    """The number of rows of a batch, which are divided evenly over devices.
+
+    It does not depend on the number of devices, and neither do the batches.
 
     Args:
-        rows: int tensor or array, at least 1.
+        rows: (K,) int array, at least 1.
 
     Returns:
-        At most `rows`, on each device a multiple of up to 8 and at least 1.
+        At most `rows`, a multiple of a power of two: of 8 if at most an eighth
+        of them is left out, of 64 if it is a thirtieth.
     """
-    devices = device_strategy().num_replicas_in_sync
-    of_each = tf.maximum(rows // devices, 1)
-    whole = of_each
-    for tile in reversed(_TILES):
-        rest = of_each % tile
-        whole = tf.where(8 * rest <= of_each, of_each - rest, whole)
-    return whole * devices
+    whole = rows
+    for tile, part in _TILES:
+        rest = rows % tile
+        whole = np.where(part * rest <= rows, rows - rest, whole)
+    return whole
 
 
 def padded_lengths(lengths, step=4):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from kseq.control_tokens import PAD
 from kseq.data.files.data_error import DataError
 
 _BLOCK = 2**20  # rows whose lengths are read together
@@ -93,6 +94,17 @@ class RaggedArray:
             starts, tf.gather(offsets, numbers + 1), row_splits_dtype=tf.int64
         )
         return places.with_flat_values(tf.gather(values, places.flat_values))
+
+    def padded(self, numbers, width) -> tf.Tensor:
+        """Some rows of ids as (B, width) int32, with PAD after each."""
+        values, offsets = self._as_tensors()
+        numbers = tf.cast(numbers, tf.int64)
+        starts = tf.gather(offsets, numbers)[:, None]
+        ends = tf.gather(offsets, numbers + 1)[:, None]
+        places = starts + tf.range(tf.cast(width, tf.int64))
+        # What is beyond a row is replaced; it must be somewhere in the array.
+        found = tf.gather(values, tf.minimum(places, offsets[-1] - 1))
+        return tf.where(places < ends, tf.cast(found, tf.int32), PAD)
 
     def _as_tensors(self):
         if self._tensors is None:

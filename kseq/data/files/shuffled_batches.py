@@ -14,7 +14,11 @@ from kseq.data.files.batch_shapes import (
     with_shapes,
 )
 from kseq.data.files.data_error import DataError
-from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
+from kseq.data.files.dataset_options import (
+    IN_PARALLEL,
+    split_over_devices,
+    without_autograph,
+)
 from kseq.data.files.stream_positions import with_positions
 from kseq.terminal import progress
 
@@ -46,6 +50,7 @@ def shuffled_batches(
     budget: int,
     seed: int,
     weights: tuple[float, ...] = (),
+    all_sizes: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     max_shapes: int | Literal["auto"] | None = None,
     positions: Callable = product_of_lengths,
     shape_costs: Callable | None = None,
@@ -72,6 +77,8 @@ def shuffled_batches(
         seed: of the order.
         weights: how often each corpus is drawn; by default each example is
             read once an epoch.
+        all_sizes: the different lengths (K, D) of all examples that are used,
+            their counts (K,) and their costs (K,), if they are known.
         max_shapes: see `training_batches`.
         positions: function of lengths, see `BatchShapes`.
         shape_costs: function of the lengths of shapes (K, D), their costs (K,);
@@ -84,13 +91,12 @@ def shuffled_batches(
     Raises:
         DataError: no example can be trained on.
     """
-    sizes = _checked(sizes, sum(counts))
+    if all_sizes is None:
+        all_sizes = _all_sizes(sum(counts), sizes)
     most = shapes_wanted(max_shapes)
     shapes = None
     if most is not None:
-        shapes = _Shapes(
-            *(sum(counts), sizes, budget, most, positions, shape_costs)
-        )
+        shapes = _Shapes(all_sizes, budget, most, positions, shape_costs)
     order = _Order(counts, weights, seed)
     planner = _Planner(order, sizes, budget, seed, shapes)
 
@@ -106,10 +112,10 @@ def shuffled_batches(
         window, rest = divmod(position, order.window)
         batches = (
             tf.data.Dataset.counter(window)
-            .map(planner)
+            .map(without_autograph(planner))
             .prefetch(1)
-            .flat_map(lambda plan: plan.batches(window, rest))
-            .map(read, **IN_PARALLEL)
+            .flat_map(without_autograph(lambda p: p.batches(window, rest)))
+            .map(without_autograph(read), **IN_PARALLEL)
             .prefetch(2)
         )
         return split_over_devices(batches)
@@ -118,15 +124,6 @@ def shuffled_batches(
     if shapes is None:
         return batches
     return with_shapes(batches, shapes.examples(batch))
-
-
-def _checked(sizes, count):
-    """The function; DataError if no example is used."""
-    for start in range(0, count, _MEASURED):
-        numbers = tf.range(start, min(start + _MEASURED, count), dtype=tf.int64)
-        if tf.reduce_any(tf.reduce_all(sizes(numbers).lengths > 0, axis=1)):
-            return sizes
-    raise DataError("There is no example to train on.")
 
 
 class _Order:
@@ -204,7 +201,7 @@ class _Plan(NamedTuple):
             return tf.gather(self.numbers, numbers), is_new, self.shapes[place]
 
         return tf.data.Dataset.range(first, tf.size(self.rows, tf.int64)).map(
-            batch
+            without_autograph(batch)
         )
 
 
@@ -325,11 +322,9 @@ class _Shapes:
         rows: (K,) int64 tensor, of a batch of each shape.
     """
 
-    def __init__(
-        self, count, sizes, budget, max_shapes, positions, shape_costs
-    ):
+    def __init__(self, all_sizes, budget, max_shapes, positions, shape_costs):
+        lengths, counts, costs = all_sizes
         with progress("Choosing the shapes of the batches"):
-            lengths, counts, costs = _all_sizes(count, sizes)
             chosen = BatchShapes(
                 lengths, counts, max_shapes=max_shapes, size=positions
             )
@@ -342,7 +337,11 @@ class _Shapes:
             np.maximum.at(most, numbers, costs)
         else:
             most = shape_costs(chosen.lengths)
-        self.rows = whole_rows(tf.constant(np.maximum(budget // most, 1)))
+        rows = np.maximum(budget // most, 1)
+        # If an epoch has few batches, they have similar sizes.
+        total = counts.sum()
+        rows = -(-total // -(-total // rows))
+        self.rows = tf.constant(whole_rows(rows))
         # The next shape into which the examples of each fit, or itself.
         fits = (chosen.lengths[:, None] <= chosen.lengths).all(axis=2)
         fits &= ~np.tri(len(fits), dtype=bool)
@@ -393,24 +392,27 @@ def _all_sizes(count, sizes):
 
     Of examples with the same lengths the largest cost.
     """
-    found = {}
+    found = []
     for start in range(0, count, _MEASURED):
         numbers = tf.range(start, min(start + _MEASURED, count), dtype=tf.int64)
         costs, lengths = (part.numpy() for part in sizes(numbers))
-        different, places, counts = np.unique(
-            lengths, axis=0, return_inverse=True, return_counts=True
-        )
-        most = np.zeros(len(different), np.int64)
-        np.maximum.at(most, places.ravel(), costs)
-        for key, number, cost in zip(
-            map(tuple, different.tolist()), counts, most, strict=True
-        ):
-            others, largest = found.get(key, (0, 0))
-            found[key] = others + number, max(largest, cost)
-    lengths = np.array(list(found))
-    counts, costs = np.array(list(found.values())).T
-    used = (lengths > 0).all(axis=1)
-    return lengths[used], counts[used], costs[used]
+        used = (lengths > 0).all(axis=1)
+        found.append((lengths[used], np.ones(used.sum(), int), costs[used]))
+        found = [_counted(*map(np.concatenate, zip(*found, strict=True)))]
+    if not found or not len(found[0][0]):
+        raise DataError("There is no example to train on.")
+    return found[0]
+
+
+def _counted(lengths, counts, costs):
+    """Each of the lengths once, the sum of its counts, and its largest cost."""
+    radix = lengths.max(initial=0) + 1
+    keys = lengths @ radix ** np.arange(lengths.shape[1])
+    _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+    most = np.zeros(len(first), np.int64)
+    np.maximum.at(most, places, costs)
+    counts = np.bincount(places, counts, len(first)).astype(np.int64)
+    return lengths[first], counts, most
 
 
 def _shuffled(numbers, count, key):

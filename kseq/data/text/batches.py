@@ -2,13 +2,12 @@
 
 import functools
 import logging
-from typing import Literal
 
 import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.files.batch_shapes import padded_lengths, sum_of_lengths
+from kseq.data.files.batch_shapes import MAX_SHAPES, sum_of_lengths
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import (
     IN_PARALLEL,
@@ -30,15 +29,14 @@ def training_batches(
     max_length: int,
     seed: int,
     weights: tuple[float, ...] = (),
-    max_shapes: int | Literal["auto"] | None = "auto",
+    max_shapes: int = MAX_SHAPES,
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
-    A batch holds pairs of similar lengths, padded on each side to a multiple
-    of 4, above 32 of 8, above 64 of 16, and so on; with `max_shapes`, to one
-    of a few shapes, each with its number of rows. All pairs are shuffled, in
-    another order in each epoch. Training resumes at any batch at once: see
-    `kseq.training.fit`.
+    A batch holds pairs of similar lengths, padded to one of a few shapes, each
+    with its number of rows: XLA compiles a step for each of them. All pairs
+    are shuffled, in a different order in each epoch. Training resumes at any
+    batch at once: see `kseq.training.fit`.
 
     Args:
         pairs: of `tokenize_pairs`.
@@ -50,17 +48,15 @@ def training_batches(
         weights: how often each corpus of the pairs is drawn; by default each
             pair is read once an epoch.
         max_shapes: maximum number of different (source, target) lengths of
-            batches, chosen to minimize padding; None for any number. "auto" is
-            16 if there is a GPU, for which XLA compiles each of them, otherwise
-            None.
+            batches, chosen to minimize padding.
 
     Returns:
         Data set of `({"source_ids", "target_ids"}, labels, sample_weight)`,
         int32 (B, S), (B, T) and (B, T), and float32 (B, T). With features
         `source` (B, S, F) float32 and `source_mask` (B, S) bool are in place
-        of `source_ids`. With `max_shapes`, its attribute `shapes` has an
-        `element_spec` of known dimensions for each shape, and rows that fill a
-        batch have no weight.
+        of `source_ids`. Its attribute `shapes` has an `element_spec` of known
+        dimensions for each shape. The last batch of an epoch may repeat pairs
+        without weight.
 
     Raises:
         ArgumentError: `max_shapes` is invalid.
@@ -91,31 +87,26 @@ def training_batches(
             source = preprocessor.lengths(pairs.source.gather(numbers))
             lengths = tf.stack([source, lengths[:, 1]], axis=1)
         lengths = tf.where(is_short[:, None], lengths, 0)
-        return Sizes(tf.reduce_max(padded_lengths(lengths), axis=1), lengths)
+        return Sizes(tf.reduce_max(lengths, axis=1), lengths)
 
     def batch(numbers, lengths):
-        source, target = (
-            tf.cast(side.gather(numbers), tf.int32)
-            for side in (pairs.source, pairs.target)
+        examples = _teacher_forced(
+            pairs.source.padded(numbers, lengths[0]),
+            pairs.target.padded(numbers, lengths[1]),
         )
-        has_shape = tf.is_tensor(lengths)
-        if not has_shape:
-            longest = [
-                tf.reduce_max(side.row_lengths()) for side in (source, target)
-            ]
-            lengths = tf.minimum(padded_lengths(tf.stack(longest)), max_length)
-        if is_text or has_shape:
-            source = source.to_tensor(PAD, shape=(-1, lengths[0]))
-        else:
-            source = source.to_tensor(PAD)
-        target = target.to_tensor(PAD, shape=(-1, lengths[1]))
-        examples = _teacher_forced(source, target)
         if is_text:
             return examples
-        return preprocessor.look_up(*examples, whole_width=has_shape)
+        return preprocessor.look_up(*examples, whole_width=True)
 
+    all_sizes = None
+    if is_text:
+        lengths, counts = pairs.lengths
+        short = lengths.max(axis=1) <= max_length
+        lengths = lengths[short]
+        all_sizes = lengths, counts[short], lengths.max(axis=1)
     return shuffled_batches(
         *(pairs.counts, sizes, batch),
+        all_sizes=all_sizes,
         budget=batch_tokens,
         seed=seed,
         weights=weights,
@@ -163,10 +154,11 @@ def evaluation_batches(
 
     def batch(number):
         chosen = tf.constant(order)[limits[number] : limits[number + 1]]
-        examples = _teacher_forced(
-            tf.cast(source.gather(chosen).to_tensor(PAD), tf.int32),
-            tf.cast(target.gather(chosen).to_tensor(PAD), tf.int32),
+        sides = (
+            side.padded(chosen, tf.reduce_max(side.lengths(chosen)))
+            for side in (source, target)
         )
+        examples = _teacher_forced(*sides)
         if hasattr(preprocessor, "look_up"):
             return preprocessor.look_up(*examples)
         return examples
@@ -176,7 +168,9 @@ def evaluation_batches(
 
 
 def _check_lengths(pairs, max_length):
-    count, too_long = sum(pairs.counts), pairs.too_long(max_length)
+    lengths, counts = pairs.lengths
+    count = sum(pairs.counts)
+    too_long = counts[lengths.max(axis=1) > max_length].sum()
     if too_long == count:
         raise DataError(
             "There is no pair to train on: each has a side that is blank or "

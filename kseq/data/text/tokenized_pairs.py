@@ -1,18 +1,25 @@
 """The ids of training pairs."""
 
 import dataclasses
+import functools
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
+from kseq.data.files.dataset_options import (
+    IN_PARALLEL,
+    disable_autotuning,
+    without_autograph,
+)
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.text.parallel_text import are_usable
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.terminal import progress
 
 _BLOCK = 1024  # pairs that are tokenized together
+_RADIX = 2**31  # a row has fewer tokens
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,22 +53,26 @@ class TokenizedPairs:
         Returns:
             At most `max_length`; 0 if no target counts.
         """
-        return max(
-            int(lengths.max(initial=0, where=lengths <= max_length))
-            for lengths in self.target.blocks_of_lengths()
-        )
+        lengths, _ = self.lengths
+        targets = lengths[:, 1]
+        return int(targets.max(initial=0, where=targets <= max_length))
 
-    def too_long(self, max_length: int) -> int:
-        """The number of pairs with more tokens than this on a side."""
-        blocks = zip(
+    @functools.cached_property
+    def lengths(self) -> tuple[np.ndarray, np.ndarray]:
+        """The different lengths (K, 2) of pairs, and their counts (K,)."""
+        found = Counter()
+        for source, target in zip(
             self.source.blocks_of_lengths(),
             self.target.blocks_of_lengths(),
             strict=True,
-        )
-        return sum(
-            np.count_nonzero(np.maximum(*block) > max_length)
-            for block in blocks
-        )
+        ):
+            keys, counts = np.unique(
+                source * _RADIX + target, return_counts=True
+            )
+            found.update(dict(zip(keys.tolist(), counts.tolist(), strict=True)))
+        keys = np.array(sorted(found), np.int64)
+        lengths = np.stack([keys // _RADIX, keys % _RADIX], axis=1)
+        return lengths, np.array([found[key] for key in keys.tolist()])
 
 
 def tokenize_pairs(
@@ -108,7 +119,7 @@ def tokenize_pairs(
         for pairs in corpora:
             count = 0
             blocks = disable_autotuning(pairs.batch(_BLOCK))
-            blocks = blocks.map(tokenize, **IN_PARALLEL)
+            blocks = blocks.map(without_autograph(tokenize), **IN_PARALLEL)
             for block in blocks.as_numpy_iterator():
                 count += len(block[0][1])
                 for side, ids in zip(sides, block, strict=True):

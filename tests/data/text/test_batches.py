@@ -34,7 +34,6 @@ def numbered(count):
 
 
 def training(tokenizer, sources, targets=None, **kwargs):
-    kwargs = {"max_shapes": None, **kwargs}  # on a GPU too
     kwargs = {"batch_tokens": 256, "max_length": 64, "seed": 1, **kwargs}
     both = TextPreprocessor(tokenizer), tokenizer
     pairs = tokenize_pairs(dataset(sources, targets), *both)
@@ -76,8 +75,9 @@ def test_padding_has_no_weight_and_no_end(tokenizer):
     for inputs, labels, weights in training(tokenizer, numbered(50)).take(20):
         target_ids, labels = inputs["target_ids"].numpy(), labels.numpy()
         real = labels != PAD
-        np.testing.assert_array_equal(weights.numpy(), real)
         np.testing.assert_array_equal(target_ids != PAD, real)
+        real[~weights.numpy().any(axis=1)] = False  # the rest of an epoch
+        np.testing.assert_array_equal(weights.numpy(), real)
         assert (np.sum(labels == END, axis=1) == 1).all()
         assert not (target_ids == END).any()
         assert (np.sum(inputs["source_ids"] == END, axis=1) == 1).all()
@@ -88,16 +88,16 @@ def test_training_batches_hold_the_budget_in_few_lengths(tokenizer):
         tokenizer, numbered(300), batch_tokens=512, max_length=70
     )
 
-    shapes, sizes = set(), []
-    for inputs, labels, _ in batches.take(100):
-        rows = labels.shape[0]
+    shapes, real, size = set(), 0, 0
+    for inputs, labels, weights in batches.take(100):
         longest = max(inputs["source_ids"].shape[1], labels.shape[1])
-        assert rows == 1 or rows * longest <= 512
-        sizes.append(rows * longest)
-        shapes |= {inputs["source_ids"].shape[1], labels.shape[1]}
+        assert len(labels) * longest <= 512
+        size += tf.size(labels).numpy()
+        real += np.count_nonzero(weights)
+        shapes.add(labels.shape)
 
-    assert shapes <= {*range(4, 33, 4), 40, 48, 56, 64, 70}
-    assert np.mean(sizes) > 350  # a batch in 15 is the rest of an epoch
+    assert len(shapes) <= MAX_SHAPES
+    assert real / size > 0.8
 
 
 def test_one_trace_serves_all_shapes(tokenizer):
@@ -112,14 +112,14 @@ def test_sides_of_unlike_lengths_are_padded_apart(tokenizer):
         iter(training(tokenizer, ["ab " * 30], ["x"], batch_tokens=128))
     )
 
-    assert labels.shape[1] == 4
+    assert labels.shape[1] <= 4
     assert inputs["source_ids"].shape[1] > 30
 
 
 def test_training_is_endless_in_a_different_order_each_epoch(tokenizer):
     texts = list("abcdefgh")  # of one length, so that an epoch is two batches
 
-    batches = training(tokenizer, texts, batch_tokens=16).take(40)
+    batches = training(tokenizer, texts, batch_tokens=8).take(80)
     drawn = source_texts(tokenizer, batches)
 
     epochs = {tuple(drawn[at : at + 8]) for at in range(0, len(drawn), 8)}
@@ -212,8 +212,7 @@ def test_evaluation_yields_each_pair_once_in_like_lengths(tokenizer):
         assert weights.numpy().any(axis=0).all()  # no longer than its longest
 
 
-@pytest.mark.parametrize("max_shapes", [None, 4])
-def test_any_position_is_found_at_once(tokenizer, max_shapes):
+def test_any_position_is_found_at_once(tokenizer):
     """Also in a process that has read nothing before."""
 
     def following(batches, count=12):
@@ -222,9 +221,8 @@ def test_any_position_is_found_at_once(tokenizer, max_shapes):
             for inputs, labels, _ in batches.take(count)
         ]
 
-    options = {"max_shapes": max_shapes}
-    whole = following(training(tokenizer, numbered(60), **options), 40)
-    batches = training(tokenizer, numbered(60), **options)
+    whole = following(training(tokenizer, numbered(60)), 40)
+    batches = training(tokenizer, numbered(60))
     for first, second in ((0, 1), (9, 0), (3, 25)):
         position = batches.position_after(0, first)
         position = batches.position_after(position, second)
@@ -292,20 +290,14 @@ def test_few_shapes_hold_the_same_pairs(tokenizer, few_shapes):
         assert (np.sum(labels == END, axis=1) == 1).all()
 
 
-def test_shapes_are_not_limited_without_a_gpu(tokenizer):
-    texts = numbered(40)
-    batches = training(tokenizer, texts, max_shapes="auto")
-    others = training(tokenizer, texts)
-
-    assert not hasattr(batches, "shapes")
-    for batch, other in zip(batches.take(20), others.take(20), strict=True):
+def test_batches_do_not_depend_on_devices(tokenizer, monkeypatch, two_devices):
+    alone = list(training(tokenizer, numbered(40)).take(9))
+    gpu = [tf.config.LogicalDevice("/device:GPU:0", "GPU")]
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: gpu)
+    with two_devices.scope():
+        others = training(tokenizer, numbered(40)).take(9)
+    for batch, other in zip(alone, others, strict=True):
         tf.nest.map_structure(np.testing.assert_array_equal, batch, other)
-
-
-def test_shapes_are_limited_beside_a_gpu(tokenizer, reported_gpu):
-    batches = training(tokenizer, numbered(40), max_shapes="auto")
-
-    assert 1 < len(batches.shapes) <= MAX_SHAPES
 
 
 MEMORY = """
@@ -360,8 +352,7 @@ def test_memory_does_not_grow_with_the_text(tokenizer, tmp_path):
 @pytest.mark.skipif(
     not MULTI30K.exists(), reason="Multi30k is not beside this repository"
 )
-@pytest.mark.parametrize("max_shapes", [None, MAX_SHAPES])
-def test_little_of_multi30k_is_padding(max_shapes):
+def test_little_of_multi30k_is_padding():
     text = ParallelText(MULTI30K / "train.de", MULTI30K / "train.en")
     lines = itertools.chain(text.source_lines(), text.target_lines())
     tokenizer = Tokenizer.train(lines, 8000)
@@ -371,7 +362,6 @@ def test_little_of_multi30k_is_padding(max_shapes):
         batch_tokens=4096,
         max_length=100,
         seed=1,
-        max_shapes=max_shapes,
     )
 
     real = places = 0
@@ -381,7 +371,7 @@ def test_little_of_multi30k_is_padding(max_shapes):
             places += ids.size
 
     assert real / places > 0.88
-    assert len(getattr(batches, "shapes", ())) <= 12
+    assert len(batches.shapes) <= 12
 
 
 def test_iterators_are_deleted_at_once(tokenizer):
