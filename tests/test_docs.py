@@ -19,7 +19,7 @@ from anyio.from_thread import start_blocking_portal
 
 import kseq
 from kseq import __main__ as cli
-from kseq import data, decoding, layers, models, runs, server, serving
+from kseq import data, decoding, layers, loading, models, runs, server, serving
 from kseq.command_line.option_types import option
 from kseq.data import dates, dispatch_reports
 from kseq.data.tags.journeys import journeys
@@ -144,7 +144,7 @@ def code_of(page):
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
 def test_code_runs(page, folder, open_once, served, monkeypatch):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(serving, "load", open_once)
+    monkeypatch.setattr(loading, "load", open_once)
     monkeypatch.setattr(grpc, "insecure_channel", lambda _: served.channel)
     names = {}
     for block in code_of(page):

@@ -1,7 +1,6 @@
 """What a run or an export can do, read before it is loaded."""
 
 import functools
-import sys
 
 from kseq.answers import TEXT, types_of_export, types_of_task
 from kseq.commands.open_predictor import chosen_search
@@ -15,6 +14,8 @@ from kseq.serving.object_config import (
 )
 from kseq.sources import source_named
 from kseq.user_error import UserError
+
+_ALL = 2**31 - 1  # of the classes of a model, the largest valid number
 
 
 class Capabilities:
@@ -105,7 +106,7 @@ class Capabilities:
         if options.n_best == 1:
             # The scores of classes are those of all of them.
             are_all = self.answer.ranks_classes and options.scores
-            return sys.maxsize if are_all else 1
+            return _ALL if are_all else 1
         if self.answer.most_answers:
             most, limit = self.answer.most_answers(self.task)
         else:

@@ -274,7 +274,7 @@ def test_a_run_whose_parts_do_not_fit(opened_runs, tmp_path):
         ({"num_features": 5}, "source_dim=12"),
         ({"rows": 10**12}, "rows=10"),
         ({"rows": "x"}, "rows='x'"),
-        ({"class": "StoredFeatures"}, "source.model"),
+        ({"class": "StoredFeatures"}, "no class StoredFeatures"),
     ):
         changed = {**task, "preprocessor": {**task["preprocessor"], **wrong}}
         (run / "task.json").write_text(json.dumps(changed))

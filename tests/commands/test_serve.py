@@ -180,7 +180,7 @@ def test_the_end_has_a_bound_whatever_runs(folder):
 @pytest.mark.slow
 def test_the_end_does_not_wait_for_who_does_not_read(folder):
     with serving(str(folder), "--timeout", "15", *ALLOWED) as (process, port):
-        body = json.dumps({"instances": ["100000"] * 10**6}).encode()
+        body = json.dumps({"instances": ["100000"] * 100_000}).encode()
         with socket.socket() as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", port))

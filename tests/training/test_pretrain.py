@@ -26,9 +26,11 @@ class Config:
 
 def make_model():
     set_seed(1, deterministic=False)
-    return FlatAttention(
+    model = FlatAttention(
         30, 2, embedding_dim=6, units=4, attention_units=3, dropout=0.3
     )
+    model.compile("adam")
+    return model
 
 
 def pretrained(path):
