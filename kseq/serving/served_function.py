@@ -5,8 +5,6 @@ import inspect
 
 import tensorflow as tf
 
-from kseq.layers.cudnn import without_cudnn
-
 
 def served_function(method, inputs):
     """A function of tensors by keyword, traced once for all their shapes.
@@ -47,6 +45,9 @@ def served_part(method, **options):
         method: callable of tensors.
         **options: see `tf.function`.
     """
+    # Layers take long to import, and loading an export needs none.
+    from kseq.layers.cudnn import without_cudnn
+
     method = without_cudnn()(method)
     return tf.function(method, autograph=False, **options)
 
