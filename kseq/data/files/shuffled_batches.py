@@ -142,6 +142,7 @@ class _Order:
         shares = np.array(weights) / sum(weights)
         # Each corpus has its share of each window, and at least one example.
         taken = np.maximum(np.rint(shares * size).astype(int), 1)
+        taken *= np.array(counts) > 0
         self.window = int(taken.sum())
         self._parts = list(zip(counts, taken.tolist(), strict=True))
         self._seed = seed % 2**31

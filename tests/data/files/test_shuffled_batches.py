@@ -129,11 +129,12 @@ def test_every_position_is_found(small_windows, weights, max_shapes):
     whole = [
         b.numpy().tolist() for b, _, _ in stream(lengths, **options).take(90)
     ]
-    for steps in ((0,), (1, 1, 1), (40,), (7, 33, 2), (60,)):
-        batches, position = stream(lengths, **options), 0
+    batches = stream(lengths, **options)
+    for steps in ((0,), (1, 1, 1), (7, 33, 2), (60,)):
+        position = 0
         for count in steps:
             position = position_after(batches, position, count)
-        rest = starting_at(stream(lengths, **options), position).take(12)
+        rest = starting_at(batches, position).take(12)
         found = [b.numpy().tolist() for b, _, _ in rest]
         assert found == whole[sum(steps) :][:12]
 
@@ -153,6 +154,11 @@ def test_corpora_have_their_weights(small_windows):
         9,
         10,
     }
+
+
+def test_an_empty_corpus_is_never_drawn():
+    batches = stream(lengths_of(30), (0, 30, 0), weights=(1.0, 1.0, 2.0))
+    assert set(read(batches, until=90)) == set(range(30))
 
 
 def test_seeds_differ():
