@@ -152,7 +152,11 @@ def main(config):
     training.fit(
         model,
         batches,
-        training.Checkpoints(run, patience=config.patience),
+        training.Checkpoints(
+            run,
+            patience=config.patience,
+            save_every=config.save_every,
+        ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out, losses)],

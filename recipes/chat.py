@@ -137,7 +137,11 @@ def main(config):
         model,
         batches,
         training.Checkpoints(
-            run, monitor="val_loss", mode="min", patience=config.patience
+            run,
+            monitor="val_loss",
+            mode="min",
+            patience=config.patience,
+            save_every=config.save_every,
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,

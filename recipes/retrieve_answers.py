@@ -101,7 +101,10 @@ def main(config):
         model,
         batches,
         training.Checkpoints(
-            run, monitor="val_recall_at_1", patience=config.patience
+            run,
+            monitor="val_recall_at_1",
+            patience=config.patience,
+            save_every=config.save_every,
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,

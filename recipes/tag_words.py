@@ -103,7 +103,11 @@ def main(config):
     training.fit(
         model,
         batches,
-        training.Checkpoints(run, monitor="val_accuracy"),
+        training.Checkpoints(
+            run,
+            monitor="val_accuracy",
+            save_every=config.save_every,
+        ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out)],

@@ -117,6 +117,7 @@ def main(config):
         training.Checkpoints(
             run,
             patience=config.patience,
+            save_every=config.save_every,
             **evaluation.monitored(config.metrics),
         ),
         steps=config.steps,

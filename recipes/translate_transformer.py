@@ -105,7 +105,10 @@ def main(config):
         model,
         batches,
         training.Checkpoints(
-            run, keep=config.averaged, **evaluation.monitored(config.metrics)
+            run,
+            keep=config.averaged,
+            save_every=config.save_every,
+            **evaluation.monitored(config.metrics),
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,

@@ -133,7 +133,12 @@ def main(config):
     training.fit(
         model,
         batches,
-        training.Checkpoints(run, monitor="val_loss", mode="min"),
+        training.Checkpoints(
+            run,
+            monitor="val_loss",
+            mode="min",
+            save_every=config.save_every,
+        ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out)],

@@ -136,6 +136,7 @@ class TrainingOptions:
     deterministic: bool = False  # bit-exact results on GPUs as well
     steps: PositiveInt
     evaluate_every: PositiveInt = 250  # steps
+    save_every: PositiveFloat = 30.0  # minutes, within an epoch
     accumulation_steps: PositiveInt = 1  # parts of a batch, for memory
     learning_rate: PositiveFloat  # peak learning rate
 

@@ -6,12 +6,14 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import keras
 import tensorflow as tf
 
 from kseq.data.files.stream_positions import position_after, starting_at
 from kseq.devices import is_chief, num_machines, on_all_machines
+from kseq.files.atomic_write import atomic_write
 from kseq.models.step_function import READ_EVERY, TrainFunction
 from kseq.process import take_over
 from kseq.runs.checkpoint_files import (
@@ -33,6 +35,7 @@ _NEEDS_ONE_ITERATOR = (
 # The entry of a checkpoint. Earlier versions have iterators under other names,
 # and what they have read is found again by its number of batches.
 _POSITION = "stream_position"
+_BEFORE_VALIDATION = "before_validation"
 
 
 class Checkpoints(keras.callbacks.Callback):
@@ -41,14 +44,16 @@ class Checkpoints(keras.callbacks.Callback):
     `checkpoints/last` holds the newest states of all that changes: weights,
     seeds of dropout, optimizer, position in the data. `checkpoints/best`
     holds the weights at the best value of what is monitored (the moving
-    averages if the optimizer has them), and that value. Both are written at the
-    end of an epoch, `best` first: if the process is killed in between,
-    training repeats the epoch and finds the same value.
+    averages if the optimizer has them), and that value. At the end of an epoch
+    `last` is written before the validation, and `best` after it: if the
+    process is killed in between, it resumes with the validation. On request
+    `last` is also written every few minutes.
 
     On SIGTERM and Ctrl-C the step is finished, `last` saved and the process
-    ended with exit code 143 or 130; a second one stops at once. In a cluster
-    all machines end after the same step, the tenth, twentieth and so on of an
-    epoch, when one of them gets a signal, and the value of the chief is
+    ended with exit code 143 or 130; a second one stops at once. During a
+    validation, before which all was saved, the process ends at once. In a
+    cluster all machines end after the same step, the tenth, twentieth and so on
+    of an epoch, when one of them gets a signal, and the value of the chief is
     monitored.
 
     It must be the last callback, and `fit` needs `steps_per_epoch` and a data
@@ -68,6 +73,8 @@ class Checkpoints(keras.callbacks.Callback):
         keep: int, number of the last states to keep; at least 1.
         patience: int or None. Training ends after this number of epochs without
             improvement, counted across interruptions.
+        save_every: float or None, minutes after which `last` is saved within
+            an epoch.
 
     Raises:
         RunError: at the end of an epoch whose logs have no such value. `last`
@@ -76,7 +83,14 @@ class Checkpoints(keras.callbacks.Callback):
     """
 
     def __init__(
-        self, run, *, monitor="val_bleu", mode="max", keep=5, patience=None
+        self,
+        run,
+        *,
+        monitor="val_bleu",
+        mode="max",
+        keep=5,
+        patience=None,
+        save_every=None,
     ):
         super().__init__()
         if mode not in ("max", "min"):
@@ -92,11 +106,17 @@ class Checkpoints(keras.callbacks.Callback):
             raise ValueError(
                 f"patience needs monitor. Received: {patience=}, {monitor=}"
             )
+        if save_every is not None and not save_every > 0:
+            raise ValueError(
+                f"save_every must be above 0, or None. Received: {save_every=}"
+            )
         self.run = run
         self.monitor = monitor
         self.mode = mode
         self.keep = keep
         self.patience = patience
+        self.save_every = save_every
+        self.validation = ()  # callbacks that validate, before this one
 
         self._best = -math.inf if mode == "max" else math.inf
         self._best_step = 0
@@ -105,6 +125,8 @@ class Checkpoints(keras.callbacks.Callback):
         self._batches = None
         self._position = 0, 0  # a step, and the position in the data before it
         self._iterator = None
+        self._saved_at = time.monotonic()
+        self._saved_step = None  # before a validation that is not finished
         self._signal = 0
         self._handlers = {}
 
@@ -144,6 +166,10 @@ class Checkpoints(keras.callbacks.Callback):
         assign(path, model.variables, numbered(tensors, "vars"))
         assign(path, model.optimizer.variables, numbered(tensors, "opt"))
         self._step = model.steps_done = step_of(path)
+        if bool(tensors.get(_BEFORE_VALIDATION, False)):
+            is_validated = self._validated(self._step).is_file()
+            self._saved_step = None if is_validated else self._step
+
         best = read_newest(self.run.checkpoints / "best")
         if best is not None:
             self._best_step = step_of(best[0])
@@ -166,6 +192,15 @@ class Checkpoints(keras.callbacks.Callback):
         self._catch_signals()
         self._train = self.model.train_function
         self.model.train_function = self._train_with_one_iterator
+        self._saved_at = time.monotonic()
+        if self._saved_step is not None:
+            print("Validating the last epoch.", file=sys.stderr)
+            self._release_signals()
+            logs = {}
+            epoch = (self._step - 1) // self.params["steps"]
+            for callback in self.validation:
+                callback.on_epoch_end(epoch, logs)
+            self._end_validation(logs)
 
     def on_epoch_begin(self, epoch, logs=None):
         # Later than the epoch's own first step, where one is finished that
@@ -178,9 +213,11 @@ class Checkpoints(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self._step = self._start + batch + 1
         if self._step < self._end:
-            if number := self._signal_after(batch + 1):
+            number = self._signal_after(batch + 1)
+            if number or self._is_due():
                 self._read_steps()
                 self._save_last()
+            if number:
                 self._stop(number)
             return
         self._read_steps()
@@ -188,12 +225,29 @@ class Checkpoints(keras.callbacks.Callback):
             # This ends the epoch; on_epoch_end takes it back.
             self._is_short = self.model.stop_training = True
 
+    def save_before_validation(self):
+        """Saves `last`, from which training resumes with the validation."""
+        self._validated(self._step).unlink(missing_ok=True)
+        self._save_last(before_validation=True)
+        self._saved_step = self._step
+        if num_machines() == 1:  # the others would wait for this one
+            self._release_signals()
+
     def on_epoch_end(self, epoch, logs=None):
         if self._is_short:
             self.model.stop_training = False
+        self._end_validation(logs)
+
+    def _end_validation(self, logs):
+        if not self._handlers:
+            self._catch_signals()
         if self.monitor in logs:
             self._save_if_best(logs[self.monitor])
-        self._save_last()
+        if self._saved_step != self._step:
+            self._save_last()
+        elif is_chief():
+            atomic_write(self._validated(self._step), b"")
+        self._saved_step = None
         if self.monitor is not None and self.monitor not in logs:
             self._leave()
             raise RunError(
@@ -231,6 +285,15 @@ class Checkpoints(keras.callbacks.Callback):
             self._leave()
             raise
 
+    def _validated(self, step):
+        """A file that is there once a checkpoint has been validated."""
+        return self.run.checkpoints / "last" / f"ckpt-{step}.validated"
+
+    def _is_due(self):
+        if self.save_every is None:
+            return False
+        return time.monotonic() - self._saved_at > 60 * self.save_every
+
     def _signal_after(self, steps):
         # To ask the others takes longer than a small step.
         if num_machines() > 1 and steps % READ_EVERY:
@@ -266,15 +329,17 @@ class Checkpoints(keras.callbacks.Callback):
         with self._left_on_error():
             return self._train(iterator)
 
-    def _save_last(self):
+    def _save_last(self, before_validation=False):
         step, position = self._position
         position = position_after(self._batches, position, self._step - step)
         self._position = self._step, position
         state = {
             "opt": _values(self.model.optimizer.variables),
             _POSITION: tf.Variable(position, dtype=tf.int64),
+            _BEFORE_VALIDATION: tf.Variable(before_validation),
         }
         self._save("last", self.keep, **state)
+        self._saved_at = time.monotonic()
 
     def _save(self, name, keep, **more):
         if not is_chief():

@@ -69,6 +69,7 @@ def fit(
         if isinstance(callback, Validation)
     ]
     readme = RunReadme(checkpoints, steps, next(iter(evaluations), None), facts)
+    checkpoints.validation = (*callbacks, log, readme)
     first_epoch, rest = checkpoints.restore(
         model, batches, steps_per_epoch, steps
     )
@@ -85,9 +86,8 @@ def fit(
             initial_epoch=first_epoch,
             callbacks=[
                 _FirstStep(first_step),
-                *callbacks,
-                log,
-                readme,
+                _BeforeValidation(checkpoints),
+                *checkpoints.validation,
                 checkpoints,
             ],
             shuffle=False,
@@ -95,6 +95,17 @@ def fit(
         )
     if is_last:
         devices.end_unless_chief()
+
+
+class _BeforeValidation(keras.callbacks.Callback):
+    """Has an epoch saved before other callbacks validate it."""
+
+    def __init__(self, checkpoints):
+        super().__init__()
+        self.checkpoints = checkpoints
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.checkpoints.save_before_validation()
 
 
 class _FirstStep(keras.callbacks.Callback):

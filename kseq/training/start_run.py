@@ -10,8 +10,8 @@ from kseq.runs.run_directory import batch_fields
 def start_run(config):
     """Starts the run of a recipe or resumes it, and seeds all random numbers.
 
-    Steps, patience and batch sizes may differ from those of a run that
-    resumes.
+    Steps, patience, batch sizes and the time between two checkpoints may
+    differ from those of a run that resumes.
 
     Args:
         config: dataclass instance, see
@@ -25,7 +25,7 @@ def start_run(config):
         RunError: if the directory cannot be used, see there.
     """
     run = RunDirectory(config.run)
-    may_change = ("steps", "patience", *batch_fields(config))
+    may_change = ("steps", "patience", "save_every", *batch_fields(config))
     config = run.start(config, may_change, config.overwrite)
     set_seed(config.seed, config.deterministic)
     return run, config
