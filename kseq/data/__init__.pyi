@@ -94,13 +94,17 @@ from .text.batches import (
 )
 from .text.corpus import Corpus as Corpus, read_corpus as read_corpus
 from .text.dates import dates as dates
-from .text.parallel_text import (
-    ParallelText as ParallelText,
-    TextReport as TextReport,
-)
+from .text.pair_tokenizers import PairTokenizers as PairTokenizers
+from .text.parallel_text import ParallelText as ParallelText
 from .text.piece_vectors import piece_vectors as piece_vectors
+from .text.prepare_pairs import prepare_pairs as prepare_pairs
+from .text.prepared_pairs import (
+    PreparedPairs as PreparedPairs,
+    open_prepared as open_prepared,
+)
 from .text.teacher_forcing import teacher_forcing as teacher_forcing
 from .text.text_preprocessor import TextPreprocessor as TextPreprocessor
+from .text.text_report import TextReport as TextReport
 from .text.tokenized_pairs import (
     TokenizedPairs as TokenizedPairs,
     tokenize_pairs as tokenize_pairs,

@@ -12,6 +12,7 @@ _INVISIBLE = (
 BLANK = f"^[{_INVISIBLE}]+$"  # for Python and for `tf.strings`
 
 _BLANK = re.compile(f"[{_INVISIBLE}]*")
+_BLANK_LINE = re.compile(f"\n[{_INVISIBLE}]*\n")
 
 
 def is_blank(text: str | bytes) -> bool:
@@ -26,3 +27,12 @@ def is_blank(text: str | bytes) -> bool:
             return not text
         text = text.decode(errors="replace")
     return _BLANK.fullmatch(text) is not None
+
+
+def has_blank_line(text: str) -> bool:
+    r"""Whether one of the lines of a text is blank.
+
+    >>> has_blank_line("a\n\u3000\nb"), has_blank_line("a\nb")
+    (True, False)
+    """
+    return _BLANK_LINE.search(f"\n{text}\n") is not None

@@ -38,10 +38,13 @@ def _of_file(path):
         open(path, "rb") as file,
     ):
         digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"kind": kind_of_content(path), "sha256": digest}
+
+
+def kind_of_content(path: str | os.PathLike) -> str:
+    """How a file is read, which its name determines."""
     kind = kind_of(path) or "text"
-    # The name determines how the file is read.
-    kind += ".gz" * bool(compression_of(path))
-    return {"kind": kind, "sha256": digest}
+    return kind + ".gz" * bool(compression_of(os.fspath(path)))
 
 
 def _of_folder(path):

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
-_BUCKETS = 2**63 - 1
-_MOST_HELD_OUT = 1000
+NUM_HASHES = 2**63 - 1
+MOST_HELD_OUT = 1000
 
 
 def source_hashes(texts: Iterable[bytes]) -> np.ndarray:
@@ -34,7 +34,7 @@ def choose_held_out(hashes: np.ndarray, most: int | None = None) -> np.ndarray:
     array([7, 9])
     """
     if most is None:
-        most = min(max(len(hashes) // 10, 1), _MOST_HELD_OUT)
+        most = min(max(len(hashes) // 10, 1), MOST_HELD_OUT)
     sources, counts = np.unique(hashes, return_counts=True)
     order = np.argsort(np.where(counts <= most, 0, counts), kind="stable")
     fitting = np.count_nonzero(np.cumsum(counts[order]) <= most)
@@ -50,4 +50,4 @@ def are_among(texts: tf.Tensor, hashes: np.ndarray) -> tf.Tensor:
 
 
 def _hashes(texts):
-    return tf.strings.to_hash_bucket_fast(tf.strings.strip(texts), _BUCKETS)
+    return tf.strings.to_hash_bucket_fast(tf.strings.strip(texts), NUM_HASHES)

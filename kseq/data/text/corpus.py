@@ -181,90 +181,122 @@ def _with_validation(texts, examined, others) -> Corpus:
         test=validation,
         parts=parts,
         facts=(
-            *_sizes("Training", texts, [len(text.pairs) for text in examined]),
-            *_sizes("Validation", others, [len(text.pairs) for text in judged]),
-            *_examples(len(np.unique(sources)), len(sources), others),
+            *sizes("Training", texts, [len(text.pairs) for text in examined]),
+            *sizes("Validation", others, [len(text.pairs) for text in judged]),
+            *referenced_examples(len(np.unique(sources)), len(sources), others),
             *_repeats(examined),
         ),
         problems=tuple(problems),
-        of_tables=_are_tables(others),
+        of_tables=are_tables(others),
     )
 
 
 def _with_held_out(texts, examined) -> Corpus:
     sources = np.concatenate([text.sources for text in examined])
     chosen = choose_held_out(sources)
-    if not len(chosen):
-        raise DataError(
-            f"{', '.join(map(str, texts))}: no pair can be held out, because "
-            f"there is only one source (number of pairs: {len(sources)}). Give "
-            "files for validation, or pairs with two different sources."
-        )
     stay = [~np.isin(text.sources, chosen) for text in examined]
-    for text, stays in zip(texts, stay, strict=True):
-        if not stays.any():
-            raise DataError(
-                f"{text}: all of its pairs would be held out of training. "
-                "Give files for validation, or more pairs."
-            )
+    kept = [int(np.count_nonzero(stays)) for stays in stay]
+    refuse_split(texts, chosen, len(sources), kept)
 
     is_held_out = functools.partial(are_among, hashes=chosen)
     parts = tuple(
         text.pairs(lambda sources: ~is_held_out(sources)) for text in texts
     )
     validation = _concatenated([text.pairs(is_held_out) for text in texts])
-    held_out = len(sources) - sum(map(np.count_nonzero, stay))
+    held_out = len(sources) - sum(kept)
     return Corpus(
         _concatenated(parts),
         validation,
         test=validation,
         parts=parts,
         facts=(
-            *_sizes("Training", texts, map(np.count_nonzero, stay)),
-            f"Validation pairs: {held_out} (held out of training by source)",
-            *_examples(len(np.unique(chosen)), held_out, texts),
+            *held_out_facts(texts, kept, len(chosen), held_out),
             *_repeats(examined),
         ),
         problems=tuple(_problems(texts, examined)),
-        of_tables=_are_tables(texts),
+        of_tables=are_tables(texts),
     )
+
+
+def refuse_split(texts, chosen, pairs: int, kept: Sequence[int]):
+    """Raises DataError if too few pairs are held out, or stay in training.
+
+    Args:
+        texts: of training.
+        chosen: hashes of the sources that are held out.
+        pairs: number of all pairs.
+        kept: number of pairs of each text that stay.
+    """
+    if not len(chosen):
+        raise DataError(
+            f"{', '.join(map(str, texts))}: no pair can be held out, because "
+            f"there is only one source (number of pairs: {pairs}). Give "
+            "files for validation, or pairs with two different sources."
+        )
+    for text, count in zip(texts, kept, strict=True):
+        if not count:
+            raise DataError(
+                f"{text}: all of its pairs would be held out of training. "
+                "Give files for validation, or more pairs."
+            )
+
+
+def held_out_facts(texts, kept, num_sources, num_pairs) -> list[str]:
+    """Lines about the numbers of pairs that stay, and are held out."""
+    return [
+        *sizes("Training", texts, kept),
+        f"Validation pairs: {num_pairs} (held out of training by source)",
+        *referenced_examples(num_sources, num_pairs, texts),
+    ]
 
 
 def _concatenated(parts) -> tf.data.Dataset:
     return functools.reduce(lambda one, other: one.concatenate(other), parts)
 
 
-def _sizes(split, texts, counts) -> list[str]:
+def sizes(split, texts, counts) -> list[str]:
+    """A line about the number of pairs of each text."""
     return [
         f"{split} pairs: {count} ({text})"
         for text, count in zip(texts, counts, strict=True)
     ]
 
 
-def _are_tables(texts) -> bool:
+def are_tables(texts) -> bool:
+    """Whether no text is two files."""
     return all(text.target is None for text in texts)
 
 
-def _examples(count, pairs, texts) -> list[str]:
+def referenced_examples(count, pairs, texts) -> list[str]:
     """A line about examples with several references, if there are any."""
-    if count == pairs or not _are_tables(texts):
+    if count == pairs or not are_tables(texts):
         return []
     references = "with all targets of a source as references"
     return [f"Validation examples: {count}, {references}"]
 
 
+def repeats(unique: int, pairs: int) -> list[str]:
+    """A line about duplicate pairs, if there are any."""
+    if unique == pairs:
+        return []
+    return [f"Duplicate pairs: {pairs - unique} of {pairs}"]
+
+
 def _repeats(examined) -> list[str]:
     pairs = np.concatenate([text.pairs for text in examined])
-    if repeats := len(pairs) - len(np.unique(pairs)):
-        return [f"Duplicate pairs: {repeats} of {len(pairs)}"]
-    return []
+    return repeats(len(np.unique(pairs)), len(pairs))
 
 
 def _problems(texts, examined) -> list[str]:
+    return text_problems(texts, [found.report for found in examined])
+
+
+def text_problems(texts, reports) -> list[str]:
+    """Notes on texts, and what is wrong with them."""
     return [
         line
-        for text, found in zip(texts, examined, strict=True)
-        for line in text.notes() + found.report.problems(text)
+        for text, report in zip(texts, reports, strict=True)
+        for line in text.notes() + report.problems(text)
     ]
 
 

@@ -12,12 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from kseq.data.files.blank_text import BLANK, is_blank
+from kseq.data.files.blank_text import BLANK
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
 from kseq.data.files.line_dataset import line_dataset
-from kseq.data.files.reading_problems import reading_problems
-from kseq.data.files.source_hashes import source_hashes
 from kseq.data.files.tables import kind_of, notes_on
 from kseq.data.files.text_files import (
     LONGEST_LINE,
@@ -26,53 +24,18 @@ from kseq.data.files.text_files import (
     matching_files,
     read_lines,
 )
+from kseq.data.text.pair_blocks import (
+    PAIRS_OF_BLOCK,
+    pair_hashes,
+    usable_pairs,
+)
 from kseq.data.text.pair_table import PairTable
 from kseq.data.text.table_blocks import table_blocks
+from kseq.data.text.text_report import TextReport
 
-_BLOCK = 1024  # pairs that are looked at together in Python
 _FILTERED = 256  # the same in tf.data
 
 _log = logging.getLogger(__name__)
-
-
-class TextReport(NamedTuple):
-    """Counts by `ParallelText.check`, in pairs."""
-
-    pairs: int = 0
-    blank: int = 0
-    too_long: int = 0
-    invalid: int = 0
-    joined: int = 0  # with a newline or tab inside, which becomes a space
-
-    @property
-    def left_out(self) -> int:
-        """Pairs that are not used."""
-        return self.blank + self.too_long
-
-    def problems(self, name, of_left_out: bool = True) -> list[str]:
-        """What is wrong with the text `name`, one line per problem.
-
-        Args:
-            name: of the text.
-            of_left_out: whether to include what `pairs` leaves out.
-        """
-        left_out = {
-            "with a blank side": self.blank,
-            f"with a line over {LONGEST_LINE} bytes": self.too_long,
-        }
-        kept = self.pairs - self.left_out, "pairs"
-        lines = reading_problems(name, kept, left_out if of_left_out else {})
-        if self.invalid:
-            lines.append(
-                f"{name}: {self.invalid} of {self.pairs} pairs are not valid "
-                "UTF-8; invalid bytes become U+FFFD."
-            )
-        if self.joined:
-            lines.append(
-                f"{name}: {self.joined} of {self.pairs} pairs have a newline "
-                "or a tab inside, which becomes a space."
-            )
-        return lines
 
 
 class ExaminedText(NamedTuple):
@@ -153,19 +116,12 @@ class ParallelText:
         """
         counts = Counter()
         sources, pairs = [], []
-        rows = self._pairs_of_lines()
-        while block := list(itertools.islice(rows, _BLOCK)):
-            usable = [pair for pair in block if _count(pair, counts)]
-            texts = [[_as_read(line.text) for line in pair] for pair in usable]
-            sources.append(source_hashes([source for source, _ in texts]))
-            pairs.append(source_hashes(map(b"\t".join, texts)))
-        report = _report(counts)
-        if report.left_out == report.pairs:
-            raise DataError(
-                f"{self}: there is no pair to train on; of {report.pairs}, "
-                f"{report.blank} have a blank side and {report.too_long} a "
-                f"line over {LONGEST_LINE} bytes."
-            )
+        for block in self.usable_blocks(counts):
+            hashes = pair_hashes(*block)
+            sources.append(hashes[0])
+            pairs.append(hashes[1])
+        report = TextReport.of(counts)
+        report.refuse_empty(self)
         return ExaminedText(
             report, np.concatenate(sources), np.concatenate(pairs)
         )
@@ -173,9 +129,32 @@ class ParallelText:
     def count(self) -> TextReport:
         """Reads everything once and counts it, without warnings."""
         counts = Counter()
-        for pair in self._pairs_of_lines():
-            _count(pair, counts)
-        return _report(counts)
+        for _ in self.usable_blocks(counts):
+            pass
+        return TextReport.of(counts)
+
+    def usable_blocks(
+        self, counts: Counter, path: str | None = None
+    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Sources and targets of usable pairs, about a thousand at a time.
+
+        Args:
+            counts: counts them, see `TextReport`.
+            path: of one of the files of a table; by default all are read.
+        """
+        rows = self._pairs_of_lines()
+        if path is not None:
+            rows = self._table.rows_of(path)
+        while block := list(itertools.islice(rows, PAIRS_OF_BLOCK)):
+            counts["joined"] += sum(
+                source.is_joined or target.is_joined for source, target in block
+            )
+            sources, targets = zip(*block, strict=True)
+            yield usable_pairs(
+                [line.text for line in sources],
+                [line.text for line in targets],
+                counts,
+            )
 
     def source_lines(self) -> Iterator[bytes]:
         """The source alone, with what `pairs` leaves out."""
@@ -239,11 +218,15 @@ class ParallelText:
                 counts[side] += line is not None
             if None not in pair:
                 yield pair
-        if counts[0] != counts[1]:
+        self.refuse_unequal(*counts)
+
+    def refuse_unequal(self, sources: int, targets: int):
+        """Raises DataError if two files differ in their numbers of lines."""
+        if sources != targets:
             raise DataError(
                 "Source and target must have the same number of lines: "
                 f"{self.source} "
-                f"has {counts[0]}, {self.target} has {counts[1]}."
+                f"has {sources}, {self.target} has {targets}."
             )
 
 
@@ -275,37 +258,6 @@ def _lines(pattern) -> tf.data.Dataset:
     # Numbers, not paths, because a saved position contains the elements before
     # it: a file may have a different path when it is restored.
     return tf.data.Dataset.range(len(paths)).flat_map(lines)
-
-
-def _report(counts) -> TextReport:
-    return TextReport(**{name: counts[name] for name in TextReport._fields})
-
-
-def _count(pair, counts) -> bool:
-    """Counts a pair, and returns whether it is usable."""
-    texts = [line.text for line in pair]
-    counts["pairs"] += 1
-    counts["invalid"] += not all(map(_is_utf8, texts))
-    counts["joined"] += any(line.is_joined for line in pair)
-    sizes = [0 if is_blank(t) else len(_as_read(t)) for t in texts]
-    if max(sizes) > LONGEST_LINE:
-        counts["too_long"] += 1
-    elif min(sizes) == 0:
-        counts["blank"] += 1
-    return min(sizes) > 0 and max(sizes) <= LONGEST_LINE
-
-
-def _as_read(text) -> bytes:
-    """A line as tf.data reads it, without any carriage return."""
-    return text.replace(b"\r", b"").strip()
-
-
-def _is_utf8(text) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def parallel_texts(option, paths, columns) -> tuple[ParallelText, ...]:

@@ -1,0 +1,225 @@
+"""Folders of prepared data, whatever it is.
+
+`prepared.json` is written last: with it a folder is complete. Until then
+`plan.json` says what the folder is prepared from, and `parts` holds what is
+finished.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.fingerprints import kind_of_content
+from kseq.files.atomic_write import atomic_write
+from kseq.files.file_lock import lock, unlock
+from kseq.files.json_files import read_json, to_json
+from kseq.terminal import progress
+
+FORMAT = 1
+_RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
+_NEEDS = (
+    "Preparing needs a file system with flock, which keeps a second process "
+    "from writing the same folder."
+)
+
+
+class PreparedFolder:
+    """A folder in which data are prepared, or have been.
+
+    Args:
+        path: of the folder, which may be missing.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+        self.parts = self.path / _PARTS
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the data are ready."""
+        return (self.path / _RECORD).is_file()
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether data have been prepared here, completely or not."""
+        return self.is_complete or (self.path / _PLAN).is_file()
+
+    def lock(self):
+        """Creates the folder, and locks it until `unlock`.
+
+        Raises:
+            DataError: it holds other files, or another process prepares it.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"{self.path} cannot be used: {error.strerror}."
+            ) from None
+        names = {file.name for file in self.path.iterdir()} - {_LOCK}
+        if names and not self.is_begun:
+            raise DataError(
+                f"{self.path} is not prepared data: it holds {min(names)}. Use "
+                "a different folder."
+            )
+        if holder := lock(self.path / _LOCK, _NEEDS, "folder"):
+            raise DataError(f"{self.path} is being prepared by {holder}.")
+
+    def unlock(self):
+        """Lets others prepare here; removes the folder if it is empty."""
+        unlock(self.path / _LOCK)
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+
+    def clear(self):
+        """Deletes what is prepared here; first what makes it complete."""
+        for name in (_RECORD, _PLAN):
+            (self.path / name).unlink(missing_ok=True)
+        for file in self.path.iterdir():
+            if file.is_dir():
+                shutil.rmtree(file)
+            elif file.name != _LOCK:
+                file.unlink()
+
+    def plan(self) -> dict[str, Any] | None:
+        """The plan that is being followed, or None."""
+        path = self.path / _PLAN
+        return read_json(path) if path.is_file() else None
+
+    def begin(self, plan: dict[str, Any]):
+        """Writes a plan."""
+        self.parts.mkdir(exist_ok=True)
+        atomic_write(self.path / _PLAN, to_json(plan))
+
+    def finish(self, record: dict[str, Any]):
+        """Makes the folder complete, and deletes what only resuming needs.
+
+        Args:
+            record: of the data; sizes and sha256 of all files are added.
+        """
+        names = sorted(
+            file.name
+            for file in self.path.iterdir()
+            if file.is_file() and file.name not in (_PLAN, _LOCK)
+        )
+        files = {name: _identity(self.path / name) for name in names}
+        record = {"format": FORMAT, **record, "files": files}
+        atomic_write(self.path / _RECORD, to_json(record))
+        self.remove_parts()
+
+    def remove_parts(self):
+        """Deletes what only resuming needs."""
+        shutil.rmtree(self.parts, ignore_errors=True)
+        (self.path / _PLAN).unlink(missing_ok=True)
+
+    def record(self, kind: str | None = None) -> dict[str, Any]:
+        """What `finish` has written, with the sizes of all files checked.
+
+        Args:
+            kind: of the data; by default any.
+
+        Raises:
+            DataError: there is no such data, it is incomplete, or of a newer
+                version.
+        """
+        if not self.is_complete:
+            raise DataError(
+                f"{self.path} is not complete: start the same `kseq prepare` "
+                "again, and it resumes."
+                if self.is_begun
+                else f"{self.path} is not prepared data: it has no {_RECORD}."
+            )
+        record = read_json(self.path / _RECORD)
+        if not isinstance(record.get("files"), dict):
+            raise DataError(f"{self.path / _RECORD} is broken.")
+        if record.get("format") != FORMAT:
+            raise DataError(
+                f"{self.path} is of another version of kseq (format "
+                f"{record.get('format')!r:.20}; this one reads {FORMAT}). "
+                "Prepare it again, or upgrade kseq."
+            )
+        if kind is not None and record.get("kind") != kind:
+            raise DataError(
+                f"{self.path} holds {record.get('kind')!r:.50}; expected "
+                f"{kind!r}."
+            )
+        for name, identity in record["files"].items():
+            self._check_size(name, identity)
+        return record
+
+    def _check_size(self, name, identity):
+        path = self.path / Path(name).name
+        found = path.stat().st_size if path.is_file() else None
+        expected = identity.get("bytes") if isinstance(identity, dict) else None
+        if found is None:
+            raise DataError(f"{self.path} is broken: {name} is missing.")
+        if found != expected:
+            raise DataError(
+                f"{self.path} is broken: {name} has {found} bytes; expected "
+                f"{expected}."
+            )
+
+    def verify(self):
+        """Reads all files, and raises DataError if one has changed."""
+        for name, identity in self.record()["files"].items():
+            if _identity(self.path / name) != identity:
+                raise DataError(
+                    f"{self.path} is broken: the content of {name} has changed."
+                )
+
+
+def is_prepared(path: str | os.PathLike) -> bool:
+    """Whether a path is that of a folder where data are prepared."""
+    return os.path.isdir(path) and PreparedFolder(path).is_begun
+
+
+def file_identity(path: str | os.PathLike, sha256: str) -> dict[str, Any]:
+    """What identifies a file that has been read.
+
+    Args:
+        path: of the file.
+        sha256: of its content.
+    """
+    found = os.stat(path)
+    return {
+        "path": os.path.abspath(path),
+        "bytes": found.st_size,
+        "modified": found.st_mtime_ns,
+        "kind": kind_of_content(path),
+        "sha256": sha256,
+    }
+
+
+def is_same_file(path: str | os.PathLike, identity: dict[str, Any]) -> bool:
+    """Whether a file has the content that was read; a moved file has.
+
+    It is read unless its path, size and time are the same.
+    """
+    found = os.stat(path)
+    if kind_of_content(path) != identity["kind"]:
+        return False
+    if found.st_size != identity["bytes"]:
+        return False
+    if (
+        os.path.abspath(path) == identity["path"]
+        and found.st_mtime_ns == identity["modified"]
+    ):
+        return True
+    return sha256_of(path) == identity["sha256"]
+
+
+def sha256_of(path: str | os.PathLike) -> str:
+    """The sha256 of the content of a file."""
+    with (
+        progress(f"Reading {os.path.basename(path)}"),
+        open(path, "rb") as file,
+    ):
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _identity(path):
+    return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}

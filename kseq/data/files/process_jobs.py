@@ -1,0 +1,112 @@
+"""Work in several processes, of which each may die."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import connection
+from typing import Any
+
+from kseq.data.files.data_error import DataError
+
+# TensorFlow, where a worker needs it, has one core and no GPU.
+_ENVIRONMENT = {
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "TF_NUM_INTEROP_THREADS": "1",
+    "TF_NUM_INTRAOP_THREADS": "1",
+}
+
+
+def run_jobs(
+    function: Callable, jobs: Sequence, processes: int
+) -> Iterator[tuple[int, Any]]:
+    """Calls a function with each job, and yields (number, result) when done.
+
+    One process is this one. Others end with the iterator, however it ends;
+    where this process is killed, each ends after its job.
+
+    Args:
+        function: of a module, whose argument and result can be pickled.
+        jobs: arguments of the function.
+        processes: number of processes.
+
+    Raises:
+        DataError: a process has died.
+        Exception: that of the function.
+
+    Example:
+    >>> list(run_jobs(len, ["a", "bcd"], processes=1))
+    [(0, 1), (1, 3)]
+    """
+    processes = min(processes, len(jobs))
+    if processes <= 1:
+        for number, job in enumerate(jobs):
+            yield number, function(job)
+        return
+    rest = iter(enumerate(jobs))
+    with _workers(processes) as workers:
+        for worker, numbered in zip(workers, rest, strict=False):
+            worker.send((function, *numbered))
+        busy = set(workers)
+        while busy:
+            for worker in connection.wait(busy):
+                number, result, error = _received(worker)
+                if error is not None:
+                    raise error
+                numbered = next(rest, None)
+                if numbered is None:
+                    busy.remove(worker)
+                else:
+                    worker.send((function, *numbered))
+                yield number, result
+
+
+@contextlib.contextmanager
+def _workers(count):
+    context = multiprocessing.get_context("spawn")
+    processes, workers = [], []
+    try:
+        for _ in range(count):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(theirs,), daemon=True)
+            process.start()
+            theirs.close()
+            processes.append(process)
+            workers.append(ours)
+        yield workers
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+
+def _received(worker):
+    try:
+        return worker.recv()
+    except (EOFError, ConnectionError):
+        raise DataError(
+            "A process that was preparing data has died, perhaps because "
+            "memory is full. Start the command again with fewer --processes: "
+            "what is finished is kept."
+        ) from None
+
+
+def _work(main):
+    """Answers jobs until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends it
+    os.environ.update(_ENVIRONMENT)
+    while True:
+        try:
+            function, number, job = main.recv()
+        except EOFError:
+            return
+        result = error = None
+        try:
+            result = function(job)
+        except Exception as raised:
+            error = raised
+        with contextlib.suppress(BrokenPipeError):
+            main.send((number, result, error))

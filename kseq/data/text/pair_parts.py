@@ -1,0 +1,218 @@
+"""Parts of parallel text: checked, and later tokenized, by any process."""
+
+import dataclasses
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.line_ranges import LineRange, read_range
+from kseq.data.text.pair_blocks import Block, blocks_of, pair_hashes
+from kseq.data.text.parallel_text import ParallelText
+from kseq.data.text.tokenizer import Tokenizer
+from kseq.files.json_files import to_json
+
+PART_SIZE = 2**23  # bytes of text, about; the same for any number of processes
+_TOKENIZED = 4096  # pairs that are tokenized together
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadJob:
+    """Pairs to read and check.
+
+    Args:
+        folder: of the parts.
+        name: of the job, with which the names of its parts begin.
+        text: which has the pairs.
+        ranges: those of source and target; None to read `path`, or all.
+        path: of a file of a table.
+        part_size: bytes of text of a part.
+    """
+
+    folder: str
+    name: str
+    text: ParallelText
+    ranges: tuple[list[LineRange], list[LineRange]] | None = None
+    path: str | None = None
+    part_size: int = PART_SIZE
+
+    @property
+    def summary(self) -> Path:
+        """The file that is written when the job is done."""
+        return Path(self.folder, f"{self.name}.json")
+
+
+class TokenizeJob(NamedTuple):
+    """A part to tokenize.
+
+    Args:
+        part: path of its files without their ends.
+        held_out: path of the sorted hashes of sources that are held out.
+        models: paths of the models of source and target.
+        dtype: of ids.
+    """
+
+    part: str
+    held_out: str
+    models: tuple[str, str]
+    dtype: str
+
+    @property
+    def name(self) -> str:
+        """The name of the part."""
+        return os.path.basename(self.part)
+
+
+class PartIds(NamedTuple):
+    """The ids of the pairs of a part, END included.
+
+    Args:
+        lengths: (2, N) int32, of source and target.
+        values: the ids of the sources, and those of the targets.
+    """
+
+    lengths: np.ndarray
+    values: tuple[np.ndarray, np.ndarray]
+
+
+def read_pairs(job: ReadJob) -> dict[str, Any]:
+    """Reads and checks pairs, and writes their parts; see `write_parts`."""
+    counts = Counter()
+    if job.ranges is None:
+        blocks = job.text.usable_blocks(counts, job.path)
+    else:
+        sides = [
+            [line for lines in read_range(ranges) for line in lines]
+            for ranges in job.ranges
+        ]
+        if len(sides[0]) != len(sides[1]):
+            raise DataError(f"{job.text} has changed while it was read.")
+        blocks = blocks_of(*sides, counts)
+    return write_parts(job, blocks, counts)
+
+
+def write_parts(
+    job: ReadJob, blocks: Iterable[Block], counts: Counter
+) -> dict[str, Any]:
+    """Writes pairs and their hashes in parts.
+
+    Args:
+        job: whose summary is written last.
+        blocks: of usable pairs.
+        counts: counts the pairs while `blocks` is read, see `TextReport`.
+
+    Returns:
+        The counts, and the names and sizes of the parts.
+    """
+    parts, sides, size = [], ([], []), 0
+
+    def write():
+        name = f"{job.name}-{len(parts):05}"
+        _write_part(Path(job.folder, name), sides)
+        parts.append({"name": name, "pairs": len(sides[0])})
+
+    for block in blocks:
+        for side, texts in zip(sides, block, strict=True):
+            side += texts
+            size += sum(map(len, texts))
+        if size >= job.part_size and job.ranges is None:
+            write()
+            sides, size = ([], []), 0
+    if sides[0]:
+        write()
+    summary = {"counts": dict(counts), "parts": parts}
+    replace_file(job.summary, to_json(summary).encode())
+    return summary
+
+
+def _write_part(path, sides):
+    # Each file replaces one of another process that was killed.
+    for name, texts in zip(("source", "target"), sides, strict=True):
+        text = b"".join([b"%b\n" % line for line in texts])
+        replace_file(f"{path}.{name}", text)
+    sources, pairs = pair_hashes(*sides)
+    hashes = np.stack([sources, np.sort(sources), np.sort(pairs)])
+    replace_file(f"{path}.hashes", hashes.tobytes())
+
+
+def part_hashes(path: str | os.PathLike) -> np.ndarray:
+    """(3, N) int64: of sources in order; sorted: of sources, and of pairs."""
+    return np.memmap(f"{path}.hashes", np.int64, "r").reshape(3, -1)
+
+
+def part_lines(path: str | os.PathLike) -> list[list[bytes]]:
+    """The sources and the targets of a part."""
+    return [
+        Path(f"{path}.{side}").read_bytes().split(b"\n")[:-1]
+        for side in ("source", "target")
+    ]
+
+
+def is_held_out(path: str | os.PathLike, held_out: np.ndarray) -> np.ndarray:
+    """(N,) bool, which pairs of a part have one of the sources."""
+    return np.isin(part_hashes(path)[0], held_out)
+
+
+def tokenize_part(job: TokenizeJob) -> int:
+    """Writes the ids of a part, and apart its pairs that are held out.
+
+    Returns:
+        The number of its pairs.
+    """
+    is_out = is_held_out(job.part, np.fromfile(job.held_out, np.int64))
+    tokenizers = [Tokenizer.load(path) for path in job.models]
+    lengths, values = [], []
+    out = np.flatnonzero(is_out)
+    kept = np.flatnonzero(~is_out)
+    for name, texts, tokenizer in zip(
+        ("source", "target"), part_lines(job.part), tokenizers, strict=True
+    ):
+        held = b"".join([b"%b\n" % texts[number] for number in out])
+        replace_file(f"{job.part}.held_out.{name}", held)
+        if len(out):
+            texts = [texts[number] for number in kept]
+        blocks = [
+            tokenizer.tokenize_with_end(texts[start : start + _TOKENIZED])[0]
+            for start in range(0, len(texts), _TOKENIZED)
+        ]
+        lengths += [block.row_lengths().numpy() for block in blocks]
+        values.append([block.flat_values.numpy() for block in blocks])
+    both = [
+        np.concatenate([np.zeros(0, job.dtype), *each]).astype(job.dtype)
+        for each in values
+    ]
+    counts = [len(kept), *map(len, both)]
+    replace_file(
+        f"{job.part}.ids",
+        b"".join(
+            [
+                np.array(counts, np.int64).tobytes(),
+                *[each.astype(np.int32).tobytes() for each in lengths],
+                *[each.tobytes() for each in both],
+            ]
+        ),
+    )
+    return len(is_out)
+
+
+def part_ids(path: str | os.PathLike, dtype: str) -> PartIds:
+    """Reads what `tokenize_part` has written."""
+    with open(f"{path}.ids", "rb") as file:
+        pairs, sources, targets = np.fromfile(file, np.int64, 3)
+        lengths = np.fromfile(file, np.int32, 2 * pairs).reshape(2, pairs)
+        values = tuple(
+            np.fromfile(file, dtype, count) for count in (sources, targets)
+        )
+    return PartIds(lengths, values)
+
+
+def replace_file(path: str | os.PathLike, content: bytes):
+    """Writes a file under a name of this process, then under its own."""
+    part = f"{path}.{os.getpid()}"
+    with open(part, "wb") as file:
+        file.write(content)
+    os.replace(part, path)

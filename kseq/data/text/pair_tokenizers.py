@@ -1,0 +1,71 @@
+"""The tokenizers of source and target."""
+
+import dataclasses
+import hashlib
+from typing import Any
+
+from kseq.data.files.data_error import DataError
+from kseq.data.text.tokenizer import Tokenizer
+
+_SIDES = ("source", "target")
+
+
+@dataclasses.dataclass(frozen=True)
+class PairTokenizers:
+    """How the tokenizers of source and target are made.
+
+    Args:
+        vocab_size: of each tokenizer that is trained.
+        pieces: one `model_type`, see `Tokenizer.train`, for a vocabulary of
+            source and target together; or two, each with its own.
+        kept: two tokenizers, or the same one twice; then none is trained.
+
+    Raises:
+        DataError: there are not one or two types of pieces.
+
+    Example:
+    >>> PairTokenizers(vocab_size=300).options()
+    {'vocab_size': 300, 'pieces': ['bpe']}
+    """
+
+    vocab_size: int = 8000
+    pieces: tuple[str, ...] = ("bpe",)
+    kept: tuple[Tokenizer, Tokenizer] | None = None
+
+    def __post_init__(self):
+        if len(self.pieces) not in (1, 2):
+            raise DataError(
+                "--pieces takes one type for source and target together, or "
+                f"two. Received: {' '.join(self.pieces) or 'none'}"
+            )
+
+    def options(self) -> dict[str, Any]:
+        """What the tokenizers depend on beside the text, for JSON."""
+        if self.kept is not None:
+            models = [tokenizer.model for tokenizer in self.kept]
+            return {"kept": [hashlib.sha256(m).hexdigest() for m in models]}
+        return {"vocab_size": self.vocab_size, "pieces": [*self.pieces]}
+
+    def of(self, corpus) -> tuple[Tokenizer, Tokenizer]:
+        """The tokenizers of a text; the same one twice if they are equal.
+
+        Args:
+            corpus: `Corpus`, or another object with its method `lines`. The
+                text is read to train tokenizers, or to warn of characters
+                that a kept one of characters does not have.
+        """
+        if self.kept is not None:
+            both = self.kept
+            for tokenizer, side in zip(self.kept, _SIDES, strict=True):
+                tokenizer.report_unknown(corpus.lines([side]))
+        elif len(self.pieces) == 1:
+            lines = corpus.lines(_SIDES)
+            both = [Tokenizer.train(lines, self.vocab_size, *self.pieces)] * 2
+        else:
+            both = [
+                Tokenizer.train(corpus.lines([side]), self.vocab_size, kind)
+                for side, kind in zip(_SIDES, self.pieces, strict=True)
+            ]
+        source, target = both
+        same = source.model == target.model
+        return (source, source) if same else (source, target)

@@ -1,0 +1,521 @@
+"""Prepares parallel text for training: checks it and tokenizes it once."""
+
+import contextlib
+import itertools
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from kseq.data.files.corpora import logged, refuse_without_train
+from kseq.data.files.data_error import DataError
+from kseq.data.files.hash_partitions import (
+    SortedHashes,
+    held_out_hashes,
+    partitions,
+)
+from kseq.data.files.hold_out import overlap
+from kseq.data.files.line_ranges import (
+    LineRange,
+    split_at_lines,
+    split_by_size,
+)
+from kseq.data.files.prepared_folder import (
+    PreparedFolder,
+    file_identity,
+    is_prepared,
+    is_same_file,
+    sha256_of,
+)
+from kseq.data.files.process_jobs import run_jobs
+from kseq.data.files.text_files import (
+    compression_of,
+    matching_files,
+    read_lines,
+)
+from kseq.data.text.corpus import (
+    are_tables,
+    held_out_facts,
+    referenced_examples,
+    refuse_split,
+    repeats,
+    sizes,
+    text_problems,
+)
+from kseq.data.text.dates import SIZES, dates
+from kseq.data.text.pair_parts import (
+    PART_SIZE,
+    ReadJob,
+    TokenizeJob,
+    is_held_out,
+    part_ids,
+    part_lines,
+    read_pairs,
+    replace_file,
+    tokenize_part,
+    write_parts,
+)
+from kseq.data.text.pair_tokenizers import PairTokenizers
+from kseq.data.text.parallel_text import (
+    ParallelText,
+    check_pair_columns,
+    parallel_texts,
+)
+from kseq.data.text.prepared_pairs import KIND, PreparedPairs, open_prepared
+from kseq.data.text.text_report import TextReport
+from kseq.data.text.tokenizer import Tokenizer
+from kseq.files.atomic_write import atomic_write
+from kseq.files.json_files import as_read, read_json
+from kseq.terminal import progress
+
+_SIDES = ("source", "target")
+_BYTES_OF_PROCESS = 2**26  # of text, for which it is worth to start another
+_UINT16 = 2**16  # pieces whose ids fit into two bytes
+_BLOCK = 1024  # pairs whose lines train a tokenizer together
+
+
+def prepare_pairs(
+    folder: str | os.PathLike,
+    train: Sequence[str | os.PathLike] | None = None,
+    validation: Sequence[str | os.PathLike] | None = None,
+    columns: Sequence[str] = (),
+    *,
+    tokenizers: PairTokenizers | None = None,
+    processes: int | None = None,
+    log: bool = True,
+    part_size: int = PART_SIZE,
+) -> PreparedPairs:
+    r"""Checks and tokenizes pairs once, and writes a folder to train from.
+
+    The pairs, what is held out and what is wrong are those of `read_corpus`.
+    The same files give the same bytes, whatever the number of processes. If
+    the process ends before it has finished, the same call resumes; if the
+    folder is complete, it is opened.
+
+    Args:
+        folder: where to write. It has the ids of training in files that are
+            read without loading them, validation pairs as text, and the
+            tokenizers.
+        train: see `read_corpus`; or a folder that is prepared already.
+        validation: see `read_corpus`.
+        columns: see `read_corpus`.
+        tokenizers: how the tokenizers are made.
+        processes: number of processes. By default all cores for large files,
+            and this process alone for others.
+        log: whether the facts are logged, what is wrong as a warning.
+        part_size: bytes of text that a process reads together.
+
+    Raises:
+        DataError: a file cannot be used, or the folder is prepared from other
+            files or with other options.
+
+    Example:
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.tsv").write_text("Go.\tLos.\nHi.\tHallo.\n")
+    >>> tokenizers = PairTokenizers(270)
+    >>> pairs = prepare_pairs("prepared", ["a.tsv"], tokenizers=tokenizers)
+    >>> len(pairs.source), len(pairs.validation)
+    (1, 1)
+    """
+    tokenizers = tokenizers or PairTokenizers()
+    if train is not None and (given := _prepared_folder(train)):
+        refuse_prepared(validation=validation, columns=columns)
+        return logged(open_prepared(given), log)
+    splits = _texts(train, validation, columns)
+    options = {
+        "columns": [*columns],
+        "tokenizers": tokenizers.options(),
+        "part_size": part_size,
+    }
+    prepared = PreparedFolder(folder)
+    prepared.lock()
+    try:
+        if prepared.is_complete:
+            plan = prepared.record(KIND)["plan"]
+            _refuse_other_plan(prepared.path, plan, options, splits)
+            prepared.remove_parts()
+        else:
+            _prepare(prepared, splits, options, tokenizers, processes)
+    finally:
+        prepared.unlock()
+    return logged(open_prepared(folder), log)
+
+
+def _prepared_folder(train):
+    paths = [train] if isinstance(train, str | os.PathLike) else list(train)
+    return paths[0] if len(paths) == 1 and is_prepared(paths[0]) else None
+
+
+def refuse_prepared(**given):
+    """Raises DataError for arguments that a prepared folder has already."""
+    for name, value in given.items():
+        if value:
+            raise DataError(
+                f"{name} is part of a prepared folder: leave it out."
+            )
+
+
+def _texts(train, validation, columns) -> dict[str, tuple[ParallelText, ...]]:
+    if train is None:
+        refuse_without_train(validation=validation, columns=columns)
+        return {"train": (), "validation": ()}
+    texts = parallel_texts("train", train, columns)
+    others = ()
+    if validation is not None:
+        others = parallel_texts("validation", validation, columns)
+    check_pair_columns(columns, texts + others)
+    for text in texts + others:
+        text.check_files()
+    return {"train": texts, "validation": others}
+
+
+def _prepare(prepared, splits, options, tokenizers, processes):
+    plan = prepared.plan()
+    if plan is None:
+        plan = as_read(_plan(splits, options))
+        prepared.begin(plan)
+    else:
+        _refuse_other_plan(prepared.path, plan, options, splits)
+    preparation = _Preparation(prepared, splits, plan, processes)
+    record = preparation.read()
+    preparation.tokenize(tokenizers)
+    record |= preparation.join()
+    prepared.finish({"kind": KIND, "plan": plan, **record})
+
+
+def _plan(splits, options):
+    """What is read, in jobs that depend on the files alone."""
+    texts = [
+        {"split": split, "name": str(text), **_plan_of(text, options)}
+        for split, texts in splits.items()
+        for text in texts
+    ]
+    return {"options": options, "texts": texts}
+
+
+def _plan_of(text, options):
+    sides = _paths(text)
+    for path in itertools.chain.from_iterable(sides):
+        if text.target is not None:
+            next(read_lines(path))  # raises an error if it is no text
+    with progress(f"Reading {text}"):
+        if text.target is None or any(
+            compression_of(path) for side in sides for path in side
+        ):
+            digests = {path: sha256_of(path) for side in sides for path in side}
+            files = range(len(sides[0])) if text.target is None else [None]
+            jobs = [{"file": number} for number in files]
+        else:
+            jobs, digests = _ranges(text, sides, options["part_size"] // 2)
+    return {
+        "sides": [
+            [file_identity(path, digests[path]) for path in side]
+            for side in sides
+        ],
+        "jobs": jobs,
+    }
+
+
+def _ranges(text, sides, size):
+    sources = split_by_size(sides[0], size)
+    targets = split_at_lines(sides[1], sources.ends)
+    text.refuse_unequal(sources.ends[-1], targets.ends[-1])
+    numbers = [{path: n for n, path in enumerate(side)} for side in sides]
+    jobs = [
+        {
+            "ranges": [
+                [[number[path], start, end] for path, start, end in part]
+                for number, part in zip(numbers, parts, strict=True)
+            ]
+        }
+        for parts in zip(sources.parts, targets.parts, strict=True)
+    ]
+    return jobs, sources.digests | targets.digests
+
+
+def _paths(text) -> list[list[str]]:
+    sides = [text.source] if text.target is None else [text.source, text.target]
+    return [matching_files(side) for side in sides]
+
+
+def _refuse_other_plan(folder, plan, options, splits):
+    """Raises DataError unless a plan is that of the same data and options."""
+    hint = "Use --overwrite, or a different folder."
+    now = as_read(options)
+    if different := [
+        key for key in now if plan["options"].get(key) != now[key]
+    ]:
+        raise DataError(
+            f"{folder} is prepared with other options: {different[0]} is "
+            f"{plan['options'].get(different[0])}, now {now[different[0]]}. "
+            f"{hint}"
+        )
+    texts = [(split, text) for split in splits for text in splits[split]]
+    if len(texts) != len(plan["texts"]):
+        raise DataError(f"{folder} is prepared from other files. {hint}")
+    for (split, text), known in zip(texts, plan["texts"], strict=True):
+        sides = _paths(text)
+        if (split, list(map(len, sides))) != (
+            known["split"],
+            list(map(len, known["sides"])),
+        ):
+            raise DataError(f"{folder} is prepared from other files. {hint}")
+        for paths, identities in zip(sides, known["sides"], strict=True):
+            for path, identity in zip(paths, identities, strict=True):
+                if not is_same_file(path, identity):
+                    raise DataError(
+                        f"{path} is not what {folder} is prepared from, or "
+                        f"has changed since. {hint}"
+                    )
+
+
+class _Preparation:
+    """The steps of preparing; each resumes where it was interrupted."""
+
+    def __init__(self, prepared, splits, plan, processes):
+        self.folder = prepared.path
+        self.parts = prepared.parts
+        self.splits = splits
+        self.plan = plan
+        self.processes = processes or _num_processes(plan)
+        self.names = {}  # split -> names of the parts of each text
+        self.held_out = np.zeros(0, np.int64)
+        self.tokenizers = None
+
+    def read(self):
+        """Reads and checks all texts, and chooses what is held out."""
+        jobs = self._jobs()
+        self._run(
+            "Reading",
+            read_pairs,
+            [job for job, _ in jobs if not job.summary.is_file()],
+            {job.name: size for job, size in jobs},
+        )
+        if not jobs:
+            return self._write_dates()
+        summaries = iter([read_json(job.summary) for job, _ in jobs])
+        reports, texts = {}, iter(self.plan["texts"])
+        for split, split_texts in self.splits.items():
+            self.names[split], reports[split] = [], []
+            for text in split_texts:
+                counts, parts = Counter(), []
+                for _ in next(texts)["jobs"]:
+                    summary = next(summaries)
+                    counts.update(summary["counts"])
+                    parts += summary["parts"]
+                report = TextReport.of(counts)
+                report.refuse_empty(text)
+                reports[split].append(report)
+                self.names[split].append([part["name"] for part in parts])
+        return self._split(reports)
+
+    def _jobs(self):
+        """(ReadJob, bytes) of all texts."""
+        texts = [text for split in self.splits.values() for text in split]
+        size = self.plan["options"]["part_size"]
+        found = []
+        for number, (text, plan) in enumerate(
+            zip(texts, self.plan["texts"], strict=True)
+        ):
+            sides = _paths(text)
+            bytes_of_sides = sum(
+                file["bytes"] for side in plan["sides"] for file in side
+            )
+            for job_number, job in enumerate(plan["jobs"]):
+                ranges, path = None, None
+                if "ranges" in job:
+                    ranges = tuple(
+                        [LineRange(paths[n], a, b) for n, a, b in part]
+                        for paths, part in zip(
+                            sides, job["ranges"], strict=True
+                        )
+                    )
+                elif job["file"] is not None:
+                    path = sides[0][job["file"]]
+                name = f"{number:03}-{job_number:06}"
+                read = ReadJob(
+                    *(str(self.parts), name, text, ranges, path, size)
+                )
+                found.append((read, bytes_of_sides // len(plan["jobs"])))
+        return found
+
+    def _run(self, description, function, jobs, sizes):
+        if not jobs:
+            return
+        total = sum(sizes[job.name] for job in jobs)
+        with progress(description, total // 2**20, "MB") as advance:
+            done = shown = 0
+            for number, _ in run_jobs(function, jobs, self.processes):
+                done += sizes[jobs[number].name]
+                advance(done // 2**20 - shown)
+                shown = done // 2**20
+
+    def _write_dates(self):
+        counts = Counter()
+        for split in SIZES:
+            sides = [[text.encode() for text in side] for side in dates(split)]
+            job = ReadJob(str(self.parts), f"dates-{split}", None)
+            counts["pairs"] += len(sides[0])
+            summary = write_parts(job, [tuple(sides)], counts)
+            self.names[split] = [[part["name"] for part in summary["parts"]]]
+        return {"facts": [], "problems": [], "of_tables": False}
+
+    def _hashes(self, split, row):
+        return [
+            SortedHashes(str(path), row * size, size)
+            for names in self.names[split]
+            for name in names
+            for path in [self.parts / f"{name}.hashes"]
+            for size in [path.stat().st_size // 24]
+        ]
+
+    def _split(self, reports):
+        texts, others = self.splits["train"], self.splits["validation"]
+        problems = text_problems(texts, reports["train"])
+        pairs = [report.pairs - report.left_out for report in reports["train"]]
+        if others:
+            known, unique = [], 0
+            for trained, judged in partitions(
+                self._hashes("train", 1), self._hashes("validation", 1)
+            ):
+                known.append(np.isin(judged, trained))
+                unique += len(np.unique(judged))
+            problems += text_problems(others, reports["validation"])
+            problems += overlap(np.concatenate(known), "source")
+            judged_pairs = [r.pairs - r.left_out for r in reports["validation"]]
+            facts = [
+                *sizes("Training", texts, pairs),
+                *sizes("Validation", others, judged_pairs),
+                *referenced_examples(unique, sum(judged_pairs), others),
+            ]
+        else:
+            self.held_out = held_out_hashes(self._hashes("train", 1))
+            kept = [
+                sum(np.count_nonzero(~self._is_out(name)) for name in names)
+                for names in self.names["train"]
+            ]
+            refuse_split(texts, self.held_out, sum(pairs), kept)
+            facts = held_out_facts(
+                *(texts, kept, len(self.held_out), sum(pairs) - sum(kept))
+            )
+        unique_pairs = sum(
+            len(np.unique(hashes))
+            for (hashes,) in partitions(self._hashes("train", 2))
+        )
+        facts += repeats(unique_pairs, sum(pairs))
+        return {
+            "facts": facts,
+            "problems": problems,
+            "of_tables": are_tables(others or texts),
+        }
+
+    def _is_out(self, name):
+        return is_held_out(self.parts / name, self.held_out)
+
+    def lines(self, sides: Sequence[str] = _SIDES) -> Iterator[bytes]:
+        """Sources and targets of the training pairs, as `Corpus.lines`."""
+        pairs = self._training_pairs()
+        while block := list(itertools.islice(pairs, _BLOCK)):
+            for side, texts in zip(
+                _SIDES, zip(*block, strict=True), strict=True
+            ):
+                if side in sides:
+                    yield from texts
+
+    def _training_pairs(self):
+        for name in itertools.chain.from_iterable(self.names["train"]):
+            pairs = zip(*part_lines(self.parts / name), strict=True)
+            yield from itertools.compress(pairs, ~self._is_out(name))
+
+    def tokenize(self, tokenizers):
+        """Makes the tokenizers, and the ids of the training pairs."""
+        paths = [self.folder / f"{side}.model" for side in _SIDES]
+        if not all(path.is_file() for path in paths):
+            for path, tokenizer in zip(paths, tokenizers.of(self), strict=True):
+                atomic_write(path, tokenizer.model)
+        self.tokenizers = [Tokenizer.load(path) for path in paths]
+        held_out = self.parts / "held_out.hashes"
+        replace_file(held_out, self.held_out.tobytes())
+        jobs = [
+            TokenizeJob(
+                str(self.parts / name),
+                str(held_out),
+                tuple(map(str, paths)),
+                self._dtype,
+            )
+            for name in itertools.chain.from_iterable(self.names["train"])
+        ]
+        jobs = [job for job in jobs if not Path(f"{job.part}.ids").is_file()]
+        sizes = {
+            job.name: sum(
+                os.path.getsize(f"{job.part}.{side}") for side in _SIDES
+            )
+            for job in jobs
+        }
+        self._run("Tokenizing", tokenize_part, jobs, sizes)
+
+    @property
+    def _dtype(self):
+        largest = max(each.vocab_size for each in self.tokenizers)
+        return "uint16" if largest <= _UINT16 else "int32"
+
+    def join(self):
+        """Writes the ids and the validation pairs of all parts."""
+        totals, counts = [0, 0], []
+        with contextlib.ExitStack() as files:
+            opened = [
+                [
+                    files.enter_context(
+                        open(self.folder / f"{side}.{end}", "wb")
+                    )
+                    for end in ("values", "offsets")
+                ]
+                for side in _SIDES
+            ]
+            for _, offsets in opened:
+                offsets.write(np.zeros(1, np.int64).tobytes())
+            for names in self.names["train"]:
+                counts.append(0)
+                for name in names:
+                    ids = part_ids(self.parts / name, self._dtype)
+                    counts[-1] += ids.lengths.shape[1]
+                    for side, (values, offsets) in enumerate(opened):
+                        ends = np.cumsum(ids.lengths[side], dtype=np.int64)
+                        offsets.write((ends + totals[side]).tobytes())
+                        values.write(ids.values[side].tobytes())
+                        totals[side] += len(ids.values[side])
+        for split in ("validation", "test"):
+            self._join_text(split)
+        return {
+            "counts": counts,
+            "arrays": {
+                side: {"dtype": self._dtype, "shape": [total]}
+                for side, total in zip(_SIDES, totals, strict=True)
+            },
+        }
+
+    def _join_text(self, split):
+        end, names = "", self.names.get(split)
+        if split == "validation" and not names:
+            end, names = ".held_out", self.names["train"]
+        if not names:
+            return
+        for side in _SIDES:
+            with open(self.folder / f"{split}.{side}", "wb") as file:
+                for name in itertools.chain.from_iterable(names):
+                    file.write(
+                        (self.parts / f"{name}{end}.{side}").read_bytes()
+                    )
+
+
+def _num_processes(plan):
+    size = sum(
+        file["bytes"]
+        for text in plan["texts"]
+        for side in text["sides"]
+        for file in side
+    )
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores, size // _BYTES_OF_PROCESS))

@@ -1,0 +1,106 @@
+"""Pairs that are prepared for training."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+import tensorflow as tf
+
+from kseq.data.files.corpora import facts_and_problems
+from kseq.data.files.data_error import DataError
+from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.text.corpus import with_references
+from kseq.data.text.tokenizer import Tokenizer
+
+KIND = "pairs"
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedPairs:
+    """Pairs that are prepared for training, see `prepare_pairs`.
+
+    Args:
+        source: the ids of the sources of training, each with END.
+        target: the ids of the targets, each with END.
+        counts: the number of training pairs of each corpus, one after the
+            other.
+        tokenizers: of source and target; one and the same if they are equal.
+        validation: `tf.data.Dataset` of scalar strings (source, target).
+        test: the same.
+        facts: lines of text: the numbers of pairs.
+        problems: lines of text: what is wrong with some of them.
+        of_tables: see `Corpus`.
+    """
+
+    source: RaggedArray
+    target: RaggedArray
+    counts: tuple[int, ...]
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    validation: tf.data.Dataset
+    test: tf.data.Dataset
+    facts: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    of_tables: bool = False
+
+    def examples(self, split: str = "validation"):
+        """A split as `kseq.evaluation.Translations` judges it.
+
+        Args:
+            split: "validation" or "test".
+        """
+        pairs = getattr(self, split)
+        return with_references(pairs) if self.of_tables else pairs
+
+    describe = facts_and_problems
+
+
+def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
+    """Opens pairs that `prepare_pairs` has written; reads no ids.
+
+    Args:
+        folder: that was given to it.
+
+    Raises:
+        DataError: the folder is not complete, broken, or of another kind.
+    """
+    prepared = PreparedFolder(folder)
+    record = prepared.record(KIND)
+    try:
+        arrays = [
+            RaggedArray.open(
+                prepared.path / side,
+                record["arrays"][side]["dtype"],
+                tuple(record["arrays"][side]["shape"]),
+            )
+            for side in ("source", "target")
+        ]
+        source, target = (
+            Tokenizer.load(prepared.path / f"{side}.model")
+            for side in ("source", "target")
+        )
+        same = source.model == target.model
+        validation = _pairs(prepared.path, "validation")
+        has_test = "test.source" in record["files"]
+        return PreparedPairs(
+            *arrays,
+            counts=tuple(record["counts"]),
+            tokenizers=(source, source if same else target),
+            validation=validation,
+            test=_pairs(prepared.path, "test") if has_test else validation,
+            facts=tuple(record["facts"]),
+            problems=tuple(record["problems"]),
+            of_tables=record["of_tables"],
+        )
+    except (KeyError, TypeError):
+        raise DataError(f"{folder} is broken: prepared.json.") from None
+
+
+def _pairs(folder, split) -> tf.data.Dataset:
+    sides = (
+        Path(folder, f"{split}.{side}").read_bytes().split(b"\n")[:-1]
+        for side in ("source", "target")
+    )
+    return tf.data.Dataset.from_tensor_slices(
+        tuple(tf.constant(side, tf.string) for side in sides)
+    )

@@ -1,0 +1,322 @@
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kseq.data import (
+    DataError,
+    PairTokenizers,
+    Tokenizer,
+    open_prepared,
+    prepare_pairs,
+    read_corpus,
+)
+from kseq.data.files.prepared_folder import PreparedFolder
+
+ODD = [
+    b"",
+    b" \xe3\x80\x80",
+    b"a\0b",
+    b"\xe2\x96\x81x",
+    b"\xef\xb7\x90\xef\xb7\x91",
+    b"c\r",
+    b"d\re",
+    b"\xff\xc3",
+    b"</s> <s> <unk>",
+    b"\xc3\r\xa9",
+    b"x" * 70_000,
+    b" a b  c ",
+    b"\xe2\x80\xa8",
+]
+
+
+def pairs(count, start=0):
+    return [
+        (b"source %d of %d" % (n // 2, n % 7), b"target number %d" % n)
+        for n in range(start, start + count)
+    ]
+
+
+def write_files(folder, rows, name="a", write=Path.write_bytes):
+    paths = [folder / f"{name}.de", folder / f"{name}.en"]
+    for path, side in zip(paths, zip(*rows, strict=True), strict=True):
+        path.write_bytes(b"\n".join(side))
+    return paths
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    lines = [text for pair in pairs(50) for text in pair]
+    return Tokenizer.train(lines, 290, "bpe")
+
+
+@pytest.fixture
+def kept(tokenizer):
+    return PairTokenizers(kept=(tokenizer, tokenizer))
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def rows_of(dataset):
+    return list(dataset.as_numpy_iterator())
+
+
+def check_same(prepared, corpus):
+    """What is prepared is what is read, and is tokenized on the fly."""
+    assert prepared.facts == corpus.facts
+    assert prepared.problems == corpus.problems
+    assert prepared.of_tables == corpus.of_tables
+    assert rows_of(prepared.validation) == rows_of(corpus.validation)
+    assert rows_of(prepared.test) == rows_of(corpus.test)
+    assert prepared.counts == tuple(len(rows_of(part)) for part in corpus.parts)
+    for side, texts, ids, tokenizer in zip(
+        (0, 1),
+        zip(*rows_of(corpus.train), strict=True),
+        (prepared.source, prepared.target),
+        prepared.tokenizers,
+        strict=True,
+    ):
+        expected = tokenizer.tokenize_with_end(list(texts))[0]
+        found = ids.gather(np.arange(len(ids)))
+        assert found.to_list() == expected.to_list(), side
+
+
+def test_two_files(tmp_path, kept):
+    rows = pairs(40) + [(odd, b"t") for odd in ODD] + [(b"s", o) for o in ODD]
+    files = write_files(tmp_path, rows + pairs(3))
+    prepared = prepare_pairs("out", files, tokenizers=kept, part_size=500)
+
+    check_same(prepared, read_corpus(files, log=False))
+    assert prepared.source.values.dtype == np.uint16
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "prepared.json",
+        "source.model",
+        "source.offsets",
+        "source.values",
+        "target.model",
+        "target.offsets",
+        "target.values",
+        "validation.source",
+        "validation.target",
+    ]
+
+
+def write_table(path, rows):
+    match path.suffix:
+        case ".tsv":
+            path.write_bytes(b"".join(b"%b\t%b\n" % row for row in rows))
+        case ".csv":
+            lines = "".join(
+                f'"{s.decode()}","{t.decode()}"\n' for s, t in rows
+            )
+            path.write_text(f"source,target\n{lines}")
+        case ".jsonl":
+            objects = (
+                {"source": s.decode(), "target": [t.decode(), "two\nlines"]}
+                for s, t in rows
+            )
+            path.write_text("".join(json.dumps(o) + "\n" for o in objects))
+        case ".gz":
+            path.write_bytes(gzip.compress(b"\n".join(row[0] for row in rows)))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
+def test_tables(tmp_path, kept, name):
+    file = write_table(tmp_path / name, pairs(60))
+    other = write_table(tmp_path / "b.tsv", pairs(30, 40))
+    train = [file, other]
+    prepared = prepare_pairs("out", train, tokenizers=kept, part_size=700)
+
+    check_same(prepared, read_corpus(train, log=False))
+    assert prepared.examples() == read_corpus(train, log=False).examples()
+
+
+def test_validation_files_patterns_and_gz(tmp_path, kept):
+    write_files(tmp_path, pairs(30), "a1")
+    (tmp_path / "a1.de").write_bytes(
+        b"\xef\xbb\xbf" + (tmp_path / "a1.de").read_bytes() + b"\n"
+    )
+    write_files(tmp_path, pairs(30, 30), "a2")
+    zipped = [
+        write_table(tmp_path / f"z.{n}.gz", pairs(20, n)) for n in range(2)
+    ]
+    train = ["a*.de", "a*.en", *zipped]
+    validation = [write_table(tmp_path / "v.tsv", pairs(20, 25))]
+    prepared = prepare_pairs(
+        "out", train, validation, tokenizers=kept, part_size=300
+    )
+
+    check_same(prepared, read_corpus(train, validation, log=False))
+
+
+@pytest.mark.parametrize("pieces", [("bpe",), ("unigram", "char")])
+def test_tokenizers_are_those_of_the_corpus(tmp_path, pieces):
+    rows = [
+        (b"%d wie %d" % (n * n, n), b"as %d %b" % (n, b"xyz" * (n % 9)))
+        for n in range(2500)
+    ]
+    files = write_files(tmp_path, rows)
+    options = PairTokenizers(272, pieces)
+    prepared = prepare_pairs("out", files, tokenizers=options, part_size=9999)
+    expected = options.of(read_corpus(files, log=False))
+
+    for one, other in zip(prepared.tokenizers, expected, strict=True):
+        assert one.model == other.model
+    one, other = prepared.tokenizers
+    assert (one is other) == (len(pieces) == 1)
+
+
+def test_built_in_dates(kept):
+    prepared = prepare_pairs("out", tokenizers=kept)
+    check_same(prepared, read_corpus())
+
+
+def test_number_of_processes_does_not_matter(tmp_path, kept):
+    files = write_files(tmp_path, pairs(400) + [(odd, odd) for odd in ODD])
+    for folder, processes in (("one", 1), ("three", 3)):
+        prepare_pairs(
+            folder,
+            files,
+            tokenizers=kept,
+            processes=processes,
+            part_size=3000,
+        )
+
+    for file in Path("one").iterdir():
+        assert file.read_bytes() == Path("three", file.name).read_bytes()
+
+
+def test_a_killed_process_resumes(tmp_path, kept, monkeypatch):
+    files = write_files(tmp_path, pairs(400))
+    Path("tokenizer.model").write_bytes(kept.kept[0].model)
+    script = """
+import os, signal, sys
+from kseq.data import PairTokenizers, Tokenizer, prepare_pairs
+from kseq.data.text import prepare_pairs as module
+from kseq.data.text.pair_parts import tokenize_part
+
+def tokenize(job):
+    if job.name.endswith("3-00000"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return tokenize_part(job)
+
+sys.modules["kseq.data.text.prepare_pairs"].tokenize_part = tokenize
+tokenizer = Tokenizer.load("tokenizer.model")
+prepare_pairs("out", ["a.de", "a.en"], part_size=3000,
+    tokenizers=PairTokenizers(kept=(tokenizer, tokenizer)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == -signal.SIGKILL
+    with pytest.raises(DataError, match="not complete: start the same"):
+        open_prepared("out")
+    parts = sorted(Path("out/parts").glob("*.ids"))
+    assert len(parts) == 3
+    times = [path.stat().st_mtime_ns for path in parts]
+    seen = []
+
+    def times_at_the_end(prepared):
+        seen.extend(path.stat().st_mtime_ns for path in parts)
+
+    monkeypatch.setattr(PreparedFolder, "remove_parts", times_at_the_end)
+    resumed = prepare_pairs("out", files, tokenizers=kept, part_size=3000)
+    assert seen == times
+    check_same(resumed, read_corpus(files, log=False))
+
+
+def test_changed_files_and_options(tmp_path, kept):
+    files = write_files(tmp_path, pairs(40))
+    prepare_pairs("out", files, tokenizers=kept)
+    before = os.stat("out/prepared.json")
+    moved = [path.rename(path.with_stem("b")) for path in files]
+    prepare_pairs("out", moved, tokenizers=kept)
+    assert os.stat("out/prepared.json") == before
+
+    with pytest.raises(DataError, match="other options: tokenizers is"):
+        prepare_pairs("out", moved, tokenizers=PairTokenizers(300))
+    with pytest.raises(DataError, match="from other files"):
+        prepare_pairs("out", moved + moved, tokenizers=kept)
+    text = moved[0].read_bytes()
+    time.sleep(0.01)
+    moved[0].write_bytes(text.replace(b"1", b"2"))
+    with pytest.raises(DataError, match="b.de is not what out is"):
+        prepare_pairs("out", moved, tokenizers=kept)
+
+
+def test_a_prepared_folder_is_opened(tmp_path, kept):
+    files = write_files(tmp_path, pairs(40))
+    prepared = prepare_pairs("out", files, tokenizers=kept)
+    again = prepare_pairs("unused", ["out"])
+    assert again.counts == prepared.counts
+    assert not Path("unused").exists()
+    with pytest.raises(DataError, match="validation is part of a prepared"):
+        prepare_pairs("unused", "out", files)
+
+
+def test_broken_folders(tmp_path, kept):
+    files = write_files(tmp_path, pairs(40))
+    prepare_pairs("out", files, tokenizers=kept)
+    record = Path("out/prepared.json")
+    content = json.loads(record.read_text())
+
+    for key, value, message in (
+        ("format", 2, "another version of kseq"),
+        ("kind", "tags", "holds 'tags'; expected 'pairs'"),
+        ("files", None, "is broken"),
+        ("arrays", {}, "is broken"),
+    ):
+        record.write_text(json.dumps({**content, key: value}))
+        with pytest.raises(DataError, match=message):
+            open_prepared("out")
+    record.write_text(json.dumps(content))
+
+    values = Path("out/source.values").read_bytes()
+    Path("out/source.values").write_bytes(values[::-1])
+    open_prepared("out")
+    with pytest.raises(DataError, match=r"content of source\.values has"):
+        PreparedFolder("out").verify()
+    Path("out/source.values").write_bytes(values[:-2])
+    with pytest.raises(DataError, match=r"source\.values has .* bytes; exp"):
+        open_prepared("out")
+    Path("out/source.values").unlink()
+    with pytest.raises(DataError, match="missing"):
+        open_prepared("out")
+    with pytest.raises(DataError, match="is not prepared data: it has no"):
+        open_prepared(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets"),
+    [
+        (b"a\nb", b"a"),
+        (b"a\nb", b"a\nb\nc"),
+        (b"", b"a"),
+        (b"\n\n", b"a\n\n"),
+        (b"a\na\na", b"x\ny\nz"),
+        (b"a\rb", b"x"),
+        (b"\xff\xfea\0", b"x"),
+    ],
+)
+def test_errors_are_those_of_read_corpus(tmp_path, kept, sources, targets):
+    files = write_files(tmp_path, [(sources, targets)])
+    with pytest.raises(DataError) as expected:
+        read_corpus(files)
+    with pytest.raises(DataError) as found:
+        prepare_pairs("out", files, tokenizers=kept)
+    assert str(found.value) == str(expected.value)
+
+
+def test_a_foreign_folder_is_refused(tmp_path, kept):
+    files = write_files(tmp_path, pairs(40))
+    with pytest.raises(DataError, match=r"not prepared data: it holds a\.de"):
+        prepare_pairs(tmp_path, files, tokenizers=kept)
