@@ -19,6 +19,7 @@ from kseq.command_line.exit_code import exit_code
 from kseq.command_line.export_options import add_export
 from kseq.command_line.features_option import add_features, add_resample
 from kseq.command_line.option_types import Metric, PositiveInt
+from kseq.command_line.prepare_options import add_prepare
 from kseq.command_line.search_options import (
     add_length_penalty,
     add_search,
@@ -29,7 +30,7 @@ from kseq.files.model_path import model_path, run_path
 from kseq.process import OPTIONAL, start_keras
 
 # Files are checked first; a recipe imports it itself.
-_WITHOUT_KERAS = ("check", "recipes", "serve", "train")
+_WITHOUT_KERAS = ("check", "prepare", "recipes", "serve", "train")
 
 
 def main(arguments=None):
@@ -63,6 +64,9 @@ def _parser():
     )
     _add_train(commands)
     _add_check(commands)
+    add_prepare(
+        _command(commands, "prepare", "check and tokenize large files once")
+    )
     _add_predict(commands)
     _add_chat(commands)
     _add_score(commands)

@@ -33,7 +33,14 @@ ARROWS = {
         ("keras", "tensorflow"),
     ),
     "data": (
-        ("control_tokens", "devices", "lazy_package", "terminal", "user_error"),
+        (
+            "control_tokens",
+            "devices",
+            "files",
+            "lazy_package",
+            "terminal",
+            "user_error",
+        ),
         (
             "keras",
             "numpy",

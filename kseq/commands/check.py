@@ -1,13 +1,18 @@
 """kseq check: the numbers of a corpus, before anything is trained."""
 
 from kseq.data import DataError
+from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.process import OPTIONAL, start_keras
 from kseq.sources import SOURCES, TEXT
 from kseq.sources.first_rows import read_first_rows
+from kseq.terminal import escaped_line
 
 
 def run(options):
     """Prints what a recipe would train on and what it would leave out."""
+    if len(options.files) == 1 and is_prepared(options.files[0]):
+        _check_prepared(PreparedFolder(options.files[0]))
+        return
     sources = [
         source
         for source in SOURCES
@@ -31,3 +36,15 @@ def run(options):
     corpus = source.read_corpus(options, train[0], (*validation, None)[0])
     for line in corpus.describe():
         print(line)
+
+
+def _check_prepared(prepared):
+    """Reads all files of a prepared folder, and prints what is in it."""
+    prepared.verify()
+    record = prepared.record()
+    print(f"Prepared {record['kind']}: {', '.join(record['files'])}")
+    for side, array in record["arrays"].items():
+        print(f"{side}: {array['shape'][0]} ids ({array['dtype']})")
+    print(f"Training {record['kind']} of each corpus: {record['counts']}")
+    for line in record["facts"] + record["problems"]:
+        print(escaped_line(line))

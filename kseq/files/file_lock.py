@@ -5,7 +5,7 @@ import fcntl
 import os
 import platform
 
-from kseq.user_error import UserError
+from kseq.user_error import RunError
 
 # Of a file system that cannot lock files.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -26,7 +26,7 @@ def lock(path, needs, option):
         The other holder, a str; None if this process has the lock.
 
     Raises:
-        UserError: where the file system has no locks.
+        RunError: where the file system has no locks.
     """
     path = path.resolve()
     if path in _HELD:
@@ -45,7 +45,7 @@ def lock(path, needs, option):
             os.close(descriptor)
             if error.errno not in _NO_LOCKS:
                 raise
-            raise UserError(
+            raise RunError(
                 f"{path} cannot be locked: {error.strerror}. {needs} "
                 "Lustre has it where it is mounted with the "
                 f"option flock; or use a {option} on another disk."

@@ -49,7 +49,7 @@ def split_by_size(paths: list[str], size: int) -> LineRanges:
             end = total + block.rfind(b"\n") + 1
             total += len(block)
             last = block[-1:]
-            if end - start >= size:
+            if b"\n" in block and end - start >= size:
                 parts.append([LineRange(path, start, end)])
                 ends.append(lines)
                 start = end

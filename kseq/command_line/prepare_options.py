@@ -1,0 +1,73 @@
+"""Options of `kseq prepare`."""
+
+from typing import get_args
+
+from kseq.command_line.argument_types import reader
+from kseq.command_line.option_types import (
+    Pieces,
+    PositiveInt,
+    RunPath,
+    VocabSize,
+)
+
+
+def add_prepare(command):
+    """Adds the folder, the files, and how they are tokenized."""
+    command.add_argument(
+        "folder",
+        type=reader(RunPath),
+        metavar="FOLDER",
+        help="written; the same command resumes what was interrupted",
+    )
+    command.add_argument(
+        "--train",
+        type=reader(str),
+        nargs="+",
+        metavar="FILE",
+        help="tables, or pairs of files; default: the built-in dates",
+    )
+    command.add_argument(
+        "--validation",
+        type=reader(str),
+        nargs="+",
+        metavar="FILE",
+        help="default: held out of the files of --train",
+    )
+    command.add_argument(
+        "--columns",
+        type=reader(str),
+        nargs="+",
+        default=(),
+        metavar="COLUMN",
+        help="columns of source and target",
+    )
+    command.add_argument(
+        "--vocab-size",
+        type=reader(VocabSize),
+        metavar="N",
+        help="pieces of each tokenizer; default: 8000",
+    )
+    command.add_argument(
+        "--pieces",
+        choices=get_args(Pieces),
+        nargs="+",
+        help="of source and target together, or of each; default: bpe",
+    )
+    command.add_argument(
+        "--from",
+        dest="from_",
+        type=reader(str),
+        metavar="RUN",
+        help="keep the tokenizers of a run, to fine-tune it",
+    )
+    command.add_argument(
+        "--processes",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="default: all cores for large files, otherwise 1",
+    )
+    command.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="delete what is prepared in FOLDER",
+    )

@@ -1,0 +1,92 @@
+"""Pairs a second of one core: of each step of preparing, and of SentencePiece.
+
+python tests/benchmarks/prepare_speed.py [PAIRS]
+"""
+
+import itertools
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import sentencepiece
+
+from kseq.data import PairTokenizers, Tokenizer, prepare_pairs
+from kseq.data.text import pair_parts
+from kseq.data.text.prepare_pairs import _Preparation
+
+
+def main(count=1_000_000):
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, f"a.{side}") for side in ("de", "en")]
+        for seed, file in enumerate(files):
+            write_lines(file, count, seed)
+        with files[0].open() as lines:
+            sample = [next(lines) for _ in range(min(count, 20_000))]
+        tokenizer = Tokenizer.train(sample, 8000)
+        kept = PairTokenizers(kept=(tokenizer, tokenizer))
+        seconds = timed_steps(_Preparation, ("read", "tokenize", "join"))
+        start = time.process_time()
+        prepare_pairs(Path(folder, "out"), files, tokenizers=kept, processes=1)
+        total = time.process_time() - start
+        for name, spent in seconds.items():
+            report(name, count, spent)
+        report("other steps", count, total - sum(seconds.values()))
+        report("all", count, total)
+
+        processor = sentencepiece.SentencePieceProcessor(
+            model_proto=tokenizer.model
+        )
+        texts = [file.read_text("utf-8").splitlines() for file in files]
+        start = time.process_time()
+        for side in texts:
+            for first in range(0, count, pair_parts._TOKENIZED):
+                processor.encode(
+                    side[first : first + pair_parts._TOKENIZED], num_threads=1
+                )
+        report("SentencePiece alone", count, time.process_time() - start)
+
+
+def write_lines(path, count, seed):
+    """Sentences of 4 to 14 words, drawn as words of a language are."""
+    draw = random.Random(seed)
+    letters = "etaoinshrdlucmfwypvbgkäöüß"
+    words = [
+        "".join(draw.choices(letters, k=draw.randint(2, 9)))
+        for _ in range(30_000)
+    ]
+    weights = (1 / (rank + 3) for rank in range(len(words)))
+    limits = list(itertools.accumulate(weights))
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(count):
+            chosen = draw.choices(
+                words, cum_weights=limits, k=draw.randint(4, 14)
+            )
+            file.write(" ".join(chosen).capitalize() + ".\n")
+
+
+def timed_steps(kind, names):
+    """The seconds of methods of a class, by their names."""
+    seconds = {}
+
+    def timed(name, method):
+        def call(*arguments):
+            start = time.process_time()
+            result = method(*arguments)
+            seconds[name] = time.process_time() - start
+            return result
+
+        return call
+
+    for name in names:
+        setattr(kind, name, timed(name, getattr(kind, name)))
+    return seconds
+
+
+def report(name, count, seconds):
+    print(f"{name:20} {count / max(seconds, 1e-9):12,.0f} pairs/s a core")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
