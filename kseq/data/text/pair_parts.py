@@ -17,7 +17,7 @@ from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.json_files import to_json
 
 PART_SIZE = 2**23  # bytes of text, about; the same for any number of processes
-_TOKENIZED = 4096  # pairs that are tokenized together
+_TOKENIZED = 1024  # texts that are tokenized together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,11 +176,11 @@ def tokenize_part(job: TokenizeJob) -> int:
         if len(out):
             texts = [texts[number] for number in kept]
         blocks = [
-            tokenizer.tokenize_with_end(texts[start : start + _TOKENIZED])[0]
+            tokenizer.encode_with_end(texts[start : start + _TOKENIZED])
             for start in range(0, len(texts), _TOKENIZED)
         ]
-        lengths += [block.row_lengths().numpy() for block in blocks]
-        values.append([block.flat_values.numpy() for block in blocks])
+        values.append([ids for ids, _ in blocks])
+        lengths += [of_block for _, of_block in blocks]
     both = [
         np.concatenate([np.zeros(0, job.dtype), *each]).astype(job.dtype)
         for each in values

@@ -1,17 +1,21 @@
 """Text to ids and back, the same in training and in a served graph."""
 
+import functools
 import hashlib
+import itertools
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
 import tensorflow as tf
 import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
 from kseq.control_tokens import END
-from kseq.data.files.blank_text import BLANK
+from kseq.data.files.blank_text import BLANK, has_blank_line
 from kseq.data.files.data_error import DataError
 from kseq.data.text.tokenizer_training import (
     CONTROL_IDS,
@@ -24,6 +28,7 @@ from kseq.terminal import progress
 
 # Replaced in a text, because the tokenizer gives them a different meaning.
 _TAKEN = f"[{LOWER_BLOCK}{LINE_BREAK}]"
+_NOT_PLAIN = re.compile(f"[\0\r{LOWER_BLOCK}{LINE_BREAK}]")
 
 
 class Tokenizer(tf.Module):
@@ -148,6 +153,41 @@ class Tokenizer(tf.Module):
         truncated = whole.row_lengths() > ids.row_lengths()
         return tf.concat([ids, ends], axis=1), truncated
 
+    def encode_with_end(
+        self, texts: list[bytes]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""What `tokenize_with_end` gives, without TensorFlow for most texts.
+
+        On one core this is several times faster.
+
+        Args:
+            texts: B of them, without line breaks.
+
+        Returns:
+            The ids of all texts, (N,) int32, and their number for each text,
+            (B,) int32.
+
+        Example:
+        >>> tokenizer = Tokenizer.train(["a rose is a rose"], 264, "bpe")
+        >>> ids, lengths = tokenizer.encode_with_end([b"a rose", b"is"])
+        >>> ids[lengths[0] - 1]
+        np.int32(3)
+        """
+        text = _plain_text(texts)
+        if text is None or self.is_verbatim:
+            ids, _ = self.tokenize_with_end(tf.constant(texts, tf.string))
+            return ids.flat_values.numpy(), ids.row_lengths().numpy()
+        rows = self._processor.encode(
+            text.split("\n"), add_eos=True, num_threads=1
+        )
+        lengths = np.fromiter(map(len, rows), np.int32, len(rows))
+        ids = itertools.chain.from_iterable(rows)
+        return np.fromiter(ids, np.int32, int(lengths.sum())), lengths
+
+    @functools.cached_property
+    def _processor(self):
+        return sentencepiece.SentencePieceProcessor(model_proto=self.model)
+
     def detokenize(self, ids) -> tf.Tensor:
         """(B, T) int -> (B,) string, of what precedes the first END."""
         ids = tf.cast(ids, tf.int32)
@@ -172,6 +212,21 @@ class Tokenizer(tf.Module):
         return tensorflow_text.SentencepieceTokenizer(
             self.model, name=self._name_in_graph
         )
+
+
+def _plain_text(texts) -> str | None:
+    """Texts joined by line breaks, if SentencePiece can read them as they are.
+
+    Otherwise None: if one is blank or not UTF-8, or has a character that
+    `tokenize` replaces.
+    """
+    joined = b"\n".join([text.strip() for text in texts])
+    try:
+        text = joined.decode()
+    except UnicodeDecodeError:
+        return None
+    is_plain = not (_NOT_PLAIN.search(text) or has_blank_line(text))
+    return text if is_plain and text.count("\n") == len(texts) - 1 else None
 
 
 def _surface(processor, token_id) -> bytes:

@@ -1,3 +1,4 @@
+import random
 import tempfile
 import unicodedata
 
@@ -417,3 +418,34 @@ def test_an_error_in_the_lines_goes_through(error):
 
     with pytest.raises(type(error)):
         Tokenizer.train(lines(), 270)
+
+
+HOSTILE = [
+    *(b"a\0b", b"\xe2\x96\x81x", b"\xef\xb7\x90y\xef\xb7\x91", b"c\r"),
+    *(b"d\re", b"\xff\xc3", b"</s> <s><unk>", b"\xc3\r\xa9", b" a b  c "),
+    *(b"\xe3\x80\x80", b"", b"\xef\xbb\xbfz", "e\u0301 \u00e9 \u212b".encode()),
+    *("\U0001f600\u200d\U0001f4a9".encode(), b"<0x41> <0xFF>", b"\x85\xa0"),
+    *("\u2028x\u2029".encode(), b"x" * 3000, "\u2585\ufffe\ud7ff".encode()),
+    *(b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\t tab\tinside\t", b"a\nb"),
+]
+
+
+@pytest.mark.parametrize("verbatim", [False, True])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char", "word"])
+def test_ids_without_tensorflow_are_the_same(kind, verbatim):
+    if verbatim and kind == "word":
+        return
+    draw = random.Random()
+    letters = "abcdefg hij  klmno\u00e9\u00fc\u4e00\u4e8c\u3000\u2581.,!0123 "
+    texts = [
+        "".join(draw.choices(letters, k=draw.randint(1, 60))).encode()
+        for _ in range(1000)
+    ]
+    size = 330 if kind in ("bpe", "unigram") else 200
+    tokenizer = Tokenizer.train(texts[:300], size, kind, verbatim)
+    blocks = [texts[100:], HOSTILE, *([text] for text in HOSTILE)]
+    for block in blocks:
+        ids, lengths = tokenizer.encode_with_end(block)
+        expected, _ = tokenizer.tokenize_with_end(block)
+        assert lengths.tolist() == expected.row_lengths().numpy().tolist()
+        assert ids.tolist() == expected.flat_values.numpy().tolist()
