@@ -24,7 +24,7 @@ from kseq.command_line import option_types as options
 class Config(options.FineTuningOptions):
     """Trains an LSTM with attention on pairs of sentences and exports it."""
 
-    train: tuple[str, ...] | None = None  # tables or file pairs; None: dates
+    train: tuple[str, ...] | None = None  # files, or prepared; None: dates
     validation: tuple[str, ...] | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of source and target
     weights: tuple[float, ...] = ()  # how often each corpus is drawn
@@ -71,7 +71,7 @@ def main(config):
     )
     source, target = start.tokenizers(corpus, config.vocab_size, config.pieces)
     both = (data.TextPreprocessor(source), target)
-    pairs = data.tokenize_pairs(corpus.parts, *both)
+    pairs = corpus.tokenized(*both)
     batches = data.training_batches(
         pairs,
         batch_tokens=config.batch_tokens,

@@ -1,6 +1,7 @@
 """The first rows of files: most mistakes, found without TensorFlow."""
 
 from kseq.data import DataError
+from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.text_files import matching_files
 from kseq.sources import SOURCES
 
@@ -35,7 +36,11 @@ def read_first_rows(content, train, validation=(), columns=()):
         )
     source = known[content]
     check_columns(columns, source.num_columns)
-    splits = [train, validation]
+    # Prepared data are complete, or say that they are not when they are opened.
+    splits = [
+        [path for path in paths if not is_prepared(path)]
+        for paths in (train, validation)
+    ]
     for paths in splits:
         for path in paths:
             matching_files(path)

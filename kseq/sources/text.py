@@ -39,8 +39,8 @@ def _read_corpus(options, train, validation):
 def _read_examples(model, options):
     """Pairs of source and references, see `kseq.data.Corpus.examples`."""
     from kseq.data import ParallelText
-    from kseq.data.text.corpus import with_references
     from kseq.data.text.parallel_text import check_pair_columns
+    from kseq.data.text.references import with_references
 
     columns = tuple(options.columns or ())
     text = ParallelText(options.source, options.reference, columns)

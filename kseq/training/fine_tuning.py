@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.answers import ANSWERS
-from kseq.data import Tokenizer
+from kseq.data import PairTokenizers, Tokenizer
 from kseq.devices import is_chief
 from kseq.files.model_path import run_path
 from kseq.runs import RunDirectory, RunError, best_weights
@@ -95,7 +95,8 @@ class FineTuning:
         """The tokenizers of source and target, which may be one.
 
         Args:
-            corpus: `kseq.data.Corpus`, whose training text is read.
+            corpus: `kseq.data.Corpus`, whose training text is read; or
+                `kseq.data.PreparedPairs`, which have tokenizers.
             vocab_size: int, of each tokenizer that is trained.
             pieces: one `model_type`, see `Tokenizer.train`, for a vocabulary
                 of source and target together; or two, each with its own.
@@ -106,23 +107,16 @@ class FineTuning:
         Raises:
             UserError: if there are not one or two types of pieces.
         """
-        if len(pieces) not in (1, 2):
-            raise RunError(
-                "--pieces takes one type for source and target together, or "
-                f"two. Received: {' '.join(pieces) or 'none'}"
+        kept = None
+        if self._keeps_tokenizers:
+            other = self._other or self.run
+            kept = tuple(
+                Tokenizer.load(other.tokenizer(side))
+                for side in ("source", "target")
             )
-        sides = ("source", "target")
-        if self._keeps_tokenizers or len(pieces) == 2:
-            both = [
-                self.tokenizer(corpus.lines([side]), vocab_size, side, kind)
-                for side, kind in zip(sides, pieces * 2, strict=False)
-            ]
-        else:
-            both = [
-                self.tokenizer(corpus.lines(), vocab_size, "source", *pieces)
-            ]
-        one, other = both[0], both[-1]
-        return (one, one) if one.model == other.model else (one, other)
+        elif known := getattr(corpus, "tokenizers", None):
+            return known
+        return PairTokenizers(vocab_size, pieces, kept).of(corpus)
 
     def initialize(self, served):
         """Copies the weights into a model that has not been trained.

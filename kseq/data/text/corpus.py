@@ -1,5 +1,6 @@
 """Training, validation and test pairs."""
 
+import dataclasses
 import functools
 import math
 import os
@@ -19,9 +20,15 @@ from kseq.data.files.hold_out import overlap
 from kseq.data.files.source_hashes import are_among, choose_held_out
 from kseq.data.text.dates import SIZES, dates
 from kseq.data.text.parallel_text import check_pair_columns, parallel_texts
+from kseq.data.text.prepared_pairs import (
+    PreparedPairs,
+    open_prepared,
+    prepared_folder,
+    refuse_prepared,
+)
+from kseq.data.text.references import with_references
+from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs
 from kseq.terminal import escaped_line, progress
-
-_BLOCK = 1024  # pairs that leave a data set together
 
 
 class Corpus(NamedTuple):
@@ -50,6 +57,11 @@ class Corpus(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     of_tables: bool = False
+    tokenizers: None = None  # those of `PreparedPairs` are known
+
+    def tokenized(self, preprocessor, target_tokenizer) -> TokenizedPairs:
+        """The ids of the training pairs, see `tokenize_pairs`."""
+        return tokenize_pairs(list(self.parts), preprocessor, target_tokenizer)
 
     def lines(self, sides: Sequence[str] = ("source", "target")):
         """Sources and targets of the training pairs, or one side; bytes."""
@@ -78,7 +90,7 @@ def read_corpus(
     weights: Sequence[float] = (),
     *,
     log: bool = True,
-) -> Corpus:
+) -> Corpus | PreparedPairs:
     r"""Reads and checks a user's files, or makes the built-in dates.
 
     Without validation files about a tenth of the pairs, and about 1,000 at
@@ -90,8 +102,8 @@ def read_corpus(
     Args:
         train: paths. One with the name of a table (.tsv, .csv, .jsonl, .json,
             each also .gz) has source and target; others come in pairs, a
-            source and its target. A single path of another name is a TSV.
-            None for the dates.
+            source and its target. A single path of another name is a TSV, or
+            the folder of `prepare_pairs`. None for the dates.
         validation: the same, or None.
         columns: of source and target in all tables, see `ParallelText`.
         weights: one for each corpus of `train`: how often it is drawn. By
@@ -99,7 +111,7 @@ def read_corpus(
         log: whether the facts are logged, what is wrong as a warning.
 
     Returns:
-        Corpus.
+        `Corpus`; of a folder, `PreparedPairs`.
 
     Raises:
         DataError: a file cannot be used.
@@ -124,6 +136,12 @@ def read_corpus(
         }
         return Corpus(**splits, parts=(splits["train"],))
 
+    if given := prepared_folder(train):
+        refuse_prepared(validation=validation, columns=columns)
+        prepared = open_prepared(given)
+        names = [given] * len(prepared.counts)
+        weights = _checked_weights(weights, names)
+        return logged(dataclasses.replace(prepared, weights=weights), log)
     texts = parallel_texts("train", train, columns)
     others = ()
     if validation is not None:
@@ -297,33 +315,4 @@ def text_problems(texts, reports) -> list[str]:
         line
         for text, report in zip(texts, reports, strict=True)
         for line in text.notes() + report.problems(text)
-    ]
-
-
-def with_references(pairs: tf.data.Dataset) -> list[tuple[str, list[str]]]:
-    """Groups pairs by their sources, in the order of the first of each.
-
-    White space at the ends of a source does not count, and a reference is
-    listed once.
-
-    Args:
-        pairs: finite, of scalar strings (source, reference).
-
-    Returns:
-        A list of (source, references).
-
-    Example:
-    >>> pairs = [["hi", "hello", "hi"], ["salut", "bonjour", "bonjour"]]
-    >>> pairs = tf.data.Dataset.from_tensor_slices(tuple(pairs))
-    >>> with_references(pairs)
-    [('hi', ['salut', 'bonjour']), ('hello', ['bonjour'])]
-    """
-    examples: dict[bytes, dict[str, None]] = {}
-    for block in pairs.batch(_BLOCK).as_numpy_iterator():
-        for source, reference in zip(*block, strict=True):
-            references = examples.setdefault(source.strip(), {})
-            references[reference.decode("utf-8", "replace")] = None
-    return [
-        (source.decode("utf-8", "replace"), list(references))
-        for source, references in examples.items()
     ]

@@ -25,7 +25,6 @@ from kseq.data.files.line_ranges import (
 from kseq.data.files.prepared_folder import (
     PreparedFolder,
     file_identity,
-    is_prepared,
     is_same_file,
     sha256_of,
 )
@@ -63,7 +62,13 @@ from kseq.data.text.parallel_text import (
     check_pair_columns,
     parallel_texts,
 )
-from kseq.data.text.prepared_pairs import KIND, PreparedPairs, open_prepared
+from kseq.data.text.prepared_pairs import (
+    KIND,
+    PreparedPairs,
+    open_prepared,
+    prepared_folder,
+    refuse_prepared,
+)
 from kseq.data.text.text_report import TextReport
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
@@ -120,7 +125,7 @@ def prepare_pairs(
     (1, 1)
     """
     tokenizers = tokenizers or PairTokenizers()
-    if train is not None and (given := _prepared_folder(train)):
+    if train is not None and (given := prepared_folder(train)):
         refuse_prepared(validation=validation, columns=columns)
         return logged(open_prepared(given), log)
     splits = _texts(train, validation, columns)
@@ -141,20 +146,6 @@ def prepare_pairs(
     finally:
         prepared.unlock()
     return logged(open_prepared(folder), log)
-
-
-def _prepared_folder(train):
-    paths = [train] if isinstance(train, str | os.PathLike) else list(train)
-    return paths[0] if len(paths) == 1 and is_prepared(paths[0]) else None
-
-
-def refuse_prepared(**given):
-    """Raises DataError for arguments that a prepared folder has already."""
-    for name, value in given.items():
-        if value:
-            raise DataError(
-                f"{name} is part of a prepared folder: leave it out."
-            )
 
 
 def _texts(train, validation, columns) -> dict[str, tuple[ParallelText, ...]]:

@@ -8,9 +8,11 @@ import tensorflow as tf
 
 from kseq.data.files.corpora import facts_and_problems
 from kseq.data.files.data_error import DataError
-from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.data.files.ragged_array import RaggedArray
-from kseq.data.text.corpus import with_references
+from kseq.data.text.references import with_references
+from kseq.data.text.text_preprocessor import TextPreprocessor
+from kseq.data.text.tokenized_pairs import TokenizedPairs
 from kseq.data.text.tokenizer import Tokenizer
 
 KIND = "pairs"
@@ -31,6 +33,7 @@ class PreparedPairs:
         facts: lines of text: the numbers of pairs.
         problems: lines of text: what is wrong with some of them.
         of_tables: see `Corpus`.
+        weights: see `Corpus`.
     """
 
     source: RaggedArray
@@ -42,6 +45,35 @@ class PreparedPairs:
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     of_tables: bool = False
+    weights: tuple[float, ...] = ()
+
+    def tokenized(
+        self, preprocessor: TextPreprocessor, target_tokenizer: Tokenizer
+    ) -> TokenizedPairs:
+        """The training pairs, which were tokenized when they were prepared.
+
+        Args:
+            preprocessor: of the sources.
+            target_tokenizer: of the targets.
+
+        Raises:
+            DataError: these are not the tokenizers of the folder.
+        """
+        given = preprocessor.tokenizer, target_tokenizer
+        for own, other in zip(self.tokenizers, given, strict=True):
+            if own.model != other.model:
+                raise DataError(
+                    "The pairs are prepared with other tokenizers than those "
+                    "of the run to start from. Prepare them with --from RUN, "
+                    "or train with --new-tokenizer."
+                )
+        return TokenizedPairs(
+            self.source, self.target, self.counts, preprocessor
+        )
+
+    def lines(self, sides=()):
+        """None: the text was read when it was prepared."""
+        return iter(())
 
     def examples(self, split: str = "validation"):
         """A split as `kseq.evaluation.Translations` judges it.
@@ -53,6 +85,21 @@ class PreparedPairs:
         return with_references(pairs) if self.of_tables else pairs
 
     describe = facts_and_problems
+
+
+def prepared_folder(train):
+    """The folder of prepared data that `train` is, or None."""
+    paths = [train] if isinstance(train, str | os.PathLike) else list(train)
+    return paths[0] if len(paths) == 1 and is_prepared(paths[0]) else None
+
+
+def refuse_prepared(**given):
+    """Raises DataError for arguments that a prepared folder has already."""
+    for name, value in given.items():
+        if value:
+            raise DataError(
+                f"{name} is part of a prepared folder: leave it out."
+            )
 
 
 def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
