@@ -164,7 +164,7 @@ def test_tokenizers_are_those_of_the_corpus(tmp_path, pieces):
     sides = [side[:2500] for side in dates("train")]
     rows = [tuple(map(str.encode, pair)) for pair in zip(*sides, strict=True)]
     files = write_files(tmp_path, rows)
-    options = PairTokenizers(400, pieces)
+    options = PairTokenizers(800, pieces)
     prepared = prepare_pairs("out", files, tokenizers=options, part_size=99_999)
     expected = options.of(read_corpus(files, log=False))
 

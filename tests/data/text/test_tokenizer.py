@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START, UNK
 from kseq.data import DataError, Tokenizer
+from kseq.data.text import tokenizer as tokenizer_module
 from kseq.data.text import tokenizer_training
 
 LINES = [
@@ -443,8 +444,9 @@ def test_ids_without_tensorflow_are_the_same(kind, verbatim):
     ]
     size = 330 if kind in ("bpe", "unigram") else 200
     tokenizer = Tokenizer.train(texts[:300], size, kind, verbatim)
-    blocks = [texts[100:], HOSTILE, *([text] for text in HOSTILE)]
-    for block in blocks:
+    plain = [text for text in HOSTILE if tokenizer_module._plain_text([text])]
+    assert 8 < len(plain) < len(HOSTILE) - 8
+    for block in (texts[100:], HOSTILE, plain):
         ids, lengths = tokenizer.encode_with_end(block)
         expected, _ = tokenizer.tokenize_with_end(block)
         assert lengths.tolist() == expected.row_lengths().numpy().tolist()
