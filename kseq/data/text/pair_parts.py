@@ -1,6 +1,5 @@
 """Parts of parallel text: checked, and later tokenized, by any process."""
 
-import dataclasses
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -20,8 +19,7 @@ PART_SIZE = 2**23  # bytes of text, about; the same for any number of processes
 _TOKENIZED = 1024  # texts that are tokenized together
 
 
-@dataclasses.dataclass(frozen=True)
-class ReadJob:
+class ReadJob(NamedTuple):
     """Pairs to read and check.
 
     Args:
