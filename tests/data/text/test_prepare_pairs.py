@@ -176,7 +176,7 @@ def test_tokenizers_are_those_of_the_corpus(tmp_path, pieces):
 
 def test_built_in_dates(kept, monkeypatch):
     def few(split):
-        return [side[:50] for side in dates(split)]
+        return tuple(side[:50] for side in dates(split))
 
     for module in ("prepare_pairs", "corpus"):
         module = sys.modules[f"kseq.data.text.{module}"]
