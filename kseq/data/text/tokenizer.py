@@ -156,7 +156,7 @@ class Tokenizer(tf.Module):
     def encode_with_end(
         self, texts: list[bytes]
     ) -> tuple[np.ndarray, np.ndarray]:
-        r"""What `tokenize_with_end` gives, without TensorFlow for most texts.
+        """What `tokenize_with_end` gives, without TensorFlow for most texts.
 
         On one core this is several times faster.
 
@@ -166,12 +166,6 @@ class Tokenizer(tf.Module):
         Returns:
             The ids of all texts, (N,) int32, and their number for each text,
             (B,) int32.
-
-        Example:
-        >>> tokenizer = Tokenizer.train(["a rose is a rose"], 264, "bpe")
-        >>> ids, lengths = tokenizer.encode_with_end([b"a rose", b"is"])
-        >>> ids[lengths[0] - 1]
-        np.int32(3)
         """
         text = _plain_text(texts)
         if text is None or self.is_verbatim:
