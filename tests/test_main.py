@@ -1,3 +1,4 @@
+import json
 import os
 import shlex
 import subprocess
@@ -26,42 +27,57 @@ def python(program, *arguments, text=""):
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["--help"], 0),
-        (["--version"], 0),
-        (["predict", "--help"], 0),
-        ([], 0),
-        (["predict"], 2),
-        (["predict", "/"], 2),
-        (["translate", "/"], 2),
-        (["score", "/", "no-such-file"], 2),
-        (["recipes"], 0),
-        (["recipes", "copy", "no-such-recipe"], 2),
-        (["train"], 0),
-        (["train", "lstm", "--help"], 0),
-        (["train", "classify_documents", "--units", "0"], 2),
-        (["train", "lstm", "--train", "/no-such-file"], 2),
-        (["train", "classify", "--train", "/dev/null"], 2),
-        (["serve"], 2),
-        (["serve", "/"], 2),
-        (["serve", "/no-such-file", "--port", "0"], 2),
-        (["serve", "--model", "..=/"], 2),
-        (["serve", "--model", "a=/dev/null"], 2),
-        (["serve", "/", "--grpc-port", "a"], 2),
-        (["serve", "/", "--timeout", "nan"], 2),
-    ],
-)
-def test_help_and_errors_do_without_tensorflow(arguments, code):
+# What is given to `kseq`, and its exit status.
+WITHOUT_TENSORFLOW = [
+    (["--help"], 0),
+    (["--version"], 0),
+    (["predict", "--help"], 0),
+    ([], 0),
+    (["predict"], 2),
+    (["predict", "/"], 2),
+    (["translate", "/"], 2),
+    (["score", "/", "no-such-file"], 2),
+    (["recipes"], 0),
+    (["recipes", "copy", "no-such-recipe"], 2),
+    (["train"], 0),
+    (["train", "lstm", "--help"], 0),
+    (["train", "classify_documents", "--units", "0"], 2),
+    (["train", "lstm", "--train", "/no-such-file"], 2),
+    (["train", "classify", "--train", "/dev/null"], 2),
+    (["serve"], 2),
+    (["serve", "/"], 2),
+    (["serve", "/no-such-file", "--port", "0"], 2),
+    (["serve", "--model", "..=/"], 2),
+    (["serve", "--model", "a=/dev/null"], 2),
+    (["serve", "/", "--grpc-port", "a"], 2),
+    (["serve", "/", "--timeout", "nan"], 2),
+]
+
+
+def test_help_and_errors_do_without_tensorflow():
+    # One interpreter for all: what the first command does not import is
+    # missing for the next one as well.
     program = (
-        "import sys; from kseq import __main__ as cli\n"
-        "try: sys.exit(cli.main(sys.argv[1:]))\n"
-        f"finally: assert not {HEAVY} & sys.modules.keys()"
+        "import contextlib, io, json, sys; from kseq import __main__ as cli\n"
+        "done = []\n"
+        "for arguments in json.load(sys.stdin):\n"
+        "    error = io.StringIO()\n"
+        "    with contextlib.redirect_stderr(error):\n"
+        "        try: code = cli.main(arguments)\n"
+        "        except SystemExit as left: code = left.code\n"
+        f"    assert not {HEAVY} & sys.modules.keys(), arguments\n"
+        "    done.append((code or 0, error.getvalue()))\n"
+        "print('\\n' + json.dumps(done))"
     )
-    done = python(program, *arguments)
-    assert done.returncode == code, done.stderr
-    assert done.stderr.count("\n") == (code == 2)
+    commands = [arguments for arguments, _ in WITHOUT_TENSORFLOW]
+    done = python(program, text=json.dumps(commands))
+    assert (done.returncode, done.stderr) == (0, "")
+    results = json.loads(done.stdout.splitlines()[-1])
+    for (arguments, code), (exit_status, error) in zip(
+        WITHOUT_TENSORFLOW, results, strict=True
+    ):
+        assert exit_status == code, (arguments, error)
+        assert error.count("\n") == (code == 2), (arguments, error)
 
 
 def in_shell(command):
