@@ -13,11 +13,13 @@ import pytest
 from kseq.data import (
     DataError,
     PairTokenizers,
+    TextPreprocessor,
     Tokenizer,
     dates,
     open_prepared,
     prepare_pairs,
     read_corpus,
+    training_batches,
 )
 from kseq.data.files.prepared_folder import PreparedFolder
 
@@ -323,3 +325,40 @@ def test_a_foreign_folder_is_refused(tmp_path, kept):
     files = write_files(tmp_path, pairs(40))
     with pytest.raises(DataError, match=r"not prepared data: it holds a\.de"):
         prepare_pairs(tmp_path, files, tokenizers=kept)
+
+
+def test_training_from_a_folder_is_that_from_files(tmp_path, kept):
+    files = write_files(tmp_path, pairs(60))
+    prepare_pairs("out", files, tokenizers=kept, part_size=500)
+
+    def batches(corpus):
+        source, target = kept.kept
+        tokenized = corpus.tokenized(TextPreprocessor(source), target)
+        found = training_batches(
+            tokenized, batch_tokens=64, max_length=40, seed=1
+        )
+        return [
+            (inputs["source_ids"].numpy().tolist(), labels.numpy().tolist())
+            for inputs, labels, _ in found.take(20)
+        ]
+
+    folder = read_corpus(["out"], log=False)
+    assert folder.describe() == read_corpus(files, log=False).describe()
+    assert batches(folder) == batches(read_corpus(files, log=False))
+
+
+def test_a_folder_has_its_columns_and_tokenizers(tmp_path, kept):
+    files = write_files(tmp_path, pairs(30))
+    prepare_pairs("out", files, tokenizers=kept)
+    for given in ({"columns": ("a", "b")}, {"validation": files}):
+        with pytest.raises(DataError, match="part of a prepared folder"):
+            read_corpus(["out"], **given)
+    assert read_corpus(["out"], weights=(2,), log=False).weights == (1,)
+    with pytest.raises(DataError, match="one number above 0 for each corpus"):
+        read_corpus(["out"], weights=(1, 2))
+
+    other = Tokenizer.train(["other words than those"] * 9, 275)
+    with pytest.raises(DataError, match="prepared with other tokenizers"):
+        read_corpus(["out"], log=False).tokenized(
+            TextPreprocessor(other), other
+        )
