@@ -230,6 +230,8 @@ class Checkpoints(keras.callbacks.Callback):
         self._validated(self._step).unlink(missing_ok=True)
         self._save_last(before_validation=True)
         self._saved_step = self._step
+        if number := self._signal_of_any():
+            self._stop(number)
         if num_machines() == 1:  # the others would wait for this one
             self._release_signals()
 

@@ -104,6 +104,23 @@ def test_a_signal_ends_a_validation_at_once(tmp_path, monkeypatch):
     assert steps(tmp_path)[-1] == 2 * PER_EPOCH
 
 
+def test_a_signal_in_the_last_step_waits_for_no_validation(tmp_path):
+    class Signal(Scores):
+        def on_train_batch_end(self, batch, logs=None):
+            if batch + 1 == PER_EPOCH:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    scores = Signal()
+    with pytest.raises(SystemExit) as stopped:
+        fit(tmp_path, scores)
+    assert stopped.value.code == 143
+    assert scores.epochs == []
+    assert steps(tmp_path) == [PER_EPOCH]
+    resumed = Scores()
+    fit(tmp_path, resumed)
+    assert resumed.epochs == [0, 1, 2]
+
+
 def test_within_an_epoch(tmp_path):
     fit(tmp_path, Scores(), epochs=1, save_every=1e-9, keep=9)
     assert steps(tmp_path) == [1, 2, 3]

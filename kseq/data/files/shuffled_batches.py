@@ -250,7 +250,8 @@ class _Planner:
         """The position after some more batches."""
         window, read = divmod(position, self._order.window)
         while batches:
-            ends = self._ends(window).numpy()
+            with tf.device("CPU:0"):
+                ends = self._ends(window).numpy()
             first = np.searchsorted(ends, read, side="right")
             if batches <= len(ends) - first:
                 read = int(ends[first + batches - 1])
