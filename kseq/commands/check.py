@@ -45,6 +45,7 @@ def _check_prepared(prepared):
     print(f"Prepared {record['kind']}: {', '.join(record['files'])}")
     for side, array in record["arrays"].items():
         print(f"{side}: {array['shape'][0]} ids ({array['dtype']})")
-    print(f"Training {record['kind']} of each corpus: {record['counts']}")
+    counts = ", ".join(map(str, record["counts"]))
+    print(f"Training {record['kind']} of each corpus: {counts}")
     for line in record["facts"] + record["problems"]:
         print(escaped_line(line))
