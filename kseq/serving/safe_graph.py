@@ -158,6 +158,12 @@ def _wrong_nodes(meta_graph):
                 yield f"{node.name:.80} has {value.i} outputs"
             for tensor in (value.tensor, *value.list.tensor):
                 repeated += _repeated(tensor)
+        # TensorFlow reads constants by this type, and aborts if they have
+        # another.
+        if node.op == "Const" and (
+            node.attr["dtype"].type != node.attr["value"].tensor.dtype
+        ):
+            yield f"{node.name:.80} has a value of another type"
     if repeated > _MOST_REPEATED:
         yield f"its constants would take {repeated / 2**20:.0f} MiB"
 

@@ -50,7 +50,13 @@ class TransducerPredictor:
             return self.served.preprocessor.num_features
         function = self.signatures["serving_default"]
         _, inputs = function.structured_input_signature
-        return inputs["vectors"].shape[-1]
+        shape = inputs["vectors"].shape
+        if shape.rank != 3 or shape[2] is None:
+            raise UserError(
+                "Expected a model of vectors, of the shape (None, None, F). "
+                f"Received: {shape}"
+            )
+        return shape[2]
 
     def __call__(self, inputs, progress=None):
         """The probabilities of each sequence.

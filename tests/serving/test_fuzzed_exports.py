@@ -2,11 +2,13 @@
 
 import contextlib
 import resource
+import shutil
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 import kseq
 from kseq.user_error import UserError
@@ -48,6 +50,28 @@ def test_mutated_exports(whole, tmp_path, seeds):
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert after - before < MOST
     assert 0 < opened < len(seeds)
+
+
+def test_a_constant_of_another_type(whole, tmp_path):
+    """TensorFlow would end the process."""
+    path = tmp_path / "1"
+    shutil.copytree(whole, path)
+    file = path / "saved_model.pb"
+    saved = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+    nodes = [
+        node
+        for function in saved.meta_graphs[0].graph_def.library.function
+        for node in function.node_def
+        if node.op == "Const"
+    ]
+    for node in nodes[::20]:
+        kept = node.attr["dtype"].type
+        other = tf.float32 if kept == tf.string.as_datatype_enum else tf.string
+        node.attr["dtype"].type = other.as_datatype_enum
+        file.write_bytes(saved.SerializeToString())
+        with pytest.raises(UserError, match="has a value of another type"):
+            kseq.load(path)
+        node.attr["dtype"].type = kept
 
 
 def opens(path):

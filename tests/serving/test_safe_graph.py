@@ -442,7 +442,7 @@ def _constant_of(*dims):
     def change(graph):
         node = graph.graph_def.node.add(name="added", op="Const")
         tensor = node.attr["value"].tensor
-        tensor.dtype = tf.float32.as_datatype_enum
+        tensor.dtype = node.attr["dtype"].type = tf.float32.as_datatype_enum
         tensor.float_val.append(1.0)
         for size in dims:
             tensor.tensor_shape.dim.add().size = size
