@@ -47,16 +47,15 @@ def _clear(folder):
 
 
 def _prepare(options):
-    from kseq.data import PairTokenizers, Tokenizer, prepare_pairs
+    from kseq.data import PairTokenizers, load_pair_tokenizers, prepare_pairs
     from kseq.runs import RunDirectory
 
     given = {"vocab_size": options.vocab_size, "pieces": options.pieces}
     given = {name: value for name, value in given.items() if value}
     if options.from_:
         other = RunDirectory(run_path(options.from_))
-        given["kept"] = tuple(
-            Tokenizer.load(other.tokenizer(side))
-            for side in ("source", "target")
+        given["kept"] = load_pair_tokenizers(
+            other.tokenizer("source"), other.tokenizer("target")
         )
     return prepare_pairs(
         options.folder,

@@ -94,7 +94,10 @@ from .text.batches import (
 )
 from .text.corpus import Corpus as Corpus, read_corpus as read_corpus
 from .text.dates import dates as dates
-from .text.pair_tokenizers import PairTokenizers as PairTokenizers
+from .text.pair_tokenizers import (
+    PairTokenizers as PairTokenizers,
+    load_pair_tokenizers as load_pair_tokenizers,
+)
 from .text.parallel_text import ParallelText as ParallelText
 from .text.piece_vectors import piece_vectors as piece_vectors
 from .text.prepare_pairs import prepare_pairs as prepare_pairs

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.answers import ANSWERS
-from kseq.data import PairTokenizers, Tokenizer
+from kseq.data import PairTokenizers, Tokenizer, load_pair_tokenizers
 from kseq.devices import is_chief
 from kseq.files.model_path import run_path
 from kseq.runs import RunDirectory, RunError, best_weights
@@ -110,9 +110,8 @@ class FineTuning:
         kept = None
         if self._keeps_tokenizers:
             other = self._other or self.run
-            kept = tuple(
-                Tokenizer.load(other.tokenizer(side))
-                for side in ("source", "target")
+            kept = load_pair_tokenizers(
+                other.tokenizer("source"), other.tokenizer("target")
             )
         elif known := getattr(corpus, "tokenizers", None):
             return known

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data.files.labelled_batches import class_weights
-from kseq.data.files.shuffled_batches import shuffled_batches, stored_sizes
+from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
 
 
 def document_batches(
@@ -53,14 +53,9 @@ def document_batches(
         inputs = {"source_ids": source_ids}
         return inputs, tf.gather(numbers, chosen), tf.gather(weights, chosen)
 
-    pieces = ids.row_lengths(axis=2)
     return shuffled_batches(
         (len(labels),),
-        stored_sizes(
-            tf.reduce_sum(pieces, axis=1),
-            ids.row_lengths(),
-            tf.reduce_max(pieces, axis=1),
-        ),
+        sizes_of_pieces(ids),
         batch,
         budget=batch_pieces,
         seed=seed,

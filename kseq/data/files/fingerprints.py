@@ -33,12 +33,19 @@ def fingerprints(path: str | os.PathLike) -> list[dict]:
 
 
 def _of_file(path):
-    with (
-        progress(f"Comparing {escaped_line(path)}"),
-        open(path, "rb") as file,
-    ):
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = sha256_of(path, f"Comparing {escaped_line(path)}")
     return {"kind": kind_of_content(path), "sha256": digest}
+
+
+def sha256_of(path: str | os.PathLike, description: str) -> str:
+    """The sha256 of the content of a file.
+
+    Args:
+        path: of the file.
+        description: of the progress, see `kseq.terminal.progress`.
+    """
+    with progress(description), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def kind_of_content(path: str | os.PathLike) -> str:

@@ -5,7 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kseq.data.files.source_hashes import MOST_HELD_OUT, NUM_HASHES
+from kseq.data.files.source_hashes import (
+    NUM_HASHES,
+    choose_held_out_of_parts,
+)
 
 _IN_MEMORY = 2**22  # hashes of a partition
 
@@ -77,28 +80,8 @@ def held_out_hashes(group: Sequence[SortedHashes]) -> np.ndarray:
     array([9])
     """
     total = sum(part.size for part in group)
-    most = min(max(total // 10, 1), MOST_HELD_OUT)
-    chosen, room, num_sources = [], most, 0
-    smallest_large = (total + 1, 0)
-    for (hashes,) in partitions(group):
-        sources, counts = np.unique(hashes, return_counts=True)
-        num_sources += len(sources)
-        large = np.flatnonzero(counts > most)
-        if len(large):
-            number = large[np.argmin(counts[large])]
-            found = int(counts[number]), int(sources[number])
-            smallest_large = min(smallest_large, found)
-        small = np.flatnonzero(counts <= most)
-        sizes = np.cumsum(counts[small])
-        fitting = np.count_nonzero(sizes <= room)
-        chosen.extend(sources[small[:fitting]].tolist())
-        if fitting < len(small):
-            room = 0  # a group that does not fit ends the choice
-        elif fitting:
-            room -= int(sizes[-1])
-    if not chosen and num_sources:
-        chosen = [smallest_large[1]]
-    return np.array(chosen[: max(num_sources - 1, 0)], np.int64)
+    parts = (hashes for (hashes,) in partitions(group))
+    return choose_held_out_of_parts(parts, total)
 
 
 def _joined(arrays):

@@ -6,18 +6,17 @@ finished.
 """
 
 import contextlib
-import hashlib
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.fingerprints import kind_of_content
+from kseq.data.files.fingerprints import kind_of_content, sha256_of
 from kseq.files.atomic_write import atomic_write
 from kseq.files.file_lock import lock, unlock
 from kseq.files.json_files import read_json, to_json
-from kseq.terminal import progress
+from kseq.terminal import escaped_line
 
 FORMAT = 1
 _RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
@@ -209,17 +208,14 @@ def is_same_file(path: str | os.PathLike, identity: dict[str, Any]) -> bool:
         and found.st_mtime_ns == identity["modified"]
     ):
         return True
-    return sha256_of(path) == identity["sha256"]
+    return content_hash(path) == identity["sha256"]
 
 
-def sha256_of(path: str | os.PathLike) -> str:
-    """The sha256 of the content of a file."""
-    with (
-        progress(f"Reading {os.path.basename(path)}"),
-        open(path, "rb") as file,
-    ):
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def content_hash(path: str | os.PathLike) -> str:
+    """The sha256 of the content of a file that is read for it alone."""
+    name = escaped_line(os.path.basename(path))
+    return sha256_of(path, f"Reading {name}")
 
 
 def _identity(path):
-    return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    return {"bytes": path.stat().st_size, "sha256": content_hash(path)}

@@ -37,14 +37,6 @@ class RaggedArray:
         self._tensors = None
 
     @classmethod
-    def of(cls, ragged: tf.RaggedTensor) -> "RaggedArray":
-        """The rows of a ragged tensor (N, None)."""
-        return cls(
-            ragged.flat_values.numpy(),
-            ragged.row_splits.numpy().astype(np.int64),
-        )
-
-    @classmethod
     def open(
         cls, path: str | os.PathLike, dtype: str, shape: tuple[int, ...]
     ) -> "RaggedArray":

@@ -1,6 +1,6 @@
 """An endless stream of shuffled batches whose position is one integer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -97,12 +97,13 @@ def shuffled_batches(
     shapes = None
     if most is not None:
         shapes = _Shapes(all_sizes, budget, most, positions, shape_costs)
+    longest = [-1] * all_sizes[0].shape[1]
     order = _Order(counts, weights, seed)
     planner = _Planner(order, sizes, budget, seed, shapes)
 
     def read(numbers, is_new, shape):
         if shapes is None:
-            return batch(numbers, [-1] * planner.axes)
+            return batch(numbers, longest)
         inputs, labels, weight = batch(numbers, shapes.lengths[shape])
         is_new = tf.cast(is_new, weight.dtype)
         is_new = tf.reshape(is_new, [-1] + [1] * (weight.shape.rank - 1))
@@ -222,7 +223,6 @@ class _Planner:
         self._budget = budget
         self._seed = seed % 2**31
         self._shapes = shapes
-        self.axes = sizes(tf.zeros(1, tf.int64)).lengths.shape[1]
         self._ends = tf.function(
             lambda window: tf.cumsum(self(window).rows),
             input_signature=[tf.TensorSpec((), tf.int64)],
@@ -271,17 +271,13 @@ class _Planner:
         most = tf.maximum(self._budget // costs, 1)
         pools = self._pools(window, costs, most)
         sizes = tf.concat([pools[1:], [tf.size(order, tf.int64)]], 0) - pools
-        pool = tf.repeat(tf.range(tf.size(pools, tf.int64)), sizes)
+        pool, _ = _numbered(sizes)
         shape = tf.gather(lengths[:, 0] - lengths[:, -1], order)
         order = tf.gather(order, _argsort(pool * 2**32 + shape))
 
         count = -(-sizes // tf.gather(most, pools))  # batches of each pool
-        pool = tf.repeat(tf.range(tf.size(pools, tf.int64)), count)
-        size, count, first = (
-            tf.gather(x, pool)
-            for x in (sizes, count, tf.cumsum(count, exclusive=True))
-        )
-        number = tf.range(tf.size(pool, tf.int64)) - first
+        pool, number = _numbered(count)
+        size, count = tf.gather(sizes, pool), tf.gather(count, pool)
         starts = number * size // count
         rows = (number + 1) * size // count - starts
         starts += tf.gather(pools, pool)
@@ -373,11 +369,8 @@ class _Shapes:
             dtype=tf.int64,
         )
         count = -(-sizes // self.rows)  # batches of each shape
-        shape = tf.repeat(tf.range(tf.size(sizes, tf.int64)), count)
+        shape, number = _numbered(count)
         rows = tf.gather(self.rows, shape)
-        number = tf.range(tf.size(shape, tf.int64)) - tf.gather(
-            tf.cumsum(count, exclusive=True), shape
-        )
         before = number * rows
         starts = tf.gather(tf.cumsum(sizes, exclusive=True), shape) + before
         rows = tf.minimum(rows, tf.gather(sizes, shape) - before)
@@ -390,20 +383,40 @@ class _Shapes:
 
 
 def _all_sizes(count, sizes):
-    """All different lengths (N, D), how often they occur, and their costs.
+    def blocks():
+        for start in range(0, count, _MEASURED):
+            end = min(start + _MEASURED, count)
+            costs, lengths = sizes(tf.range(start, end, dtype=tf.int64))
+            yield lengths.numpy(), costs.numpy()
 
-    Of examples with the same lengths the largest cost.
-    """
-    found = []
-    for start in range(0, count, _MEASURED):
-        numbers = tf.range(start, min(start + _MEASURED, count), dtype=tf.int64)
-        costs, lengths = (part.numpy() for part in sizes(numbers))
-        used = (lengths > 0).all(axis=1)
-        found.append((lengths[used], np.ones(used.sum(), int), costs[used]))
-        found = [_counted(*map(np.concatenate, zip(*found, strict=True)))]
-    if not found or not len(found[0][0]):
+    found = count_lengths(blocks())
+    if not len(found[0]):
         raise DataError("There is no example to train on.")
-    return found[0]
+    return found
+
+
+def count_lengths(
+    blocks: Iterable[tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Counts examples of the same lengths.
+
+    Args:
+        blocks: lengths (B, D) and costs (B,) of some examples; those with a
+            length of 0 are left out.
+
+    Returns:
+        The different lengths (K, D), their counts (K,), and the largest of
+        their costs (K,).
+    """
+    nothing = np.zeros(0, np.int64)
+    found = nothing[:, None], nothing, nothing
+    for lengths, costs in blocks:
+        used = (lengths > 0).all(axis=1)
+        block = lengths[used], np.ones(used.sum(), np.int64), costs[used]
+        if len(found[0]):
+            block = map(np.concatenate, zip(found, block, strict=True))
+        found = _counted(*block)
+    return found
 
 
 def _counted(lengths, counts, costs):
@@ -415,6 +428,13 @@ def _counted(lengths, counts, costs):
     np.maximum.at(most, places, costs)
     counts = np.bincount(places, counts, len(first)).astype(np.int64)
     return lengths[first], counts, most
+
+
+def _numbered(counts):
+    """The group of each item, and its number there; items are in groups."""
+    group = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
+    first = tf.gather(tf.cumsum(counts, exclusive=True), group)
+    return group, tf.range(tf.size(group, tf.int64)) - first
 
 
 def _shuffled(numbers, count, key):
@@ -431,6 +451,19 @@ def _argsort(keys):
     """Where the keys lie in their order, those of equal keys unchanged."""
     # Sorting in descending order is the faster one, as no key is changed.
     return tf.argsort(-keys, direction="DESCENDING", stable=True)
+
+
+def sizes_of_pieces(ids: tf.RaggedTensor) -> Callable:
+    """The function `sizes` of ids (N, L, W) that are in memory.
+
+    The cost of an example is the number of its pieces.
+    """
+    pieces = ids.row_lengths(axis=2)
+    return stored_sizes(
+        tf.reduce_sum(pieces, axis=1),
+        ids.row_lengths(),
+        tf.reduce_max(pieces, axis=1),
+    )
 
 
 def stored_sizes(costs: np.ndarray, *lengths: np.ndarray) -> Callable:

@@ -33,13 +33,43 @@ def choose_held_out(hashes: np.ndarray, most: int | None = None) -> np.ndarray:
     >>> choose_held_out(np.array([7, 3, 3, 9, 3]), most=2)
     array([7, 9])
     """
+    return choose_held_out_of_parts([hashes], len(hashes), most)
+
+
+def choose_held_out_of_parts(
+    parts: Iterable[np.ndarray], total: int, most: int | None = None
+) -> np.ndarray:
+    """Chooses as `choose_held_out`, with one part of the hashes in memory.
+
+    Args:
+        parts: of hashes (N,) int64: those of a part are larger than those of
+            the parts before.
+        total: number of all hashes.
+        most: see `choose_held_out`.
+    """
     if most is None:
-        most = min(max(len(hashes) // 10, 1), MOST_HELD_OUT)
-    sources, counts = np.unique(hashes, return_counts=True)
-    order = np.argsort(np.where(counts <= most, 0, counts), kind="stable")
-    fitting = np.count_nonzero(np.cumsum(counts[order]) <= most)
-    chosen = min(max(fitting, 1), len(sources) - 1)
-    return np.sort(sources[order[:chosen]])
+        most = min(max(total // 10, 1), MOST_HELD_OUT)
+    chosen, room, num_sources = [], most, 0
+    smallest_large = (total + 1, 0)
+    for hashes in parts:
+        sources, counts = np.unique(hashes, return_counts=True)
+        num_sources += len(sources)
+        large = np.flatnonzero(counts > most)
+        if len(large):
+            number = large[np.argmin(counts[large])]
+            found = int(counts[number]), int(sources[number])
+            smallest_large = min(smallest_large, found)
+        small = np.flatnonzero(counts <= most)
+        sizes = np.cumsum(counts[small])
+        fitting = np.count_nonzero(sizes <= room)
+        chosen.extend(sources[small[:fitting]].tolist())
+        if fitting < len(small):
+            room = 0  # a group that does not fit ends the choice
+        elif fitting:
+            room -= int(sizes[-1])
+    if not chosen and num_sources:
+        chosen = [smallest_large[1]]
+    return np.array(chosen[: max(num_sources - 1, 0)], np.int64)
 
 
 def are_among(texts: tf.Tensor, hashes: np.ndarray) -> tf.Tensor:

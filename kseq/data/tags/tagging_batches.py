@@ -5,7 +5,7 @@ from typing import Literal
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.files.shuffled_batches import shuffled_batches, stored_sizes
+from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
 
 
 def tagging_batches(
@@ -71,14 +71,9 @@ def tagging_batches(
         )
         return {"source_ids": source_ids}, labels, weights
 
-    pieces = ids.row_lengths(axis=2)
     return shuffled_batches(
         (len(lengths),),
-        stored_sizes(
-            tf.reduce_sum(pieces, axis=1),
-            ids.row_lengths(),
-            tf.reduce_max(pieces, axis=1),
-        ),
+        sizes_of_pieces(ids),
         batch,
         budget=batch_pieces,
         seed=seed,

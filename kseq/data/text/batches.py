@@ -100,10 +100,8 @@ def training_batches(
 
     all_sizes = None
     if is_text:
-        lengths, counts = pairs.lengths
-        short = lengths.max(axis=1) <= max_length
-        lengths = lengths[short]
-        all_sizes = lengths, counts[short], lengths.max(axis=1)
+        is_short = pairs.all_lengths[-1] <= max_length
+        all_sizes = tuple(part[is_short] for part in pairs.all_lengths)
     return shuffled_batches(
         *(pairs.counts, sizes, batch),
         all_sizes=all_sizes,
@@ -168,9 +166,9 @@ def evaluation_batches(
 
 
 def _check_lengths(pairs, max_length):
-    lengths, counts = pairs.lengths
+    _, counts, longer = pairs.all_lengths
     count = sum(pairs.counts)
-    too_long = counts[lengths.max(axis=1) > max_length].sum()
+    too_long = counts[longer > max_length].sum()
     if too_long == count:
         raise DataError(
             "There is no pair to train on: each has a side that is blank or "

@@ -19,14 +19,14 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import overlap
 from kseq.data.files.source_hashes import are_among, choose_held_out
 from kseq.data.text.dates import SIZES, dates
-from kseq.data.text.parallel_text import check_pair_columns, parallel_texts
+from kseq.data.text.parallel_text import texts_of_splits
 from kseq.data.text.prepared_pairs import (
     PreparedPairs,
     open_prepared,
     prepared_folder,
     refuse_prepared,
 )
-from kseq.data.text.references import with_references
+from kseq.data.text.references import split_examples
 from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs
 from kseq.terminal import escaped_line, progress
 
@@ -57,7 +57,6 @@ class Corpus(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     of_tables: bool = False
-    tokenizers: None = None  # those of `PreparedPairs` are known
 
     def tokenized(self, preprocessor, target_tokenizer) -> TokenizedPairs:
         """The ids of the training pairs, see `tokenize_pairs`."""
@@ -71,15 +70,7 @@ class Corpus(NamedTuple):
                 if side in sides:
                     yield from texts
 
-    def examples(self, split: str = "validation"):
-        """A split as `kseq.evaluation.Translations` judges it.
-
-        Args:
-            split: "validation" or "test".
-        """
-        pairs = getattr(self, split)
-        return with_references(pairs) if self.of_tables else pairs
-
+    examples = split_examples
     describe = facts_and_problems
 
 
@@ -142,11 +133,7 @@ def read_corpus(
         names = [given] * len(prepared.counts)
         weights = _checked_weights(weights, names)
         return logged(dataclasses.replace(prepared, weights=weights), log)
-    texts = parallel_texts("train", train, columns)
-    others = ()
-    if validation is not None:
-        others = parallel_texts("validation", validation, columns)
-    check_pair_columns(columns, texts + others)
+    texts, others = texts_of_splits(train, validation, columns)
     weights = _checked_weights(weights, texts)
     for text in texts + others:
         text.check_files()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 from typing import Any
 
 from kseq.data.files.data_error import DataError
@@ -66,6 +67,20 @@ class PairTokenizers:
                 Tokenizer.train(corpus.lines([side]), self.vocab_size, kind)
                 for side, kind in zip(_SIDES, self.pieces, strict=True)
             ]
-        source, target = both
-        same = source.model == target.model
-        return (source, source) if same else (source, target)
+        return _one_if_equal(*both)
+
+
+def load_pair_tokenizers(
+    source: str | os.PathLike, target: str | os.PathLike
+) -> tuple[Tokenizer, Tokenizer]:
+    """Reads the tokenizers of source and target; one twice if they are equal.
+
+    Args:
+        source: path, see `Tokenizer.load`.
+        target: path.
+    """
+    return _one_if_equal(Tokenizer.load(source), Tokenizer.load(target))
+
+
+def _one_if_equal(source, target):
+    return (source, source if source.model == target.model else target)

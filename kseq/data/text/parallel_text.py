@@ -33,7 +33,7 @@ from kseq.data.text.pair_table import PairTable
 from kseq.data.text.table_blocks import table_blocks
 from kseq.data.text.text_report import TextReport
 
-_FILTERED = 256  # the same in tf.data
+_FILTERED = 256  # pairs that are filtered together in tf.data
 
 _log = logging.getLogger(__name__)
 
@@ -295,6 +295,20 @@ def parallel_texts(option, paths, columns) -> tuple[ParallelText, ...]:
             )
         texts.append(ParallelText(path, target))
     return tuple(texts)
+
+
+def texts_of_splits(train, validation, columns):
+    """The texts of training, and those of validation, which may be none.
+
+    Raises:
+        DataError: see `parallel_texts` and `check_pair_columns`.
+    """
+    texts = parallel_texts("train", train, columns)
+    others = ()
+    if validation is not None:
+        others = parallel_texts("validation", validation, columns)
+    check_pair_columns(columns, texts + others)
+    return texts, others
 
 
 def check_pair_columns(columns, texts):

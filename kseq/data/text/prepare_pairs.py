@@ -24,9 +24,9 @@ from kseq.data.files.line_ranges import (
 )
 from kseq.data.files.prepared_folder import (
     PreparedFolder,
+    content_hash,
     file_identity,
     is_same_file,
-    sha256_of,
 )
 from kseq.data.files.process_jobs import run_jobs
 from kseq.data.files.text_files import (
@@ -57,11 +57,7 @@ from kseq.data.text.pair_parts import (
     write_parts,
 )
 from kseq.data.text.pair_tokenizers import PairTokenizers
-from kseq.data.text.parallel_text import (
-    ParallelText,
-    check_pair_columns,
-    parallel_texts,
-)
+from kseq.data.text.parallel_text import ParallelText, texts_of_splits
 from kseq.data.text.prepared_pairs import (
     KIND,
     PreparedPairs,
@@ -73,7 +69,7 @@ from kseq.data.text.text_report import TextReport
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
 from kseq.files.json_files import as_read, read_json
-from kseq.terminal import progress
+from kseq.terminal import escaped_line, progress
 
 _SIDES = ("source", "target")
 _BYTES_OF_PROCESS = 2**26  # of text, for which it is worth to start another
@@ -152,11 +148,7 @@ def _texts(train, validation, columns) -> dict[str, tuple[ParallelText, ...]]:
     if train is None:
         refuse_without_train(validation=validation, columns=columns)
         return {"train": (), "validation": ()}
-    texts = parallel_texts("train", train, columns)
-    others = ()
-    if validation is not None:
-        others = parallel_texts("validation", validation, columns)
-    check_pair_columns(columns, texts + others)
+    texts, others = texts_of_splits(train, validation, columns)
     for text in texts + others:
         text.check_files()
     return {"train": texts, "validation": others}
@@ -191,11 +183,13 @@ def _plan_of(text, options):
     for path in itertools.chain.from_iterable(sides):
         if text.target is not None:
             next(read_lines(path))  # raises an error if it is no text
-    with progress(f"Reading {text}"):
+    with progress(f"Reading {escaped_line(text)}"):
         if text.target is None or any(
             compression_of(path) for side in sides for path in side
         ):
-            digests = {path: sha256_of(path) for side in sides for path in side}
+            digests = {
+                path: content_hash(path) for side in sides for path in side
+            }
             files = range(len(sides[0])) if text.target is None else [None]
             jobs = [{"file": number} for number in files]
         else:
@@ -508,5 +502,4 @@ def _num_processes(plan):
         for side in text["sides"]
         for file in side
     )
-    cores = len(os.sched_getaffinity(0))
-    return max(1, min(cores, size // _BYTES_OF_PROCESS))
+    return max(1, min(os.cpu_count() or 1, size // _BYTES_OF_PROCESS))

@@ -10,7 +10,8 @@ from kseq.data.files.corpora import facts_and_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.data.files.ragged_array import RaggedArray
-from kseq.data.text.references import with_references
+from kseq.data.text.pair_tokenizers import load_pair_tokenizers
+from kseq.data.text.references import split_examples
 from kseq.data.text.text_preprocessor import TextPreprocessor
 from kseq.data.text.tokenized_pairs import TokenizedPairs
 from kseq.data.text.tokenizer import Tokenizer
@@ -75,15 +76,7 @@ class PreparedPairs:
         """None: the text was read when it was prepared."""
         return iter(())
 
-    def examples(self, split: str = "validation"):
-        """A split as `kseq.evaluation.Translations` judges it.
-
-        Args:
-            split: "validation" or "test".
-        """
-        pairs = getattr(self, split)
-        return with_references(pairs) if self.of_tables else pairs
-
+    examples = split_examples
     describe = facts_and_problems
 
 
@@ -122,17 +115,14 @@ def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
             )
             for side in ("source", "target")
         ]
-        source, target = (
-            Tokenizer.load(prepared.path / f"{side}.model")
-            for side in ("source", "target")
-        )
-        same = source.model == target.model
         validation = _pairs(prepared.path, "validation")
         has_test = "test.source" in record["files"]
         return PreparedPairs(
             *arrays,
             counts=tuple(record["counts"]),
-            tokenizers=(source, source if same else target),
+            tokenizers=load_pair_tokenizers(
+                prepared.path / "source.model", prepared.path / "target.model"
+            ),
             validation=validation,
             test=_pairs(prepared.path, "test") if has_test else validation,
             facts=tuple(record["facts"]),

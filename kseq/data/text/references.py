@@ -5,6 +5,17 @@ import tensorflow as tf
 _BLOCK = 1024  # pairs that leave a data set together
 
 
+def split_examples(corpus, split: str = "validation"):
+    """A split as `kseq.evaluation.Translations` judges it.
+
+    Args:
+        corpus: `Corpus` or `PreparedPairs`.
+        split: "validation" or "test".
+    """
+    pairs = getattr(corpus, split)
+    return with_references(pairs) if corpus.of_tables else pairs
+
+
 def with_references(pairs: tf.data.Dataset) -> list[tuple[str, list[str]]]:
     """Groups pairs by their sources, in the order of the first of each.
 

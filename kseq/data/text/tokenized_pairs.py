@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ from kseq.data.files.dataset_options import (
     without_autograph,
 )
 from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.files.shuffled_batches import count_lengths
 from kseq.data.text.parallel_text import are_usable
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.terminal import progress
 
 _BLOCK = 1024  # pairs that are tokenized together
-_RADIX = 2**31  # a row has fewer tokens
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,26 +52,23 @@ class TokenizedPairs:
         Returns:
             At most `max_length`; 0 if no target counts.
         """
-        lengths, _ = self.lengths
-        targets = lengths[:, 1]
+        lengths, *_ = self.all_lengths
+        targets = lengths[:, -1]
         return int(targets.max(initial=0, where=targets <= max_length))
 
     @functools.cached_property
-    def lengths(self) -> tuple[np.ndarray, np.ndarray]:
-        """The different lengths (K, 2) of pairs, and their counts (K,)."""
-        found = Counter()
-        for source, target in zip(
+    def all_lengths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The different lengths (K, 2) of pairs, their counts, the longer side.
+
+        See `count_lengths`.
+        """
+        sides = zip(
             self.source.blocks_of_lengths(),
             self.target.blocks_of_lengths(),
             strict=True,
-        ):
-            keys, counts = np.unique(
-                source * _RADIX + target, return_counts=True
-            )
-            found.update(dict(zip(keys.tolist(), counts.tolist(), strict=True)))
-        keys = np.array(sorted(found), np.int64)
-        lengths = np.stack([keys // _RADIX, keys % _RADIX], axis=1)
-        return lengths, np.array([found[key] for key in keys.tolist()])
+        )
+        blocks = (np.stack(lengths, axis=1) for lengths in sides)
+        return count_lengths((block, block.max(axis=1)) for block in blocks)
 
 
 def tokenize_pairs(
