@@ -164,6 +164,10 @@ def _wrong_nodes(meta_graph):
             node.attr["dtype"].type != node.attr["value"].tensor.dtype
         ):
             yield f"{node.name:.80} has a value of another type"
+        # TensorFlow infers a rank from it, and aborts if that is below -1.
+        batch_dims = node.op == "GatherV2" and node.attr["batch_dims"].i
+        if batch_dims not in (0, 1):
+            yield f"{node.name:.80} has {batch_dims} batch dimensions"
     if repeated > _MOST_REPEATED:
         yield f"its constants would take {repeated / 2**20:.0f} MiB"
 

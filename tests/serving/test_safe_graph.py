@@ -454,6 +454,14 @@ def _outputs(graph):
     graph.graph_def.node.add(name="x", op="Unpack").attr["num"].i = 2**40
 
 
+def _batch_dims(number):
+    def change(graph):
+        node = graph.graph_def.node.add(name="x", op="GatherV2")
+        node.attr["batch_dims"].i = number
+
+    return change
+
+
 def _without_objects(graph):
     graph.ClearField("object_graph_def")
 
@@ -484,6 +492,8 @@ def _large_variable(graph):
     ("change", "reason"),
     [
         (_outputs, "x has 1099511627776 outputs"),
+        (_batch_dims(2), "x has 2 batch dimensions"),
+        (_batch_dims(-1), "x has -1 batch dimensions"),
         (_without_objects, "no objects"),
         (_asset, "has a file, ../../../etc/passwd"),
         (_object_of(asset={"asset_file_def_index": 0}), "of the kind asset"),
