@@ -32,6 +32,7 @@ _COUNTS = re.compile("N|num.*|.*ragged_rank", re.IGNORECASE)
 _MOST_OUTPUTS = 2**16
 _MOST_REPEATED = 2**26  # bytes of constants that are one value, repeated
 _NAMES_SHOWN = 8
+_DEEPEST_SIZES = 8  # nodes that compute the sizes of a split
 _own = set()
 
 
@@ -104,6 +105,7 @@ def check_graph(path, meta_graph, allow_ops=()):
     for reason in itertools.chain(
         _wrong_objects(meta_graph),
         _wrong_nodes(meta_graph),
+        _aborting_nodes(meta_graph, allow_ops),
         _wrong_calls(meta_graph, _OF_THE_SAVER - set(allow_ops)),
     ):
         raise UserError(
@@ -112,10 +114,13 @@ def check_graph(path, meta_graph, allow_ops=()):
         )
 
 
-def _all_nodes(meta_graph):
+def _graphs(meta_graph):
     graph = meta_graph.graph_def
-    parts = [graph.node, *(f.node_def for f in graph.library.function)]
-    return itertools.chain.from_iterable(parts)
+    return [graph.node, *(f.node_def for f in graph.library.function)]
+
+
+def _all_nodes(meta_graph):
+    return itertools.chain.from_iterable(_graphs(meta_graph))
 
 
 def _wrong_objects(meta_graph):
@@ -164,12 +169,92 @@ def _wrong_nodes(meta_graph):
             node.attr["dtype"].type != node.attr["value"].tensor.dtype
         ):
             yield f"{node.name:.80} has a value of another type"
-        # TensorFlow infers a rank from it, and aborts if that is below -1.
-        batch_dims = node.op == "GatherV2" and node.attr["batch_dims"].i
-        if batch_dims not in (0, 1):
-            yield f"{node.name:.80} has {batch_dims} batch dimensions"
     if repeated > _MOST_REPEATED:
         yield f"its constants would take {repeated / 2**20:.0f} MiB"
+
+
+def _aborting_nodes(meta_graph, allow_ops):
+    """Nodes at which TensorFlow would abort, instead of refusing them.
+
+    It infers shapes when it imports a graph, and for two of the operations
+    that kseq writes it checks the attributes and sizes by assertions of C++.
+    """
+    for nodes in _graphs(meta_graph):
+        ranks = None
+        for node in nodes:
+            if node.op in allow_ops:
+                continue
+            if node.op == "GatherV2":
+                batch_dims = node.attr["batch_dims"].i
+                if batch_dims not in (0, 1):
+                    yield f"{node.name:.80} has {batch_dims} batch dimensions"
+            elif node.op == "SplitV":
+                ranks = ranks or _Ranks(nodes)
+                if len(node.input) < 2 or ranks.of(node.input[1]) != 1:
+                    yield (
+                        f"{node.name:.80} may split by what is not a list of "
+                        "sizes (--allow-op SplitV trusts it)"
+                    )
+
+
+class _Ranks:
+    """Ranks of what small operations compute from constants and shapes.
+
+    Args:
+        nodes: list of the `NodeDef`s of one graph or function.
+    """
+
+    def __init__(self, nodes):
+        self._nodes = {node.name: node for node in nodes}
+        self._known = {}
+
+    def of(self, tensor, depth=0):
+        """The rank of a tensor, or None if it is not certain.
+
+        Args:
+            tensor: its name, as inputs have it.
+            depth: how many nodes are between it and the one that was asked
+                for.
+        """
+        name = _node_name(tensor)
+        if name not in self._nodes or depth > _DEEPEST_SIZES:
+            return None
+        if name not in self._known:
+            self._known[name] = None  # while it is asked for, in a cycle
+            node = self._nodes[name]
+            inputs = [key for key in node.input if not key.startswith("^")]
+            ranks = [self.of(key, depth + 1) for key in inputs]
+            self._known[name] = self._of(node, inputs, ranks)
+        return self._known[name]
+
+    def _of(self, node, inputs, ranks):
+        match node.op:
+            case "Const":
+                return len(node.attr["value"].tensor.tensor_shape.dim)
+            case "Range" | "Shape":
+                return 1
+            case "StridedSlice" if ranks[1:] == [1, 1, 1]:
+                return self._of_slice(node, inputs, ranks[0])
+            case _ if not ranks or None in ranks:
+                return None
+            case "AddV2" | "Sub" | "Mul" | "Identity":
+                return max(ranks)
+            case "Pack" if len(set(ranks)) == 1:
+                return ranks[0] + 1
+            case "ConcatV2" if len(set(ranks[:-1])) == 1:
+                return ranks[0]
+        return None
+
+    def _of_slice(self, node, inputs, rank):
+        begin = self._nodes[_node_name(inputs[1])]
+        others = ("ellipsis_mask", "new_axis_mask")
+        if rank is None or begin.op != "Const":
+            return None
+        if any(node.attr[key].i for key in others):
+            return None
+        axes = begin.attr["value"].tensor.tensor_shape.dim[0].size
+        removed = node.attr["shrink_axis_mask"].i & ((1 << min(axes, 31)) - 1)
+        return rank - removed.bit_count()
 
 
 def _repeated(tensor):

@@ -462,6 +462,39 @@ def _batch_dims(number):
     return change
 
 
+def _split_by(dims, how="Identity"):
+    """Splits by constants of a shape, after an operation on two of them."""
+
+    def change(graph):
+        nodes = graph.graph_def.node
+        for name, shape in (("size", dims), ("axis", [])):
+            node = nodes.add(name=name, op="Const")
+            tensor = node.attr["value"].tensor
+            tensor.dtype = node.attr["dtype"].type = tf.int32.as_datatype_enum
+            for size in shape:
+                tensor.tensor_shape.dim.add().size = size
+            tensor.int_val.append(1)
+        inputs = {
+            "Identity": ["size"],
+            "cycle": ["sizes"],
+            "Pack": ["size", "size"],
+            "ConcatV2": ["size", "size", "axis"],
+        }
+        op = "Identity" if how == "cycle" else how
+        nodes.add(name="sizes", op=op, input=inputs[how])
+        nodes.add(name="x", op="SplitV", input=["size", "sizes", "axis"])
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("dims", "how"), [([2], "Identity"), ([], "Pack"), ([1], "ConcatV2")]
+)
+def test_a_split_may_compute_its_sizes(dims, how, graph):
+    _split_by(dims, how)(graph)
+    check_graph("path", graph)
+
+
 def _without_objects(graph):
     graph.ClearField("object_graph_def")
 
@@ -494,6 +527,11 @@ def _large_variable(graph):
         (_outputs, "x has 1099511627776 outputs"),
         (_batch_dims(2), "x has 2 batch dimensions"),
         (_batch_dims(-1), "x has -1 batch dimensions"),
+        (_split_by([]), "x may split by what is not a list of sizes"),
+        (_split_by([2, 1]), "x may split by"),
+        (_split_by([1], "Pack"), "x may split by"),
+        (_split_by([2, 1], "ConcatV2"), "x may split by"),
+        (_split_by([1], "cycle"), "x may split by"),
         (_without_objects, "no objects"),
         (_asset, "has a file, ../../../etc/passwd"),
         (_object_of(asset={"asset_file_def_index": 0}), "of the kind asset"),
