@@ -3,7 +3,6 @@
 import contextlib
 
 from kseq.answers.answer_type import AnswerType
-from kseq.sources import AUDIO, FEATURES, FRAMES, IMAGE, PROMPT, TURNS
 from kseq.user_error import ArgumentError, check_integers
 
 SIGNATURES = {
@@ -64,20 +63,9 @@ def _serve(opened):
 def _evaluation(predictor, source, examples, **metrics):
     from kseq import evaluation
 
-    evaluations = {
-        **dict.fromkeys((IMAGE, FEATURES), evaluation.caption_evaluation),
-        **dict.fromkeys((AUDIO, FRAMES), evaluation.transcript_evaluation),
-        TURNS: evaluation.dialogue_evaluation,
-        PROMPT: _running_text,
-    }
-    evaluated = evaluations.get(source, evaluation.Translations)
-    return evaluated(predictor, examples, **metrics)
-
-
-def _running_text(predictor, documents):
-    from kseq.evaluation import Texts
-
-    return Texts(predictor, documents, predictor.model.max_length)
+    return getattr(evaluation, source.evaluation)(
+        predictor, examples, **metrics
+    )
 
 
 def _limits(task):

@@ -17,7 +17,7 @@ def run(options):
             "its scores are in its README."
         )
     _check_options(model, options)
-    check_columns(options.columns, source.num_columns)
+    check_columns(options.columns, source)
     examples = source.read_examples(model, options)
     answer.check_examples(examples, model.task)
     chosen = {}

@@ -21,7 +21,7 @@ class Texts:
     Args:
         predictor: a `kseq.serving.GeneratorPredictor` of a run.
         documents: list of str.
-        length: int, T, tokens of a row.
+        length: int, T, tokens of a row; by default those of the model.
         samples: int, texts that are continued.
         is_valid: function of a whole text, str -> bool, for text with a known
             rule. The documents are then continued from their middles, and the
@@ -38,7 +38,7 @@ class Texts:
     hints = ()
 
     def __init__(
-        self, predictor, documents, length, *, samples=20, is_valid=None
+        self, predictor, documents, length=None, *, samples=20, is_valid=None
     ):
         if not documents:
             raise ValueError("There must be a document. Received: documents=[]")
@@ -50,6 +50,8 @@ class Texts:
         self._prompts = list(
             itertools.islice(_prompts(documents, is_valid, samples), samples)
         )
+        if length is None:
+            length = predictor.model.max_length
         self._likelihood = TextLikelihood(predictor.served, documents, length)
         self._continued = []
 

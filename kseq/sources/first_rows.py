@@ -35,7 +35,7 @@ def read_first_rows(content, train, validation=(), columns=()):
             f"Received: {content!r}"
         )
     source = known[content]
-    check_columns(columns, source.num_columns)
+    check_columns(columns, source)
     # Prepared data are complete, or say that they are not when they are opened.
     splits = [
         [path for path in paths if not is_prepared(path)]
@@ -49,15 +49,18 @@ def read_first_rows(content, train, validation=(), columns=()):
             next(iter(source.first_rows(path, columns, len(paths))), None)
 
 
-def check_columns(columns, number):
-    """DataError if there are columns, but not that many.
+def check_columns(columns, source):
+    """DataError if there are columns, but not as many as a source names.
 
     Args:
         columns: names or numbers, or None.
-        number: int.
+        source: `SourceType`.
     """
+    number = source.num_columns
     if columns and not number:
-        raise DataError("Dialogues have no columns: leave out --columns.")
+        raise DataError(
+            f"Files of {source.content} have no columns: leave out --columns."
+        )
     if columns and len(columns) != number:
         names = "one column" if number == 1 else f"{number} columns"
         raise DataError(

@@ -13,6 +13,7 @@ _FILES = {
     "files": "table of their names and captions",
     "task": "This model describes pictures",
     "first_rows": lambda path, columns, _: named_rows(path, columns, CAPTIONS),
+    "evaluation": "caption_evaluation",
 }
 
 

@@ -47,6 +47,7 @@ PROMPT = SourceType(
     option="text",
     read_corpus=_read_corpus,
     read_examples=_read_examples,
+    evaluation="Texts",
     has_tokenizer=True,
     types=(str, bytes),
     continues=True,

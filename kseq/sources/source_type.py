@@ -45,6 +45,8 @@ class SourceType:
             train on and that of `--validation` or None; gives a corpus.
         read_examples: function of a model, as in `read_lines`, and of the
             options of `kseq evaluate`; gives examples.
+        evaluation: str, what in `kseq.evaluation` scores a model that answers
+            it with a text.
         has_tokenizer: bool, whether it is text for a tokenizer.
         types: types of a Python object that is an input; () for any.
         from_python: function of an input as Python has it, for the served
@@ -85,6 +87,7 @@ class SourceType:
     is_meant: Callable[[Any], bool] = lambda options: True
     read_corpus: Callable[..., Any] = _refused
     read_examples: Callable[..., Any] | None = None
+    evaluation: str = "Translations"
     has_tokenizer: bool = False
     types: tuple[type, ...] = ()
     from_python: Callable[[Any], Any] | None = None

@@ -101,6 +101,7 @@ _FILES = {
         path, columns, TRANSCRIPTS
     ),
     "read_corpus": _read_corpus,
+    "evaluation": "transcript_evaluation",
     "draw": _draw,
 }
 AUDIO = SourceType(

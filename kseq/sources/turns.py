@@ -48,6 +48,7 @@ TURNS = SourceType(
     option="dialogues",
     read_corpus=_read_corpus,
     read_examples=_read_examples,
+    evaluation="dialogue_evaluation",
     has_tokenizer=True,
     from_python=_from_python,
     chat_input=list,
