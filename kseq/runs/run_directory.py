@@ -112,7 +112,7 @@ class RunDirectory:
     @property
     def kept(self):
         """The path of a run that resumes, after `start`; else None."""
-        return self.path if self._is_saved else None
+        return self.path if self._is_saved and not self._overwrites else None
 
     def start(self, config, may_change=(), overwrite=False):
         """Locks the directory, to start a new run or to resume one.

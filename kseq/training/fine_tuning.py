@@ -42,7 +42,8 @@ class FineTuning:
 
     Args:
         run: `RunDirectory` of the new run. Once it has a checkpoint of its
-            own, nothing is copied, and the other run is no longer needed.
+            own, nothing is copied or trained on text, and the other run is no
+            longer needed.
         start_from: path of the other run; if empty, tokenizers are trained and
             weights stay unchanged.
         new_tokenizer: bool, whether a tokenizer is trained on the new text.
@@ -61,8 +62,12 @@ class FineTuning:
         self.run = run
         self.start_from = start_from
         self.new_tokenizer = new_tokenizer
-        self._keeps_tokenizers = bool(start_from) and not new_tokenizer
-        self._has_started = bool(checkpoint_paths(run.checkpoints / "last"))
+        self._has_started = run.kept is not None and bool(
+            checkpoint_paths(run.checkpoints / "last")
+        )
+        self._keeps_tokenizers = self._has_started or (
+            bool(start_from) and not new_tokenizer
+        )
         self._other = None
         if start_from and not self._has_started:
             self._other = RunDirectory(run_path(str(start_from)))
@@ -73,7 +78,9 @@ class FineTuning:
                 )
 
     def tokenizer(self, lines, vocab_size, name="source", model_type="bpe"):
-        """The tokenizer of the other run, or one that is trained.
+        """The tokenizer of the run, of the other run, or one that is trained.
+
+        A run that resumes has its own.
 
         Args:
             lines: see `Tokenizer.train`; read where one is trained, or to warn
@@ -93,6 +100,8 @@ class FineTuning:
 
     def tokenizers(self, corpus, vocab_size, pieces=("bpe",)):
         """The tokenizers of source and target, which may be one.
+
+        A run that resumes has its own.
 
         Args:
             corpus: `kseq.data.Corpus`, whose training text is read; or

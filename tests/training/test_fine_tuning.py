@@ -217,6 +217,21 @@ def test_once_it_is_trained_a_run_needs_no_other(tmp_path, tokenizer):
         np.testing.assert_array_equal(variable, value)
 
 
+def test_a_run_that_resumes_keeps_its_tokenizers(tmp_path, tokenizer):
+    """Whatever text there is now, unless it is overwritten."""
+    saved(tmp_path / "run", generator(tokenizer, lstm(tokenizer)))
+    start = FineTuning(RunDirectory(tmp_path / "run"))
+    assert start.tokenizer(NEW, 290).model == tokenizer.model
+    source, target = start.tokenizers(Corpus(), 290)
+    assert source is target
+    assert source.model == tokenizer.model
+
+    again = RunDirectory(tmp_path / "run")
+    again.start(Config(), overwrite=True)
+    start = FineTuning(again)
+    assert start.tokenizer(NEW, 290).model == Tokenizer.train(NEW, 290).model
+
+
 def test_without_a_run_nothing_is_changed(tmp_path, tokenizer):
     start = FineTuning(RunDirectory(tmp_path))
     assert start.tokenizer(OLD, 290).model == tokenizer.model
