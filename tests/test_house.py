@@ -42,6 +42,7 @@ ARROWS = {
             "user_error",
         ),
         (
+            "apache_beam",
             "keras",
             "numpy",
             "pyarrow",

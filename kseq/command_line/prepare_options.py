@@ -67,6 +67,15 @@ def add_prepare(command):
         help="default: all cores for large files, otherwise 1",
     )
     command.add_argument(
+        "--beam",
+        type=reader(str),
+        nargs="?",
+        const=(),
+        metavar="OPTIONS",
+        help="in a pipeline of Apache Beam, for example "
+        "--beam='--runner=FlinkRunner --parallelism=16'",
+    )
+    command.add_argument(
         "--overwrite",
         action="store_true",
         help="delete what is prepared in FOLDER",

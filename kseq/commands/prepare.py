@@ -18,6 +18,7 @@ def run(options):
             "--from keeps the tokenizers of a run: leave out --vocab-size and "
             "--pieces."
         )
+    beam = _beam_options(options)
     if options.from_:
         run_path(options.from_)  # raises an error if it is none
     for path in options.train or ():
@@ -31,11 +32,25 @@ def run(options):
         _clear(Path(options.folder))
     start_keras(without=OPTIONAL)
     with stop_in_order():
-        pairs = _prepare(options)
+        pairs = _prepare(options, beam)
     for line in pairs.describe():
         print(line)
     folder = shlex.quote(options.folder)
     print(f"Next: kseq train translate_transformer --train {folder}")
+
+
+def _beam_options(options):
+    if options.beam is None:
+        return None
+    if options.processes:
+        raise UserError(
+            "Processes are an option of a runner of Beam: leave out "
+            "--processes."
+        )
+    try:
+        return shlex.split(options.beam or "")
+    except ValueError as error:
+        raise UserError(f"--beam {options.beam!r}: {error}.") from None
 
 
 def _clear(folder):
@@ -46,7 +61,7 @@ def _clear(folder):
         prepared.unlock()
 
 
-def _prepare(options):
+def _prepare(options, beam):
     from kseq.data import PairTokenizers, load_pair_tokenizers, prepare_pairs
     from kseq.runs import RunDirectory
 
@@ -64,5 +79,6 @@ def _prepare(options):
         options.columns,
         tokenizers=PairTokenizers(**given),
         processes=options.processes,
+        beam=beam,
         log=False,
     )

@@ -1,6 +1,9 @@
 import os
+import resource
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -67,6 +70,71 @@ def test_tokenizers_of_a_run(call, run):
 def test_wrong_arguments(refused, words, message):
     assert message in refused("prepare", "out", *words)
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--beam", "'"], '--beam "\'": No closing quotation'),
+        (["--beam", "--processes", "2"], "leave out --processes"),
+    ],
+)
+def test_wrong_options_of_beam(refused, words, message):
+    assert message in refused("prepare", "out", "--train", "a.tsv", *words)
+
+
+def prepare(*words, **options):
+    """Starts the command with the text of more than one part."""
+    command = [sys.executable, "-m", "kseq", "prepare", "out"]
+    command += ["--train", "a.de", "a.en", "--vocab-size", "290", *words]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, **options)
+
+
+def write_much():
+    for name in ("a.de", "a.en"):
+        lines = [f"{name} line {n % 999} of {n % 97}\n" for n in range(400_000)]
+        Path(name).write_text("".join(lines))
+
+
+@pytest.mark.slow
+def test_a_full_disk_and_a_signal_lose_nothing():
+    """One message each; the same command ends what they stopped."""
+    write_much()
+
+    def fill():
+        limit = (3 * 2**20, resource.RLIM_INFINITY)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+    full = prepare(preexec_fn=fill)
+    _, errors = full.communicate()
+    assert full.returncode == 4
+    [message] = [line for line in errors.splitlines() if b"kseq" in line]
+    assert message == (
+        b"kseq prepare: out cannot be written: File too large. What is "
+        b"finished is kept: the same command resumes."
+    )
+    assert Path("out/plan.json").is_file()
+
+    stopped = prepare("--processes", "2")
+    while not list(Path("out/parts").glob("*.json")):
+        assert stopped.poll() is None
+        time.sleep(0.05)
+    other = prepare()
+    _, errors = other.communicate()
+    assert other.returncode == 2
+    assert b"out is being prepared by process" in errors
+    stopped.send_signal(signal.SIGTERM)
+    _, errors = stopped.communicate()
+    assert stopped.returncode == 128 + signal.SIGTERM
+    assert b"Traceback" not in errors
+    assert not Path("out/prepared.json").exists()
+
+    closed = prepare(stdout=subprocess.PIPE)
+    closed.stdout.close()
+    _, errors = closed.communicate()
+    assert Path("out/prepared.json").is_file()
+    assert b"Traceback" not in errors
+    assert len(open_prepared("out").source) > 300_000
 
 
 def test_wrong_files_are_refused_without_tensorflow():

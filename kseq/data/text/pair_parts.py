@@ -1,6 +1,7 @@
 """Parts of parallel text: checked, and later tokenized, by any process."""
 
 import os
+import uuid
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -58,6 +59,11 @@ class TokenizeJob(NamedTuple):
     held_out: str
     models: tuple[str, str]
     dtype: str
+
+    @property
+    def folder(self) -> str:
+        """The folder of the part."""
+        return os.path.dirname(self.part)
 
     @property
     def name(self) -> str:
@@ -209,8 +215,8 @@ def part_ids(path: str | os.PathLike, dtype: str) -> PartIds:
 
 
 def replace_file(path: str | os.PathLike, content: bytes):
-    """Writes a file under a name of this process, then under its own."""
-    part = f"{path}.{os.getpid()}"
+    """Writes a file under a name of this call, then under its own."""
+    part = f"{path}.{uuid.uuid4().hex}"
     with open(part, "wb") as file:
         file.write(content)
     os.replace(part, path)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kseq.data.files.beam_jobs import run_beam_jobs
 from kseq.data.files.corpora import logged, refuse_without_train
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hash_partitions import (
@@ -70,6 +71,7 @@ from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
 from kseq.files.json_files import as_read, read_json
 from kseq.terminal import escaped_line, progress
+from kseq.user_error import DiskError
 
 _SIDES = ("source", "target")
 _BYTES_OF_PROCESS = 2**26  # of text, for which it is worth to start another
@@ -85,6 +87,7 @@ def prepare_pairs(
     *,
     tokenizers: PairTokenizers | None = None,
     processes: int | None = None,
+    beam: Sequence[str] | None = None,
     log: bool = True,
     part_size: int = PART_SIZE,
 ) -> PreparedPairs:
@@ -105,12 +108,16 @@ def prepare_pairs(
         tokenizers: how the tokenizers are made.
         processes: number of processes. By default all cores for large files,
             and this process alone for others.
+        beam: options of a pipeline of Apache Beam, whose workers read and
+            tokenize in place of these processes. They need kseq, and the
+            files and the folder under the same paths.
         log: whether the facts are logged, what is wrong as a warning.
         part_size: bytes of text that a process reads together.
 
     Raises:
         DataError: a file cannot be used, or the folder is prepared from other
             files or with other options.
+        DiskError: the disk is full.
 
     Example:
     >>> import pathlib
@@ -138,7 +145,14 @@ def prepare_pairs(
             _refuse_other_plan(prepared.path, plan, options, splits)
             prepared.remove_parts()
         else:
-            _prepare(prepared, splits, options, tokenizers, processes)
+            _prepare(prepared, splits, options, tokenizers, processes, beam)
+    except OSError as error:
+        if error.errno not in DiskError.errnos:
+            raise
+        raise DiskError(
+            f"{folder} cannot be written: {error.strerror}. What is finished "
+            "is kept: the same command resumes."
+        ) from error
     finally:
         prepared.unlock()
     return logged(open_prepared(folder), log)
@@ -154,14 +168,14 @@ def _texts(train, validation, columns) -> dict[str, tuple[ParallelText, ...]]:
     return {"train": texts, "validation": others}
 
 
-def _prepare(prepared, splits, options, tokenizers, processes):
+def _prepare(prepared, splits, options, tokenizers, processes, beam):
     plan = prepared.plan()
     if plan is None:
         plan = as_read(_plan(splits, options))
         prepared.begin(plan)
     else:
         _refuse_other_plan(prepared.path, plan, options, splits)
-    preparation = _Preparation(prepared, splits, plan, processes)
+    preparation = _Preparation(prepared, splits, plan, processes, beam)
     record = preparation.read()
     preparation.tokenize(tokenizers)
     record |= preparation.join()
@@ -259,12 +273,13 @@ def _refuse_other_plan(folder, plan, options, splits):
 class _Preparation:
     """The steps of preparing; each resumes where it was interrupted."""
 
-    def __init__(self, prepared, splits, plan, processes):
+    def __init__(self, prepared, splits, plan, processes, beam):
         self.folder = prepared.path
         self.parts = prepared.parts
         self.splits = splits
         self.plan = plan
         self.processes = processes or _num_processes(plan)
+        self.beam = beam
         self.names = {}  # split -> names of the parts of each text
         self.held_out = np.zeros(0, np.int64)
         self.tokenizers = None
@@ -332,7 +347,11 @@ class _Preparation:
         total = sum(sizes[job.name] for job in jobs)
         with progress(description, total // 2**20, "MB") as advance:
             done = shown = 0
-            for number, _ in run_jobs(function, jobs, self.processes):
+            if self.beam is None:
+                finished = run_jobs(function, jobs, self.processes)
+            else:
+                finished = run_beam_jobs(function, jobs, self.beam)
+            for number, _ in finished:
                 done += sizes[jobs[number].name]
                 advance(done // 2**20 - shown)
                 shown = done // 2**20

@@ -202,6 +202,39 @@ def test_number_of_processes_does_not_matter(tmp_path, kept):
         assert file.read_bytes() == Path("two", file.name).read_bytes()
 
 
+def test_beam_writes_the_same_bytes(tmp_path, kept):
+    pytest.importorskip("apache_beam", reason="needs the extra beam")
+    files = write_files(tmp_path, pairs(400) + [(odd, odd) for odd in ODD])
+    options = ["--direct_running_mode=multi_processing"]
+    options += ["--direct_num_workers=2", "--runner=FnApiRunner"]
+    for folder, beam in (("one", None), ("two", options)):
+        prepare_pairs(folder, files, tokenizers=kept, beam=beam, part_size=3000)
+
+    for file in Path("one").iterdir():
+        assert file.read_bytes() == Path("two", file.name).read_bytes()
+
+
+def test_an_error_in_beam_is_that_of_the_file(tmp_path, kept):
+    pytest.importorskip("apache_beam", reason="needs the extra beam")
+    given = {"train": ["a.csv"], "columns": ("de", "en"), "tokenizers": kept}
+    Path("a.csv").write_text("de,en\nja,yes\nnein\n")
+    with pytest.raises(
+        DataError, match=r"a.csv:3: expected 2 columns; found 1"
+    ):
+        prepare_pairs("out", **given, beam=[])
+    Path("a.csv").write_text("de,en\nja,yes\nnein,no\n")
+    assert prepare_pairs("new", **given, beam=[]).counts == (1,)
+    with pytest.raises(DataError, match="Apache Beam has failed"):
+        prepare_pairs("other", **given, beam=["--runner=nothing"])
+
+
+def test_beam_may_be_missing(tmp_path, kept, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    Path("a.tsv").write_text("ja\tyes\nnein\tno\n")
+    with pytest.raises(DataError, match=r"pip install 'kseq\[beam\]'"):
+        prepare_pairs("out", ["a.tsv"], tokenizers=kept, beam=[])
+
+
 def test_a_killed_process_resumes(tmp_path, kept, monkeypatch):
     files = write_files(tmp_path, pairs(400))
     Path("tokenizer.model").write_bytes(kept.kept[0].model)

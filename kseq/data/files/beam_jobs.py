@@ -1,0 +1,72 @@
+"""Work in the workers of an Apache Beam pipeline."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from kseq.data.files.data_error import DataError
+from kseq.user_error import UserError
+
+
+def run_beam_jobs(
+    function: Callable, jobs: Sequence, options: Sequence[str]
+) -> Iterator[tuple[int, None]]:
+    """Calls a function with each job, wherever a runner of Beam calls it.
+
+    Jobs and functions are those of `run_jobs`; the workers reach the paths in
+    the jobs, for example on a disk that all mount. What the function returns is
+    left there, in its files.
+
+    Args:
+        function: of a module, whose argument can be pickled.
+        jobs: arguments of the function. `folder` and `name` of one are the
+            place of its error.
+        options: of the pipeline, for example `["--runner=FlinkRunner"]`; none
+            for Beam's own runner in this process.
+
+    Yields:
+        (number, None) of each job, when all are done.
+
+    Raises:
+        DataError: Beam is not installed, or the pipeline fails; or that of
+            the function.
+    """
+    try:
+        import apache_beam as beam
+        from apache_beam.options.pipeline_options import PipelineOptions
+    except ImportError:
+        raise DataError(
+            "Preparing in a pipeline of Apache Beam needs the package "
+            "apache-beam: pip install 'kseq[beam]'"
+        ) from None
+    for job in jobs:
+        _error_of(job).unlink(missing_ok=True)
+    try:
+        with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
+            _ = (
+                pipeline
+                | beam.Create(list(jobs))
+                | beam.Reshuffle()  # or one worker could get all of them
+                | beam.Map(_call, function)
+            )
+    except Exception as error:  # each runner has its own
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise DataError(
+            f"The pipeline of Apache Beam has failed: {lines[-1]:.500}. What "
+            "is finished is kept."
+        ) from error
+    for number, job in enumerate(jobs):
+        if _error_of(job).is_file():
+            raise DataError(_error_of(job).read_text("utf-8"))
+        yield number, None
+
+
+def _call(job, function):
+    """Leaves the message of an error in a file: Beam would try again."""
+    try:
+        function(job)
+    except UserError as error:
+        _error_of(job).write_text(str(error), "utf-8")
+
+
+def _error_of(job):
+    return Path(job.folder, f"{job.name}.error")
