@@ -30,6 +30,8 @@ from kseq.decoding.greedy_search import GreedySearch
 from kseq.decoding.hypotheses import Hypotheses, length_limits, sequence_scores
 from kseq.decoding.sampling import Sampling
 
+Search = BeamSearch | GreedySearch | Sampling
+
 __all__ = [
     "BeamSearch",
     "ForbiddenTokens",

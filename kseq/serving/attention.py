@@ -1,6 +1,7 @@
 """The attention of an answer to its source."""
 
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Attention(NamedTuple):
     picture: bytes | None = None
 
     @classmethod
-    def of_row(cls, row):
+    def of_row(cls, row: dict[str, Any]) -> "Attention":
         """Without the padding of one row of what `explain` returns.
 
         Args:
@@ -48,7 +49,7 @@ class Attention(NamedTuple):
         return cls(source, target, weights, bool(row.get("truncated", False)))
 
     @property
-    def turn_weights(self):
+    def turn_weights(self) -> np.ndarray:
         """The sums over each turn of a dialogue, (T, N) float array.
 
         A turn ends with END; any other source is one turn.
@@ -57,7 +58,7 @@ class Attention(NamedTuple):
 
         return turn_sums(self.weights, self.source_tokens)
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         """The same in lists, weights rounded to six digits."""
         return {
             "source_tokens": self.source_tokens,
@@ -83,7 +84,9 @@ class Attention(NamedTuple):
         return draw(*tokens, self.picture)
 
 
-def with_pictures(attentions, source, inputs):
+def with_pictures(
+    attentions: Iterable[Attention], source: str, inputs: Sequence[Any]
+) -> list[Attention]:
     """A list of `Attention`, with what is drawn of the inputs.
 
     Args:
@@ -100,7 +103,7 @@ def with_pictures(attentions, source, inputs):
     ]
 
 
-def page_of_attentions(attentions, source):
+def page_of_attentions(attentions: Iterable[Attention], source: str) -> str:
     """HTML of some `Attention`, see `kseq.pictures.attention_page`."""
     from kseq.pictures import attention_page  # predict needs none
 

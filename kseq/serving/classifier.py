@@ -1,10 +1,16 @@
 """A label out: preprocessor and model as one graph."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import keras
 import tensorflow as tf
 
+from kseq.data import Tokenizer
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.explanation import source_tokens
 from kseq.serving.object_config import source_config
+from kseq.serving.preprocessor import Preprocessor
 from kseq.serving.served_function import served_function, served_part
 
 
@@ -57,7 +63,12 @@ class Classifier:
         TensorShape([2])
     """
 
-    def __init__(self, model, preprocessor, labels):
+    def __init__(
+        self,
+        model: keras.Model,
+        preprocessor: Preprocessor,
+        labels: Sequence[str],
+    ):
         if len(labels) != model.num_classes:
             raise ValueError(
                 f"Expected one label for each of the {model.num_classes} "
@@ -83,17 +94,17 @@ class Classifier:
             )
 
     @property
-    def tokenizers(self):
+    def tokenizers(self) -> dict[str, Tokenizer]:
         """The tokenizer of the source, if it is text, by its name."""
         source = getattr(self.preprocessor, "tokenizer", None)
         return {"source": source} if source else {}
 
-    def predictor(self, batch_size=None):
+    def predictor(self, batch_size: int | None = None) -> ClassifierPredictor:
         """The `ClassifierPredictor` of Python lists."""
         source = self.preprocessor.input_name
         return ClassifierPredictor(self.signatures, self, batch_size, source)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Its description for `task.json`, JSON-able."""
         return {
             **source_config(self.preprocessor),

@@ -1,6 +1,8 @@
 """Labels from Python lists: a classifier without tensors."""
 
 import itertools
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -12,9 +14,12 @@ from kseq.serving.attention import (
 )
 from kseq.serving.explained_document import ExplainedDocument
 from kseq.serving.head_attention import head_attention
-from kseq.serving.predict_batches import predict_batches
+from kseq.serving.predict_batches import Progress, Signatures, predict_batches
 from kseq.sources import source_named
 from kseq.user_error import UserError, check_integers
+
+if TYPE_CHECKING:  # an export needs no model code
+    from kseq.serving.classifier import Classifier
 
 
 class ClassifierPredictor:
@@ -41,31 +46,43 @@ class ClassifierPredictor:
         ['fire']
     """
 
-    def __init__(self, signatures, served=None, batch_size=None, source="text"):
+    def __init__(
+        self,
+        signatures: Signatures,
+        served: "Classifier | None" = None,
+        batch_size: int | None = None,
+        source: str = "text",
+    ):
         self.signatures = signatures
         self.source = source
         self.served = served
         self.batch_size = batch_size
-        self.model = served and served.model
+        self.model = served.model if served else None
 
-    def __call__(self, inputs):
+    def __call__(self, inputs: list[Any]) -> list[str]:
         """The label of each input, a list of str."""
         answers = self.answers(inputs)
         return [answer.hypotheses[0].text for answer in answers]
 
     @property
-    def labels(self):
+    def labels(self) -> list[str]:
         """All labels, a list of str in the order of the model's classes."""
         if self.served:
             return list(self.served.labels)
         return list(self.probabilities([self._blank()])[0])
 
-    def probabilities(self, inputs, progress=None):
+    def probabilities(
+        self,
+        inputs: list[Any],
+        progress: Progress | None = None,
+    ) -> list[dict[str, float]]:
         """All labels' probabilities for each input, a list of dicts."""
         rows = self._rows("serving_default", inputs, progress)
         return [_probabilities(row) for row in rows]
 
-    def explain(self, inputs):
+    def explain(
+        self, inputs: list[Any]
+    ) -> list[ExplainedDocument] | list[Attention]:
         """What decided each label.
 
         Returns:
@@ -78,24 +95,32 @@ class ClassifierPredictor:
             return with_pictures(attentions, self.source, inputs)
         return [ExplainedDocument.of_row(row) for row in rows]
 
-    def head_attention(self, inputs, part="encoder", block=-1, head=0):
+    def head_attention(
+        self,
+        inputs: list[Any],
+        part: str = "encoder",
+        block: int = -1,
+        head: int = 0,
+    ) -> list[Attention]:
         """See `GeneratorPredictor.head_attention`; there is an encoder only."""
         if self.served is None:
             raise UserError("An export has no attention heads: load its run.")
         return head_attention(self.served, inputs, part, block, head)
 
-    def page(self, explained):
+    def page(
+        self, explained: Iterable[ExplainedDocument] | Iterable[Attention]
+    ) -> str:
         """HTML of what `explain` returned, see `kseq.pictures`."""
         from kseq.pictures import document_page  # predict needs none
 
-        explained = iter(explained)
-        first = list(itertools.islice(explained, 1))
-        explained = itertools.chain(first, explained)
+        items: Iterator[Any] = iter(explained)
+        first = list(itertools.islice(items, 1))
+        items = itertools.chain(first, items)
         if first and isinstance(first[0], Attention):
-            return page_of_attentions(explained, self.source)
-        return document_page(explained)
+            return page_of_attentions(items, self.source)
+        return document_page(items)
 
-    def scores(self, inputs, targets):
+    def scores(self, inputs: list[Any], targets: list[str]) -> NoReturn:
         """Refused: it is for generators."""
         raise UserError(
             "score is for models that generate text; for labels use predict "
@@ -103,8 +128,14 @@ class ClassifierPredictor:
         )
 
     def answers(
-        self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
-    ):
+        self,
+        inputs: list[Any],
+        *,
+        n_best: int = 1,
+        prefixes: list[str] | list[bytes] | None = None,
+        attention: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Answer]:
         """The most likely labels with all that is known of them.
 
         Args:

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
@@ -9,6 +11,7 @@ import kseq
 from kseq.control_tokens import END, START, UNK
 from kseq.models import Transformer
 from kseq.serving.ctranslate2_spec import ctranslate2_spec
+from kseq.serving.generator import Generator
 from kseq.user_error import DiskError, UserError
 
 _README = """\
@@ -43,7 +46,7 @@ CTranslate2 ends a beam earlier than kseq does, so a few answers differ.
 """
 
 
-def export_ctranslate2(generator, directory):
+def export_ctranslate2(generator: Generator, directory: Path) -> Path:
     """Writes a Transformer in CTranslate2's format.
 
     The folder holds weights in float32, vocabularies, the tokenizers as
@@ -64,9 +67,9 @@ def export_ctranslate2(generator, directory):
     _check(generator)
     if directory.exists():
         raise UserError(f"{directory} exists; give a new folder with --to.")
+    preprocessor: Any = generator.preprocessor  # of text
     spec = ctranslate2_spec(
-        generator.model,
-        max(generator.max_length, generator.preprocessor.max_length),
+        generator.model, max(generator.max_length, preprocessor.max_length)
     )
     models = {
         side: generator.tokenizers[side].model for side in ("source", "target")
@@ -93,7 +96,7 @@ def export_ctranslate2(generator, directory):
                 name=directory.name,
                 version=kseq.__version__,
                 beam_size=getattr(generator.search, "beam_size", 1),
-                most_read=generator.preprocessor.max_length,
+                most_read=preprocessor.max_length,
                 most_written=generator.max_length - 1,
             ),
             "utf-8",

@@ -8,10 +8,14 @@ from ctranslate2.specs.transformer_spec import (
 )
 from keras import ops
 
+from kseq.models import Transformer
+
 _EPSILON = 1e-5  # of `kseq.layers.LayerNormalization`
 
 
-def ctranslate2_spec(model, most_positions):
+def ctranslate2_spec(
+    model: Transformer, most_positions: int
+) -> TransformerSpec:
     """A Transformer as a `TransformerSpec`, without vocabularies.
 
     Args:

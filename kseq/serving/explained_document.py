@@ -1,6 +1,6 @@
 """A classified document with its attention weights."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class ExplainedDocument(NamedTuple):
@@ -29,7 +29,7 @@ class ExplainedDocument(NamedTuple):
     truncated: bool = False
 
     @classmethod
-    def of_row(cls, row):
+    def of_row(cls, row: dict[str, Any]) -> "ExplainedDocument":
         """Without the padding of one row of what `explain` returns.
 
         Args:
@@ -52,12 +52,12 @@ class ExplainedDocument(NamedTuple):
         )
 
     @property
-    def is_empty(self):
+    def is_empty(self) -> bool:
         """Whether no word has any letter."""
         return not any(word.strip() for words in self.words for word in words)
 
     @property
-    def word_shares(self):
+    def word_shares(self) -> list[list[float]]:
         """Each word's share of the attention, as `words`.
 
         It is the weight of the word within its sentence times the weight of
@@ -67,7 +67,7 @@ class ExplainedDocument(NamedTuple):
         rows = zip(self.sentence_weights, self.word_weights, strict=True)
         return [[outer * inner for inner in weights] for outer, weights in rows]
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         """Sentences and words with their weights, rounded to six digits."""
         return {
             "sentences": self.sentences,

@@ -1,16 +1,25 @@
 """What a generator attends to while it writes an answer."""
 
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data import teacher_forcing
+from kseq.data import Source, teacher_forcing
+
+if TYPE_CHECKING:  # an export needs no search and no model code
+    from kseq.decoding import Hypotheses
+    from kseq.serving.classifier import Classifier
+    from kseq.serving.generator import Generator
 
 # A loaded graph gives operations of the same name the same resource: the
 # tokenizers of source and target need different names.
 TARGET_SCOPE = "target_tokenizer"
 
 
-def explanation(generator, source, answers):
+def explanation(
+    generator: "Generator", source: Source, answers: "Hypotheses"
+) -> dict[str, tf.Tensor]:
     """The outputs of the signature `explain`.
 
     Args:
@@ -37,9 +46,12 @@ def explanation(generator, source, answers):
     }
 
 
-def source_tokens(generator, source):
+def source_tokens(
+    generator: "Generator | Classifier", source: Source
+) -> tf.Tensor:
     """What the model attends to, (B, S) string, "" at padding."""
     # Of those positions that the layer before the encoder has kept.
     layer = getattr(generator.model, "source_layer", None)
     stride = getattr(layer, "stride", 1)
-    return generator.preprocessor.tokens(source.inputs)[:, ::stride]
+    preprocessor: Any = generator.preprocessor
+    return preprocessor.tokens(source.inputs)[:, ::stride]

@@ -1,18 +1,22 @@
 """Text out: preprocessor, model, search and tokenizer as one graph."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data import teacher_forcing
-from kseq.decoding import BeamSearch, length_limits, sequence_scores
+from kseq.data import Tokenizer, teacher_forcing
+from kseq.decoding import BeamSearch, Search, length_limits, sequence_scores
 from kseq.decoding.constraints import StopStrings, stop_pattern
 from kseq.decoding.hypotheses import penalized_scores
 from kseq.decoding.sampling import SamplingParams, to_sampling
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config, source_config
+from kseq.serving.preprocessor import Preprocessor
 from kseq.serving.served_function import served_function, served_part
 from kseq.sources import source_named
 from kseq.user_error import check_integers
@@ -92,14 +96,14 @@ class Generator:
 
     def __init__(
         self,
-        model,
-        preprocessor,
-        tokenizer,
-        search=None,
+        model: keras.Model,
+        preprocessor: Preprocessor,
+        tokenizer: Tokenizer,
+        search: Search | None = None,
         *,
-        max_length=512,
-        training_length=0,
-        stop=(),
+        max_length: int = 512,
+        training_length: int = 0,
+        stop: Sequence[str] = (),
     ):
         check_integers(max_length=max_length, minimum=2)
         check_integers(training_length=training_length, minimum=0)
@@ -139,7 +143,7 @@ class Generator:
                 self._sample, {**raw, **SamplingParams.input_signature()}
             )
 
-    def with_search(self, search):
+    def with_search(self, search: Search) -> "Generator":
         """The same generator with a different search."""
         return Generator(
             self.model,
@@ -152,18 +156,18 @@ class Generator:
         )
 
     @property
-    def tokenizers(self):
+    def tokenizers(self) -> dict[str, Tokenizer]:
         """Tokenizers of the answers and, if it is text, the source, by name."""
         source = getattr(self.preprocessor, "tokenizer", None)
         tokenizers = {"target": self.tokenizer}
         return {"source": source, **tokenizers} if source else tokenizers
 
-    def predictor(self, batch_size=None):
+    def predictor(self, batch_size: int | None = None) -> GeneratorPredictor:
         """The `GeneratorPredictor` of Python lists."""
         source = self.preprocessor.input_name
         return GeneratorPredictor(self.signatures, self, batch_size, source)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Its description for `task.json`, JSON-able."""
         return {
             **source_config(self.preprocessor),

@@ -1,6 +1,8 @@
 """Texts from Python lists: a generator without tensors."""
 
 import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +13,14 @@ from kseq.serving.attention import (
     with_pictures,
 )
 from kseq.serving.head_attention import head_attention
-from kseq.serving.predict_batches import predict_batches
+from kseq.serving.predict_batches import Progress, Signatures, predict_batches
 from kseq.sources import source_named
 from kseq.user_error import UserError, check_integers
+
+if TYPE_CHECKING:  # an export needs no search and no model code
+    from kseq.decoding import Sampling
+    from kseq.serving.generator import Generator
+    from kseq.serving.retriever import Retriever
 
 _DRAWN = {"temperature": float, "top_p": float, "seed": int}
 
@@ -52,15 +59,25 @@ class GeneratorPredictor:
         ['1999-03-03']
     """
 
-    def __init__(self, signatures, served=None, batch_size=None, source="text"):
+    def __init__(
+        self,
+        signatures: Signatures,
+        served: "Generator | Retriever | None" = None,
+        batch_size: int | None = None,
+        source: str = "text",
+    ):
         self.signatures = signatures
         self.source = source
         self.served = served
         self.batch_size = batch_size
-        self.sampling = None
-        self.model = served and served.model
+        self.sampling: Sampling | None = None
+        self.model = served.model if served else None
 
-    def __call__(self, inputs, prefixes=None):
+    def __call__(
+        self,
+        inputs: list[Any],
+        prefixes: list[str] | list[bytes] | None = None,
+    ) -> list[str]:
         """The best answer to each input, a list of str.
 
         Args:
@@ -71,7 +88,12 @@ class GeneratorPredictor:
         answers = self.answers(inputs, prefixes=prefixes)
         return [answer.hypotheses[0].text for answer in answers]
 
-    def n_best(self, inputs, n, prefixes=None):
+    def n_best(
+        self,
+        inputs: list[Any],
+        n: int,
+        prefixes: list[str] | list[bytes] | None = None,
+    ) -> list[list[Hypothesis]]:
         """The best `n` answers to each input, lists of `Hypothesis`.
 
         A list is shorter where the search found fewer; that of a blank input
@@ -80,7 +102,7 @@ class GeneratorPredictor:
         answers = self.answers(inputs, n_best=n, prefixes=prefixes)
         return [answer.hypotheses for answer in answers]
 
-    def scores(self, inputs, targets):
+    def scores(self, inputs: list[Any], targets: list[str]) -> list[float]:
         """The scores of given answers, a list of float.
 
         Args:
@@ -89,7 +111,12 @@ class GeneratorPredictor:
         """
         return [score for score, _ in self.scores_and_cuts(inputs, targets)]
 
-    def scores_and_cuts(self, inputs, targets, progress=None):
+    def scores_and_cuts(
+        self,
+        inputs: list[Any],
+        targets: list[str],
+        progress: Progress | None = None,
+    ) -> list[tuple[float, bool]]:
         """The same, each with whether its input or answer was cut."""
         columns = {self.source: inputs, "target": targets}
         return [
@@ -98,7 +125,9 @@ class GeneratorPredictor:
             for row in self._rows("score", columns, progress)
         ]
 
-    def log_probs(self, inputs, targets):
+    def log_probs(
+        self, inputs: list[Any], targets: list[str]
+    ) -> list[tuple[float, int]] | None:
         """The log-probabilities of given answers, and their tokens.
 
         Args:
@@ -114,7 +143,11 @@ class GeneratorPredictor:
             return None
         return [(float(row["log_prob"]), int(row["tokens"])) for row in rows]
 
-    def encode(self, inputs, progress=None):
+    def encode(
+        self,
+        inputs: list[Any],
+        progress: Progress | None = None,
+    ) -> np.ndarray:
         """The vectors of inputs, (B, D) float32; of a retriever alone.
 
         Args:
@@ -124,19 +157,25 @@ class GeneratorPredictor:
         rows = self._rows("encode", {self.source: inputs}, progress)
         return np.stack([row["vector"] for row in rows])
 
-    def encode_answers(self, answers):
+    def encode_answers(self, answers: list[str]) -> np.ndarray:
         """The vectors of answers, a list of str; the rest as in `encode`."""
         rows = self._rows("encode_answers", {"text": answers})
         return np.stack([row["vector"] for row in rows])
 
-    def attention(self, inputs):
+    def attention(self, inputs: list[Any]) -> list[Attention]:
         """The `Attention` of the best answer to each input."""
         self._check_attention()
         rows = self._rows("explain", {self.source: inputs})
         attentions = map(Attention.of_row, rows)
         return with_pictures(attentions, self.source, inputs)
 
-    def head_attention(self, inputs, part="encoder", block=-1, head=0):
+    def head_attention(
+        self,
+        inputs: list[Any],
+        part: str = "encoder",
+        block: int = -1,
+        head: int = 0,
+    ) -> list[Attention]:
         """The `Attention` of one head of a Transformer to each input.
 
         Args:
@@ -154,17 +193,23 @@ class GeneratorPredictor:
             return found
         return with_pictures(found, self.source, inputs)
 
-    def explain(self, inputs):
+    def explain(self, inputs: list[Any]) -> list[Attention]:
         """The same: what a translator explains is its attention."""
         return self.attention(inputs)
 
-    def page(self, attentions):
+    def page(self, attentions: Iterable[Attention]) -> str:
         """HTML of what `explain` returned, see `kseq.pictures`."""
         return page_of_attentions(attentions, self.source)
 
     def answers(
-        self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
-    ):
+        self,
+        inputs: list[Any],
+        *,
+        n_best: int = 1,
+        prefixes: list[str] | list[bytes] | None = None,
+        attention: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Answer]:
         """The best answers with all that is known of them.
 
         Args:
@@ -203,7 +248,7 @@ class GeneratorPredictor:
                 f"n_best={n_best} is more than the {len(rows[0]['texts'])} "
                 "answers that this model gives."
             )
-        attentions = [None] * len(rows)
+        attentions: Iterable[Attention | None] = [None] * len(rows)
         if attention and name == "sample":
             attentions = map(Attention.of_row, rows)
         elif attention:

@@ -1,5 +1,7 @@
 """Attention of one head of a Transformer."""
 
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
@@ -10,8 +12,19 @@ from kseq.serving.predict_batches import predict_batches
 from kseq.serving.served_function import served_function
 from kseq.user_error import UserError
 
+if TYPE_CHECKING:  # an export needs no model code
+    from kseq.serving.classifier import Classifier
+    from kseq.serving.generator import Generator
+    from kseq.serving.retriever import Retriever
 
-def head_attention(served, inputs, part="encoder", block=-1, head=0):
+
+def head_attention(
+    served: "Generator | Classifier | Retriever",
+    inputs: list[Any],
+    part: str = "encoder",
+    block: int = -1,
+    head: int = 0,
+) -> list[Attention]:
     """The attention of one head, input by input.
 
     Args:

@@ -1,6 +1,6 @@
 """The reads and writes of a memory by a model."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,12 +27,12 @@ class MemoryUse(NamedTuple):
     truncated: bool = False
 
     @classmethod
-    def of_row(cls, inputs, row):
+    def of_row(cls, inputs: np.ndarray, row: dict[str, Any]) -> "MemoryUse":
         """Without the padding of one row of what `explain` returns."""
         names = ("probabilities", "read_weights", "write_weights")
         return cls(inputs, *(row[name][: len(inputs)] for name in names))
 
-    def to_json(self):
+    def to_json(self) -> dict[str, Any]:
         """The weightings as lists, rounded to six digits."""
         return {
             name: rounded(getattr(self, name))

@@ -1,16 +1,22 @@
 """Searches and preprocessors as JSON, and back."""
 
 import inspect
+from typing import TYPE_CHECKING, Any
 
 import kseq
+from kseq.data import Tokenizer
 from kseq.runs import RunError
+from kseq.serving.preprocessor import Preprocessor
+
+if TYPE_CHECKING:  # most models have no search
+    from kseq.decoding import Search
 
 # Arguments that name a file or an address, and that no config has: weights
 # are those of the run. A config may come from somebody else.
 _NOT_IN_CONFIGS = ("weights",)
 
 
-def object_config(value):
+def object_config(value: Any) -> dict[str, Any]:
     """The class and the arguments of a search or of a preprocessor.
 
     Args:
@@ -38,7 +44,7 @@ def object_config(value):
     return {"class": type(value).__name__, **config}
 
 
-def source_config(preprocessor):
+def source_config(preprocessor: Preprocessor) -> dict[str, Any]:
     """What `task.json` says of a preprocessor: a JSON-able dict."""
     name = preprocessor.input_name
     return {
@@ -47,7 +53,9 @@ def source_config(preprocessor):
     }
 
 
-def preprocessor_from_config(config, *tokenizers):
+def preprocessor_from_config(
+    config: dict[str, Any], *tokenizers: Tokenizer
+) -> Preprocessor:
     """The preprocessor that `object_config` described.
 
     Args:
@@ -60,7 +68,7 @@ def preprocessor_from_config(config, *tokenizers):
     return _object(config, kseq.data, "input_signature", *tokenizers)
 
 
-def search_from_config(config):
+def search_from_config(config: dict[str, Any]) -> "Search":
     """The search that `object_config` described.
 
     Args:

@@ -4,7 +4,9 @@ import itertools
 import logging
 import math
 import os
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,8 +22,18 @@ _LENGTH = 16_384  # of all inputs of a batch with padding, if they are short
 _ON_GPU = 8
 _log = logging.getLogger(__name__)
 
+# Functions of batches of tensors by keyword, which give dicts of tensors.
+Signatures = Mapping[str, Callable[..., Any]]
+Progress = Callable[[int], object]  # of the inputs done since its last call
 
-def predict_batches(signatures, name, columns, batch_size, progress=None):
+
+def predict_batches(
+    signatures: Signatures,
+    name: str,
+    columns: Mapping[str, Sequence[Any]],
+    batch_size: int | None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
     """Calls a signature with batches of inputs of similar length.
 
     Args:
@@ -60,7 +72,7 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
             )
     lengths = [_length(value) for value in first]
     order = sorted(range(len(first)), key=lambda i: -lengths[i])
-    results = [None] * len(order)
+    results: list[Any] = [None] * len(order)
     fits = math.inf  # length of all inputs of a batch with padding
 
     def answer(places):
@@ -103,7 +115,7 @@ def predict_batches(signatures, name, columns, batch_size, progress=None):
     return results
 
 
-def most_at_once():
+def most_at_once() -> int:
     """The largest batch where no size is given."""
     return _MOST * _times()
 

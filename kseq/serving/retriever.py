@@ -1,14 +1,18 @@
 """The nearest of many answers: model and index as one graph."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data import teacher_forcing
+from kseq.data import Tokenizer, teacher_forcing
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import source_config
 from kseq.serving.predict_batches import predict_batches
+from kseq.serving.preprocessor import Preprocessor
 from kseq.serving.served_function import served_function
 from kseq.terminal import progress
 from kseq.user_error import check_integers
@@ -72,7 +76,13 @@ class Retriever:
     """
 
     def __init__(
-        self, model, preprocessor, tokenizer, answers, *, max_length=512
+        self,
+        model: keras.Model,
+        preprocessor: Preprocessor,
+        tokenizer: Tokenizer,
+        answers: Sequence[str],
+        *,
+        max_length: int = 512,
     ):
         check_integers(max_length=max_length, minimum=2)
         _check_answers(answers)
@@ -82,7 +92,7 @@ class Retriever:
         self.answers = tuple(answers)
         self.max_length = max_length
         self.model_card = ""
-        self._index = None
+        self._index: keras.Variable | None = None
 
         raw = preprocessor.input_signature
         target = {"target": tf.TensorSpec((None,), tf.string, "target")}
@@ -96,7 +106,7 @@ class Retriever:
         }
 
     @property
-    def index(self):
+    def index(self) -> keras.Variable:
         """The vectors of all answers, a variable (A, D) float32."""
         if self._index is None:
             with (
@@ -119,29 +129,29 @@ class Retriever:
         return self._index
 
     @property
-    def variables(self):
+    def variables(self) -> list[keras.Variable]:
         """What an export contains besides the weights of the model."""
         return [self.index]
 
     @property
-    def tokenizers(self):
+    def tokenizers(self) -> dict[str, Tokenizer]:
         """Tokenizers of the answers and, if it is text, the source, by name."""
         source = getattr(self.preprocessor, "tokenizer", None)
         tokenizers = {"target": self.tokenizer}
         return {"source": source, **tokenizers} if source else tokenizers
 
     @property
-    def files(self):
+    def files(self) -> dict[str, bytes]:
         """What a run keeps besides its tokenizers: a dict, name -> bytes."""
         lines = "".join(f"{answer}\n" for answer in self.answers)
         return {"answers.txt": lines.encode("utf-8")}
 
-    def predictor(self, batch_size=None):
+    def predictor(self, batch_size: int | None = None) -> GeneratorPredictor:
         """The `GeneratorPredictor` of Python lists."""
         source = self.preprocessor.input_name
         return GeneratorPredictor(self.signatures, self, batch_size, source)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Its description for `task.json`, JSON-able."""
         return {
             **source_config(self.preprocessor),

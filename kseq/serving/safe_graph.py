@@ -3,10 +3,13 @@
 import hashlib
 import itertools
 import math
+import os
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 import tensorflow as tf
+from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 
 from kseq.serving.allowed_ops import ALLOWED_OPS
 from kseq.terminal import escaped_line
@@ -33,15 +36,15 @@ _MOST_OUTPUTS = 2**16
 _MOST_REPEATED = 2**26  # bytes of constants that are one value, repeated
 _NAMES_SHOWN = 8
 _DEEPEST_SIZES = 8  # nodes that compute the sizes of a split
-_own = set()
+_own: set[bytes] = set()
 
 
-def digest(serialized):
+def digest(serialized: bytes) -> bytes:
     """What `trust` is given of the bytes of a saved_model.pb."""
     return hashlib.sha256(serialized).digest()
 
 
-def trust(serialized):
+def trust(serialized: bytes) -> None:
     """Lets this process open a graph that it has written itself.
 
     A model of the user's own may have any operations.
@@ -52,12 +55,14 @@ def trust(serialized):
     _own.add(digest(serialized))
 
 
-def is_own(serialized):
+def is_own(serialized: bytes) -> bool:
     """Whether this process has written a saved_model.pb."""
     return digest(serialized) in _own
 
 
-def other_ops(meta_graph, allow_ops=()):
+def other_ops(
+    meta_graph: MetaGraphDef, allow_ops: Collection[str] = ()
+) -> list[str]:
     """The operations that no export of kseq has, a sorted list.
 
     Args:
@@ -67,12 +72,16 @@ def other_ops(meta_graph, allow_ops=()):
     return sorted(op_names(meta_graph) - ALLOWED_OPS - set(allow_ops))
 
 
-def op_names(meta_graph):
+def op_names(meta_graph: MetaGraphDef) -> set[str]:
     """The names of all operations of a graph, a set."""
     return {node.op for node in _all_nodes(meta_graph)}
 
 
-def check_graph(path, meta_graph, allow_ops=()):
+def check_graph(
+    path: str | os.PathLike,
+    meta_graph: MetaGraphDef,
+    allow_ops: Collection[str] = (),
+) -> None:
     """Refuses a graph that could do what no export of kseq does.
 
     Each operation has to be one that exports have, also where it is never

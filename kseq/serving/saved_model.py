@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -19,11 +20,21 @@ from kseq.files.atomic_write import flush
 from kseq.files.json_files import to_json
 from kseq.files.literal_path import literal_path
 from kseq.files.model_path import LAST_VERSION, version_number
+from kseq.runs import RunDirectory
 from kseq.runs.exports import check_exports, claim_exports
 from kseq.serving.safe_graph import other_ops, trust
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import DiskError, UserError
+
+if TYPE_CHECKING:  # only one of them is needed
+    from kseq.serving.classifier import Classifier
+    from kseq.serving.generator import Generator
+    from kseq.serving.retriever import Retriever
+    from kseq.serving.tagger import Tagger
+    from kseq.serving.transducer import Transducer
+
+    Served: TypeAlias = Classifier | Generator | Retriever | Tagger | Transducer
 
 _VERSIONS = ".versions"  # every number that was ever given, one per line
 _QUANTIZED = """
@@ -36,7 +47,12 @@ _LIBRARIES = (kseq, keras, tf, tensorflow_text)
 _log = logging.getLogger(__name__)
 
 
-def export(served, directory, run=None, quantize=None):
+def export(
+    served: "Served",
+    directory: str | os.PathLike,
+    run: RunDirectory | None = None,
+    quantize: str | None = None,
+) -> Path:
     """Writes what is served as the next version in a directory.
 
     The version appears atomically: it is written under a hidden name, flushed
@@ -50,7 +66,8 @@ def export(served, directory, run=None, quantize=None):
     that it was loaded from.
 
     Args:
-        served: `kseq.serving.Generator`, `Classifier` or `Retriever`.
+        served: `kseq.serving.Generator`, `Classifier`, `Retriever`, `Tagger` or
+            `Transducer`.
         directory: str or path, `saved_models/<name>`.
         run: `kseq.runs.RunDirectory` of what is served: the directory is then
             refused if it has exports of another run. None: not checked.

@@ -2,11 +2,17 @@
 
 import functools
 import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow as tf
+from tensorflow.types.experimental import PolymorphicFunction
 
 
-def served_function(method, inputs):
+def served_function(
+    method: Callable[..., dict[str, tf.Tensor]],
+    inputs: Mapping[str, tf.TensorSpec],
+) -> PolymorphicFunction:
     """A function of tensors by keyword, traced once for all their shapes.
 
     Args:
@@ -27,7 +33,7 @@ def served_function(method, inputs):
     """
     # A partial, for TensorFlow counts the tracings of functions that share
     # their code together, and warns of many.
-    call = functools.partial(_by_keyword, method, tuple(inputs))
+    call: Any = functools.partial(_by_keyword, method, tuple(inputs))
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     call.__signature__ = inspect.Signature(
         [inspect.Parameter(name, kind) for name in inputs]
@@ -35,7 +41,9 @@ def served_function(method, inputs):
     return served_part(call, input_signature=list(inputs.values()))
 
 
-def served_part(method, **options):
+def served_part(
+    method: Callable[..., Any], **options: Any
+) -> PolymorphicFunction:
     """A `tf.function` of a method that signatures call.
 
     Its graph has only operations with a kernel for a CPU, also where it is

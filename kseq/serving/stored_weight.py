@@ -1,9 +1,15 @@
 """Weights that a SavedModel stores in fewer bits than it computes with."""
 
+import math
 import weakref
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
+
+if TYPE_CHECKING:  # an export is loaded without Keras
+    import keras
 
 DTYPES = ("bfloat16", "int8")
 _LEAST = 1024  # values; smaller matrices take no room
@@ -30,7 +36,7 @@ class StoredWeight(tf.saved_model.experimental.TrackableResource):
         parts: list of `tf.Variable`, which are to be tracked.
     """
 
-    def __init__(self, variable, dtype, name):
+    def __init__(self, variable: "keras.Variable", dtype: str, name: str):
         super().__init__()
         self._resource_handle = variable.value.handle
         self._shape = variable.shape
@@ -55,7 +61,7 @@ class StoredWeight(tf.saved_model.experimental.TrackableResource):
         )
 
 
-def free_with(signatures, stored):
+def free_with(signatures: Iterable[Any], stored: Iterable[Any]) -> None:
     """Frees the float32 variables of a loaded SavedModel.
 
     TensorFlow would free them together with the loaded object, even while a
@@ -81,12 +87,12 @@ def _free(handles):
         tf.raw_ops.DestroyResourceOp(resource=handle)
 
 
-def can_store(variable):
+def can_store(variable: "keras.Variable") -> bool:
     """Whether a variable is a matrix, and large: no bias and no norm."""
     return (
         len(variable.shape) > 1
         and variable.dtype == "float32"
-        and np.prod(variable.shape) >= _LEAST
+        and math.prod(variable.shape) >= _LEAST
     )
 
 

@@ -1,7 +1,12 @@
 """A tag out for each word: preprocessor and model as one graph."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import keras
 import tensorflow as tf
 
+from kseq.data import Tokenizer, WordPreprocessor
 from kseq.serving.object_config import source_config
 from kseq.serving.served_function import served_function, served_part
 from kseq.serving.tagger_predictor import TaggerPredictor
@@ -45,7 +50,12 @@ class Tagger:
         TensorShape([2, 2])
     """
 
-    def __init__(self, model, preprocessor, tags):
+    def __init__(
+        self,
+        model: keras.Model,
+        preprocessor: WordPreprocessor,
+        tags: Sequence[str],
+    ):
         if len(tags) != model.num_tags:
             raise ValueError(
                 f"Expected one tag for each of the {model.num_tags} classes "
@@ -64,15 +74,15 @@ class Tagger:
         }
 
     @property
-    def tokenizers(self):
+    def tokenizers(self) -> dict[str, Tokenizer]:
         """That of the words, by its name."""
         return {"source": self.preprocessor.tokenizer}
 
-    def predictor(self, batch_size=None):
+    def predictor(self, batch_size: int | None = None) -> TaggerPredictor:
         """The `TaggerPredictor` of Python lists."""
         return TaggerPredictor(self.signatures, self, batch_size)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """What it does with a model, JSON-able."""
         return {
             **source_config(self.preprocessor),

@@ -1,10 +1,15 @@
 """Tags from Python lists: a tagger without tensors."""
 
+from typing import TYPE_CHECKING, NoReturn
+
 import numpy as np
 
 from kseq.serving.answer import Answer, Hypothesis, rounded
-from kseq.serving.predict_batches import predict_batches
+from kseq.serving.predict_batches import Progress, Signatures, predict_batches
 from kseq.user_error import UserError, check_integers
+
+if TYPE_CHECKING:  # an export needs no model code
+    from kseq.serving.tagger import Tagger
 
 
 class TaggerPredictor:
@@ -33,13 +38,22 @@ class TaggerPredictor:
 
     source = "text"
 
-    def __init__(self, signatures, served=None, batch_size=None):
+    def __init__(
+        self,
+        signatures: Signatures,
+        served: "Tagger | None" = None,
+        batch_size: int | None = None,
+    ):
         self.signatures = signatures
         self.served = served
         self.batch_size = batch_size
-        self.model = served and served.model
+        self.model = served.model if served else None
 
-    def __call__(self, inputs, progress=None):
+    def __call__(
+        self,
+        inputs: list[str] | list[bytes],
+        progress: Progress | None = None,
+    ) -> list[list[str]]:
         """The tags of each sentence.
 
         Args:
@@ -53,14 +67,18 @@ class TaggerPredictor:
         return [_strings(row["tags"]) for row in rows]
 
     @property
-    def tags(self):
+    def tags(self) -> list[str]:
         """The tagset, a list of str in the order of the model's classes."""
         if self.served:
             return list(self.served.tags)
         [row] = self._rows("distribution", [""])
         return _strings(row["tagset"])
 
-    def probabilities(self, inputs, progress=None):
+    def probabilities(
+        self,
+        inputs: list[str] | list[bytes],
+        progress: Progress | None = None,
+    ) -> list[np.ndarray]:
         """All tags' probabilities for each word.
 
         Args:
@@ -75,7 +93,7 @@ class TaggerPredictor:
             row["probabilities"][: len(_strings(row["words"]))] for row in rows
         ]
 
-    def explain(self, inputs):
+    def explain(self, inputs: list[str] | list[bytes]) -> NoReturn:
         """Refused: there is nothing to show."""
         raise UserError(
             "A tagger has no attention to show; predict --json gives the "
@@ -83,8 +101,14 @@ class TaggerPredictor:
         )
 
     def answers(
-        self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
-    ):
+        self,
+        inputs: list[str] | list[bytes],
+        *,
+        n_best: int = 1,
+        prefixes: list[str] | list[bytes] | None = None,
+        attention: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Answer]:
         """The tags of each sentence as a line of text.
 
         Args:

@@ -3,6 +3,8 @@
 import tensorflow as tf
 
 from kseq.data import running_ids, running_text_evaluation
+from kseq.serving.generator import Generator
+from kseq.serving.predict_batches import Progress
 
 _ROWS = 32  # of a batch
 
@@ -27,7 +29,7 @@ class TextLikelihood:
         tokens.
     """
 
-    def __init__(self, generator, documents, length):
+    def __init__(self, generator: Generator, documents: list[str], length: int):
         ids = running_ids(documents, generator.tokenizer)
         self._model = generator.model
         self._batches = running_text_evaluation(
@@ -38,7 +40,7 @@ class TextLikelihood:
     def __len__(self):
         return int(self._batches.cardinality())
 
-    def __call__(self, progress=None):
+    def __call__(self, progress: Progress | None = None) -> tuple[float, int]:
         total, tokens = 0.0, 0
         for batch in self._batches:
             loss, count = self._losses(*batch)

@@ -1,7 +1,11 @@
 """Bits out for vectors in: preprocessor and model as one graph."""
 
+from typing import Any
+
+import keras
 import tensorflow as tf
 
+from kseq.data import Tokenizer, VectorPreprocessor
 from kseq.serving.object_config import source_config
 from kseq.serving.served_function import served_function
 from kseq.serving.transducer_predictor import TransducerPredictor
@@ -38,7 +42,7 @@ class Transducer:
         TensorShape([1, 5, 2])
     """
 
-    def __init__(self, model, preprocessor):
+    def __init__(self, model: keras.Model, preprocessor: VectorPreprocessor):
         if model.input_dim != preprocessor.num_features:
             raise ValueError(
                 "The model must take the features of the preprocessor. "
@@ -47,7 +51,7 @@ class Transducer:
             )
         self.model = model
         self.preprocessor = preprocessor
-        self.tokenizers = {}
+        self.tokenizers: dict[str, Tokenizer] = {}
         self.model_card = ""
         raw = preprocessor.input_signature
         self.signatures = {
@@ -56,11 +60,11 @@ class Transducer:
         if model.has_memory:
             self.signatures["explain"] = served_function(self._explain, raw)
 
-    def predictor(self, batch_size=None):
+    def predictor(self, batch_size: int | None = None) -> TransducerPredictor:
         """The `TransducerPredictor` of Python lists."""
         return TransducerPredictor(self.signatures, self, batch_size)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Its description for `task.json`, JSON-able."""
         return source_config(self.preprocessor)
 

@@ -1,14 +1,19 @@
 """Bits from Python lists: a transducer without tensors."""
 
 import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kseq.data.algorithms.as_vectors import as_vectors
 from kseq.serving.answer import Answer, Hypothesis, rounded
 from kseq.serving.memory_use import MemoryUse
-from kseq.serving.predict_batches import predict_batches
+from kseq.serving.predict_batches import Progress, Signatures, predict_batches
 from kseq.user_error import UserError, check_integers
+
+if TYPE_CHECKING:  # an export needs no model code
+    from kseq.serving.transducer import Transducer
 
 
 class TransducerPredictor:
@@ -37,18 +42,23 @@ class TransducerPredictor:
 
     source = "vectors"
 
-    def __init__(self, signatures, served=None, batch_size=None):
+    def __init__(
+        self,
+        signatures: Signatures,
+        served: "Transducer | None" = None,
+        batch_size: int | None = None,
+    ):
         self.signatures = signatures
         self.served = served
         self.batch_size = batch_size
-        self.model = served and served.model
+        self.model = served.model if served else None
 
     @property
-    def num_features(self):
+    def num_features(self) -> int:
         """F, features of a vector."""
         if self.served:
             return self.served.preprocessor.num_features
-        function = self.signatures["serving_default"]
+        function: Any = self.signatures["serving_default"]
         _, inputs = function.structured_input_signature
         shape = inputs["vectors"].shape
         if shape.rank != 3 or shape[2] is None:
@@ -58,7 +68,11 @@ class TransducerPredictor:
             )
         return shape[2]
 
-    def __call__(self, inputs, progress=None):
+    def __call__(
+        self,
+        inputs: list[Any],
+        progress: Progress | None = None,
+    ) -> list[np.ndarray]:
         """The probabilities of each sequence.
 
         Args:
@@ -74,7 +88,7 @@ class TransducerPredictor:
             for vectors, row in zip(inputs, rows, strict=True)
         ]
 
-    def explain(self, inputs):
+    def explain(self, inputs: list[Any]) -> list[MemoryUse]:
         """The `MemoryUse` of each sequence, from a model with a memory."""
         if "explain" not in self.signatures:
             raise UserError(
@@ -87,15 +101,21 @@ class TransducerPredictor:
             for vectors, row in zip(inputs, rows, strict=True)
         ]
 
-    def page(self, uses):
+    def page(self, uses: Iterable[MemoryUse]) -> str:
         """HTML of what `explain` returned, see `kseq.pictures`."""
         from kseq.pictures import memory_page  # predict needs none
 
         return memory_page(uses)
 
     def answers(
-        self, inputs, *, n_best=1, prefixes=None, attention=False, progress=None
-    ):
+        self,
+        inputs: list[Any],
+        *,
+        n_best: int = 1,
+        prefixes: list[str] | list[bytes] | None = None,
+        attention: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Answer]:
         """The bits of each sequence as JSON.
 
         Args:
