@@ -1,6 +1,7 @@
 """Recognizes runs and exports by their files, without TensorFlow."""
 
 import logging
+import os
 import stat
 from pathlib import Path
 
@@ -13,7 +14,7 @@ LAST_VERSION = 2**63 - 1  # TensorFlow Serving's versions are int64
 _log = logging.getLogger(__name__)
 
 
-def model_path(path):
+def model_path(path: str | os.PathLike) -> Path:
     """The path of a run, or of the newest version of an export.
 
     A version that this process may not read is skipped, with a warning.

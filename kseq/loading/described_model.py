@@ -1,8 +1,10 @@
 """A model from a description that may be broken or hostile."""
 
 import math
+import os
 import sys
 from collections import Counter
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -33,7 +35,11 @@ _VALUES = {
 _SPARE = 4096  # values in variables of any other shape
 
 
-def described_model(description, path, weights):
+def described_model(
+    description: dict[str, Any],
+    path: str | os.PathLike,
+    weights: list[tf.Tensor],
+) -> keras.Model:
     """Creates a model from its description, if the weights fit it.
 
     Only registered classes and Keras's own layers, initializers and the like

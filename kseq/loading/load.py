@@ -1,13 +1,26 @@
 """Opens runs and exports."""
 
+import os
 import sys
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from kseq.files.model_path import is_run, model_path
 from kseq.process import start_tensorflow
 from kseq.user_error import UserError
 
+if TYPE_CHECKING:  # TensorFlow is imported after `start_tensorflow`
+    from kseq.decoding import Search
+    from kseq.loading.load_export import Predictor
 
-def load(path, *, weights=None, search=None, allow_ops=()):
+
+def load(
+    path: str | os.PathLike,
+    *,
+    weights: str | None = None,
+    search: "Search | None" = None,
+    allow_ops: Collection[str] = (),
+) -> "Predictor":
     """Opens a run or an export, ready to answer lists of strings.
 
     Args:

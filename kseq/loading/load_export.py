@@ -2,13 +2,17 @@
 
 import contextlib
 import math
+import os
 import tempfile
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401, it has the operations of tokenizers
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 
 from kseq.answers import types_of_export
 from kseq.files.model_path import is_version, model_path
@@ -18,11 +22,28 @@ from kseq.sources import NAMES
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
+if TYPE_CHECKING:  # only one of them is needed
+    from kseq.serving import (
+        ClassifierPredictor,
+        GeneratorPredictor,
+        TaggerPredictor,
+        TransducerPredictor,
+    )
+
+    Predictor: TypeAlias = (
+        GeneratorPredictor
+        | ClassifierPredictor
+        | TaggerPredictor
+        | TransducerPredictor
+    )
+
 _GRAPH = "saved_model.pb"
 _LARGEST = 2**31  # bytes of a graph, as TensorFlow's
 
 
-def load_export(path, *, allow_ops=()):
+def load_export(
+    path: str | os.PathLike, *, allow_ops: Collection[str] = ()
+) -> "Predictor":
     """Opens a version that `export` wrote.
 
     The graph is read before it is loaded. It is refused if it has an operation
@@ -58,7 +79,9 @@ def load_export(path, *, allow_ops=()):
     )
 
 
-def load_signatures(path, meta_graph):
+def load_signatures(
+    path: Path, meta_graph: MetaGraphDef
+) -> dict[str, Callable[..., Any]]:
     """Loads a version: dict, name -> function of its tensors by keyword.
 
     TensorFlow is given the graph that was checked, and not the file: that may
@@ -144,7 +167,9 @@ def _check_signatures(signatures, meta_graph):
                 raise ValueError(f"its signature {name} is another function")
 
 
-def read_safe_graph(path, allow_ops=()):
+def read_safe_graph(
+    path: Path, allow_ops: Collection[str] = ()
+) -> MetaGraphDef:
     """The graph and the signatures of a version, which may be loaded.
 
     Args:
@@ -161,7 +186,7 @@ def read_safe_graph(path, allow_ops=()):
     return meta_graph
 
 
-def read_meta_graph(path):
+def read_meta_graph(path: Path) -> MetaGraphDef:
     """The graph and the signatures of a version, not loaded.
 
     Args:

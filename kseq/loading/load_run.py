@@ -1,5 +1,10 @@
 """Runs, opened with their model code."""
 
+import os
+from typing import TYPE_CHECKING
+
+import keras
+
 import kseq.models  # noqa: F401, registers the classes that model.json names
 from kseq.answers import types_of_task
 from kseq.loading.described_model import described_model
@@ -9,8 +14,17 @@ from kseq.runs.checkpoint_files import assign, numbered, read_newest
 from kseq.serving.object_config import search_from_config
 from kseq.terminal import escaped_line, progress
 
+if TYPE_CHECKING:
+    from kseq.decoding import Search
+    from kseq.serving.saved_model import Served
 
-def load_run(run, *, weights=None, search=None):
+
+def load_run(
+    run: RunDirectory | str | os.PathLike,
+    *,
+    weights: str | None = None,
+    search: "Search | None" = None,
+) -> "Served":
     """Opens what a run serves.
 
     Args:
@@ -45,7 +59,9 @@ def load_run(run, *, weights=None, search=None):
     return served
 
 
-def search_of_run(run):
+def search_of_run(
+    run: RunDirectory | str | os.PathLike,
+) -> "Search | None":
     """The search that a run was saved with; None where it has none.
 
     Args:
@@ -56,7 +72,12 @@ def search_of_run(run):
     return config and OpenedRun.made(task_path(run), search_from_config, config)
 
 
-def load_model(run, *, weights=None, dtype="float32"):
+def load_model(
+    run: RunDirectory | str | os.PathLike,
+    *,
+    weights: str | None = None,
+    dtype: str = "float32",
+) -> keras.Model:
     """Makes the model of a run, with its weights.
 
     Args:
@@ -64,7 +85,7 @@ def load_model(run, *, weights=None, dtype="float32"):
         weights: "average", "best" or "last"; by default the first of these that
             exists. An average from which training has resumed, to a later
             `best`, is skipped, with a warning on standard error.
-        dtype: dtype policy, whatever the model was trained in.
+        dtype: name of a dtype policy, whatever the model was trained in.
 
     Returns:
         The `keras.Model`, not compiled.
@@ -108,5 +129,5 @@ def _task(run):
     return task
 
 
-def _run(run):
+def _run(run: RunDirectory | str | os.PathLike) -> RunDirectory:
     return run if isinstance(run, RunDirectory) else RunDirectory(run)

@@ -1,8 +1,17 @@
 """The parts of a run, checked against each other."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import keras
+
 from kseq.data import Tokenizer
-from kseq.runs import RunError
+from kseq.runs import RunDirectory, RunError
 from kseq.serving.object_config import preprocessor_from_config
+
+if TYPE_CHECKING:  # most runs have no search
+    from kseq.decoding import Search
 
 
 class OpenedRun:
@@ -23,7 +32,15 @@ class OpenedRun:
         RunError: where the task or the tokenizer is broken.
     """
 
-    def __init__(self, run, task, has_tokenizer, *, load_model, find_search):
+    def __init__(
+        self,
+        run: RunDirectory,
+        task: dict[str, Any],
+        has_tokenizer: bool,
+        *,
+        load_model: Callable[[], keras.Model],
+        find_search: "Callable[[], Search | None]",
+    ):
         self.run = run
         self.task = task
         self.task_path = task_path(run)
@@ -38,11 +55,11 @@ class OpenedRun:
             self.preprocessor.network.load(run.path / "network.npz")
 
     @property
-    def search(self):
+    def search(self) -> "Search | None":
         """How answers are found."""
         return self._find_search()
 
-    def model(self, needed, vocab_size=""):
+    def model(self, needed: str, vocab_size: str = "") -> keras.Model:
         """The model.
 
         Args:
@@ -59,14 +76,14 @@ class OpenedRun:
             self.check_vocabulary(model, "source", tokenizer, vocab_size)
         return model
 
-    def tokenizer(self, name):
+    def tokenizer(self, name: str) -> Tokenizer:
         """The tokenizer of "source" or "target"."""
         path = self.run.tokenizer(name)
         if path.is_file() and not path.stat().st_size:
             raise RunError(f"{path} is empty.")
         return Tokenizer.load(path)
 
-    def answers(self, count):
+    def answers(self, count: int) -> list[str]:
         """The lines of `answers.txt`; RunError unless it has `count`."""
         path = self.run.answers
         try:
@@ -86,14 +103,25 @@ class OpenedRun:
         return answers
 
     @staticmethod
-    def made(path, function, *arguments, **options):
+    def made(
+        path: Path,
+        function: Callable[..., Any],
+        *arguments: Any,
+        **options: Any,
+    ) -> Any:
         """Calls a function with what a file says; its errors name the file."""
         try:
             return function(*arguments, **options)
         except (ValueError, TypeError) as error:
             raise RunError(f"{path} does not fit: {error}") from error
 
-    def check_vocabulary(self, model, name, tokenizer, attribute):
+    def check_vocabulary(
+        self,
+        model: keras.Model,
+        name: str,
+        tokenizer: Tokenizer,
+        attribute: str,
+    ) -> None:
         """RunError unless a tokenizer has the size that a model expects."""
         size = getattr(model, attribute, tokenizer.vocab_size)
         if size != tokenizer.vocab_size:
@@ -103,7 +131,7 @@ class OpenedRun:
                 f"{attribute}={size}: they do not belong together."
             )
 
-    def check_features(self, model):
+    def check_features(self, model: keras.Model) -> None:
         """RunError unless the preprocessor gives the features of a model."""
         expected = getattr(model, "source_dim", None)
         found = getattr(self.preprocessor, "num_features", None)
@@ -115,6 +143,6 @@ class OpenedRun:
             )
 
 
-def task_path(run):
+def task_path(run: RunDirectory) -> Path:
     """For messages; version 0.1 had several files instead."""
     return run.task if run.task.is_file() else run.path

@@ -1,6 +1,7 @@
 """Answers in a pipeline of Apache Beam."""
 
 import os
+from collections.abc import Collection
 
 import apache_beam as beam
 import tensorflow as tf
@@ -51,7 +52,9 @@ class PredictLines(beam.PTransform):
         ... )  # doctest: +SKIP
     """
 
-    def __init__(self, path, allow_ops=()):
+    def __init__(
+        self, path: str | os.PathLike, allow_ops: Collection[str] = ()
+    ):
         super().__init__()
         self.path = os.path.abspath(model_path(path))
         self.allow_ops = allow_ops
