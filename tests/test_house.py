@@ -441,6 +441,56 @@ def test_a_file_is_its_one_class():
     assert others.keys() == TOGETHER, others
 
 
+# Rooms with types on every public function; of layers and models, whose
+# methods take tensors, only what configures them has types. The arguments
+# named here have none: tensors, and what Beam would take for elements.
+TYPED = {
+    "decoding": {
+        *("ids", "inputs", "labels", "lengths", "log_probs", "logits"),
+        *("max_lengths", "num_rows", "position", "prefix", "sample_weight"),
+    },
+    "loading": {"pcoll"},
+    "serving": set(),
+}
+
+
+@pytest.mark.parametrize("room", TYPED)
+def test_public_functions_have_types(room):
+    assert not [
+        f"{path.stem}: {function.name}"
+        for path in MODULES
+        if room_of(path) == room
+        for function in public_functions(path)
+        if not is_typed(function, TYPED[room])
+    ]
+
+
+def public_functions(path):
+    """Functions, methods and properties; of decoding, those of `__all__`."""
+    names = exported("decoding") if room_of(path) == "decoding" else None
+    for node in tree_of(path).body:
+        name = getattr(node, "name", "_")
+        if name.startswith("_") or (names and name not in names):
+            continue
+        for part in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if isinstance(part, ast.FunctionDef) and (
+                part.name in ("__init__", "__call__")
+                or not part.name.startswith("_")
+            ):
+                yield part
+
+
+def is_typed(function, untyped):
+    given = function.args
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    arguments += filter(None, (given.vararg, given.kwarg))
+    has_result = function.returns or function.name in ("__init__", "expand")
+    return has_result and all(
+        argument.annotation or argument.arg in {"self", "cls", *untyped}
+        for argument in arguments
+    )
+
+
 @pytest.mark.parametrize("room", ["layers", "models"])
 def test_arguments_of_public_classes_have_types(room):
     assert not [

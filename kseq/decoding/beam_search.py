@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -104,7 +106,7 @@ class BeamSearch:
     penalty_offset: float = 5.0
     patience: float | None = None
     ctc_weight: float = 0.0
-    constraints: tuple = ()
+    constraints: tuple[Callable, ...] | list[Callable] = ()
 
     def __post_init__(self):
         check_integers(beam_size=self.beam_size, maximum=10_000)
@@ -113,14 +115,16 @@ class BeamSearch:
         check_common_fields(self)
 
     @property
-    def most_answers(self):
+    def most_answers(self) -> int:
         """The largest `n_best`."""
         return self.beam_size
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return config_of(self)
 
-    def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
+    def __call__(
+        self, model: Any, inputs, max_lengths, *, n_best: int = 1, prefix=None
+    ) -> Hypotheses:
         check_integers(n_best=n_best, maximum=self.most_answers)
         if self.beam_size == 1:
             names = [field.name for field in dataclasses.fields(GreedySearch)]

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -58,7 +59,7 @@ class ForcedPrefix:
             )
         object.__setattr__(self, "prefix", prefix)
 
-    def tokens(self, num_rows, position):
+    def tokens(self, num_rows, position) -> tf.Tensor:
         """The tokens forced at a position, (R,) int64, PAD for none."""
         items, length = tf.unstack(tf.shape(self.prefix))
         pad = tf.fill((items, 1), tf.constant(PAD, INTEGER))
@@ -66,7 +67,7 @@ class ForcedPrefix:
         tokens = padded[:, tf.minimum(position, length)]  # (B,)
         return tf.repeat(tokens, num_rows // tf.maximum(items, 1))
 
-    def __call__(self, log_probs, ids):
+    def __call__(self, log_probs, ids) -> tf.Tensor:
         num_rows, position = tf.unstack(tf.shape(ids))
         forced = self.tokens(num_rows, position)[:, None]  # (R, 1)
         vocabulary = arange(tf.shape(log_probs)[-1])
@@ -74,7 +75,7 @@ class ForcedPrefix:
             (forced == PAD) | (vocabulary == forced), log_probs, -math.inf
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"prefix": self.prefix.numpy().tolist()}
 
 
@@ -102,7 +103,7 @@ class ForbiddenTokens:
         array([[0.1, 0. , 0.1, 0.1, 0. , 0.4]], dtype=float32)
     """
 
-    ids: tuple
+    ids: tuple[int, ...] | list[int]
 
     is_row_wise = True
 
@@ -115,7 +116,7 @@ class ForbiddenTokens:
             check_integers(ids=token, minimum=0)
         object.__setattr__(self, "ids", tuple(self.ids))
 
-    def __call__(self, log_probs, ids):
+    def __call__(self, log_probs, ids) -> tf.Tensor:
         size = log_probs.shape[-1]
         if size is not None and max(self.ids, default=0) >= size:
             raise ValueError(
@@ -127,7 +128,7 @@ class ForbiddenTokens:
         is_forbidden = tf.reduce_any(vocabulary == forbidden, axis=0)  # (V,)
         return tf.where(is_forbidden, -math.inf, log_probs)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"ids": list(self.ids)}
 
 
@@ -164,13 +165,13 @@ class MinLength:
     def __post_init__(self):
         check_integers(length=self.length, minimum=0)
 
-    def __call__(self, log_probs, ids):
+    def __call__(self, log_probs, ids) -> tf.Tensor:
         is_end = tf.range(tf.shape(log_probs)[-1]) == END
         # On a GPU, TensorFlow copies int32 to the host for its shape.
         is_short = tf.shape(tf.cast(ids, INTEGER))[1] + 1 < self.length
         return tf.where(is_end & is_short, -math.inf, log_probs)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"length": self.length}
 
 
@@ -208,7 +209,7 @@ class NoRepeatedNgrams:
     def __post_init__(self):
         check_integers(n=self.n)
 
-    def __call__(self, log_probs, ids):
+    def __call__(self, log_probs, ids) -> tf.Tensor:
         ids = tf.cast(ids, INTEGER)
         num_rows, length = tf.unstack(tf.shape(ids))
         n = tf.minimum(self.n, length + 1)
@@ -225,7 +226,7 @@ class NoRepeatedNgrams:
             tf.where(begins_alike, -math.inf, math.inf),
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"n": self.n}
 
 
@@ -273,7 +274,7 @@ class RepetitionPenalty:
     def __post_init__(self):
         check_number("penalty", self.penalty, 1, 1000)
 
-    def __call__(self, log_probs, ids):
+    def __call__(self, log_probs, ids) -> tf.Tensor:
         ids = tf.cast(ids, INTEGER)
         rows = arange(tf.shape(ids)[0])[:, None]
         rows = tf.repeat(rows, tf.shape(ids)[1], axis=1)
@@ -282,7 +283,7 @@ class RepetitionPenalty:
             log_probs, tf.stack([rows, ids], axis=-1), penalized
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"penalty": self.penalty}
 
 
@@ -313,7 +314,7 @@ class StopStrings:
 
     is_row_wise = True
 
-    def __init__(self, strings, surfaces):
+    def __init__(self, strings: Sequence[str], surfaces: list[bytes]):
         if not strings or not all(
             isinstance(text, str) and text for text in strings
         ):
@@ -326,7 +327,7 @@ class StopStrings:
         # A token has a byte or more, unless it is a control token.
         self._longest = max(len(text.encode()) for text in strings)
 
-    def __call__(self, log_probs, ids):
+    def __call__(self, log_probs, ids) -> tf.Tensor:
         surfaces = tf.constant(self._surfaces)
         texts = tf.strings.reduce_join(
             tf.gather(surfaces, ids[:, -self._longest :]), axis=1
@@ -338,7 +339,7 @@ class StopStrings:
         return tf.where(found[:, None] & ~is_end, -math.inf, log_probs)
 
 
-def stop_pattern(strings):
+def stop_pattern(strings: Sequence[str]) -> str:
     """A regular expression of what is cut from a text: all from a string on."""
     return rf"({_any_of(strings)})\C*"
 

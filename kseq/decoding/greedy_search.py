@@ -1,8 +1,11 @@
 """Greedy search."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 from kseq.decoding.generate import generate
+from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.search_fields import check_common_fields, config_of
 from kseq.user_error import check_integers
 
@@ -49,19 +52,21 @@ class GreedySearch:
     length_penalty: float = 1.0
     penalty_offset: float = 5.0
     ctc_weight: float = 0.0
-    constraints: tuple = ()
+    constraints: tuple[Callable, ...] | list[Callable] = ()
 
     def __post_init__(self):
         check_common_fields(self)
 
     @property
-    def most_answers(self):
+    def most_answers(self) -> int:
         """The largest `n_best`."""
         return 1
 
-    def __call__(self, model, inputs, max_lengths, *, n_best=1, prefix=None):
+    def __call__(
+        self, model: Any, inputs, max_lengths, *, n_best: int = 1, prefix=None
+    ) -> Hypotheses:
         check_integers(n_best=n_best, maximum=self.most_answers)
         return generate(self, model, inputs, max_lengths, None, prefix)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return config_of(self)

@@ -21,7 +21,7 @@ class Hypotheses(NamedTuple):
     lengths: tf.Tensor
 
 
-def length_limits(lengths, factor=2.0, offset=10):
+def length_limits(lengths, factor: float = 2.0, offset: int = 10) -> tf.Tensor:
     """Maximum answer length of each item, from its own length.
 
     factor * length + offset: an item has the same limit alone and in a batch
@@ -42,7 +42,9 @@ def length_limits(lengths, factor=2.0, offset=10):
     return tf.cast(factor * tf.cast(lengths, tf.float32), tf.int32) + offset
 
 
-def penalized_scores(log_probs, lengths, length_penalty, penalty_offset=5.0):
+def penalized_scores(
+    log_probs, lengths, length_penalty: float, penalty_offset: float = 5.0
+) -> tf.Tensor:
     """log_probs / ((offset + length) / (offset + 1)) ** length_penalty.
 
     Args:
@@ -63,8 +65,12 @@ def penalized_scores(log_probs, lengths, length_penalty, penalty_offset=5.0):
 
 
 def sequence_scores(
-    logits, labels, sample_weight, length_penalty=1.0, penalty_offset=5.0
-):
+    logits,
+    labels,
+    sample_weight,
+    length_penalty: float = 1.0,
+    penalty_offset: float = 5.0,
+) -> tf.Tensor:
     """The scores that a search gives to these answers.
 
     Args:

@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorflow as tf
 
@@ -15,6 +16,9 @@ from kseq.decoding.search_fields import (
     config_of,
 )
 from kseq.user_error import check_integers
+
+if TYPE_CHECKING:
+    from kseq.decoding import Search
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Sampling:
     length_penalty: float = 1.0
     penalty_offset: float = 5.0
     ctc_weight: float = 0.0
-    constraints: tuple = ()
+    constraints: tuple[Callable, ...] | list[Callable] = ()
 
     def __post_init__(self):
         check_number("temperature", self.temperature, 0.001, 1000)
@@ -97,13 +101,20 @@ class Sampling:
         check_common_fields(self)
 
     @property
-    def most_answers(self):
+    def most_answers(self) -> int:
         """The largest `n_best`."""
         return self.num_samples
 
     def __call__(
-        self, model, inputs, max_lengths, *, n_best=1, prefix=None, params=None
-    ):
+        self,
+        model: Any,
+        inputs,
+        max_lengths,
+        *,
+        n_best: int = 1,
+        prefix=None,
+        params: "SamplingParams | None" = None,
+    ) -> Hypotheses:
         check_integers(n_best=n_best, maximum=self.most_answers)
         drawn = generate(
             self,
@@ -157,7 +168,7 @@ class Sampling:
         noise = -tf.math.log(-tf.math.log(drawn))  # of Gumbel's distribution
         return tf.argmax(log_probs + noise, axis=-1, output_type=INTEGER)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return config_of(self)
 
 
@@ -191,7 +202,7 @@ class SamplingParams(NamedTuple):
     seed: tf.Tensor
 
     @staticmethod
-    def input_signature():
+    def input_signature() -> dict[str, tf.TensorSpec]:
         """The three as inputs of a signature, a dict of `tf.TensorSpec`."""
         kinds = {
             "temperature": tf.float32,
@@ -204,7 +215,7 @@ class SamplingParams(NamedTuple):
         }
 
     @classmethod
-    def clipped(cls, temperature, top_p, seed):
+    def clipped(cls, temperature, top_p, seed) -> "SamplingParams":
         """The nearest values that `Sampling` admits.
 
         A request shares its batch with others, so it cannot be refused within
@@ -215,7 +226,7 @@ class SamplingParams(NamedTuple):
         )
 
 
-def to_sampling(search):
+def to_sampling(search: "Search") -> Sampling:
     """A `Sampling` with what a different search has in common with it."""
     names = ("length_penalty", "penalty_offset", "ctc_weight", "constraints")
     return Sampling(

@@ -1,9 +1,13 @@
 """Fields of searches and constraints: checks and configuration."""
 
 import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kseq.decoding import Search
 
 
-def check_number(name, value, least, most):
+def check_number(name: str, value: Any, least: float, most: float) -> None:
     """Raises ValueError if `value` is not a number from `least` to `most`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:  # nan is not between
@@ -13,7 +17,7 @@ def check_number(name, value, least, most):
         )
 
 
-def check_common_fields(search):
+def check_common_fields(search: "Search") -> None:
     """Checks the fields that every search has; constraints become a tuple."""
     check_number("length_penalty", search.length_penalty, 0, 10)
     check_number("penalty_offset", search.penalty_offset, 0, 1000)
@@ -29,7 +33,7 @@ def check_common_fields(search):
     object.__setattr__(search, "constraints", tuple(constraints))
 
 
-def config_of(search):
+def config_of(search: "Search") -> dict[str, Any]:
     """The fields of a search for JSON, its constraints as their configs.
 
     A constraint without a config is given by its name.
