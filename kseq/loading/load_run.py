@@ -76,7 +76,7 @@ def load_model(
     run: RunDirectory | str | os.PathLike,
     *,
     weights: str | None = None,
-    dtype: str = "float32",
+    dtype: str | keras.DTypePolicy = "float32",
 ) -> keras.Model:
     """Makes the model of a run, with its weights.
 
@@ -85,7 +85,7 @@ def load_model(
         weights: "average", "best" or "last"; by default the first of these that
             exists. An average from which training has resumed, to a later
             `best`, is skipped, with a warning on standard error.
-        dtype: name of a dtype policy, whatever the model was trained in.
+        dtype: dtype policy or its name, whatever the model was trained in.
 
     Returns:
         The `keras.Model`, not compiled.
