@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 if TYPE_CHECKING:  # an export is loaded without Keras
     import keras
@@ -83,8 +84,11 @@ class _Keeper:
 
 
 def _free(handles):
-    for handle in handles:
-        tf.raw_ops.DestroyResourceOp(resource=handle)
+    # Garbage is collected at any time, even while a function is traced, which
+    # would get the operations.
+    with context.eager_mode():
+        for handle in handles:
+            tf.raw_ops.DestroyResourceOp(resource=handle)
 
 
 def can_store(variable: "keras.Variable") -> bool:

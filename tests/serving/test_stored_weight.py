@@ -12,7 +12,7 @@ from kseq import __main__ as cli
 from kseq.decoding import GreedySearch
 from kseq.loading import load_export
 from kseq.serving import export
-from kseq.serving.stored_weight import StoredWeight, can_store
+from kseq.serving.stored_weight import StoredWeight, can_store, free_with
 from tests.serving.test_client import ask
 from tests.slow import slow
 
@@ -90,6 +90,31 @@ def test_export_is_small_and_answers_are_close(
         )
         answers = second.answers(TEXTS)
         assert loaded["text"] == [each.hypotheses[0].text for each in answers]
+
+
+def test_weights_are_freed_while_a_function_is_traced():
+    """Python may collect them at any time: no graph gets what frees them."""
+
+    class Weight:
+        resource_handle = tf.raw_ops.VarHandleOp(
+            dtype=tf.float32, shape=(), shared_name="to_be_freed"
+        )
+
+    handle = Weight.resource_handle
+    tf.raw_ops.AssignVariableOp(resource=handle, value=1.0)
+    signatures = [tf.function(lambda: 1)]
+    free_with(signatures, [Weight])
+
+    @tf.function
+    def traced():
+        signatures.clear()
+        gc.collect()
+        return tf.constant(1)
+
+    graph = traced.get_concrete_function().graph
+    assert [op.type for op in graph.get_operations()] == ["Const", "Identity"]
+    with pytest.raises(tf.errors.FailedPreconditionError):
+        tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
 
 
 def test_8_bits(seed):
