@@ -52,6 +52,7 @@ ARROWS = {
             "soxr",
             "tensorflow",
             "tensorflow_text",
+            "zstandard",
         ),
     ),
     "decoding": (("control_tokens", "user_error"), ("keras", "tensorflow")),

@@ -27,7 +27,7 @@ def dialogues_of_files(
     A .jsonl, .json or .parquet file has records with `turns`, a list of
     strings. Any other file is a text: one turn per line, a blank line between
     dialogues; or one dialogue per line, if the first line has an `__eou__`,
-    which ends a turn. All but Parquet can be .gz.
+    which ends a turn. All but Parquet may be compressed.
 
     White space of all kinds inside a turn becomes one space. Blank turns are
     left out, as are dialogues of fewer than two turns or with a turn over 64

@@ -95,7 +95,7 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
     .json file has an object with `turns`, a list of strings, in each line; any
     other file is a text, one turn per line, with a blank line between
     dialogues, or one dialogue per line, in which `__eou__` ends a turn. All
-    of them can be .gz. A .parquet file has a column `turns`.
+    of them may be compressed. A .parquet file has a column `turns`.
 
     White space inside a turn becomes one space. Blank turns are left out, as
     are dialogues of fewer than two turns or with a turn over 64 KiB, and

@@ -106,7 +106,7 @@ def read_documents(
     "sentences", a list of strings. A .csv file is a table with the quotes of
     RFC 4180, any other file is a table with tabs, in which quotes are text; the
     first row names the columns, or there are two columns, label and text. All
-    of them but Parquet can be .gz.
+    of them but Parquet may be compressed.
 
     All documents are held in memory. Blank ones and those over a million
     bytes are left out, and invalid UTF-8 becomes U+FFFD; both are counted and

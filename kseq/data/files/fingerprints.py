@@ -4,8 +4,9 @@ import hashlib
 import os
 from pathlib import Path
 
+from kseq.data.files.compressed_files import compression_of
 from kseq.data.files.tables import kind_of
-from kseq.data.files.text_files import compression_of, matching_files
+from kseq.data.files.text_files import matching_files
 from kseq.terminal import escaped_line, progress
 
 
@@ -50,8 +51,7 @@ def sha256_of(path: str | os.PathLike, description: str) -> str:
 
 def kind_of_content(path: str | os.PathLike) -> str:
     """How a file is read, which its name determines."""
-    kind = kind_of(path) or "text"
-    return kind + ".gz" * bool(compression_of(os.fspath(path)))
+    return (kind_of(path) or "text") + compression_of(path)
 
 
 def _of_folder(path):

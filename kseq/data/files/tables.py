@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from kseq.data.files.blank_text import is_blank
+from kseq.data.files.compressed_files import uncompressed_name
 from kseq.data.files.data_error import DataError
 from kseq.data.files.table_form import TableForm, form_of, table_notes
 from kseq.data.files.text_files import Line, read_lines
@@ -32,8 +33,8 @@ _HEADER = re.compile(
 
 def kind_of(path: str | os.PathLike) -> str | None:
     """The kind of a file by its name: "tsv", "csv", "json", "parquet", None."""
-    path = os.fspath(path).lower().removesuffix(".gz")
-    return _KINDS.get(os.path.splitext(path)[1])
+    name = uncompressed_name(path)
+    return _KINDS.get(os.path.splitext(name)[1].lower())
 
 
 def rows_of_cells(path: str) -> Iterator[tuple[Line, list[bytes]]]:

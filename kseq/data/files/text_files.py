@@ -1,17 +1,16 @@
 """Lines of files, to check them.
 
-A file is UTF-8, plain or .gz, with or without a byte order mark, and split
-at newlines only.
+A file is UTF-8, plain or compressed, with or without a byte order mark, and
+split at newlines only.
 """
 
 import glob
-import gzip
 import os
 import stat
-import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kseq.data.files.compressed_files import open_uncompressed, unreadable
 from kseq.data.files.data_error import DataError
 from kseq.terminal import escaped_line
 
@@ -47,11 +46,6 @@ def read_lines(pattern: str | os.PathLike) -> Iterator[Line]:
             yield line
         if line is None:
             raise DataError(f"{escaped_line(path)} is empty.")
-
-
-def compression_of(path: str) -> str:
-    """What `tf.data` calls the compression of a file."""
-    return "GZIP" if path.endswith(".gz") else ""
 
 
 def matching_files(pattern: str | os.PathLike) -> list[str]:
@@ -101,7 +95,7 @@ def _check_file(path):
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     name = escaped_line(path)
     for is_kind, kind in _READ_ONCE:
         if is_kind(mode):
@@ -116,20 +110,13 @@ def _check_file(path):
 
 
 def _read_file(path) -> Iterator[Line]:
-    try:
-        with (gzip.open if compression_of(path) else open)(path, "rb") as file:
-            for number, text in enumerate(file, start=1):
-                if number == 1:
-                    refuse_utf_16(path, text)
-                    _refuse_carriage_returns(path, text)
-                    text = text.removeprefix(BYTE_ORDER_MARK)
-                yield Line(text.removesuffix(b"\n"), path, number)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise DataError(
-            f"{escaped_line(path)} is not a complete .gz file."
-        ) from None
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    with open_uncompressed(path) as file:
+        for number, text in enumerate(file, start=1):
+            if number == 1:
+                refuse_utf_16(path, text)
+                _refuse_carriage_returns(path, text)
+                text = text.removeprefix(BYTE_ORDER_MARK)
+            yield Line(text.removesuffix(b"\n"), path, number)
 
 
 def refuse_utf_16(name, text):
@@ -162,7 +149,3 @@ def _refuse_carriage_returns(path, text):
             f"{path}: the lines end in carriage returns alone; expected "
             "newlines. Convert it: tr '\\r' '\\n' < FILE > NEW-FILE"
         )
-
-
-def _unreadable(path, error):
-    return DataError(f"Cannot read {escaped_line(path)}: {error.strerror}.")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
+from kseq.data.files.compressed_files import uncompressed_name
 from kseq.data.files.data_error import DataError
 from kseq.data.files.records import (
     has_keys,
@@ -217,7 +218,7 @@ def _places(line, cells, columns) -> tuple[int, int]:
 
 def _is_conllu(path) -> bool:
     """Whether a file is CoNLL-U, by its name or its first word."""
-    if path.lower().removesuffix(".gz").endswith(".conllu"):
+    if uncompressed_name(path).lower().endswith(".conllu"):
         return True
     for line in read_lines(path):
         text = line.text.strip(_SPACE)

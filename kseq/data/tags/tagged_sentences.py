@@ -70,8 +70,8 @@ def read_tagged_sentences(
     .csv file has a row for each sentence, with two such strings. Any other file
     is in the format of the CoNLL shared tasks: a line for each word, with its
     tag after a tab or spaces, and a blank line after each sentence. In CoNLL-U,
-    comments, multiword tokens and empty nodes are skipped. All of them can be
-    .gz. A .parquet file has a row for each sentence.
+    comments, multiword tokens and empty nodes are skipped. All of them may be
+    compressed. A .parquet file has a row for each sentence.
 
     A space inside a word of CoNLL-U becomes a no-break space, because spaces
     separate words.

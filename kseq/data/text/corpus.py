@@ -92,9 +92,9 @@ def read_corpus(
 
     Args:
         train: paths. One with the name of a table (.tsv, .csv, .jsonl, .json,
-            each also .gz) has source and target; others come in pairs, a
-            source and its target. A single path of another name is a TSV, or
-            the folder of `prepare_pairs`. None for the dates.
+            which may be compressed) has source and target; others come in
+            pairs, a source and its target. A single path of another name is a
+            TSV, or the folder of `prepare_pairs`. None for the dates.
         validation: the same, or None.
         columns: of source and target in all tables, see `ParallelText`.
         weights: one for each corpus of `train`: how often it is drawn. By

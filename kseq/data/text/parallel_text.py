@@ -15,12 +15,17 @@ import tensorflow as tf
 from kseq.data.files.blank_text import BLANK
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
-from kseq.data.files.line_dataset import line_dataset
+from kseq.data.files.line_dataset import (
+    close_with,
+    compression_type,
+    is_read_by_tf,
+    line_dataset,
+    plain_copy,
+)
 from kseq.data.files.tables import kind_of, notes_on
 from kseq.data.files.text_files import (
     LONGEST_LINE,
     Line,
-    compression_of,
     matching_files,
     read_lines,
 )
@@ -57,12 +62,13 @@ class ParallelText:
     r"""Source and target sentences, one pair per line.
 
     Args:
-        source: path of the source, plain or .gz; a pattern names several
-            files, read in the order of their names.
+        source: path of the source, plain or compressed (.gz, .bz2, .xz, .zst);
+            a pattern names several files, read in the order of their names.
         target: path of the target, aligned with the source by line. Without
             it, `source` is a table: .csv, .jsonl, .json, .parquet, or a TSV,
-            all but Parquet also .gz. In JSON and Parquet a list of strings is
-            one source, or several targets, each of which makes a pair.
+            all but Parquet may be compressed. In JSON and Parquet a list of
+            strings is one source, or several targets, each of which makes a
+            pair.
         columns: the source and the target of a table, by the names in its
             first row or its keys, or as numbers from "1". Without them a
             table has a row of names, `source` and `target`, or two columns.
@@ -248,8 +254,13 @@ def _sizes(sources, targets):
 
 
 def _lines(pattern) -> tf.data.Dataset:
-    paths = matching_files(pattern)
-    compressions = tf.constant([compression_of(path) for path in paths])
+    paths, copies = [], []
+    for path in matching_files(pattern):
+        if not is_read_by_tf(path):
+            copies.append(plain_copy(line.text for line in read_lines(path)))
+            path = f"/dev/fd/{copies[-1]}"
+        paths.append(path)
+    compressions = tf.constant([compression_type(path) for path in paths])
     encoded = tf.constant([os.fsencode(path) for path in paths])
 
     def lines(number):
@@ -257,7 +268,9 @@ def _lines(pattern) -> tf.data.Dataset:
 
     # Numbers, not paths, because a saved position contains the elements before
     # it: a file may have a different path when it is restored.
-    return tf.data.Dataset.range(len(paths)).flat_map(lines)
+    found = tf.data.Dataset.range(len(paths)).flat_map(lines)
+    close_with(found, copies)
+    return found
 
 
 def parallel_texts(option, paths, columns) -> tuple[ParallelText, ...]:

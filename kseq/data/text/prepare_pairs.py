@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from kseq.data.files.beam_jobs import run_beam_jobs
+from kseq.data.files.compressed_files import compression_of
 from kseq.data.files.corpora import logged, refuse_without_train
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hash_partitions import (
@@ -30,11 +31,7 @@ from kseq.data.files.prepared_folder import (
     is_same_file,
 )
 from kseq.data.files.process_jobs import run_jobs
-from kseq.data.files.text_files import (
-    compression_of,
-    matching_files,
-    read_lines,
-)
+from kseq.data.files.text_files import matching_files, read_lines
 from kseq.data.text.corpus import (
     are_tables,
     held_out_facts,

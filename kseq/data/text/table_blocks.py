@@ -1,37 +1,40 @@
 """Tables in tf.data."""
 
 import os
-import tempfile
-import weakref
 
 import tensorflow as tf
 
-from kseq.data.files.line_dataset import line_dataset
-from kseq.data.files.text_files import (
-    BYTE_ORDER_MARK,
-    compression_of,
-    matching_files,
+from kseq.data.files.line_dataset import (
+    close_with,
+    compression_type,
+    is_read_by_tf,
+    line_dataset,
+    plain_copy,
 )
+from kseq.data.files.text_files import matching_files
 from kseq.data.text.pair_table import Layout, PairTable
 
 
 def table_blocks(table: PairTable, size: int) -> tf.data.Dataset:
     """The rows of a table in blocks of strings, (source (B,), target (B,)).
 
-    A table other than a TSV without quotes is copied as plain text to an
-    unnamed temporary file, which lives as long as the data set: `tf.data` can
-    save its position in lines of text.
+    A table other than a TSV without quotes, plain or .gz, is copied as plain
+    text to an unnamed temporary file, which lives as long as the data set:
+    `tf.data` can save its position in lines of text.
     """
     paths, compressions, layouts, copies = [], [], [], []
     for path in matching_files(table.path):
-        if not table.is_plain(path):
-            copies.append(_copy(table, path))
+        if not (is_read_by_tf(path) and table.is_plain(path)):
+            rows = table.rows_of(path)
+            copies.append(
+                plain_copy(b"%b\t%b" % (s.text, t.text) for s, t in rows)
+            )
             paths.append(f"/dev/fd/{copies[-1]}")
             layouts.append(Layout(2, (0, 1)))
         else:
             paths.append(path)
             layouts.append(table.layout_of(path))
-        compressions.append(compression_of(paths[-1]))
+        compressions.append(compression_type(paths[-1]))
 
     columns = (
         tf.constant([os.fsencode(path) for path in paths]),
@@ -46,20 +49,8 @@ def table_blocks(table: PairTable, size: int) -> tf.data.Dataset:
     # Numbers, not paths, because a saved position contains the elements before
     # it: a file may have a different path when it is restored.
     blocks = tf.data.Dataset.range(len(paths)).flat_map(blocks_of)
-    # A data set keeps those that it is made from alive.
-    weakref.finalize(blocks, _close, copies)
+    close_with(blocks, copies)
     return blocks
-
-
-def _copy(table, path) -> int:
-    """Writes an unnamed file, and returns its descriptor."""
-    with tempfile.TemporaryFile() as file:
-        # A first text may begin with a mark that is text.
-        file.write(BYTE_ORDER_MARK)
-        for source, target in table.rows_of(path):
-            file.write(b"%b\t%b\n" % (source.text, target.text))
-        file.flush()
-        return os.dup(file.fileno())
 
 
 def _blocks_of_file(size, path, compression, positions, skipped):
@@ -73,8 +64,3 @@ def _blocks_of_file(size, path, compression, positions, skipped):
 
     lines = line_dataset(path, compression).skip(skipped)
     return lines.batch(size).map(split)
-
-
-def _close(descriptors):
-    for descriptor in descriptors:
-        os.close(descriptor)

@@ -3,7 +3,7 @@ import gzip
 import pytest
 import tensorflow as tf
 
-import kseq.data.files.text_files
+import kseq.data.files.compressed_files
 from kseq.data import DataError, ParallelText, TextReport
 
 
@@ -155,7 +155,7 @@ def test_an_unreadable_file_is_named(write, monkeypatch):
 
     path = write("secret", b"a\tb\n")
     monkeypatch.setattr(
-        kseq.data.files.text_files, "open", refuse, raising=False
+        kseq.data.files.compressed_files, "open", refuse, raising=False
     )
 
     with pytest.raises(DataError, match=r"Cannot read .*secret: Permission"):

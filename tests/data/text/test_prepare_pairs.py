@@ -1,5 +1,6 @@
 import gzip
 import json
+import lzma
 import os
 import signal
 import subprocess
@@ -129,6 +130,8 @@ def write_table(path, rows):
             path.write_text("".join(json.dumps(o) + "\n" for o in objects))
         case ".gz":
             path.write_bytes(gzip.compress(b"\n".join(row[0] for row in rows)))
+        case ".xz":
+            path.write_bytes(lzma.compress(b"\n".join(row[1] for row in rows)))
     return path
 
 
@@ -143,14 +146,14 @@ def test_tables(tmp_path, kept, name):
     assert prepared.examples() == read_corpus(train, log=False).examples()
 
 
-def test_validation_files_patterns_and_gz(tmp_path, kept):
+def test_validation_files_patterns_and_compressed_ones(tmp_path, kept):
     write_files(tmp_path, pairs(30), "a1")
     (tmp_path / "a1.de").write_bytes(
         b"\xef\xbb\xbf" + (tmp_path / "a1.de").read_bytes() + b"\n"
     )
     write_files(tmp_path, pairs(30, 30), "a2")
     zipped = [
-        write_table(tmp_path / f"z.{n}.gz", pairs(20, n)) for n in range(2)
+        write_table(tmp_path / f"z.{end}", pairs(20)) for end in ("gz", "xz")
     ]
     train = ["a*.de", "a*.en", *zipped]
     validation = [write_table(tmp_path / "v.tsv", pairs(20, 25))]
