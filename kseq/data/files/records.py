@@ -8,13 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from kseq.data.files.arrow_records import parquet_records
 from kseq.data.files.blank_text import is_blank
-from kseq.data.files.data_error import DataError
 from kseq.data.files.tables import beginning, broken, decoded, kind_of
 from kseq.data.files.text_files import Line, read_lines
 
 _LARGEST_ITEM = 2**26  # characters of an item of an array
-_PARQUET_ROWS = 256  # that are in memory
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|$)|[][{}]')
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -43,7 +42,7 @@ def read_records(
     """
     counts = Counter() if counts is None else counts
     if kind_of(path) == "parquet":
-        return _parquet_records(path, keys)
+        return parquet_records(path, keys)
     return _json_records(read_lines(path), counts)
 
 
@@ -186,53 +185,3 @@ def _check_end(line, rest, lines, number):
 
 def _no_object(line, found):
     return broken(line, "a JSON object, one per line", found=beginning(found))
-
-
-def _parquet_records(path, keys):
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ModuleNotFoundError:
-        raise DataError(
-            f"{path}: Parquet needs the extra parquet of kseq: pip install "
-            "pyarrow"
-        ) from None
-    try:
-        # In small parts: a row group can have a million rows.
-        with parquet.ParquetFile(
-            path, pre_buffer=False, buffer_size=2**16
-        ) as file:
-            nothing = {
-                field.name: _nothing(field.type) for field in file.schema_arrow
-            }
-            wanted = [name for name in nothing if _is_wanted(name, keys)]
-            number = 0
-            for batch in file.iter_batches(
-                _PARQUET_ROWS, columns=wanted, use_threads=False
-            ):
-                for row in batch.to_pylist():
-                    number += 1
-                    record = {**nothing, **row}
-                    yield Line(b"", path, number), _without_nulls(record)
-    except (pyarrow.ArrowException, OSError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(
-            f"{path} cannot be read as Parquet: {reason:.200}"
-        ) from None
-
-
-def _nothing(kind):
-    """A placeholder for a value that is not needed, with its nested keys."""
-    inner = range(kind.num_fields) if str(kind).startswith("struct") else ()
-    return {kind.field(place).name: None for place in inner} or None
-
-
-def _is_wanted(name, keys):
-    return not keys or any(f"{key}.".startswith(f"{name}.") for key in keys)
-
-
-def _without_nulls(value):
-    """Nulls are empty cells, as in a CSV."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items()}
-    return "" if value is None else value
