@@ -45,6 +45,7 @@ def files(count=12):
         ("pairs", "b.jsonl", inner, lines(nested)),
         ("pairs", "a.json", (), json.dumps(records, indent=1).encode()),
         ("pairs", "a.parquet", inner, parquet(nested)),
+        ("pairs", "a.arrow", inner, arrow(nested)),
         ("documents", "a.tsv", (), b"label\ttext\n" + rows(labels, "\t")),
         ("documents", "a.csv", (), b"label,text\n" + rows(labels, ",")),
         ("documents", "a.jsonl", (), lines(documents)),
@@ -73,7 +74,7 @@ def files(count=12):
     found += [
         (kind, f"{name}.gz", columns, gzip.compress(content))
         for kind, name, columns, content in found[::3]
-        if not name.endswith(".parquet")
+        if not name.endswith((".parquet", ".arrow"))
     ]
     return found + recordings() + pictures()
 
@@ -93,6 +94,14 @@ def lines(records):
 def parquet(records):
     file = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), file)
+    return file.getvalue()
+
+
+def arrow(records):
+    file = io.BytesIO()
+    table = pyarrow.Table.from_pylist(records)
+    with pyarrow.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
     return file.getvalue()
 
 

@@ -1,43 +1,101 @@
-"""Records of Parquet."""
+"""Records of Parquet and Arrow files."""
+
+import json
+from collections.abc import Iterator, Sequence
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.text_files import Line
 
-_PARQUET_ROWS = 256  # that are in memory
+_ROWS = 256  # that are in memory
+_END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+_LISTS = ("List", "LargeList", "Sequence")
 
 
-def parquet_records(path, keys):
-    """The rows of a file, see `read_records`."""
+def arrow_records(
+    path: str, kind: str, keys: Sequence[str]
+) -> Iterator[tuple[Line, dict]]:
+    """The rows of a file.
+
+    Labels of the library `datasets` are numbers whose names are in the schema;
+    a record has the names.
+
+    Args:
+        path: of the file.
+        kind: "parquet" or "arrow", which is a stream or a file of Arrow.
+        keys: those whose values are needed; all by default.
+
+    Raises:
+        DataError: the file cannot be read, or there is no pyarrow.
+    """
+    format_name = kind.capitalize()
     try:
         import pyarrow
-        from pyarrow import parquet
     except ModuleNotFoundError:
         raise DataError(
-            f"{path}: Parquet needs the extra parquet of kseq: pip install "
-            "pyarrow"
+            f"{path}: {format_name} needs the extra parquet of kseq: pip "
+            "install pyarrow"
         ) from None
+    read = _parquet_batches if kind == "parquet" else _arrow_batches
+    number, nothing, features = 0, None, {}
     try:
-        # In small parts: a row group can have a million rows.
-        with parquet.ParquetFile(
-            path, pre_buffer=False, buffer_size=2**16
-        ) as file:
-            nothing = {
-                field.name: _nothing(field.type) for field in file.schema_arrow
-            }
-            wanted = [name for name in nothing if _is_wanted(name, keys)]
-            number = 0
-            for batch in file.iter_batches(
-                _PARQUET_ROWS, columns=wanted, use_threads=False
-            ):
-                for row in batch.to_pylist():
-                    number += 1
-                    record = {**nothing, **row}
-                    yield Line(b"", path, number), _without_nulls(record)
+        for schema, batch in read(path, keys):
+            if nothing is None:
+                nothing = {each.name: _nothing(each.type) for each in schema}
+                features = _features_with_labels(schema)
+            for row in batch.to_pylist():
+                number += 1
+                line = Line(b"", path, number)
+                row = _with_names(line, row, features)
+                yield line, _without_nulls({**nothing, **row})
+    except DataError:
+        raise
     except (pyarrow.ArrowException, OSError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise DataError(
-            f"{path} cannot be read as Parquet: {reason:.200}"
+            f"{path} cannot be read as {format_name}: {reason:.200}"
         ) from None
+
+
+def _parquet_batches(path, keys):
+    from pyarrow import parquet
+
+    # In small parts: a row group can have a million rows.
+    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16) as file:
+        schema = file.schema_arrow
+        wanted = [name for name in schema.names if _is_wanted(name, keys)]
+        for batch in file.iter_batches(
+            _ROWS, columns=wanted, use_threads=False
+        ):
+            yield schema, batch
+
+
+def _arrow_batches(path, keys):
+    import pyarrow
+    from pyarrow import ipc
+
+    with pyarrow.OSFile(path) as file:
+        is_file = file.read(6) == b"ARROW1"
+        file.seek(max(file.size() - len(_END_OF_STREAM), 0))
+        if not is_file and file.read() != _END_OF_STREAM:
+            raise ValueError("it is truncated, or not in the format of Arrow")
+        file.seek(0)
+        opened = ipc.open_file if is_file else ipc.open_stream
+        schema = opened(file).schema
+        file.seek(0)
+        wanted = [
+            place
+            for place, name in enumerate(schema.names)
+            if _is_wanted(name, keys)
+        ]
+        options = ipc.IpcReadOptions(use_threads=False, included_fields=wanted)
+        batches = opened(file, options=options)
+        if is_file:
+            numbers = range(batches.num_record_batches)
+            batches = map(batches.get_batch, numbers)
+        for batch in batches:
+            batch.validate(full=True)  # what is damaged can end the process
+            for start in range(0, batch.num_rows, _ROWS):
+                yield schema, batch.slice(start, _ROWS)
 
 
 def _nothing(kind):
@@ -48,6 +106,49 @@ def _nothing(kind):
 
 def _is_wanted(name, keys):
     return not keys or any(f"{key}.".startswith(f"{name}.") for key in keys)
+
+
+def _features_with_labels(schema) -> dict:
+    """What `datasets` says of the columns, if some have labels."""
+    about = (schema.metadata or {}).get(b"huggingface", b"")
+    if b'"ClassLabel"' not in about:
+        return {}
+    try:
+        return json.loads(about)["info"]["features"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def _with_names(line, value, feature):
+    """A value with the names of its labels instead of their numbers."""
+    if isinstance(feature, list):  # a list of one, how older files write it
+        feature = {"_type": "List", "feature": feature[0] if feature else None}
+    if not isinstance(feature, dict) or not feature:
+        return value
+    kind = feature.get("_type")
+    if kind == "ClassLabel" and isinstance(value, int):
+        return _name_of(line, value, feature.get("names"))
+    inner = feature.get("feature") if kind in _LISTS else feature
+    if isinstance(value, list):
+        return [_with_names(line, item, inner) for item in value]
+    if isinstance(value, dict) and isinstance(inner, dict):
+        return {
+            key: _with_names(line, item, inner.get(key))
+            for key, item in value.items()
+        }
+    return value
+
+
+def _name_of(line, number, names):
+    if number == -1:  # of a test set without labels
+        return None
+    if not isinstance(names, list) or not 0 <= number < len(names):
+        count = len(names) if isinstance(names, list) else 0
+        raise DataError(
+            f"{line}: expected the number of one of {count} labels; found "
+            f"{number}"
+        )
+    return str(names[number])
 
 
 def _without_nulls(value):

@@ -28,7 +28,7 @@ def fingerprints(path: str | os.PathLike) -> list[dict]:
     >>> fingerprints("a.txt") == fingerprints(Path("a.txt").absolute())
     True
     """
-    if os.path.isdir(path):
+    if os.path.isdir(path) and not kind_of(path):
         return [_of_folder(path)]
     return [_of_file(file) for file in matching_files(path)]
 

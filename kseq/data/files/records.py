@@ -1,4 +1,4 @@
-"""Records: the objects of JSON lines, of a JSON array, and of Parquet."""
+"""Records: the objects of JSON, and the rows of Parquet and Arrow."""
 
 import io
 import itertools
@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kseq.data.files.arrow_records import parquet_records
+from kseq.data.files.arrow_records import arrow_records
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.tables import beginning, broken, decoded, kind_of
 from kseq.data.files.text_files import Line, read_lines
@@ -21,7 +21,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def has_records(path) -> bool:
     """Whether the name of a file says that its rows are records."""
-    return kind_of(path) in ("json", "parquet")
+    return kind_of(path) in ("json", "parquet", "arrow")
 
 
 def read_records(
@@ -30,7 +30,7 @@ def read_records(
     """The records of a file; None for a blank line.
 
     A JSON file has an object in each line, or is one array of objects. The
-    line of a record of Parquet has the number of its row.
+    line of a record of Parquet or Arrow has the number of its row.
 
     Args:
         path: of the file.
@@ -41,8 +41,9 @@ def read_records(
         DataError: a line or an item is not a record.
     """
     counts = Counter() if counts is None else counts
-    if kind_of(path) == "parquet":
-        return parquet_records(path, keys)
+    kind = kind_of(path)
+    if kind in ("parquet", "arrow"):
+        return arrow_records(path, kind, keys)
     return _json_records(read_lines(path), counts)
 
 

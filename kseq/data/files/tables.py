@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.compressed_files import uncompressed_name
 from kseq.data.files.data_error import DataError
+from kseq.data.files.table_folders import kind_of_folder
 from kseq.data.files.table_form import TableForm, form_of, table_notes
 from kseq.data.files.text_files import Line, read_lines
 
@@ -18,6 +19,7 @@ _KINDS = {
     ".csv": "csv",
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "json"),
     ".parquet": "parquet",
+    ".arrow": "arrow",
 }
 _LARGEST_CELL = 2**26  # characters of a CSV cell; a quote was not closed
 # Names of columns that are hardly ever sentences.
@@ -32,7 +34,13 @@ _HEADER = re.compile(
 
 
 def kind_of(path: str | os.PathLike) -> str | None:
-    """The kind of a file by its name: "tsv", "csv", "json", "parquet", None."""
+    """The kind of a table by its name, or of a folder by what is in it.
+
+    Returns:
+        "tsv", "csv", "json", "parquet", "arrow", or None for no table.
+    """
+    if os.path.isdir(path):
+        return kind_of_folder(path)
     name = uncompressed_name(path)
     return _KINDS.get(os.path.splitext(name)[1].lower())
 

@@ -12,6 +12,10 @@ from typing import NamedTuple
 
 from kseq.data.files.compressed_files import open_uncompressed, unreadable
 from kseq.data.files.data_error import DataError
+from kseq.data.files.table_folders import (
+    files_of_folder,
+    kind_of_folder,
+)
 from kseq.terminal import escaped_line
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -52,7 +56,8 @@ def matching_files(pattern: str | os.PathLike) -> list[str]:
     """The path itself, or those that it matches as a pattern, sorted.
 
     An existing path is never a pattern: `data [1]/*.gz` are the files in the
-    folder `data [1]`, if there is one.
+    folder `data [1]`, if there is one. Of a folder that is a table they are
+    its files.
 
     Raises:
         DataError: there is no such file, or one cannot be read, or only once.
@@ -76,9 +81,13 @@ def matching_files(pattern: str | os.PathLike) -> list[str]:
                 "first."
             )
         raise DataError(f"There is no file {pattern!r:.500}.{hint}")
+    files = []
     for path in paths:
+        kind = kind_of_folder(path)
+        files += files_of_folder(path, kind) if kind else [path]
+    for path in files:
         _check_file(path)
-    return paths
+    return files
 
 
 def _matches(pattern):

@@ -1,0 +1,211 @@
+"""Data sets of the library `datasets`, and folders of Parquet files.
+
+`saved_dataset` is what `Dataset.save_to_disk` of datasets 5.2 has written.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from kseq.data import (
+    DataError,
+    ParallelText,
+    prepare_pairs,
+    read_corpus,
+    read_dialogues,
+    read_documents,
+    read_tagged_sentences,
+    read_texts,
+)
+from kseq.data.files.fingerprints import fingerprints
+from kseq.data.files.records import read_records
+from kseq.data.files.tables import kind_of
+from kseq.data.text.pair_tokenizers import PairTokenizers
+
+SAVED = Path(__file__).with_name("saved_dataset")
+COLUMNS = ("translation.de", "translation.en")
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(SAVED, "saved")
+    return Path("saved")
+
+
+def tables():
+    """The tables of both files of the data set."""
+    for path in sorted(SAVED.glob("*.arrow")):
+        with pyarrow.OSFile(str(path)) as file:
+            yield pyarrow.ipc.open_stream(file).read_all()
+
+
+@pytest.fixture
+def shards(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("shards").mkdir()
+    for number, table in enumerate(tables()):
+        pyarrow.parquet.write_table(
+            table, f"shards/train-{number:05}-of-00002.parquet"
+        )
+    return Path("shards")
+
+
+@pytest.mark.parametrize("name", ["saved", "shards"])
+def test_all_that_can_be_a_table(request, name):
+    path = request.getfixturevalue(name)
+
+    text = ParallelText(path, columns=COLUMNS)
+    expected = [(b"Satz %d." % n, b"Sentence %d." % n) for n in range(6)]
+    assert list(text.pairs().as_numpy_iterator()) == expected
+    assert text.check().pairs == 6
+    documents = read_documents(path)
+    assert documents.labels == ["bad", "good"] * 3
+    assert documents.texts == [f"A text {n}." for n in range(6)]
+    sentences = read_tagged_sentences(path)
+    assert sentences.texts[5] == "the w5"
+    assert sentences.tags == [["DET", "NOUN"]] * 6
+    assert len(read_dialogues(path).answers) == 12
+    assert read_texts(path) == documents.texts
+
+
+@pytest.mark.parametrize("name", ["saved", "shards"])
+def test_folders_are_prepared(request, name):
+    path = request.getfixturevalue(name)
+    tokenizers = PairTokenizers(280)
+    prepared = prepare_pairs(
+        "out", [path], columns=COLUMNS, tokenizers=tokenizers
+    )
+    corpus = read_corpus([path], columns=COLUMNS, log=False)
+    assert prepared.facts == corpus.facts
+
+
+def test_labels_inside_of_lists_and_objects():
+    [path, _] = sorted(SAVED.glob("*.arrow"))
+    records = [record for _, record in read_records(str(path))]
+    texts = [{"text": "a", "label": "yes"}]
+    assert [record["answers"] for record in records] == [
+        {"kind": kind, "texts": texts} for kind in ("short", "long", "short")
+    ]
+    # Columns that are not needed are known, but not read.
+    [(line, record), *_] = read_records(str(path), ["label"])
+    assert (record["label"], record["text"]) == ("bad", "")
+    assert str(line).endswith("data-00000-of-00002.arrow:1")
+
+
+def write_arrow(path, rows, features, opened=pyarrow.ipc.new_stream):
+    table = pyarrow.Table.from_pylist(rows)
+    about = json.dumps({"info": {"features": features}})
+    table = table.replace_schema_metadata({"huggingface": about})
+    with pyarrow.OSFile(path, "wb") as file, opened(file, table.schema) as out:
+        out.write_table(table)
+    return path
+
+
+def label(*names):
+    return {"names": list(names), "_type": "ClassLabel"}
+
+
+def test_lists_as_older_versions_describe_them(tmp_path):
+    features = {
+        "tags": [label("A", "B")],
+        "old": {"_type": "Sequence", "feature": {"x": label("C", "D")}},
+    }
+    rows = [{"tags": [0, 1, -1], "old": {"x": [1, 1]}}]
+    path = write_arrow(str(tmp_path / "a.arrow"), rows, features)
+    [(_, record)] = read_records(path)
+    assert record == {"tags": ["A", "B", None], "old": {"x": ["D", "D"]}}
+
+
+@pytest.mark.parametrize("about", ["[", "[1]", '{"info": "ClassLabel"}'])
+def test_numbers_without_names(tmp_path, about):
+    path = str(tmp_path / "a.arrow")
+    table = pyarrow.Table.from_pylist([{"label": 3, "text": "a"}])
+    table = table.replace_schema_metadata(
+        {"huggingface": about + '"ClassLabel"'}
+    )
+    with (
+        pyarrow.OSFile(path, "wb") as file,
+        pyarrow.ipc.new_file(file, table.schema) as out,
+    ):
+        out.write_table(table)
+    assert read_documents(path).labels == ["3"]
+
+
+def test_wrong_labels(tmp_path):
+    path = str(tmp_path / "a.arrow")
+    for number, message in (
+        (2, r"a\.arrow:1: expected the number of one of 2 labels; found 2"),
+        (-2, r"a\.arrow:1: expected the number of one of 2 labels; found -2"),
+        (-1, r"a\.arrow:1: the label is blank"),
+    ):
+        rows = [{"label": number, "text": "a"}]
+        write_arrow(path, rows, {"label": label("A", "B")})
+        with pytest.raises(DataError, match=message):
+            read_documents(path)
+
+
+def test_broken_files(tmp_path, saved):
+    path = saved / "data-00000-of-00002.arrow"
+    whole = path.read_bytes()
+    message = r"data-00000-of-00002\.arrow cannot be read as Arrow: "
+    for content in (
+        *(b"", b"no data", b"ARROW1", b"ARROW1\0\0" + whole, whole[:-8]),
+        *(whole[:size] for size in range(1, len(whole) - 1, 97)),
+        whole.replace(b"\x12\0\0\0\x1b\0", b"\xff\xff\xff\x7f\x1b\0"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=message):
+            list(read_documents(saved))
+
+
+def test_folders_that_are_no_table(saved, shards):
+    def refuse(path, message):
+        with pytest.raises(DataError, match=message):
+            ParallelText(path, columns=COLUMNS).check()
+
+    (shards / "train-00001-of-00002.parquet").rename("rest")
+    refuse(shards, "shards: expected 2 Parquet files; found 1. Is a download")
+    Path("rest").rename(shards / "test-00000-of-00001.parquet")
+    refuse(shards, r"several splits: test, train\. Give .* 'shards/train\*")
+    for name in ("train", "test"):
+        shutil.copytree(SAVED, f"splits/{name}")
+    Path("splits/dataset_dict.json").write_text('{"splits": ["train"]}')
+    refuse("splits", r"splits has several splits: test, train\. Give the fol")
+    Path("empty").mkdir()
+    refuse("empty", "empty is a directory; give the path of a file")
+
+    state = json.loads((saved / "state.json").read_text())
+    indices = {"_indices_data_files": [{"filename": "indices.arrow"}]}
+    for changed, message in (
+        (state | indices, "saved: its rows are chosen by a file of indices"),
+        ({"_data_files": []}, r"saved is empty: it has no rows\."),
+        ({"_data_files": [{"filename": "../a"}]}, "json is broken: expected"),
+        ({"_data_files": {}}, r"json is broken: .* '_data_files'\. Received"),
+        ({"_data_files": [{"filename": "b"}]}, "Cannot read saved/b: No such"),
+        ([], "state.json is broken"),
+    ):
+        (saved / "state.json").write_text(json.dumps(changed))
+        with pytest.raises(ValueError, match=message):
+            ParallelText(saved, columns=COLUMNS).check()
+
+
+def test_fingerprints_are_those_of_the_files(saved):
+    assert kind_of(saved) == "arrow"
+    before = fingerprints(saved)
+    assert len(before) == 2
+    with open(saved / "data-00001-of-00002.arrow", "r+b") as file:
+        file.write(b"\0")
+    assert fingerprints(saved)[0] == before[0]
+    assert fingerprints(saved)[1] != before[1]
+
+
+def test_arrow_without_its_library(saved, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DataError, match="Arrow needs the extra parquet of"):
+        read_texts(saved)
