@@ -1,5 +1,7 @@
 """The first rows of files: most mistakes, found without TensorFlow."""
 
+import os
+
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.text_files import matching_files
@@ -43,7 +45,8 @@ def read_first_rows(content, train, validation=(), columns=()):
     ]
     for paths in splits:
         for path in paths:
-            matching_files(path)
+            if not os.path.isdir(path):  # which some sources read
+                matching_files(path)
     for paths in splits:
         for path in paths:
             next(iter(source.first_rows(path, columns, len(paths))), None)

@@ -20,3 +20,16 @@ def test_a_data_set_that_was_saved(call):
     ):
         output, _ = call("check", SAVED, option)
         assert fact in output
+
+
+def test_folders_of_text(call, tmp_path):
+    for label in ("good", "bad"):
+        (tmp_path / "train" / label).mkdir(parents=True)
+        for n in range(10):
+            path = tmp_path / "train" / label / f"{n}.txt"
+            path.write_text(f"{label} text {n}\n")
+    path = tmp_path / "train"
+    output, _ = call("check", path, "--documents")
+    assert "Labels: 2" in output
+    output, _ = call("check", path, "--text")
+    assert "in 19 documents" in output

@@ -18,6 +18,7 @@ from kseq.data.files.corpora import (
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import overlap
 from kseq.data.files.text_files import matching_files
+from kseq.data.files.text_folders import is_text_folder
 
 _MOST_HELD_OUT = 2_500
 _MOST_UNCHECKED = 20  # documents that may all have different labels
@@ -91,7 +92,7 @@ def read_document_corpus(
         return DocumentCorpus(**splits, labels=_labels(splits["train"]))
 
     for path in (train, validation):
-        if path is not None:
+        if path is not None and not is_text_folder(path):
             matching_files(path)
     documents, report = examine_documents(train, columns)
     labels = _labels(documents)

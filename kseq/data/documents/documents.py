@@ -29,6 +29,7 @@ from kseq.data.files.tables import (
     two_columns,
 )
 from kseq.data.files.text_files import Line, matching_files
+from kseq.data.files.text_folders import is_text_folder, texts_in_folder
 from kseq.terminal import escaped_line, progress
 
 LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
@@ -106,15 +107,16 @@ def read_documents(
     "sentences", a list of strings. A .csv file is a table with the quotes of
     RFC 4180, any other file is a table with tabs, in which quotes are text; the
     first row names the columns, or there are two columns, label and text. All
-    of them but Parquet may be compressed.
+    of them but Parquet may be compressed. A folder has a folder for each label,
+    in which each .txt file is a document.
 
     All documents are held in memory. Blank ones and those over a million
     bytes are left out, and invalid UTF-8 becomes U+FFFD; both are counted and
     logged.
 
     Args:
-        path: a file, or a pattern that matches several, read in the order
-            of their names.
+        path: a file, a folder, or a pattern that matches several files, read
+            in the order of their names.
         columns: the label's and the text's keys, or names in the first row
             of a table, or numbers of columns, from "1", of a table without
             names. A label is a string of at most 100 characters, a number, 4
@@ -204,11 +206,25 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
         DataError: a file is broken or does not have the columns.
     """
     columns = _checked(columns)
+    if is_text_folder(pattern):
+        yield from _folder_rows(pattern, columns, counts)
+        return
     for path in matching_files(pattern):
         if has_records(path):
             yield from _record_rows(path, columns, counts)
         else:
             yield from _table_rows(rows_of_cells(path), columns, counts)
+
+
+def _folder_rows(folder, columns, counts) -> Iterator[_Row]:
+    if columns != DEFAULT_COLUMNS:
+        raise DataError(
+            f"{escaped_line(folder)} is a directory of text files, which have "
+            "no columns: leave out --columns."
+        )
+    for path, text in texts_in_folder(folder, counts, depth=1):
+        line = Line(b"", os.path.join(folder, path), 1)
+        yield _Row(line, path.parts[0], text, in_lines=False)
 
 
 def _table_rows(rows, columns, counts) -> Iterator[_Row]:

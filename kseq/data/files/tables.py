@@ -74,6 +74,8 @@ def notes_on(pattern: str | os.PathLike, default: str | None = "tsv"):
         default: the kind of a file with any other name: "tsv", or None for no
             table.
     """
+    if os.path.isdir(pattern) and not kind_of_folder(pattern):
+        return []  # of text files
     return table_notes(pattern, lambda path: kind_of(path) or default)
 
 

@@ -86,7 +86,7 @@ def matching_files(pattern: str | os.PathLike) -> list[str]:
         kind = kind_of_folder(path)
         files += files_of_folder(path, kind) if kind else [path]
     for path in files:
-        _check_file(path)
+        check_file(path)
     return files
 
 
@@ -99,8 +99,8 @@ def _matches(pattern):
     return glob.glob(glob.escape(folder) + rest)
 
 
-def _check_file(path):
-    """Rejects what is not a file, without opening it: a pipe would block."""
+def check_file(path: str):
+    """Raises DataError for what is not a file; a pipe would block."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:

@@ -66,7 +66,9 @@ def read_text_corpus(
 
     A .jsonl or .json file has one document per line, a .csv or .tsv file one
     per row; its first row names the columns. Any other file is one document.
-    All of them may be compressed, and a pattern names several files.
+    All of them may be compressed, and a pattern names several files. In a
+    folder each .txt file is a document, also in the folders inside it, in the
+    order of their paths.
 
     Without a validation file the last tenth of the characters is held out of
     training. With files, `test` is `validation`.

@@ -1,6 +1,7 @@
 """Documents of running text from files."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 from kseq.data.files.blank_text import is_blank
@@ -22,11 +23,16 @@ from kseq.data.files.tables import (
     place_of,
     rows_of_cells,
 )
-from kseq.data.files.text_files import matching_files, read_lines
+from kseq.data.files.text_files import matching_files
+from kseq.data.files.text_folders import (
+    is_text_folder,
+    texts_in_folder,
+    whole_text,
+)
 
 
 def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
-    """The documents of a file, see `read_text_corpus`, without blank ones.
+    """The documents of files, see `read_text_corpus`, without blank ones.
 
     Invalid UTF-8 becomes U+FFFD, and carriage returns are left out.
 
@@ -41,6 +47,10 @@ def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
 
 def texts_of(path: str | os.PathLike, column: str = "text") -> Iterator[str]:
     """The documents of a file, see `read_texts`, including blank ones."""
+    if is_text_folder(path):
+        for _, text in texts_in_folder(path, Counter()):
+            yield text + "\n"
+        return
     for name in matching_files(path):
         if has_records(name):
             yield from _of_records(name, column)
@@ -50,9 +60,7 @@ def texts_of(path: str | os.PathLike, column: str = "text") -> Iterator[str]:
 
 
 def _whole_file(path, column):
-    lines = [line.text for line in read_lines(path)]
-    text = b"\n".join(lines).replace(b"\r", b"").decode(errors="replace")
-    yield text.removesuffix("\n") + "\n"
+    yield whole_text(path).decode(errors="replace") + "\n"
 
 
 def _of_records(path, column):
