@@ -1,5 +1,7 @@
 """kseq check: the numbers of a corpus, before anything is trained."""
 
+from collections import Counter
+
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.process import OPTIONAL, start_keras
@@ -31,11 +33,49 @@ def run(options):
     resample = getattr(options, "resample", None)
     if resample and "resample" not in source.options:
         raise DataError("--resample is for recordings: give --audio.")
+    filters = _filter_options(options, source)
     read_first_rows(source.content, train, validation, options.columns or ())
     start_keras(without=OPTIONAL)
     corpus = source.read_corpus(options, train[0], (*validation, None)[0])
     for line in corpus.describe():
         print(line)
+    if filters is not None:
+        _print_filtered(options, filters)
+
+
+def _filter_options(options, source):
+    """The arguments of `LineFilters`, or None without --filter."""
+    given = {
+        "scripts": tuple(options.scripts or ()),
+        "max_ratio": options.max_ratio,
+        "max_characters": options.max_characters,
+    }
+    given = {name: value for name, value in given.items() if value}
+    if options.filter and source is not TEXT:
+        raise DataError("--filter is for pairs of sentences.")
+    if given and not options.filter:
+        name = next(iter(given)).replace("_", "-")
+        raise DataError(f"--{name} is for --filter.")
+    return given if options.filter else None
+
+
+def _print_filtered(options, filters):
+    """Prints how many pairs of each text are left out by filters."""
+    from kseq.data.text.line_filters import LineFilters, kept_pairs
+    from kseq.data.text.parallel_text import parallel_texts
+
+    filters, seen = LineFilters(**filters), set()
+    for text in parallel_texts("FILES", options.files, options.columns or ()):
+        counts, found = Counter(), Counter()
+        for block in text.usable_blocks(counts):
+            found += kept_pairs(*block, filters, seen)[1]
+        found += Counter(empty=counts["blank"], too_long=counts["too_long"])
+        print(
+            escaped_line(
+                f"{text}: filters leave out {found.total()} of "
+                f"{counts['pairs']} pairs: {filters.described(found)}."
+            )
+        )
 
 
 def _check_prepared(prepared):

@@ -33,3 +33,37 @@ def test_folders_of_text(call, tmp_path):
     assert "Labels: 2" in output
     output, _ = call("check", path, "--text")
     assert "in 19 documents" in output
+
+
+def test_what_filters_leave_out(call, tmp_path):
+    path = tmp_path / "a.tsv"
+    rows = [f"Satz {n}.\tSentence {n}.\n" for n in range(20)]
+    odd = ["\tempty\n", "gleich\tgleich\n", "ja\tшли люди\n", rows[3]]
+    path.write_text("".join(rows + odd))
+
+    output, _ = call("check", path, "--filter")
+    assert output.splitlines()[-1] == (
+        f"{path}: filters leave out 3 of 24 pairs: 1 empty, 0 longer than 1000 "
+        "characters, 0 with a length ratio over 9, 0 not in the scripts any "
+        "and any, 1 with a source equal to the target, 1 duplicates."
+    )
+    options = [
+        *("--scripts", "Latin", "Latin", "--max-ratio", "1.4"),
+        *("--max-characters", "11"),
+    ]
+    output, _ = call("check", path, "--filter", *options)
+    assert output.splitlines()[-1] == (
+        f"{path}: filters leave out 24 of 24 pairs: 1 empty, 10 longer than 11 "
+        "characters, 12 with a length ratio over 1.4, 0 not in the scripts "
+        "Latin and Latin, 1 with a source equal to the target, 0 duplicates."
+    )
+    output, _ = call("check", path, "--filter", "--scripts", "any", "Latin")
+    assert "1 not in the scripts any and Latin" in output
+    for given, message in (
+        (["--scripts", "any", "Latin"], "--scripts is for --filter."),
+        (["--max-ratio", "2"], "--max-ratio is for --filter."),
+        (["--filter", "--documents"], "--filter is for pairs of sentences."),
+        (["--filter", "--scripts", "any", "Elvish"], "Received: 'Elvish'"),
+    ):
+        _, notes = call("check", path, *given, code=2)
+        assert message in notes
