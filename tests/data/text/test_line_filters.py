@@ -62,7 +62,7 @@ def test_lengths_are_in_characters():
 @pytest.mark.parametrize(
     ("script", "own", "other"),
     [
-        ("Latin", "Straße ﬁn 2 ｄｍ дм", "шли люди Ok"),
+        ("Latin", "Straße ﬁn 2 \uff44\uff4d дм", "шли люди Ok"),
         ("Cyrillic", "Шли 1999 люди IBM", "ab ш"),
         ("Han", "中文字 ABC", "ひらがな"),
         ("Japanese", "ひらがなとカタカナ、漢字。ﾊﾝｶｸ", "한국어"),
