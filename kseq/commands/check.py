@@ -61,7 +61,7 @@ def _filter_options(options, source):
 
 def _print_filtered(options, filters):
     """Prints how many pairs of each text are left out by filters."""
-    from kseq.data.text.line_filters import LineFilters, kept_pairs
+    from kseq.data import LineFilters, kept_pairs
     from kseq.data.text.parallel_text import parallel_texts
 
     filters, seen = LineFilters(**filters), set()

@@ -94,6 +94,10 @@ from .text.batches import (
 )
 from .text.corpus import Corpus as Corpus, read_corpus as read_corpus
 from .text.dates import dates as dates
+from .text.line_filters import (
+    LineFilters as LineFilters,
+    kept_pairs as kept_pairs,
+)
 from .text.pair_tokenizers import (
     PairTokenizers as PairTokenizers,
     load_pair_tokenizers as load_pair_tokenizers,

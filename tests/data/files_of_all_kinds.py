@@ -1,13 +1,17 @@
 """A small good file of each kind that is read, and changes that break it."""
 
+import bz2
 import gzip
 import io
+import itertools
 import json
+import lzma
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import soundfile
+import zstandard
 from PIL import Image
 
 from tests.data.wav import tone, wav
@@ -71,9 +75,17 @@ def files(count=12):
         ("captions", "a.jsonl", ("source", "target"), lines(records)),
         ("transcripts", "a.csv", (), b"path,sentence\n" + rows(pairs, ",")),
     ]
+    compressions = (
+        (".gz", gzip.compress),
+        (".bz2", bz2.compress),
+        (".xz", lzma.compress),
+        (".zst", zstandard.compress),
+    )
     found += [
-        (kind, f"{name}.gz", columns, gzip.compress(content))
-        for kind, name, columns, content in found[::3]
+        (kind, f"{name}{end}", columns, compress(content))
+        for (kind, name, columns, content), (end, compress) in zip(
+            found[::2], itertools.cycle(compressions), strict=False
+        )
         if not name.endswith((".parquet", ".arrow"))
     ]
     return found + recordings() + pictures()

@@ -58,7 +58,9 @@ PARTS = strategies.one_of(
 @hypothesis.settings(max_examples=200, deadline=None, derandomize=True)
 @hypothesis.given(
     content=strategies.lists(PARTS, max_size=12).map(b"".join),
-    name=strategies.sampled_from(["a.tsv", "a.csv", "a.jsonl", "a", "a.gz"]),
+    name=strategies.sampled_from(
+        ["a.tsv", "a.csv", "a.jsonl", "a", "a.gz", "a.bz2", "a.xz", "a.zst"]
+    ),
     columns=strategies.sampled_from([(), ("1", "2"), ("target", "source")]),
 )
 def test_any_bytes_are_rows_or_an_error(content, name, columns):
@@ -165,7 +167,7 @@ def readers():
 )
 def test_a_changed_file_is_read_or_refused(readers, tmp_path, count, seed):
     """By all readers, without a traceback, a hang or a gigabyte."""
-    for library in ("pyarrow", "soundfile", "soxr", "PIL"):
+    for library in ("pyarrow", "zstandard", "soundfile", "soxr", "PIL"):
         pytest.importorskip(library)
     from tests.data.files_of_all_kinds import changed, files
 

@@ -1,5 +1,6 @@
 import gc
 import logging
+import lzma
 import math
 import os
 
@@ -223,14 +224,20 @@ def test_extreme_weights_are_shares(write):
         assert min(corpus.weights) >= 0
 
 
-def test_copies_of_csv_are_closed_with_the_corpus(write):
+@pytest.mark.parametrize("name", ["a.csv", "a.xz"])
+def test_copies_are_closed_with_the_corpus(write, name):
     def open_files():
         gc.collect()
         return len(os.listdir("/dev/fd"))
 
-    path = write("a.csv", b"a,b\nc,d\n")
+    content = b"a,b\nc,d\n"
+    if name == "a.xz":
+        path = write(name, lzma.compress(content))
+        paths = [path, path]
+    else:
+        paths = [write(name, content)]
     before = open_files()
-    corpus = read_corpus([path], [path])
+    corpus = read_corpus(paths, paths)
     pairs = corpus.train.batch(2)
     assert open_files() > before
     del corpus

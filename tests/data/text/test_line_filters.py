@@ -3,8 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from kseq.data import DataError
-from kseq.data.text.line_filters import LineFilters, kept_pairs
+from kseq.data import DataError, LineFilters, kept_pairs
 
 JAPANESE = "日本語のテキスト"
 
