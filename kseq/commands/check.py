@@ -44,7 +44,9 @@ def run(options):
 
 
 def _filter_options(options, source):
-    """The arguments of `LineFilters`, or None without --filter."""
+    """The filters of --filter, or None; without TensorFlow."""
+    from kseq.data import LineFilters
+
     given = {
         "scripts": tuple(options.scripts or ()),
         "max_ratio": options.max_ratio,
@@ -56,15 +58,15 @@ def _filter_options(options, source):
     if given and not options.filter:
         name = next(iter(given)).replace("_", "-")
         raise DataError(f"--{name} is for --filter.")
-    return given if options.filter else None
+    return LineFilters(**given) if options.filter else None
 
 
 def _print_filtered(options, filters):
     """Prints how many pairs of each text are left out by filters."""
-    from kseq.data import LineFilters, kept_pairs
+    from kseq.data import kept_pairs
     from kseq.data.text.parallel_text import parallel_texts
 
-    filters, seen = LineFilters(**filters), set()
+    seen = set()
     for text in parallel_texts("FILES", options.files, options.columns or ()):
         counts, found = Counter(), Counter()
         for block in text.usable_blocks(counts):
