@@ -45,20 +45,22 @@ def run(options):
 
 def _filter_options(options, source):
     """The filters of --filter, or None; without TensorFlow."""
-    from kseq.data import LineFilters
-
     given = {
         "scripts": tuple(options.scripts or ()),
         "max_ratio": options.max_ratio,
         "max_characters": options.max_characters,
     }
     given = {name: value for name, value in given.items() if value}
-    if options.filter and source is not TEXT:
+    if not options.filter:
+        if given:
+            name = next(iter(given)).replace("_", "-")
+            raise DataError(f"--{name} is for --filter.")
+        return None
+    if source is not TEXT:
         raise DataError("--filter is for pairs of sentences.")
-    if given and not options.filter:
-        name = next(iter(given)).replace("_", "-")
-        raise DataError(f"--{name} is for --filter.")
-    return LineFilters(**given) if options.filter else None
+    from kseq.data import LineFilters
+
+    return LineFilters(**given)
 
 
 def _print_filtered(options, filters):

@@ -31,6 +31,10 @@ def options(
         dialogues=dialogues,
         text=text,
         audio=None,
+        filter=False,
+        scripts=None,
+        max_ratio=None,
+        max_characters=None,
     )
 
 
