@@ -17,10 +17,21 @@ from pathlib import Path
 import pytest
 
 from kseq import __main__ as cli
-from kseq.process import quiet_stderr
+from kseq.process import OPTIONAL, quiet_stderr
+
+# Until all tests are collected, a million objects are made, and all stay.
+gc.disable()
 
 with quiet_stderr():
+    hidden = set()
+    if os.environ["KERAS_BACKEND"] == "tensorflow":
+        # As in a command: Keras would import them, which takes seconds.
+        hidden = set(OPTIONAL) - sys.modules.keys()
+    sys.modules |= dict.fromkeys(hidden)
     import keras
+
+    for name in hidden:
+        del sys.modules[name]
 
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
@@ -67,8 +78,8 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish():
-    # A million objects that all stay: no collection has to look at them.
-    gc.freeze()
+    gc.freeze()  # no collection has to look at what is there now
+    gc.enable()
     # A model is a cycle of many objects: collected rarely, in large numbers.
     gc.set_threshold(20_000, 10, 10)
 
