@@ -13,6 +13,7 @@ from kseq.data.files.text_files import LONGEST_LINE
 from kseq.loading.load_export import read_meta_graph
 from kseq.pictures import explanation_page
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
+from tests.slow import slow
 
 
 def test_scores_are_those_of_predict(run, export, predict, call, tmp_path):
@@ -161,15 +162,13 @@ def not_opened(monkeypatch):
 def test_what_cannot_be_done_is_refused_before_a_model_is_opened(
     run,
     export,
-    classifier_run,
-    classifier_export,
     bare_export,
     refused,
     tmp_path,
     not_opened,
 ):
-    names = "one", "two", "none", "wide", "labels"
-    one, two, none, wide, labels = (tmp_path / name for name in names)
+    names = "one", "two", "none", "wide"
+    one, two, none, wide = (tmp_path / name for name in names)
     one.write_bytes(b"a\n")
     two.write_bytes(b"a\nb\n")
     none.write_bytes(b"")
@@ -189,16 +188,6 @@ def test_what_cannot_be_done_is_refused_before_a_model_is_opened(
     beam = ("--beam-size", "5", "--n-best", "6")
     assert "gives 5" in refused("predict", run, *beam)
     assert "gives 1" in refused("predict", run, "--greedy", "--n-best", "2")
-    labels.write_bytes(b"fire\tsmoke\nspam\tbuy\n")
-    for path in (classifier_run, classifier_export):
-        assert "does not know: spam" in refused("evaluate", path, labels)
-        assert "predict --scores" in refused("score", path, one, one)
-        assert "--prefix is for models" in refused(
-            "predict", path, "--prefix", one
-        )
-        assert "4 labels" in refused("predict", path, "--n-best", "5")
-        assert "one file" in refused("evaluate", path, one, one)
-        assert "is empty" in refused("evaluate", path, none)
     for signature, command in {
         "score": ("score", bare_export, one, one),
         "explain": ("explain", bare_export),
@@ -208,6 +197,25 @@ def test_what_cannot_be_done_is_refused_before_a_model_is_opened(
         message = refused(*command)
         assert f"needs a signature {signature}; " in message
         assert message.endswith("has serving_default.\n")
+
+
+# Exporting takes seconds; the test above has exports in every run.
+@pytest.mark.parametrize("kind", ["classifier_run", slow("classifier_export")])
+def test_what_a_classifier_cannot_do_is_refused_before_it_is_opened(
+    kind, request, refused, tmp_path, not_opened
+):
+    path = request.getfixturevalue(kind)
+    names = "one", "none", "labels"
+    one, none, labels = (tmp_path / name for name in names)
+    one.write_bytes(b"a\n")
+    none.write_bytes(b"")
+    labels.write_bytes(b"fire\tsmoke\nspam\tbuy\n")
+    assert "does not know: spam" in refused("evaluate", path, labels)
+    assert "predict --scores" in refused("score", path, one, one)
+    assert "--prefix is for models" in refused("predict", path, "--prefix", one)
+    assert "4 labels" in refused("predict", path, "--n-best", "5")
+    assert "one file" in refused("evaluate", path, one, one)
+    assert "is empty" in refused("evaluate", path, none)
 
 
 @pytest.fixture(scope="session")
