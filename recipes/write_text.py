@@ -16,7 +16,7 @@ from kseq.command_line import option_types as options
 class Config(options.TrainingOptions):
     """Trains a language model on running text and exports it."""
 
-    train: str | None = None  # text, or a table of documents; None: brackets
+    train: str | None = None  # text, or what is prepared; None: brackets
     validation: str | None = None  # None: the end of the training text
     column: str = "text"  # of the documents in a table
     run: options.RunPath = "runs/text"
@@ -89,11 +89,14 @@ def main(config):
     corpus = data.read_text_corpus(
         config.train, config.validation, config.column
     )
-    tokenizer = data.Tokenizer.train(
-        corpus.lines(), config.vocab_size, config.tokens, verbatim=True
+    tokenizer = corpus.tokenizer or training.FineTuning(run).tokenizer(
+        corpus.lines(),
+        config.vocab_size,
+        model_type=config.tokens,
+        verbatim=True,
     )
     batches = data.running_text_batches(
-        data.running_ids(corpus.train, tokenizer),
+        corpus.tokenized(tokenizer),
         batch_size=config.batch_size,
         length=config.length,
         seed=config.seed,

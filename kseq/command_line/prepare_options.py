@@ -27,6 +27,11 @@ def add_prepare(command):
         help="tables, or pairs of files; default: the built-in dates",
     )
     command.add_argument(
+        "--text",
+        action="store_true",
+        help="running text of a language model, not pairs of sentences",
+    )
+    command.add_argument(
         "--validation",
         type=reader(str),
         nargs="+",
@@ -39,7 +44,7 @@ def add_prepare(command):
         nargs="+",
         default=(),
         metavar="COLUMN",
-        help="columns of source and target",
+        help="columns of source and target, or of text",
     )
     command.add_argument(
         "--vocab-size",
@@ -51,7 +56,8 @@ def add_prepare(command):
         "--pieces",
         choices=get_args(Pieces),
         nargs="+",
-        help="of source and target together, or of each; default: bpe",
+        help="of source and target together, or of each; default: bpe, and "
+        "char with --text",
     )
     command.add_argument(
         "--from",

@@ -7,6 +7,7 @@ from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.files.model_path import run_path
 from kseq.process import OPTIONAL, start_keras, stop_in_order
+from kseq.sources import SOURCES, TEXT
 from kseq.sources.first_rows import read_first_rows
 from kseq.user_error import UserError
 
@@ -18,6 +19,10 @@ def run(options):
             "--from keeps the tokenizers of a run: leave out --vocab-size and "
             "--pieces."
         )
+    sources = [each for each in SOURCES if each.trains and each.option]
+    source = next(
+        (each for each in sources if getattr(options, each.option)), TEXT
+    )
     beam = _beam_options(options)
     if options.from_:
         run_path(options.from_)  # raises an error if it is none
@@ -25,18 +30,17 @@ def run(options):
         if is_prepared(path):
             raise DataError(f"{path} is prepared already.")
     if options.train:
-        read_first_rows(
-            "pairs", options.train, options.validation or (), options.columns
-        )
+        given = options.train, options.validation or (), options.columns
+        read_first_rows(source.content, *given)
     if options.overwrite:
         _clear(Path(options.folder))
     start_keras(without=OPTIONAL)
     with stop_in_order():
-        pairs = _prepare(options, beam)
-    for line in pairs.describe():
+        prepared = source.prepare(options, _kept_tokenizers(options), beam)
+    for line in prepared.describe():
         print(line)
     folder = shlex.quote(options.folder)
-    print(f"Next: kseq train translate_transformer --train {folder}")
+    print(f"Next: kseq train {source.trains} --train {folder}")
 
 
 def _beam_options(options):
@@ -61,24 +65,13 @@ def _clear(folder):
         prepared.unlock()
 
 
-def _prepare(options, beam):
-    from kseq.data import PairTokenizers, load_pair_tokenizers, prepare_pairs
+def _kept_tokenizers(options):
+    from kseq.data import load_pair_tokenizers
     from kseq.runs import RunDirectory
 
-    given = {"vocab_size": options.vocab_size, "pieces": options.pieces}
-    given = {name: value for name, value in given.items() if value}
-    if options.from_:
-        other = RunDirectory(run_path(options.from_))
-        given["kept"] = load_pair_tokenizers(
-            other.tokenizer("source"), other.tokenizer("target")
-        )
-    return prepare_pairs(
-        options.folder,
-        options.train,
-        options.validation,
-        options.columns,
-        tokenizers=PairTokenizers(**given),
-        processes=options.processes,
-        beam=beam,
-        log=False,
+    if not options.from_:
+        return None
+    other = RunDirectory(run_path(options.from_))
+    return load_pair_tokenizers(
+        other.tokenizer("source"), other.tokenizer("target")
     )

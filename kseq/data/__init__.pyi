@@ -55,11 +55,16 @@ from .pictures.image_preprocessor import ImagePreprocessor as ImagePreprocessor
 from .pictures.picture_features import NetworkOptions as NetworkOptions
 from .pictures.scenes import scenes as scenes
 from .running_text.brackets import brackets as brackets
+from .running_text.prepare_text import prepare_text as prepare_text
+from .running_text.prepared_text import (
+    PreparedText as PreparedText,
+    open_prepared_text as open_prepared_text,
+)
 from .running_text.prompt_preprocessor import (
     PromptPreprocessor as PromptPreprocessor,
 )
+from .running_text.running_ids import running_ids as running_ids
 from .running_text.running_text import (
-    running_ids as running_ids,
     running_text_batches as running_text_batches,
     running_text_evaluation as running_text_evaluation,
 )

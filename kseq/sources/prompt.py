@@ -19,6 +19,32 @@ def _read_corpus(options, train, validation):
     )
 
 
+def _prepare(options, kept, beam):
+    from kseq.data import prepare_text
+
+    if kept:
+        raise UserError("--from keeps tokenizers of pairs, not of text.")
+    paths = options.train, options.validation or [None]
+    if not options.train or any(len(files) > 1 for files in paths):
+        raise UserError(
+            "--text takes one --train FILE, and one --validation FILE. A "
+            "pattern in quotes names several, and a folder all in it."
+        )
+    given = {
+        "vocab_size": options.vocab_size,
+        "tokens": (options.pieces or [None])[0],
+    }
+    return prepare_text(
+        options.folder,
+        *(path for [path] in paths),
+        *options.columns,
+        **{name: value for name, value in given.items() if value},
+        processes=options.processes,
+        beam=beam,
+        log=False,
+    )
+
+
 def _read_examples(model, options):
     from kseq.data import read_texts
 
@@ -46,6 +72,8 @@ PROMPT = SourceType(
     first_rows=_first_rows,
     option="text",
     read_corpus=_read_corpus,
+    prepare=_prepare,
+    trains="write_text",
     read_examples=_read_examples,
     evaluation="Texts",
     has_tokenizer=True,

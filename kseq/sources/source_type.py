@@ -43,6 +43,11 @@ class SourceType:
             source of those with the same `option`.
         read_corpus: function of the options of `kseq check`, the file to
             train on and that of `--validation` or None; gives a corpus.
+        prepare: function of the options of `kseq prepare`, the tokenizers of
+            `--from` or None, and the options of Beam or None; writes a folder
+            of prepared data, and returns what is in it.
+        trains: str, a recipe that trains from that folder; "" if it is not
+            prepared.
         read_examples: function of a model, as in `read_lines`, and of the
             options of `kseq evaluate`; gives examples.
         evaluation: str, what in `kseq.evaluation` scores a model that answers
@@ -86,6 +91,8 @@ class SourceType:
     option: str = ""
     is_meant: Callable[[Any], bool] = lambda options: True
     read_corpus: Callable[..., Any] = _refused
+    prepare: Callable[..., Any] = _refused
+    trains: str = ""
     read_examples: Callable[..., Any] | None = None
     evaluation: str = "Translations"
     has_tokenizer: bool = False

@@ -36,6 +36,23 @@ def _read_corpus(options, train, validation):
     )
 
 
+def _prepare(options, kept, beam):
+    from kseq.data import PairTokenizers, prepare_pairs
+
+    given = {"vocab_size": options.vocab_size, "pieces": options.pieces}
+    given = {name: value for name, value in given.items() if value}
+    return prepare_pairs(
+        options.folder,
+        options.train,
+        options.validation,
+        options.columns,
+        tokenizers=PairTokenizers(**given, kept=kept),
+        processes=options.processes,
+        beam=beam,
+        log=False,
+    )
+
+
 def _read_examples(model, options):
     """Pairs of source and references, see `kseq.data.Corpus.examples`."""
     from kseq.data import ParallelText
@@ -91,6 +108,8 @@ TEXT = SourceType(
     content="pairs",
     first_rows=_first_rows,
     read_corpus=_read_corpus,
+    prepare=_prepare,
+    trains="translate_transformer",
     read_examples=_read_examples,
     has_tokenizer=True,
     types=(str, bytes),

@@ -77,7 +77,14 @@ class FineTuning:
                     "directory."
                 )
 
-    def tokenizer(self, lines, vocab_size, name="source", model_type="bpe"):
+    def tokenizer(
+        self,
+        lines,
+        vocab_size,
+        name="source",
+        model_type="bpe",
+        verbatim=False,
+    ):
         """The tokenizer of the run, of the other run, or one that is trained.
 
         A run that resumes has its own.
@@ -88,12 +95,13 @@ class FineTuning:
             vocab_size: int, of a tokenizer that is trained.
             name: "source" or "target", of the one that is kept.
             model_type: see `Tokenizer.train`.
+            verbatim: see `Tokenizer.train`.
 
         Returns:
             A `Tokenizer`.
         """
         if not self._keeps_tokenizers:
-            return Tokenizer.train(lines, vocab_size, model_type)
+            return Tokenizer.train(lines, vocab_size, model_type, verbatim)
         kept = Tokenizer.load((self._other or self.run).tokenizer(name))
         kept.report_unknown(lines)
         return kept

@@ -8,6 +8,8 @@ finished.
 import contextlib
 import os
 import shutil
+import uuid
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,13 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.fingerprints import kind_of_content, sha256_of
 from kseq.files.atomic_write import atomic_write
 from kseq.files.file_lock import lock, unlock
-from kseq.files.json_files import read_json, to_json
+from kseq.files.json_files import as_read, read_json, to_json
 from kseq.terminal import escaped_line
+from kseq.user_error import DiskError
 
 FORMAT = 1
 _RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
+OTHERWISE = "Use --overwrite, or a different folder."
 _NEEDS = (
     "Preparing needs a file system with flock, which keeps a second process "
     "from writing the same folder."
@@ -68,6 +72,26 @@ class PreparedFolder:
         if holder := lock(self.path / _LOCK, _NEEDS, "folder"):
             raise DataError(f"{self.path} is being prepared by {holder}.")
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator["PreparedFolder"]:
+        """Locks the folder while it is prepared, see `lock`.
+
+        Raises:
+            DiskError: the disk is full.
+        """
+        self.lock()
+        try:
+            yield self
+        except OSError as error:
+            if error.errno not in DiskError.errnos:
+                raise
+            raise DiskError(
+                f"{self.path} cannot be written: {error.strerror}. What is "
+                "finished is kept: the same command resumes."
+            ) from error
+        finally:
+            self.unlock()
+
     def unlock(self):
         """Lets others prepare here; removes the folder if it is empty."""
         unlock(self.path / _LOCK)
@@ -93,6 +117,39 @@ class PreparedFolder:
         """Writes a plan."""
         self.parts.mkdir(exist_ok=True)
         atomic_write(self.path / _PLAN, to_json(plan))
+
+    def refuse_other_options(self, plan: dict, options: dict[str, Any]):
+        """Raises DataError unless a plan has the same options.
+
+        Args:
+            plan: its "options" are compared.
+            options: for JSON.
+        """
+        for key, now in as_read(options).items():
+            if (known := plan["options"].get(key)) != now:
+                raise DataError(
+                    f"{self.path} is prepared with other options: {key} is "
+                    f"{known}, now {now}. {OTHERWISE}"
+                )
+
+    def refuse_other_files(self, groups: Iterable[tuple[list, list]]):
+        """Raises DataError unless files are those that were read.
+
+        Args:
+            groups: paths, and the `file_identity` of each that was read.
+        """
+        groups = list(groups)
+        if any(len(paths) != len(known) for paths, known in groups):
+            raise DataError(
+                f"{self.path} is prepared from other files. {OTHERWISE}"
+            )
+        for paths, identities in groups:
+            for path, identity in zip(paths, identities, strict=True):
+                if not is_same_file(path, identity):
+                    raise DataError(
+                        f"{path} is not what {self.path} is prepared from, or "
+                        f"has changed since. {OTHERWISE}"
+                    )
 
     def finish(self, record: dict[str, Any]):
         """Makes the folder complete, and deletes what only resuming needs.
@@ -176,6 +233,15 @@ def is_prepared(path: str | os.PathLike) -> bool:
     return os.path.isdir(path) and PreparedFolder(path).is_begun
 
 
+def refuse_prepared(**given):
+    """Raises DataError for arguments that a prepared folder has already."""
+    for name, value in given.items():
+        if value:
+            raise DataError(
+                f"{name} is part of a prepared folder: leave it out."
+            )
+
+
 def file_identity(path: str | os.PathLike, sha256: str) -> dict[str, Any]:
     """What identifies a file that has been read.
 
@@ -215,6 +281,14 @@ def content_hash(path: str | os.PathLike) -> str:
     """The sha256 of the content of a file that is read for it alone."""
     name = escaped_line(os.path.basename(path))
     return sha256_of(path, f"Reading {name}")
+
+
+def replace_file(path: str | os.PathLike, content: bytes):
+    """Writes a file under a name of this call, then under its own."""
+    part = f"{path}.{uuid.uuid4().hex}"
+    with open(part, "wb") as file:
+        file.write(content)
+    os.replace(part, path)
 
 
 def _identity(path):

@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 from typing import Any
 
+from kseq.data.files.beam_jobs import run_beam_jobs
 from kseq.data.files.data_error import DataError
+from kseq.terminal import progress
 
+_BYTES_OF_PROCESS = 2**26  # of text, for which it is worth to start another
 # TensorFlow, where a worker needs it, has one core and no GPU.
 _ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",
@@ -61,6 +64,44 @@ def run_jobs(
                 else:
                     worker.send((function, *numbered))
                 yield number, result
+
+
+def run_part_jobs(
+    description: str,
+    function: Callable,
+    jobs: Sequence,
+    sizes: Sequence[int],
+    processes: int,
+    beam: Sequence[str] | None = None,
+):
+    """Calls a function with each job, and shows how much is done.
+
+    Args:
+        description: of the work, for the progress.
+        function: see `run_jobs`.
+        jobs: see `run_jobs`.
+        sizes: bytes of each job.
+        processes: number of processes, see `processes_for`.
+        beam: options of a pipeline that calls the function, see
+            `run_beam_jobs`, in place of processes; or None.
+    """
+    if not jobs:
+        return
+    with progress(description, sum(sizes) // 2**20, "MB") as advance:
+        done = shown = 0
+        if beam is None:
+            finished = run_jobs(function, jobs, processes)
+        else:
+            finished = run_beam_jobs(function, jobs, beam)
+        for number, _ in finished:
+            done += sizes[number]
+            advance(done // 2**20 - shown)
+            shown = done // 2**20
+
+
+def processes_for(size: int) -> int:
+    """The number of processes that text of some bytes is worth."""
+    return max(1, min(os.cpu_count() or 1, size // _BYTES_OF_PROCESS))
 
 
 @contextlib.contextmanager

@@ -50,10 +50,10 @@ class RaggedArray:
         Raises:
             DataError: a file is missing, or does not have its size.
         """
-        values = _mapped(f"{path}.values", dtype, tuple(shape))
+        values = mapped(f"{path}.values", dtype, tuple(shape))
         file = f"{path}.offsets"
         size = os.path.getsize(file) if os.path.isfile(file) else 0
-        offsets = _mapped(file, "int64", (size // 8,))
+        offsets = mapped(file, "int64", (size // 8,))
         if not size or offsets[-1] != len(values):
             raise DataError(f"{path} is broken: its files do not match.")
         return cls(values, offsets)
@@ -103,11 +103,18 @@ class RaggedArray:
             # Captured by data sets, which run on the CPU.
             with tf.init_scope(), tf.device("CPU:0"):
                 both = self.values, self.offsets
-                self._tensors = tuple(map(_as_tensor, both))
+                self._tensors = tuple(map(as_tensor, both))
         return self._tensors
 
 
-def _mapped(path, dtype, shape):
+def mapped(
+    path: str | os.PathLike, dtype: str, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Maps an array without a header into memory.
+
+    Raises:
+        DataError: the file is missing, or does not have its size.
+    """
     dtype = np.dtype(dtype)
     found = os.path.getsize(path) if os.path.isfile(path) else None
     expected = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
@@ -121,7 +128,8 @@ def _mapped(path, dtype, shape):
     return np.memmap(path, dtype, "r", shape=shape)
 
 
-def _as_tensor(array):
+def as_tensor(array: np.ndarray) -> tf.Tensor:
+    """A tensor of an array; one in a file is mapped and takes no memory."""
     if isinstance(array, np.memmap):
         return tf.raw_ops.ImmutableConst(
             dtype=tf.as_dtype(array.dtype),

@@ -39,15 +39,7 @@ def texts_in_folder(
     Raises:
         DataError: there is no such file, or one cannot be read, or is not text.
     """
-    paths = sorted(_paths(folder))
-    paths = [path for path in paths if len(path.parts) > depth]
-    if not paths:
-        inside = "/FOLDER" * depth
-        raise DataError(
-            f"{escaped_line(folder)} is a directory; expected text files in "
-            f"it, {escaped_line(folder)}{inside}/NAME.txt; found none."
-        )
-    for path in paths:
+    for path in paths_in_folder(folder, depth):
         file = os.path.join(folder, path)
         check_file(file)
         if not os.path.getsize(file):
@@ -59,6 +51,19 @@ def texts_in_folder(
                 f"{escaped_line(file)} is not text: it contains NUL bytes."
             )
         yield path, decoded([text], counts)[0]
+
+
+def paths_in_folder(folder: str | os.PathLike, depth: int = 0) -> list[Path]:
+    """The paths of what `texts_in_folder` reads, inside the folder."""
+    paths = sorted(_paths(folder))
+    paths = [path for path in paths if len(path.parts) > depth]
+    if not paths:
+        inside = "/FOLDER" * depth
+        raise DataError(
+            f"{escaped_line(folder)} is a directory; expected text files in "
+            f"it, {escaped_line(folder)}{inside}/NAME.txt; found none."
+        )
+    return paths
 
 
 def whole_text(path: str) -> bytes:

@@ -1,74 +1,15 @@
 """Running text to batches for a language model."""
 
-import itertools
-
 import numpy as np
 import tensorflow as tf
 
-from kseq.control_tokens import END, PAD, START
+from kseq.control_tokens import PAD, START
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
+from kseq.data.files.ragged_array import as_tensor
 from kseq.data.files.stream_positions import numbered_batches
-from kseq.data.running_text.text_corpus import lines_of
-from kseq.data.text.tokenizer import Tokenizer
-from kseq.data.text.tokenizer_training import parts_of
-from kseq.terminal import progress
 
 _GOLDEN = 2654435769  # 2 ** 32 divided by the golden ratio
-_CHARACTERS = 2**18  # that are tokenized together, unless one document has more
-_LONGEST = 2**16  # characters of a line that are tokenized together
-
-
-def running_ids(documents: list[str], tokenizer: Tokenizer) -> np.ndarray:
-    """The tokens of all documents, each between START and END.
-
-    Unlike a target, which gets END from `Tokenizer.tokenize_with_end`, a
-    document has many lines, and END only after the last one.
-
-    Args:
-        documents: list of str.
-        tokenizer: `Tokenizer`, verbatim.
-
-    Returns:
-        (N,) int32.
-
-    Raises:
-        ValueError: the tokenizer is not verbatim.
-    """
-    if not tokenizer.is_verbatim:
-        raise ValueError("Running text needs a verbatim tokenizer.")
-    parts = []
-    with progress(
-        "Tokenizing", sum(map(len, documents)), "characters"
-    ) as advance:
-        for some in _groups(documents):
-            lines = list(map(_lines_of, some))
-            ids = tokenizer.tokenize(list(itertools.chain(*lines)))
-            ids = tf.RaggedTensor.from_row_lengths(ids, list(map(len, lines)))
-            starts, ends = (tf.fill((len(some), 1), x) for x in (START, END))
-            ids = tf.concat([starts, ids.merge_dims(1, 2), ends], axis=1)
-            parts.append(ids.flat_values.numpy())
-            advance(sum(map(len, some)))
-    return np.concatenate(parts)
-
-
-def _lines_of(document):
-    """The lines of a document; long ones, which take much memory, in parts."""
-    lines = (parts_of(line, _LONGEST) for line in lines_of(document))
-    return list(itertools.chain.from_iterable(lines))
-
-
-def _groups(documents):
-    """Groups of documents that are tokenized together."""
-    group, size = [], 0
-    for document in documents:
-        group.append(document)
-        size += len(document)
-        if size >= _CHARACTERS:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def running_text_batches(
@@ -81,7 +22,8 @@ def running_text_batches(
     a batch is the number of rows before it.
 
     Args:
-        ids: (N,) int32, see `running_ids`.
+        ids: (N,) int, see `running_ids`; a file that is mapped into memory
+            stays there.
         batch_size: B, rows of a batch.
         length: T, tokens of a row.
         seed: of the order.
@@ -109,7 +51,9 @@ def running_text_batches(
     # One row less, so that an epoch can be cut at any position.
     rows = max(tokens // length - 1, 1)
     spare = tokens - rows * length
-    ids, key = tf.constant(ids), tf.constant(seed % 2**31, tf.int64)
+    with tf.device("CPU:0"):  # where data sets run
+        ids = as_tensor(ids)
+    key = tf.constant(seed % 2**31, tf.int64)
 
     def batch(position):
         places = position + tf.range(batch_size, dtype=tf.int64)
@@ -124,7 +68,8 @@ def running_text_batches(
         offsets = epochs * _GOLDEN % 2**32 * (spare + 1) // 2**32
         starts = offsets + chosen * length
         steps = tf.range(length + 1, dtype=tf.int64)
-        return _example(tf.gather(ids, starts[:, None] + steps))
+        found = tf.gather(ids, starts[:, None] + steps)
+        return _example(tf.cast(found, tf.int32))
 
     return numbered_batches(batch, batch_size)
 

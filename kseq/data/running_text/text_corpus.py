@@ -1,8 +1,11 @@
 """Training, validation and test text of a language model."""
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+
+import numpy as np
 
 from kseq.data.files.corpora import (
     facts_and_problems,
@@ -10,11 +13,19 @@ from kseq.data.files.corpora import (
     refuse_without_train,
 )
 from kseq.data.files.data_error import DataError
+from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.tables import notes_on
 from kseq.data.running_text.brackets import SIZES, are_matched, brackets
+from kseq.data.running_text.prepared_text import (
+    PreparedText,
+    open_prepared_text,
+)
+from kseq.data.running_text.running_ids import lines_of, running_ids
 from kseq.data.running_text.text_documents import read_texts
+from kseq.data.text.tokenizer import Tokenizer
 
-_TRAINED = 0.9  # of the characters, where none are given for validation
+# The characters of validation, where none are given: a tenth of all, at most.
+_MOST_HELD_OUT = 1_000_000
 
 
 class TextCorpus(NamedTuple):
@@ -28,6 +39,7 @@ class TextCorpus(NamedTuple):
         problems: lines of text: what is unusual about the files.
         is_valid: only of the built-in text: a function str -> bool, whether a
             text follows its rule.
+        tokenizer: None; see `PreparedText`.
     """
 
     train: list[str]
@@ -36,6 +48,11 @@ class TextCorpus(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     is_valid: Callable[[str], bool] | None = None
+    tokenizer: None = None
+
+    def tokenized(self, tokenizer: Tokenizer) -> np.ndarray:
+        """The tokens of the training text, see `running_ids`."""
+        return running_ids(self.train, tokenizer)
 
     def lines(self) -> Iterator[str]:
         """The lines of training with their line breaks, for a tokenizer."""
@@ -45,23 +62,13 @@ class TextCorpus(NamedTuple):
     describe = facts_and_problems
 
 
-def lines_of(document: str) -> list[str]:
-    r"""The lines of a document, each with its line break.
-
-    >>> lines_of("a\nb")
-    ['a\n', 'b']
-    """
-    *lines, last = document.split("\n")
-    return [line + "\n" for line in lines] + ([last] if last else [])
-
-
 def read_text_corpus(
     train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
     column: str = "text",
     *,
     log: bool = True,
-) -> TextCorpus:
+) -> TextCorpus | PreparedText:
     r"""Reads a user's text, or makes the built-in brackets.
 
     A .jsonl or .json file has one document per line, a .csv or .tsv file one
@@ -70,11 +77,12 @@ def read_text_corpus(
     folder each .txt file is a document, also in the folders inside it, in the
     order of their paths.
 
-    Without a validation file the last tenth of the characters is held out of
-    training. With files, `test` is `validation`.
+    Without a validation file the last tenth of the characters, and a million
+    at most, is held out of training. With files, `test` is `validation`.
 
     Args:
-        train: path of the text; None for the built-in one, see `brackets`.
+        train: path of the text, or a folder of `prepare_text`; None for the
+            built-in text, see `brackets`.
         validation: the same, or None.
         column: key or name of the column of the documents.
         log: whether the facts are logged.
@@ -93,10 +101,13 @@ def read_text_corpus(
         refuse_without_train(validation=validation)
         splits = (brackets(split) for split in SIZES)
         return TextCorpus(*splits, is_valid=are_matched)
+    if is_prepared(train):
+        refuse_prepared(validation=validation)
+        return logged(open_prepared_text(train), log)
     documents = read_texts(train, column)
     if validation is None:
         documents, held_out = _cut(train, documents)
-        source = "held out of training: the end"
+        source = None
     else:
         held_out, source = read_texts(validation, column), validation
     corpus = TextCorpus(
@@ -104,38 +115,53 @@ def read_text_corpus(
         held_out,
         held_out,
         facts=(
-            f"Training text: {_size(documents)} ({train})",
-            f"Validation text: {_size(held_out)} ({source})",
+            size_of_text("Training", *_size(documents), train),
+            size_of_text("Validation", *_size(held_out), source),
         ),
-        problems=tuple(
-            note
-            for path in (train, validation)
-            if path is not None
-            for note in notes_on(path, default=None)
-        ),
+        problems=text_problems(train, validation),
     )
     return logged(corpus, log)
 
 
+def text_problems(*paths) -> tuple[str, ...]:
+    """Lines of text: what is unusual about files; a path may be None."""
+    notes = [notes_on(path, default=None) for path in paths if path is not None]
+    return tuple(itertools.chain.from_iterable(notes))
+
+
+def trained_characters(path, characters: int) -> int:
+    """How many characters of a text are trained on; the end is held out.
+
+    Raises:
+        DataError: there is too little text.
+    """
+    trained = max(int(0.9 * characters), characters - _MOST_HELD_OUT)
+    if not trained:
+        raise DataError(f"{path}: there is too little text to hold some out.")
+    return trained
+
+
 def _cut(path, documents):
     """The first nine tenths of the characters, and the rest."""
-    left = int(_TRAINED * sum(map(len, documents)))
-    first = []
-    for place, document in enumerate(documents):
-        if left < len(document):
-            rest = [document[left:], *documents[place + 1 :]]
-            first += [document[:left]] if left else []
-            if not first:
-                break
-            return first, rest
-        first.append(document)
-        left -= len(document)
-    raise DataError(f"{path}: there is too little text to hold some out.")
+    left = trained_characters(path, sum(map(len, documents)))
+    place = 0
+    while left >= len(documents[place]):
+        left -= len(documents[place])
+        place += 1
+    cut = documents[place]
+    first = documents[:place] + ([cut[:left]] if left else [])
+    return first, [cut[left:], *documents[place + 1 :]]
 
 
 def _size(documents):
-    characters = sum(map(len, documents))
-    count = len(documents)
-    return f"{characters:,} characters in {count:,} document" + "s" * (
-        count != 1
+    return sum(map(len, documents)), len(documents)
+
+
+def size_of_text(split, characters: int, documents: int, path=None) -> str:
+    """A line about the amount of text; without a path it is held out."""
+    source = "held out of training: the end" if path is None else path
+    plural = "s" * (documents != 1)
+    return (
+        f"{split} text: {characters:,} characters in {documents:,} "
+        f"document{plural} ({source})"
     )

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.data_error import DataError
@@ -23,12 +24,13 @@ from kseq.data.files.tables import (
     place_of,
     rows_of_cells,
 )
-from kseq.data.files.text_files import matching_files
+from kseq.data.files.text_files import matching_files, read_lines
 from kseq.data.files.text_folders import (
     is_text_folder,
     texts_in_folder,
-    whole_text,
 )
+
+_CHUNK = 2**20  # bytes of a large document that are read together
 
 
 def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
@@ -47,20 +49,61 @@ def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
 
 def texts_of(path: str | os.PathLike, column: str = "text") -> Iterator[str]:
     """The documents of a file, see `read_texts`, including blank ones."""
+    chunks = []
+    for chunk in chunks_of(path, column):
+        chunks.append(chunk.text)
+        if chunk.ends:
+            yield "".join(chunks)
+            chunks = []
+
+
+class Chunk(NamedTuple):
+    """Whole lines of a document.
+
+    Args:
+        text: the lines.
+        begins: whether the first of them is that of the document.
+        ends: whether the last of them is.
+    """
+
+    text: str
+    begins: bool = True
+    ends: bool = True
+
+
+def chunks_of(path: str | os.PathLike, column: str = "text") -> Iterator[Chunk]:
+    """The documents of a file, see `texts_of`; large files in chunks."""
     if is_text_folder(path):
         for _, text in texts_in_folder(path, Counter()):
-            yield text + "\n"
+            yield Chunk(text + "\n")
         return
     for name in matching_files(path):
         if has_records(name):
-            yield from _of_records(name, column)
+            yield from map(Chunk, _of_records(name, column))
+        elif kind_of(name):
+            yield from map(Chunk, _of_cells(name, column))
         else:
-            read = _of_cells if kind_of(name) else _whole_file
-            yield from read(name, column)
+            yield from _of_lines(name)
 
 
-def _whole_file(path, column):
-    yield whole_text(path).decode(errors="replace") + "\n"
+def _of_lines(path):
+    """A file that is one document, without the last one of two line breaks."""
+    lines, size, begins, last = [], 0, True, b""
+    for number, line in enumerate(read_lines(path)):
+        if number:
+            lines.append(last)
+            size += len(last)
+        if size >= _CHUNK:
+            yield Chunk(_joined(lines), begins, False)
+            lines, size, begins = [], 0, False
+        last = line.text.replace(b"\r", b"")
+    if last or (begins and not lines):
+        lines.append(last)
+    yield Chunk(_joined(lines), begins)
+
+
+def _joined(lines):
+    return b"".join([b"%b\n" % line for line in lines]).decode(errors="replace")
 
 
 def _of_records(path, column):

@@ -17,6 +17,7 @@ from kseq.data.files.corpora import (
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import overlap
+from kseq.data.files.prepared_folder import refuse_prepared
 from kseq.data.files.source_hashes import are_among, choose_held_out
 from kseq.data.text.dates import SIZES, dates
 from kseq.data.text.parallel_text import texts_of_splits
@@ -24,7 +25,6 @@ from kseq.data.text.prepared_pairs import (
     PreparedPairs,
     open_prepared,
     prepared_folder,
-    refuse_prepared,
 )
 from kseq.data.text.references import split_examples
 from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs

@@ -1,7 +1,6 @@
 """Parts of parallel text: checked, and later tokenized, by any process."""
 
 import os
-import uuid
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.line_ranges import LineRange, read_range
+from kseq.data.files.prepared_folder import replace_file
 from kseq.data.text.pair_blocks import Block, blocks_of, pair_hashes
 from kseq.data.text.parallel_text import ParallelText
 from kseq.data.text.tokenizer import Tokenizer
@@ -212,11 +212,3 @@ def part_ids(path: str | os.PathLike, dtype: str) -> PartIds:
             np.fromfile(file, dtype, count) for count in (sources, targets)
         )
     return PartIds(lengths, values)
-
-
-def replace_file(path: str | os.PathLike, content: bytes):
-    """Writes a file under a name of this call, then under its own."""
-    part = f"{path}.{uuid.uuid4().hex}"
-    with open(part, "wb") as file:
-        file.write(content)
-    os.replace(part, path)

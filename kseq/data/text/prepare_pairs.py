@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from kseq.data.files.beam_jobs import run_beam_jobs
 from kseq.data.files.compressed_files import compression_of
 from kseq.data.files.corpora import logged, refuse_without_train
 from kseq.data.files.data_error import DataError
@@ -25,12 +24,14 @@ from kseq.data.files.line_ranges import (
     split_by_size,
 )
 from kseq.data.files.prepared_folder import (
+    OTHERWISE,
     PreparedFolder,
     content_hash,
     file_identity,
-    is_same_file,
+    refuse_prepared,
+    replace_file,
 )
-from kseq.data.files.process_jobs import run_jobs
+from kseq.data.files.process_jobs import processes_for, run_part_jobs
 from kseq.data.files.text_files import matching_files, read_lines
 from kseq.data.text.corpus import (
     are_tables,
@@ -50,7 +51,6 @@ from kseq.data.text.pair_parts import (
     part_ids,
     part_lines,
     read_pairs,
-    replace_file,
     tokenize_part,
     write_parts,
 )
@@ -61,17 +61,14 @@ from kseq.data.text.prepared_pairs import (
     PreparedPairs,
     open_prepared,
     prepared_folder,
-    refuse_prepared,
 )
 from kseq.data.text.text_report import TextReport
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
 from kseq.files.json_files import as_read, read_json
 from kseq.terminal import escaped_line, progress
-from kseq.user_error import DiskError
 
 _SIDES = ("source", "target")
-_BYTES_OF_PROCESS = 2**26  # of text, for which it is worth to start another
 _UINT16 = 2**16  # pieces whose ids fit into two bytes
 _BLOCK = 1024  # pairs whose lines train a tokenizer together
 
@@ -134,24 +131,13 @@ def prepare_pairs(
         "tokenizers": tokenizers.options(),
         "part_size": part_size,
     }
-    prepared = PreparedFolder(folder)
-    prepared.lock()
-    try:
+    with PreparedFolder(folder).locked() as prepared:
         if prepared.is_complete:
             plan = prepared.record(KIND)["plan"]
-            _refuse_other_plan(prepared.path, plan, options, splits)
+            _refuse_other_plan(prepared, plan, options, splits)
             prepared.remove_parts()
         else:
             _prepare(prepared, splits, options, tokenizers, processes, beam)
-    except OSError as error:
-        if error.errno not in DiskError.errnos:
-            raise
-        raise DiskError(
-            f"{folder} cannot be written: {error.strerror}. What is finished "
-            "is kept: the same command resumes."
-        ) from error
-    finally:
-        prepared.unlock()
     return logged(open_prepared(folder), log)
 
 
@@ -171,7 +157,7 @@ def _prepare(prepared, splits, options, tokenizers, processes, beam):
         plan = as_read(_plan(splits, options))
         prepared.begin(plan)
     else:
-        _refuse_other_plan(prepared.path, plan, options, splits)
+        _refuse_other_plan(prepared, plan, options, splits)
     preparation = _Preparation(prepared, splits, plan, processes, beam)
     record = preparation.read()
     preparation.tokenize(tokenizers)
@@ -236,35 +222,19 @@ def _paths(text) -> list[list[str]]:
     return [matching_files(side) for side in sides]
 
 
-def _refuse_other_plan(folder, plan, options, splits):
+def _refuse_other_plan(prepared, plan, options, splits):
     """Raises DataError unless a plan is that of the same data and options."""
-    hint = "Use --overwrite, or a different folder."
-    now = as_read(options)
-    if different := [
-        key for key in now if plan["options"].get(key) != now[key]
-    ]:
-        raise DataError(
-            f"{folder} is prepared with other options: {different[0]} is "
-            f"{plan['options'].get(different[0])}, now {now[different[0]]}. "
-            f"{hint}"
-        )
+    prepared.refuse_other_options(plan, options)
     texts = [(split, text) for split in splits for text in splits[split]]
-    if len(texts) != len(plan["texts"]):
-        raise DataError(f"{folder} is prepared from other files. {hint}")
-    for (split, text), known in zip(texts, plan["texts"], strict=True):
-        sides = _paths(text)
-        if (split, list(map(len, sides))) != (
-            known["split"],
-            list(map(len, known["sides"])),
-        ):
-            raise DataError(f"{folder} is prepared from other files. {hint}")
-        for paths, identities in zip(sides, known["sides"], strict=True):
-            for path, identity in zip(paths, identities, strict=True):
-                if not is_same_file(path, identity):
-                    raise DataError(
-                        f"{path} is not what {folder} is prepared from, or "
-                        f"has changed since. {hint}"
-                    )
+    known = [(text["split"], text["sides"]) for text in plan["texts"]]
+    if [split for split, _ in texts] != [split for split, _ in known]:
+        raise DataError(
+            f"{prepared.path} is prepared from other files. {OTHERWISE}"
+        )
+    groups = []
+    for (_, text), (_, sides) in zip(texts, known, strict=True):
+        groups += itertools.zip_longest(_paths(text), sides, fillvalue=[])
+    prepared.refuse_other_files(groups)
 
 
 class _Preparation:
@@ -275,7 +245,14 @@ class _Preparation:
         self.parts = prepared.parts
         self.splits = splits
         self.plan = plan
-        self.processes = processes or _num_processes(plan)
+        self.processes = processes or processes_for(
+            sum(
+                file["bytes"]
+                for text in plan["texts"]
+                for side in text["sides"]
+                for file in side
+            )
+        )
         self.beam = beam
         self.names = {}  # split -> names of the parts of each text
         self.held_out = np.zeros(0, np.int64)
@@ -339,19 +316,14 @@ class _Preparation:
         return found
 
     def _run(self, description, function, jobs, sizes):
-        if not jobs:
-            return
-        total = sum(sizes[job.name] for job in jobs)
-        with progress(description, total // 2**20, "MB") as advance:
-            done = shown = 0
-            if self.beam is None:
-                finished = run_jobs(function, jobs, self.processes)
-            else:
-                finished = run_beam_jobs(function, jobs, self.beam)
-            for number, _ in finished:
-                done += sizes[jobs[number].name]
-                advance(done // 2**20 - shown)
-                shown = done // 2**20
+        run_part_jobs(
+            description,
+            function,
+            jobs,
+            [sizes[job.name] for job in jobs],
+            self.processes,
+            self.beam,
+        )
 
     def _write_dates(self):
         counts = Counter()
@@ -509,13 +481,3 @@ class _Preparation:
                     file.write(
                         (self.parts / f"{name}{end}.{side}").read_bytes()
                     )
-
-
-def _num_processes(plan):
-    size = sum(
-        file["bytes"]
-        for text in plan["texts"]
-        for side in text["sides"]
-        for file in side
-    )
-    return max(1, min(os.cpu_count() or 1, size // _BYTES_OF_PROCESS))

@@ -86,15 +86,6 @@ def prepared_folder(train):
     return paths[0] if len(paths) == 1 and is_prepared(paths[0]) else None
 
 
-def refuse_prepared(**given):
-    """Raises DataError for arguments that a prepared folder has already."""
-    for name, value in given.items():
-        if value:
-            raise DataError(
-                f"{name} is part of a prepared folder: leave it out."
-            )
-
-
 def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
     """Opens pairs that `prepare_pairs` has written; reads no ids.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import kseq.data.running_text.running_text
+import kseq.data.running_text.running_ids
 from kseq.control_tokens import END, PAD, START
 from kseq.data import (
     DataError,
@@ -29,7 +29,7 @@ def test_each_document_is_between_start_and_end(characters, monkeypatch):
     ids = running_ids(DOCUMENTS, characters)
     assert ids.dtype == np.int32
     assert ids.tolist() == expected
-    monkeypatch.setattr(kseq.data.running_text.running_text, "_CHARACTERS", 1)
+    monkeypatch.setattr(kseq.data.running_text.running_ids, "_CHARACTERS", 1)
     assert running_ids(DOCUMENTS, characters).tolist() == expected
 
 
@@ -118,5 +118,5 @@ def test_a_text_of_one_long_line_has_the_ids_of_the_line(kind, monkeypatch):
     size = 60 if kind == "char" else 272
     tokenizer = Tokenizer.train([text], size, kind, verbatim=True)
     [whole] = tokenizer.tokenize([text]).to_list()
-    monkeypatch.setattr(kseq.data.running_text.running_text, "_LONGEST", 50)
+    monkeypatch.setattr(kseq.data.running_text.running_ids, "_LONGEST", 50)
     assert running_ids([text], tokenizer)[1:-1].tolist() == whole

@@ -1,0 +1,333 @@
+"""Prepares running text for training: tokenizes it once."""
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kseq.data.files.blank_text import is_blank
+from kseq.data.files.corpora import logged
+from kseq.data.files.data_error import DataError
+from kseq.data.files.prepared_folder import (
+    PreparedFolder,
+    content_hash,
+    file_identity,
+    replace_file,
+)
+from kseq.data.files.process_jobs import processes_for, run_part_jobs
+from kseq.data.files.text_files import matching_files
+from kseq.data.files.text_folders import is_text_folder, paths_in_folder
+from kseq.data.running_text.prepared_text import (
+    KIND,
+    PreparedText,
+    documents_files,
+    open_prepared_text,
+)
+from kseq.data.running_text.running_ids import ids_of_chunks, lines_of
+from kseq.data.running_text.text_corpus import (
+    size_of_text,
+    text_problems,
+    trained_characters,
+)
+from kseq.data.running_text.text_documents import (
+    Chunk,
+    chunks_of,
+    read_texts,
+)
+from kseq.data.text.tokenizer import Tokenizer
+from kseq.files.atomic_write import atomic_write
+from kseq.files.json_files import as_read, read_json, to_json
+from kseq.terminal import escaped_line, progress
+
+PART_SIZE = 2**23  # characters, about; the same for any number of processes
+_UINT16 = 2**16  # pieces whose ids fit into two bytes
+
+
+def prepare_text(
+    folder: str | os.PathLike,
+    train: str | os.PathLike,
+    validation: str | os.PathLike | None = None,
+    column: str = "text",
+    *,
+    vocab_size: int = 8000,
+    tokens: str = "char",
+    processes: int | None = None,
+    beam: Sequence[str] | None = None,
+    log: bool = True,
+    part_size: int = PART_SIZE,
+) -> PreparedText:
+    r"""Tokenizes running text once, and writes a folder to train from.
+
+    The text and what is held out are those of `read_text_corpus`, but the text
+    is not held in memory. The same files give the same bytes, whatever the
+    number of processes. If the process ends before it has finished, the same
+    call resumes; if the folder is complete, it is opened.
+
+    Args:
+        folder: where to write. It has the ids of training in a file that is
+            read without loading it, the text of validation, and the tokenizer.
+        train: path, see `read_text_corpus`.
+        validation: the same, or None.
+        column: see `read_text_corpus`.
+        vocab_size: see `Tokenizer.train`.
+        tokens: its `model_type`.
+        processes: number of processes. By default all cores for large files,
+            and this process alone for others.
+        beam: see `prepare_pairs`.
+        log: whether the facts are logged, what is unusual as a warning.
+        part_size: characters that a process tokenizes together.
+
+    Raises:
+        DataError: a file cannot be used, or the folder is prepared from other
+            files or with other options.
+        DiskError: the disk is full.
+
+    Example:
+    >>> import pathlib
+    >>> _ = pathlib.Path("poem.txt").write_text("A rose is a rose.\n" * 20)
+    >>> prepared = prepare_text("prepared", "poem.txt")
+    >>> prepared.ids[:3].tolist(), prepared.tokenizer.vocab_size
+    ([2, 8, 4], 14)
+    """
+    options = {
+        "column": column,
+        "vocab_size": vocab_size,
+        "tokens": tokens,
+        "part_size": part_size,
+    }
+    paths = {"train": _paths(train)}
+    if validation is not None:
+        paths["validation"] = _paths(validation)
+    with PreparedFolder(folder).locked() as prepared:
+        plan = prepared.plan()
+        if prepared.is_complete:
+            plan = prepared.record(KIND)["plan"]
+        if plan is None:
+            plan = as_read({"options": options, "files": _files(paths)})
+            prepared.begin(plan)
+        else:
+            prepared.refuse_other_options(plan, options)
+            prepared.refuse_other_files(_groups(paths, plan["files"]))
+        if prepared.is_complete:
+            prepared.remove_parts()
+        else:
+            given = train, validation
+            prepared.finish(_prepare(prepared, given, plan, processes, beam))
+    return logged(open_prepared_text(folder), log)
+
+
+def _paths(path) -> list[str]:
+    if is_text_folder(path):
+        return [str(Path(path, inner)) for inner in paths_in_folder(path)]
+    return matching_files(path)
+
+
+def _files(paths):
+    return {
+        split: [file_identity(path, content_hash(path)) for path in found]
+        for split, found in paths.items()
+    }
+
+
+def _groups(paths, files):
+    splits = ("train", "validation")
+    return [(paths.get(name, []), files.get(name, [])) for name in splits]
+
+
+def _prepare(prepared, given, plan, processes, beam) -> dict[str, Any]:
+    """Each step resumes where it was interrupted."""
+    train, validation = given
+    options = plan["options"]
+    summary = prepared.parts / "read.json"
+    if not summary.is_file():
+        read = _read(prepared.parts, train, validation, options)
+        replace_file(summary, to_json(read).encode())
+    read = read_json(summary)
+    parts = [str(prepared.parts / name) for name in read["parts"]]
+
+    model = prepared.path / "source.model"
+    if not model.is_file():
+        lines = (line for part in parts for line in _lines(read_part(part)))
+        tokenizer = Tokenizer.train(
+            lines, options["vocab_size"], options["tokens"], verbatim=True
+        )
+        atomic_write(model, tokenizer.model)
+    is_small = Tokenizer.load(model).vocab_size <= _UINT16
+    dtype = "uint16" if is_small else "int32"
+    jobs = [TokenizeTextJob(part, str(model), dtype) for part in parts]
+    jobs = [job for job in jobs if not os.path.isfile(f"{job.part}.ids")]
+    sizes = [os.path.getsize(f"{job.part}.text") for job in jobs]
+    processes = processes or processes_for(sum(sizes))
+    run_part_jobs(
+        *("Tokenizing", tokenize_text_part, jobs, sizes, processes, beam)
+    )
+
+    with open(prepared.path / "ids.values", "wb") as file:
+        for part in parts:
+            file.write(Path(f"{part}.ids").read_bytes())
+        count = file.tell() // np.dtype(dtype).itemsize
+    for end in documents_files([]):
+        held_out = Path(f"{prepared.parts / 'validation'}{end}").read_bytes()
+        (prepared.path / f"validation{end}").write_bytes(held_out)
+    return {
+        "kind": KIND,
+        "plan": plan,
+        "counts": [read["documents"]],
+        "facts": read["facts"],
+        "problems": text_problems(train, validation),
+        "arrays": {"ids": {"dtype": dtype, "shape": [count]}},
+    }
+
+
+def _read(folder, train, validation, options) -> dict[str, Any]:
+    """Writes the text in parts, and what is held out or for validation."""
+    column, size = options["column"], options["part_size"]
+    with progress(f"Reading {escaped_line(train)}"):
+        chunks = _without_blank(chunks_of(train, column))
+        names, characters = _write_parts(folder, chunks, size)
+    if not names:
+        raise DataError(f"{train} contains no text.")
+    if validation is None:
+        trained = trained_characters(train, sum(characters))
+        names, held_out = _cut(folder, names, characters, trained)
+    else:
+        trained = sum(characters)
+        held_out = read_texts(validation, column)
+    for end, content in documents_files(held_out).items():
+        replace_file(f"{folder / 'validation'}{end}", content)
+    documents = sum(
+        chunk.begins for name in names for chunk in read_part(folder / name)
+    )
+    judged = sum(map(len, held_out)), len(held_out)
+    facts = [
+        size_of_text("Training", trained, documents, train),
+        size_of_text("Validation", *judged, validation),
+    ]
+    return {"parts": names, "documents": documents, "facts": facts}
+
+
+def _without_blank(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Leaves out blank documents."""
+    blank, begins = "", True
+    for chunk in chunks:
+        if begins and is_blank(chunk.text):
+            blank = "" if chunk.ends else blank + chunk.text
+            continue
+        yield Chunk(blank + chunk.text, begins, chunk.ends)
+        blank, begins = "", chunk.ends
+
+
+def _write_parts(folder, chunks, part_size) -> tuple[list[str], list[int]]:
+    names, characters, part, size = [], [], [], 0
+
+    def write():
+        names.append(f"{len(names):06}")
+        characters.append(size)
+        _write_part(folder / names[-1], part)
+
+    for chunk in chunks:
+        part.append(chunk)
+        size += len(chunk.text)
+        if size >= part_size:
+            write()
+            part, size = [], 0
+    if part:
+        write()
+    return names, characters
+
+
+def _cut(folder, names, characters, trained) -> tuple[list[str], list[str]]:
+    """Takes the end of the text from the parts, as documents."""
+    first = 0
+    while trained >= characters[first]:
+        trained -= characters[first]
+        first += 1
+    parts = (read_part(folder / name) for name in names[first:])
+    rest = list(itertools.chain.from_iterable(parts))
+    kept = []
+    while trained >= len(rest[0].text):
+        kept.append(rest.pop(0))
+        trained -= len(kept[-1].text)
+    if trained:
+        chunk = rest[0]
+        kept.append(Chunk(chunk.text[:trained], chunk.begins))
+        rest[0] = Chunk(chunk.text[trained:], True, chunk.ends)
+    # What follows has become a document, and what precedes has ended.
+    last = names[first - 1] if first else None
+    if kept:
+        kept[-1] = kept[-1]._replace(ends=True)
+        _write_part(folder / names[first], kept)
+        last = names[first]
+    elif last is not None:
+        *others, chunk = read_part(folder / last)
+        _write_part(folder / last, [*others, chunk._replace(ends=True)])
+    held_out, texts = [], []
+    for chunk in rest:
+        texts.append(chunk.text)
+        if chunk.ends:
+            held_out.append("".join(texts))
+            texts = []
+    return names[: first + bool(kept)], held_out
+
+
+def _write_part(path, chunks):
+    texts = [chunk.text.encode() for chunk in chunks]
+    rows = [
+        (len(text), chunk.begins, chunk.ends)
+        for text, chunk in zip(texts, chunks, strict=True)
+    ]
+    replace_file(f"{path}.chunks", np.array(rows, np.int64).tobytes())
+    replace_file(f"{path}.text", b"".join(texts))
+
+
+def read_part(path: str | os.PathLike) -> list[Chunk]:
+    """The text of a part."""
+    rows = np.fromfile(f"{path}.chunks", np.int64).reshape(-1, 3)
+    chunks = []
+    with open(f"{path}.text", "rb") as file:
+        for size, begins, ends in rows.tolist():
+            text = file.read(size).decode()
+            chunks.append(Chunk(text, bool(begins), bool(ends)))
+    return chunks
+
+
+def _lines(chunks):
+    for chunk in chunks:
+        yield from lines_of(chunk.text)
+
+
+class TokenizeTextJob(NamedTuple):
+    """A part to tokenize.
+
+    Args:
+        part: path of its files without their ends.
+        model: path of the model of the tokenizer.
+        dtype: of ids.
+    """
+
+    part: str
+    model: str
+    dtype: str
+
+    @property
+    def folder(self) -> str:
+        """The folder of the part."""
+        return os.path.dirname(self.part)
+
+    @property
+    def name(self) -> str:
+        """The name of the part."""
+        return os.path.basename(self.part)
+
+
+def tokenize_text_part(job: TokenizeTextJob):
+    """Writes the ids of a part."""
+    tokenizer = Tokenizer.load(job.model)
+    ids = [
+        found.astype(job.dtype).tobytes()
+        for found, _ in ids_of_chunks(read_part(job.part), tokenizer)
+    ]
+    replace_file(f"{job.part}.ids", b"".join(ids))
