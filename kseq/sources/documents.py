@@ -33,6 +33,7 @@ DOCUMENTS = dataclasses.replace(
     files="file of labels and texts",
     first_rows=_first_rows,
     option="documents",
+    trains="",
     read_corpus=_read_corpus,
     read_examples=_read_examples,
 )

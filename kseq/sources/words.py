@@ -34,6 +34,7 @@ WORDS = dataclasses.replace(
     files="file of sentences and tags",
     first_rows=_first_rows,
     option="tags",
+    trains="",
     read_corpus=_read_corpus,
     read_examples=_read_examples,
 )
