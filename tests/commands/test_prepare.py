@@ -51,6 +51,32 @@ def test_prepare_and_check(call):
     call("check", "out")
 
 
+def test_running_text(call, refused):
+    Path("a.txt").write_text("A rose is a rose.\n" * 40)
+    arguments = ["prepare", "out", "--text", "--train", "a.txt"]
+    facts = [
+        "Training text: 648 characters in 1 document (a.txt)",
+        "Validation text: 72 characters in 1 document (held out of training: "
+        "the end)",
+    ]
+    output, _ = call(*arguments)
+    assert output.splitlines() == [
+        *facts,
+        "Next: kseq train write_text --train out",
+    ]
+    output, _ = call("check", "out")
+    assert output.splitlines()[-2:] == facts
+    assert "ids: 650 ids (uint16)" in output
+    for words, message in (
+        (["a.txt"], "--text takes one --train FILE"),
+        (["--columns", "a", "b"], "--columns names one column"),
+        (["--from", "run"], "run"),
+        (["--vocab-size", "9"], "other options: vocab_size is 8000, now 9"),
+    ):
+        assert message in refused(*arguments, *words)
+    assert "one --train FILE" in refused("prepare", "new", "--text")
+
+
 def test_tokenizers_of_a_run(call, run):
     call("prepare", "out", "--train", "a.tsv", "--from", run)
     [source, _] = open_prepared("out").tokenizers

@@ -217,7 +217,7 @@ def test_once_it_is_trained_a_run_needs_no_other(tmp_path, tokenizer):
         np.testing.assert_array_equal(variable, value)
 
 
-def test_a_run_that_resumes_keeps_its_tokenizers(tmp_path, tokenizer):
+def test_a_run_that_resumes_keeps_its_tokenizers(tmp_path, tokenizer, capsys):
     """Whatever text there is now, unless it is overwritten."""
     saved(tmp_path / "run", generator(tokenizer, lstm(tokenizer)))
     start = FineTuning(RunDirectory(tmp_path / "run"))
@@ -230,6 +230,10 @@ def test_a_run_that_resumes_keeps_its_tokenizers(tmp_path, tokenizer):
     again.start(Config(), overwrite=True)
     start = FineTuning(again)
     assert start.tokenizer(NEW, 290).model == Tokenizer.train(NEW, 290).model
+    served = generator(tokenizer, lstm(tokenizer))
+    saved(tmp_path / "old", served)
+    FineTuning(again, tmp_path / "old").initialize(served)
+    assert "Starting from" in capsys.readouterr().out
 
 
 def test_without_a_run_nothing_is_changed(tmp_path, tokenizer):
