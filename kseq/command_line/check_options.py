@@ -2,7 +2,8 @@
 
 from kseq.command_line.argument_types import reader
 from kseq.command_line.features_option import add_features
-from kseq.command_line.option_types import PositiveFloat, PositiveInt
+from kseq.command_line.filter_options import add_filters
+from kseq.command_line.option_types import PositiveInt
 
 
 def add_check(command):
@@ -48,27 +49,4 @@ def add_check(command):
         metavar="N",
         help="resample recordings to N samples per second",
     )
-    command.add_argument(
-        "--filter",
-        action="store_true",
-        help="count pairs that are probably no translations",
-    )
-    command.add_argument(
-        "--scripts",
-        type=reader(str),
-        nargs=2,
-        metavar=("SOURCE", "TARGET"),
-        help="with --filter: scripts of both sides, such as Latin Cyrillic",
-    )
-    command.add_argument(
-        "--max-ratio",
-        type=reader(PositiveFloat),
-        metavar="N",
-        help="with --filter: most times that a side is longer; default: 9",
-    )
-    command.add_argument(
-        "--max-characters",
-        type=reader(PositiveInt),
-        metavar="N",
-        help="with --filter: of a side; default: 1000",
-    )
+    add_filters(command, "count")

@@ -3,6 +3,7 @@
 from typing import get_args
 
 from kseq.command_line.argument_types import reader
+from kseq.command_line.filter_options import add_filters
 from kseq.command_line.option_types import (
     Pieces,
     PositiveInt,
@@ -66,6 +67,7 @@ def add_prepare(command):
         metavar="RUN",
         help="keep the tokenizers of a run, to fine-tune it",
     )
+    add_filters(command, "leave out of training")
     command.add_argument(
         "--processes",
         type=reader(PositiveInt),

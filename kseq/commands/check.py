@@ -7,6 +7,7 @@ from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.process import OPTIONAL, start_keras
 from kseq.sources import SOURCES, TEXT
 from kseq.sources.first_rows import read_first_rows
+from kseq.sources.text import line_filters
 from kseq.terminal import escaped_line
 
 
@@ -33,7 +34,7 @@ def run(options):
     resample = getattr(options, "resample", None)
     if resample and "resample" not in source.options:
         raise DataError("--resample is for recordings: give --audio.")
-    filters = _filter_options(options, source)
+    filters = line_filters(options, source)
     read_first_rows(source.content, train, validation, options.columns or ())
     start_keras(without=OPTIONAL)
     corpus = source.read_corpus(options, train[0], (*validation, None)[0])
@@ -41,26 +42,6 @@ def run(options):
         print(line)
     if filters is not None:
         _print_filtered(options, filters)
-
-
-def _filter_options(options, source):
-    """The filters of --filter, or None; without TensorFlow."""
-    given = {
-        "scripts": tuple(options.scripts or ()),
-        "max_ratio": options.max_ratio,
-        "max_characters": options.max_characters,
-    }
-    given = {name: value for name, value in given.items() if value}
-    if not options.filter:
-        if given:
-            name = next(iter(given)).replace("_", "-")
-            raise DataError(f"--{name} is for --filter.")
-        return None
-    if source is not TEXT:
-        raise DataError("--filter is for pairs of sentences.")
-    from kseq.data import LineFilters
-
-    return LineFilters(**given)
 
 
 def _print_filtered(options, filters):

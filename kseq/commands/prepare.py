@@ -9,6 +9,7 @@ from kseq.files.model_path import run_path
 from kseq.process import OPTIONAL, start_keras, stop_in_order
 from kseq.sources import SOURCES, TEXT
 from kseq.sources.first_rows import read_first_rows
+from kseq.sources.text import line_filters
 from kseq.user_error import UserError
 
 
@@ -24,6 +25,7 @@ def run(options):
         (each for each in sources if getattr(options, each.option)), TEXT
     )
     beam = _beam_options(options)
+    line_filters(options, source)  # raises an error if they do not fit
     if options.from_:
         run_path(options.from_)  # raises an error if it is none
     for path in options.train or ():

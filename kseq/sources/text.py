@@ -36,6 +36,30 @@ def _read_corpus(options, train, validation):
     )
 
 
+def line_filters(options, source):
+    """The filters of `--filter`, or None; without TensorFlow.
+
+    Raises:
+        DataError: the options do not fit.
+    """
+    given = {
+        "scripts": tuple(options.scripts or ()),
+        "max_ratio": options.max_ratio,
+        "max_characters": options.max_characters,
+    }
+    given = {name: value for name, value in given.items() if value}
+    if not options.filter:
+        if given:
+            name = next(iter(given)).replace("_", "-")
+            raise DataError(f"--{name} is for --filter.")
+        return None
+    if source is not TEXT:
+        raise DataError("--filter is for pairs of sentences.")
+    from kseq.data import LineFilters
+
+    return LineFilters(**given)
+
+
 def _prepare(options, kept, beam):
     from kseq.data import PairTokenizers, prepare_pairs
 
@@ -47,6 +71,7 @@ def _prepare(options, kept, beam):
         options.validation,
         options.columns,
         tokenizers=PairTokenizers(**given, kept=kept),
+        filters=line_filters(options, TEXT),
         processes=options.processes,
         beam=beam,
         log=False,

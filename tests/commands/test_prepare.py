@@ -77,6 +77,23 @@ def test_running_text(call, refused):
     assert "one --train FILE" in refused("prepare", "new", "--text")
 
 
+def test_filters(call, refused):
+    arguments = ["prepare", "out", "--train", "a.tsv", "--vocab-size", "290"]
+    output, _ = call(*arguments, "--filter", "--max-characters", "12")
+    # 100 and more: "eins 100 drei" has 13 characters, "one 100 three" too.
+    assert (
+        "a.tsv: filters leave out 100 of 200 pairs: 0 empty, 100 longer than "
+        "12 characters, 0 with a length ratio over 9, 0 not in the scripts any "
+        "and any, 0 with a source equal to the target, 0 duplicates."
+    ) in output.splitlines()
+    for words, message in (
+        (["--max-ratio", "2"], "--max-ratio is for --filter"),
+        (["--filter", "--scripts", "any", "x"], "A script has a name such as"),
+        (["--filter", "--text"], "--filter is for pairs of sentences"),
+    ):
+        assert message in refused(*arguments, *words)
+
+
 def test_tokenizers_of_a_run(call, run):
     call("prepare", "out", "--train", "a.tsv", "--from", run)
     [source, _] = open_prepared("out").tokenizers

@@ -90,7 +90,7 @@ def prepare_text(
     >>> _ = pathlib.Path("poem.txt").write_text("A rose is a rose.\n" * 20)
     >>> prepared = prepare_text("prepared", "poem.txt")
     >>> prepared.ids[:3].tolist(), prepared.tokenizer.vocab_size
-    ([2, 8, 4], 14)
+    ([2, 10, 4], 14)
     """
     options = {
         "column": column,

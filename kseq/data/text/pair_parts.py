@@ -1,8 +1,9 @@
 """Parts of parallel text: checked, and later tokenized, by any process."""
 
+import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,11 +12,13 @@ import numpy as np
 from kseq.data.files.data_error import DataError
 from kseq.data.files.line_ranges import LineRange, read_range
 from kseq.data.files.prepared_folder import replace_file
+from kseq.data.text.line_filters import LineFilters, kept_pairs
 from kseq.data.text.pair_blocks import Block, blocks_of, pair_hashes
 from kseq.data.text.parallel_text import ParallelText
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.json_files import to_json
 
+FILTERED = "filtered "
 PART_SIZE = 2**23  # bytes of text, about; the same for any number of processes
 _TOKENIZED = 1024  # texts that are tokenized together
 
@@ -30,6 +33,7 @@ class ReadJob(NamedTuple):
         ranges: those of source and target; None to read `path`, or all.
         path: of a file of a table.
         part_size: bytes of text of a part.
+        filters: of the pairs, or None.
     """
 
     folder: str
@@ -38,6 +42,7 @@ class ReadJob(NamedTuple):
     ranges: tuple[list[LineRange], list[LineRange]] | None = None
     path: str | None = None
     part_size: int = PART_SIZE
+    filters: LineFilters | None = None
 
     @property
     def summary(self) -> Path:
@@ -96,7 +101,17 @@ def read_pairs(job: ReadJob) -> dict[str, Any]:
         if len(sides[0]) != len(sides[1]):
             raise DataError(f"{job.text} has changed while it was read.")
         blocks = blocks_of(*sides, counts)
+    if job.filters is not None:
+        blocks = _filtered(blocks, job.filters, counts)
     return write_parts(job, blocks, counts)
+
+
+def _filtered(blocks, filters, counts):
+    for block in blocks:
+        kept, left_out = kept_pairs(*block, filters)
+        for reason, number in left_out.items():
+            counts[f"{FILTERED}{reason}"] += number
+        yield tuple(list(itertools.compress(side, kept)) for side in block)
 
 
 def write_parts(
@@ -107,7 +122,8 @@ def write_parts(
     Args:
         job: whose summary is written last.
         blocks: of usable pairs.
-        counts: counts the pairs while `blocks` is read, see `TextReport`.
+        counts: counts the pairs while `blocks` is read, see `TextReport`; and
+            those that filters leave out, as `FILTERED` and the reason.
 
     Returns:
         The counts, and the names and sizes of the parts.
@@ -141,6 +157,20 @@ def _write_part(path, sides):
     sources, pairs = pair_hashes(*sides)
     hashes = np.stack([sources, np.sort(sources), np.sort(pairs)])
     replace_file(f"{path}.hashes", hashes.tobytes())
+
+
+def write_some_of_part(
+    path: str | os.PathLike, name: str, kept: Sequence[bool]
+):
+    """Writes some pairs of a part, as a part of its own.
+
+    Args:
+        path: of the part.
+        name: of the new one, in the same folder.
+        kept: (N,) bool, which pairs.
+    """
+    sides = [list(itertools.compress(side, kept)) for side in part_lines(path)]
+    _write_part(Path(path).with_name(name), sides)
 
 
 def part_hashes(path: str | os.PathLike) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Prepares parallel text for training: checks it and tokenizes it once."""
 
 import contextlib
+import dataclasses
 import itertools
 import os
 from collections import Counter
@@ -43,16 +44,21 @@ from kseq.data.text.corpus import (
     text_problems,
 )
 from kseq.data.text.dates import SIZES, dates
+from kseq.data.text.line_filters import LineFilters
+from kseq.data.text.pair_blocks import pair_hashes
 from kseq.data.text.pair_parts import (
+    FILTERED,
     PART_SIZE,
     ReadJob,
     TokenizeJob,
     is_held_out,
+    part_hashes,
     part_ids,
     part_lines,
     read_pairs,
     tokenize_part,
     write_parts,
+    write_some_of_part,
 )
 from kseq.data.text.pair_tokenizers import PairTokenizers
 from kseq.data.text.parallel_text import ParallelText, texts_of_splits
@@ -80,6 +86,7 @@ def prepare_pairs(
     columns: Sequence[str] = (),
     *,
     tokenizers: PairTokenizers | None = None,
+    filters: LineFilters | None = None,
     processes: int | None = None,
     beam: Sequence[str] | None = None,
     log: bool = True,
@@ -100,6 +107,8 @@ def prepare_pairs(
         validation: see `read_corpus`.
         columns: see `read_corpus`.
         tokenizers: how the tokenizers are made.
+        filters: of the pairs of `train`; of equal pairs in all files the first
+            is kept.
         processes: number of processes. By default all cores for large files,
             and this process alone for others.
         beam: options of a pipeline of Apache Beam, whose workers read and
@@ -129,6 +138,7 @@ def prepare_pairs(
     options = {
         "columns": [*columns],
         "tokenizers": tokenizers.options(),
+        "filters": filters and dataclasses.asdict(filters),
         "part_size": part_size,
     }
     with PreparedFolder(folder).locked() as prepared:
@@ -237,6 +247,36 @@ def _refuse_other_plan(prepared, plan, options, splits):
     prepared.refuse_other_files(groups)
 
 
+def _are_first(path, repeated, is_known) -> np.ndarray:
+    """(N,) bool, which pairs of a part have not been in one before.
+
+    Args:
+        path: of the part.
+        repeated: sorted hashes of the pairs that there are several of.
+        is_known: of each whether a part before had it; is updated.
+    """
+    _, hashes = pair_hashes(*part_lines(path))
+    places = np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)
+    are_repeated = repeated[places] == hashes
+    _, firsts = np.unique(hashes, return_index=True)
+    kept = np.zeros(len(hashes), bool)
+    kept[firsts] = True
+    kept &= ~(are_repeated & is_known[places])
+    is_known[places[are_repeated]] = True
+    return kept
+
+
+def filtered_counts(counts: Counter) -> Counter:
+    """How many pairs filters leave out, by reason."""
+    return Counter(
+        {
+            key.removeprefix(FILTERED): number
+            for key, number in counts.items()
+            if key.startswith(FILTERED)
+        }
+    )
+
+
 class _Preparation:
     """The steps of preparing; each resumes where it was interrupted."""
 
@@ -254,6 +294,8 @@ class _Preparation:
             )
         )
         self.beam = beam
+        filters = plan["options"].get("filters")
+        self.filters = filters and LineFilters(**filters)
         self.names = {}  # split -> names of the parts of each text
         self.held_out = np.zeros(0, np.int64)
         self.tokenizers = None
@@ -270,7 +312,7 @@ class _Preparation:
         if not jobs:
             return self._write_dates()
         summaries = iter([read_json(job.summary) for job, _ in jobs])
-        reports, texts = {}, iter(self.plan["texts"])
+        reports, texts, filtered = {}, iter(self.plan["texts"]), []
         for split, split_texts in self.splits.items():
             self.names[split], reports[split] = [], []
             for text in split_texts:
@@ -283,7 +325,10 @@ class _Preparation:
                 report.refuse_empty(text)
                 reports[split].append(report)
                 self.names[split].append([part["name"] for part in parts])
-        return self._split(reports)
+                if self.filters and split == "train":
+                    filtered.append(filtered_counts(counts))
+        problems = self._filter(reports["train"], filtered)
+        return self._split(reports, problems)
 
     def _jobs(self):
         """(ReadJob, bytes) of all texts."""
@@ -310,7 +355,8 @@ class _Preparation:
                     path = sides[0][job["file"]]
                 name = f"{number:03}-{job_number:06}"
                 read = ReadJob(
-                    *(str(self.parts), name, text, ranges, path, size)
+                    *(str(self.parts), name, text, ranges, path, size),
+                    self.filters if plan["split"] == "train" else None,
                 )
                 found.append((read, bytes_of_sides // len(plan["jobs"])))
         return found
@@ -344,10 +390,58 @@ class _Preparation:
             for size in [path.stat().st_size // 24]
         ]
 
-    def _split(self, reports):
+    def _filter(self, reports, filtered) -> list[str]:
+        """Leaves out duplicates, and says what filters leave out of texts."""
+        if not self.filters:
+            return []
+        self._leave_out_duplicates()
+        problems = []
+        for text, report, counts, names in zip(
+            *(self.splits["train"], reports, filtered, self.names["train"]),
+            strict=True,
+        ):
+            pairs, kept = report.pairs - report.left_out, self._pairs(names)
+            counts["duplicate"] += pairs - kept - counts.total()
+            found = (
+                f"{text}: filters leave out {pairs - kept} of {pairs} pairs: "
+                f"{self.filters.described(counts)}."
+            )
+            if not kept:
+                raise DataError(found)
+            problems.append(found)
+        return problems
+
+    def _leave_out_duplicates(self):
+        """Replaces parts by others; the first of equal pairs stays.
+
+        Parts are not changed: whoever resumes finds the same.
+        """
+        found = [np.zeros(0, np.int64)]
+        for (hashes,) in partitions(self._hashes("train", 2)):
+            values, counts = np.unique(hashes, return_counts=True)
+            found.append(values[counts > 1])
+        repeated = np.concatenate(found)
+        if not len(repeated):
+            return
+        is_known = np.zeros(len(repeated), bool)
+        for names in self.names["train"]:
+            for place, name in enumerate(names):
+                path = self.parts / name
+                if not np.isin(part_hashes(path)[2], repeated).any():
+                    continue
+                kept = _are_first(path, repeated, is_known)
+                names[place] = f"{name}-unique" if kept.any() else None
+                if kept.any():
+                    write_some_of_part(path, names[place], kept)
+            names[:] = filter(None, names)
+
+    def _pairs(self, names):
+        return sum(part_hashes(self.parts / name).shape[1] for name in names)
+
+    def _split(self, reports, problems):
         texts, others = self.splits["train"], self.splits["validation"]
-        problems = text_problems(texts, reports["train"])
-        pairs = [report.pairs - report.left_out for report in reports["train"]]
+        problems = text_problems(texts, reports["train"]) + problems
+        pairs = [self._pairs(names) for names in self.names["train"]]
         if others:
             known, unique = [], 0
             for trained, judged in partitions(

@@ -1,4 +1,5 @@
 import gzip
+import itertools
 import json
 import lzma
 import os
@@ -13,10 +14,12 @@ import pytest
 
 from kseq.data import (
     DataError,
+    LineFilters,
     PairTokenizers,
     TextPreprocessor,
     Tokenizer,
     dates,
+    kept_pairs,
     open_prepared,
     prepare_pairs,
     read_corpus,
@@ -203,6 +206,62 @@ def test_number_of_processes_does_not_matter(tmp_path, kept):
 
     for file in Path("one").iterdir():
         assert file.read_bytes() == Path("two", file.name).read_bytes()
+
+
+def noisy(count, start=0):
+    """Pairs of which filters leave out some, and some that occur again."""
+    rows = pairs(count, start)
+    for place in range(0, count, 7):
+        rows[place] = rows[place // 2]
+    for place in range(3, count, 11):
+        rows[place] = (rows[place][0], rows[place][0] + b" ")
+    for place in range(5, count, 13):
+        rows[place] = (b"a", b"b" * 50)
+    rows[8] = (b" " + rows[0][0], rows[0][1] + b"  ")
+    return rows
+
+
+@pytest.mark.parametrize("part_size", [500, 2000, 10**6])
+def test_filters(tmp_path, kept, part_size):
+    """What stays is what `kept_pairs` keeps of all files in their order."""
+    filters = LineFilters(max_characters=60, max_ratio=4.0)
+    texts = [noisy(120), noisy(90, 100)]
+    files = [
+        write_table(tmp_path / "a.tsv", texts[0]),
+        write_table(tmp_path / "b.tsv", texts[1]),
+    ]
+    validation = write_table(tmp_path / "v.tsv", [(b"v", b"w"), (b"a", b"a")])
+    prepared = prepare_pairs(
+        *("out", files, [validation]),
+        tokenizers=kept,
+        filters=filters,
+        part_size=part_size,
+    )
+
+    seen, problems, expected = set(), [], []
+    for file, rows in zip(files, texts, strict=True):
+        good, counts = kept_pairs(*zip(*rows, strict=True), filters, seen)
+        assert counts.keys() == {"length_ratio", "identical", "duplicate"}
+        problems.append(
+            f"{file}: filters leave out {counts.total()} of {len(rows)} "
+            f"pairs: {filters.described(counts)}."
+        )
+        expected.append(list(itertools.compress(rows, good)))
+    assert prepared.counts == tuple(map(len, expected))
+    assert [p for p in prepared.problems if "filters" in p] == problems
+    assert rows_of(prepared.validation) == [(b"v", b"w"), (b"a", b"a")]
+    assert f"Training pairs: {len(expected[0])} ({files[0]})" in prepared.facts
+    assert not any("Duplicate" in fact for fact in prepared.facts)
+    tokenizer = kept.kept[0]
+    ids = prepared.target.gather(np.arange(len(prepared.target))).to_list()
+    lines = [target for rows in expected for _, target in rows]
+    assert ids == tokenizer.tokenize_with_end(lines)[0].to_list()
+
+    with pytest.raises(DataError, match="other options: filters is"):
+        prepare_pairs("out", files, [validation], tokenizers=kept)
+    everything = LineFilters(max_characters=1)
+    with pytest.raises(DataError, match=r"a\.tsv: filters leave out 120 of 12"):
+        prepare_pairs("no", files, tokenizers=kept, filters=everything)
 
 
 def test_beam_writes_the_same_bytes(tmp_path, kept):
