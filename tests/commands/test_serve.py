@@ -50,6 +50,10 @@ class _Slow(tf.Module):
         )
         return {"count": tf.fill(tf.shape(text), count)}
 
+    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string, "text")])
+    def much(self, text):
+        return {"text": tf.fill(tf.shape(text), "x" * 10_000)}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -59,6 +63,7 @@ def folder(tmp_path_factory):
     signatures = {
         "serving_default": module.count,
         "for_ever": module.for_ever,
+        "much": module.much,
     }
     tf.saved_model.save(module, str(folder / "7"), signatures=signatures)
     return folder
@@ -179,8 +184,10 @@ def test_the_end_has_a_bound_whatever_runs(folder):
 
 @pytest.mark.slow
 def test_the_end_does_not_wait_for_who_does_not_read(folder):
-    with serving(str(folder), "--timeout", "15", *ALLOWED) as (process, port):
-        body = json.dumps({"instances": ["100000"] * 100_000}).encode()
+    with serving(str(folder), *ALLOWED) as (process, port):
+        # 10 MB of answers, more than the buffers of a connection take.
+        body = {"signature_name": "much", "instances": ["a"] * 1000}
+        body = json.dumps(body).encode()
         with socket.socket() as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", port))
