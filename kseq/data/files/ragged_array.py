@@ -107,6 +107,11 @@ class RaggedArray:
         return self._tensors
 
 
+def dtype_of_ids(vocab_size: int) -> str:
+    """The smallest type of a file of ids: two bytes for up to 2^16 pieces."""
+    return "uint16" if vocab_size <= 2**16 else "int32"
+
+
 def mapped(
     path: str | os.PathLike, dtype: str, shape: tuple[int, ...]
 ) -> np.ndarray:

@@ -18,6 +18,7 @@ from kseq.data.files.prepared_folder import (
     replace_file,
 )
 from kseq.data.files.process_jobs import processes_for, run_part_jobs
+from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.files.text_files import matching_files
 from kseq.data.files.text_folders import is_text_folder, paths_in_folder
 from kseq.data.running_text.prepared_text import (
@@ -43,7 +44,6 @@ from kseq.files.json_files import as_read, read_json, to_json
 from kseq.terminal import escaped_line, progress
 
 PART_SIZE = 2**23  # characters, about; the same for any number of processes
-_UINT16 = 2**16  # pieces whose ids fit into two bytes
 
 
 def prepare_text(
@@ -155,8 +155,7 @@ def _prepare(prepared, given, plan, processes, beam) -> dict[str, Any]:
             lines, options["vocab_size"], options["tokens"], verbatim=True
         )
         atomic_write(model, tokenizer.model)
-    is_small = Tokenizer.load(model).vocab_size <= _UINT16
-    dtype = "uint16" if is_small else "int32"
+    dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
     jobs = [TokenizeTextJob(part, str(model), dtype) for part in parts]
     jobs = [job for job in jobs if not os.path.isfile(f"{job.part}.ids")]
     sizes = [os.path.getsize(f"{job.part}.text") for job in jobs]
@@ -198,9 +197,7 @@ def _read(folder, train, validation, options) -> dict[str, Any]:
         held_out = read_texts(validation, column)
     for end, content in documents_files(held_out).items():
         replace_file(f"{folder / 'validation'}{end}", content)
-    documents = sum(
-        chunk.begins for name in names for chunk in read_part(folder / name)
-    )
+    documents = sum(int(_rows(folder / name)[:, 1].sum()) for name in names)
     judged = sum(map(len, held_out)), len(held_out)
     facts = [
         size_of_text("Training", trained, documents, train),
@@ -255,22 +252,17 @@ def _cut(folder, names, characters, trained) -> tuple[list[str], list[str]]:
         chunk = rest[0]
         kept.append(Chunk(chunk.text[:trained], chunk.begins))
         rest[0] = Chunk(chunk.text[trained:], True, chunk.ends)
-    # What follows has become a document, and what precedes has ended.
-    last = names[first - 1] if first else None
-    if kept:
-        kept[-1] = kept[-1]._replace(ends=True)
-        _write_part(folder / names[first], kept)
-        last = names[first]
-    elif last is not None:
-        *others, chunk = read_part(folder / last)
-        _write_part(folder / last, [*others, chunk._replace(ends=True)])
+    names = names[: first + bool(kept)]
+    # What precedes ends a document, wherever the text is cut.
+    *others, chunk = kept or read_part(folder / names[-1])
+    _write_part(folder / names[-1], [*others, chunk._replace(ends=True)])
     held_out, texts = [], []
     for chunk in rest:
         texts.append(chunk.text)
         if chunk.ends:
             held_out.append("".join(texts))
             texts = []
-    return names[: first + bool(kept)], held_out
+    return names, held_out
 
 
 def _write_part(path, chunks):
@@ -285,13 +277,17 @@ def _write_part(path, chunks):
 
 def read_part(path: str | os.PathLike) -> list[Chunk]:
     """The text of a part."""
-    rows = np.fromfile(f"{path}.chunks", np.int64).reshape(-1, 3)
     chunks = []
     with open(f"{path}.text", "rb") as file:
-        for size, begins, ends in rows.tolist():
+        for size, begins, ends in _rows(path).tolist():
             text = file.read(size).decode()
             chunks.append(Chunk(text, bool(begins), bool(ends)))
     return chunks
+
+
+def _rows(path) -> np.ndarray:
+    """(N, 3) int64: of each chunk of a part its bytes, `begins` and `ends`."""
+    return np.fromfile(f"{path}.chunks", np.int64).reshape(-1, 3)
 
 
 def _lines(chunks):

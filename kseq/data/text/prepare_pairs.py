@@ -33,6 +33,7 @@ from kseq.data.files.prepared_folder import (
     replace_file,
 )
 from kseq.data.files.process_jobs import processes_for, run_part_jobs
+from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.files.text_files import matching_files, read_lines
 from kseq.data.text.corpus import (
     are_tables,
@@ -75,7 +76,6 @@ from kseq.files.json_files import as_read, read_json
 from kseq.terminal import escaped_line, progress
 
 _SIDES = ("source", "target")
-_UINT16 = 2**16  # pieces whose ids fit into two bytes
 _BLOCK = 1024  # pairs whose lines train a tokenizer together
 
 
@@ -266,7 +266,7 @@ def _are_first(path, repeated, is_known) -> np.ndarray:
     return kept
 
 
-def filtered_counts(counts: Counter) -> Counter:
+def _filtered_counts(counts: Counter) -> Counter:
     """How many pairs filters leave out, by reason."""
     return Counter(
         {
@@ -326,7 +326,7 @@ class _Preparation:
                 reports[split].append(report)
                 self.names[split].append([part["name"] for part in parts])
                 if self.filters and split == "train":
-                    filtered.append(filtered_counts(counts))
+                    filtered.append(_filtered_counts(counts))
         problems = self._filter(reports["train"], filtered)
         return self._split(reports, problems)
 
@@ -525,8 +525,7 @@ class _Preparation:
 
     @property
     def _dtype(self):
-        largest = max(each.vocab_size for each in self.tokenizers)
-        return "uint16" if largest <= _UINT16 else "int32"
+        return dtype_of_ids(max(each.vocab_size for each in self.tokenizers))
 
     def join(self):
         """Writes the ids and the validation pairs of all parts."""
