@@ -67,6 +67,7 @@ class ExactModel(keras.Model):
 
     `steps_done` is the number of training steps since `compile`, also of those
     whose update mixed_float16 skips. `training.Checkpoints` restores it.
+    `seconds_waiting` is the time in which these steps waited for their batch.
 
     Training needs the TensorFlow backend.
 
@@ -205,6 +206,7 @@ class ExactModel(keras.Model):
         self.clip_norm = clip_norm
         self.accumulation_steps = accumulation_steps
         self.steps_done = 0
+        self.seconds_waiting = 0.0
         self.auto_scale_loss = auto_scale_loss
         self._progress = {
             name: keras.metrics.Mean(name=name)

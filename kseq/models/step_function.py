@@ -2,6 +2,7 @@
 
 import functools
 import threading
+import time
 
 import tensorflow as tf
 
@@ -67,7 +68,7 @@ class StepFunction:
     def __call__(self, iterator):
         # An iterator over Python values has no signature.
         spec = getattr(iterator, "element_spec", None)
-        data = next(iterator)
+        data = self._next(iterator)
         if not self._is_checked:
             self._check_ids(data)
             self._is_checked = True
@@ -102,6 +103,9 @@ class StepFunction:
             tf.nest.pack_sequence_as(data, part)
             for part in zip(*parts, strict=True)
         ]
+
+    def _next(self, iterator):
+        return next(iterator)
 
     def _run(self, function, data):
         return function(data)
@@ -155,7 +159,8 @@ class TrainFunction(StepFunction):
     """`train_step`, with an explanation where it fails.
 
     It counts the steps in `steps_done` of the model, also those whose update
-    mixed_float16 skips, which the optimizer does not count.
+    mixed_float16 skips, which the optimizer does not count, and the time in
+    which they wait for a batch in `seconds_waiting`.
 
     Args:
         model: `ExactModel`.
@@ -207,6 +212,12 @@ class TrainFunction(StepFunction):
         raise diverged_error(
             self.model, self.model.steps_done + 1, self._parts(batches[count])
         )
+
+    def _next(self, iterator):
+        start = time.perf_counter()
+        data = next(iterator)
+        self.model.seconds_waiting += time.perf_counter() - start
+        return data
 
     def _run(self, function, data):
         try:

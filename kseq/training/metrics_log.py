@@ -25,10 +25,11 @@ class MetricsLog(keras.callbacks.Callback):
 
     Every `every` steps: loss, perplexity, accuracy, gradient norm and padding
     over those steps alone, the learning rate, and tokens per second of
-    training time, which are those that `ExactModel` counts. At the end of an
-    epoch: every `val_` number in the logs, so it must come after the callbacks
-    that measure them. If standard output is not a terminal, each is also
-    printed there as a line.
+    training time, which are those that `ExactModel` counts, and
+    `waiting_for_data`, the share of that time in which steps waited for their
+    batches. At the end of an epoch: every `val_` number in the logs, so it
+    must come after the callbacks that measure them. If standard output is not
+    a terminal, each is also printed there as a line.
 
     TensorBoard shows training and validation as two runs with the same tags,
     in one chart. There `loss` is without label smoothing in both;
@@ -85,9 +86,8 @@ class MetricsLog(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         # More than none where an epoch is finished that was stopped.
         self._in_epoch = self._step() - epoch * (self.params["steps"] or 0)
-        self._steps = 0
         self._before = {}
-        self._start = time.perf_counter()
+        self._start_window(time.perf_counter())
 
     def on_train_batch_begin(self, batch, logs=None):
         if self._writes_graph:
@@ -117,6 +117,8 @@ class MetricsLog(keras.callbacks.Callback):
 
     def _write_window(self):
         now = time.perf_counter()
+        seconds = now - self._start
+        waiting = self.model.seconds_waiting - self._waiting
         means = self._window_means()
         tokens = means.pop("tokens") * self._steps
         likelihood = means.get("perplexity")  # its logarithm
@@ -125,7 +127,8 @@ class MetricsLog(keras.callbacks.Callback):
         record = {
             **means,
             "learning_rate": _number(self.model.optimizer.learning_rate),
-            "tokens_per_second": tokens / (now - self._start),
+            "tokens_per_second": tokens / seconds,
+            "waiting_for_data": waiting / seconds,
         }
         self._write(record)
         is_smoothed = getattr(self.model, "label_smoothing", 0)
@@ -133,8 +136,12 @@ class MetricsLog(keras.callbacks.Callback):
             record["smoothed_loss"] = record["loss"]
             record["loss"] = likelihood
         self._show("train", record)
-        self._start = now
+        self._start_window(now)
+
+    def _start_window(self, now):
         self._steps = 0
+        self._start = now
+        self._waiting = self.model.seconds_waiting
 
     def _window_means(self):
         """The means of the metrics since the last call.

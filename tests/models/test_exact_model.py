@@ -1,4 +1,5 @@
 import re
+import time
 
 import keras
 import numpy as np
@@ -376,3 +377,20 @@ def test_labels_of_another_shape_are_refused():
         model.test_on_batch(inputs, labels[:, 0])
     with pytest.raises(ValueError, match="weights of shape"):
         model.test_on_batch(inputs, labels, weights[:, 0])
+
+
+def test_the_time_that_steps_wait_for_their_batches():
+    model = tiny_model()
+    model.compile(keras.optimizers.SGD(0.1))
+
+    def slow_batches():
+        yield from dataset([3])
+        time.sleep(0.2)
+        yield from dataset([3])
+
+    iterator = slow_batches()
+    model.make_train_function()
+    model.train_function(iterator)
+    before = model.seconds_waiting
+    model.train_function(iterator)
+    assert model.seconds_waiting - before > 0.2

@@ -18,9 +18,10 @@ from tests.models.test_exact_model import batches, tiny_model
 
 
 class Model:
-    """What the callback reads of a model: optimizer and metrics."""
+    """What the callback reads of a model: optimizer, metrics and waiting."""
 
     def __init__(self):
+        self.seconds_waiting = 0.0
         self.optimizer = keras.optimizers.SGD(0.25)
         self.metrics = [
             keras.metrics.Mean(name=name)
@@ -33,6 +34,7 @@ class Model:
     def train(self, loss, tokens, padding, norm):
         """One step, as `ExactModel` reports it."""
         self.optimizer.iterations.assign_add(1)
+        self.seconds_waiting += 1e-6
         values = (loss, loss, 1 / loss, tokens, padding, norm)
         weights = (tokens, tokens, tokens, 1, 1, 1)
         for metric, value, weight in zip(
@@ -96,6 +98,8 @@ def test_each_line_is_about_its_own_steps(tmp_path):
     assert second["padding"] == pytest.approx(0.3)
     assert second["learning_rate"] == 0.25
     assert second["tokens_per_second"] > 0
+    steps_per_second = second["tokens_per_second"] / 40
+    assert second["waiting_for_data"] == pytest.approx(1e-6 * steps_per_second)
 
 
 @pytest.mark.slow
