@@ -354,20 +354,19 @@ class _Shapes:
         Examples that do not fill a batch of their shape are padded to a larger
         one. Where there is none, a batch is not full.
         """
-        shapes = self._number_of(lengths)
+        shapes = tf.cast(self._number_of(lengths), tf.int32)
         for number, larger in enumerate(self._larger):
-            is_own = tf.cast(shapes == number, tf.int64)
-            whole = tf.reduce_sum(is_own) // self.rows[number]
-            is_left = (is_own > 0) & (
-                tf.cumsum(is_own) > whole * self.rows[number]
+            own = tf.where(shapes == number)[:, 0]
+            rows = self.rows[number]
+            left = own[tf.size(own, tf.int64) // rows * rows :]
+            shapes = tf.tensor_scatter_nd_update(
+                shapes, left[:, None], tf.fill(tf.shape(left), larger)
             )
-            shapes = tf.where(is_left, tf.constant(larger, tf.int64), shapes)
-        order = _argsort(shapes)
-        sizes = tf.math.bincount(
-            tf.cast(shapes, tf.int32),
-            minlength=len(self._larger),
-            dtype=tf.int64,
-        )
+        places = tf.range(tf.size(shapes, tf.int64))
+        # Sorts in a fraction of the time of `argsort`.
+        parts = tf.dynamic_partition(places, shapes, len(self._larger))
+        order = tf.concat(parts, axis=0)
+        sizes = tf.stack([tf.size(part, tf.int64) for part in parts])
         count = -(-sizes // self.rows)  # batches of each shape
         shape, number = _numbered(count)
         rows = tf.gather(self.rows, shape)
