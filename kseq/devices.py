@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 # NVIDIA GPUs compute with bfloat16 from Ampere on.
@@ -146,23 +147,51 @@ def on_all_machines(value):
     """
     if num_machines() < 2:
         return [float(value)]
-    gathered = _gather()(tf.constant(value, tf.float64))
+    return _gathered([value])[:, 0].tolist()
+
+
+def from_chief(value):
+    """Gives all machines of the cluster what the chief has.
+
+    All machines have to call this at the same time; the others wait for the
+    chief.
+
+    Args:
+        value: anything that JSON can hold; that of other machines is ignored.
+
+    Returns:
+        The value of the chief.
+    """
+    if num_machines() < 2:
+        return value
+    text = json.dumps(value).encode()
+    size = int(on_all_machines(len(text))[0])
+    chars = _gathered(list(text.ljust(size)[:size]))[0]
+    return json.loads(bytes(chars.astype(np.uint8)))
+
+
+def _gathered(values):
+    """The numbers of each replica, the chief's first: (R, N) float64."""
+    gathered = _gather()(tf.constant(values, tf.float64))
     strategy = device_strategy()
-    return strategy.experimental_local_results(gathered)[0].numpy().tolist()
+    return strategy.experimental_local_results(gathered)[0].numpy()
 
 
 @functools.cache
 def _gather():
     strategy = device_strategy()
 
-    def on_replica(value):
+    def on_replica(values):
         context = tf.distribute.get_replica_context()
         places = tf.range(context.num_replicas_in_sync)
         is_own = places == context.replica_id_in_sync_group
-        own = tf.where(is_own, value, 0)
+        own = tf.where(is_own[:, None], values, 0)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
 
-    return tf.function(lambda value: strategy.run(on_replica, (value,)))
+    return tf.function(
+        lambda values: strategy.run(on_replica, (values,)),
+        reduce_retracing=True,
+    )
 
 
 def end_unless_chief():

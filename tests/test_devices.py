@@ -16,6 +16,7 @@ from kseq.devices import (
     device_strategy,
     dtype_policy,
     end_unless_chief,
+    from_chief,
     grow_gpu_memory,
     is_chief,
     on_all_machines,
@@ -106,6 +107,7 @@ def weights(run):
 
 def test_one_machine_asks_itself():
     assert on_all_machines(0.7) == [0.7]
+    assert from_chief({"a": 0.7}) == {"a": 0.7}
 
 
 def with_gpus(monkeypatch, *capabilities):
@@ -210,6 +212,30 @@ def test_memory_stays_as_a_program_has_divided_it(monkeypatch, error):
     with_gpus(monkeypatch, (9, 0))
     monkeypatch.setattr(tf.config.experimental, "set_memory_growth", refuse)
     grow_gpu_memory()
+
+
+@pytest.mark.slow
+def test_all_machines_have_what_the_chief_has(tmp_path):
+    program = """
+import sys
+from kseq.devices import device_strategy, from_chief
+device_strategy()
+for length in (1, 3000):
+    print(from_chief({"é": sys.argv[1] * length, "b": 0.1}))
+"""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, name],
+            env={**os.environ, "TF_CONFIG": configuration},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name, configuration in zip("xy", local_cluster(2), strict=True)
+    ]
+    for process in processes:
+        output, _ = process.communicate(timeout=100)
+        expected = [str({"é": "x" * length, "b": 0.1}) for length in (1, 3000)]
+        assert output.splitlines() == expected
 
 
 @pytest.mark.slow

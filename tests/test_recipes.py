@@ -376,7 +376,10 @@ def test_attention_finds_the_planted_evidence(
     ("recipe", "choice"),
     [
         ("classify_documents", {"model": "hierarchical"}),
-        ("classify_documents", {"model": "transformer"}),
+        (
+            "classify_documents",
+            {"model": "transformer", "pretraining_steps": 0},
+        ),
         ("tag_words", {"model": "transformer"}),
         ("caption_images", {"decoder": "transformer"}),
         ("chat", {"model": "single"}),

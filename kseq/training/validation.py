@@ -5,7 +5,7 @@ import html
 import keras
 import tensorflow as tf
 
-from kseq.devices import is_chief
+from kseq.devices import from_chief, is_chief
 from kseq.terminal import below_keras_bar, progress, single_line
 from kseq.training.event_files import event_writer
 from kseq.training.optimizer import ema_weights, global_step
@@ -17,7 +17,8 @@ class Validation(keras.callbacks.Callback):
     The scores are added to the logs as `val_` and their name, for the
     callbacks after it: early stopping, checkpoints and metrics. TensorBoard
     and `samples/` get a table of examples, and TensorBoard pictures. A model
-    with moving averages of its weights is validated with them.
+    with moving averages of its weights is validated with them. In a cluster
+    the chief alone generates answers, and the others wait for its scores.
 
     Args:
         run: `RunDirectory`.
@@ -41,10 +42,14 @@ class Validation(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         with ema_weights(self.model), below_keras_bar():
-            scores = self._losses() | self._scores()
-            with progress("Drawing the pictures of validation"):
-                pictures = self.evaluation.pictures(self.pictures)
-        logs.update({f"val_{name}": score for name, score in scores.items()})
+            scores, pictures = self._losses(), {}
+            if is_chief():
+                scores |= self._scores()
+                with progress("Drawing the pictures of validation"):
+                    pictures = self.evaluation.pictures(self.pictures)
+        logs.update(
+            from_chief({f"val_{name}": float(scores[name]) for name in scores})
+        )
         if is_chief():
             self._show(pictures)
 

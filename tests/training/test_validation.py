@@ -6,7 +6,7 @@ from tensorboard.backend.event_processing import event_accumulator
 
 from kseq.evaluation import Score
 from kseq.runs import RunDirectory
-from kseq.training import Validation
+from kseq.training import Validation, validation
 
 
 class Evaluation:
@@ -83,3 +83,14 @@ def test_rows_and_pictures_are_shown(model, tmp_path):
     events.Reload()
     tags = events.Tags()["tensors"]
     assert {"part/0", "part/1", "samples"} <= set(tags)
+
+
+def test_of_a_cluster_the_chief_alone_generates(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(validation, "is_chief", lambda: False)
+    of_chief = {"val_weight": 0.5, "val_loss": 2.0}
+    monkeypatch.setattr(validation, "from_chief", lambda own: of_chief)
+    monkeypatch.setattr(Evaluation, "scores", None)
+    monkeypatch.setattr(Evaluation, "pictures", None)
+    logs = validated(model, tmp_path)
+    assert logs == of_chief
+    assert not (tmp_path / "samples").exists()
