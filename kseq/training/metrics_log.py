@@ -118,7 +118,6 @@ class MetricsLog(keras.callbacks.Callback):
     def _write_window(self):
         now = time.perf_counter()
         seconds = now - self._start
-        waiting = self.model.seconds_waiting - self._waiting
         means = self._window_means()
         tokens = means.pop("tokens") * self._steps
         likelihood = means.get("perplexity")  # its logarithm
@@ -128,8 +127,10 @@ class MetricsLog(keras.callbacks.Callback):
             **means,
             "learning_rate": _number(self.model.optimizer.learning_rate),
             "tokens_per_second": tokens / seconds,
-            "waiting_for_data": waiting / seconds,
         }
+        if self._waited is not None:
+            waiting = self.model.seconds_waiting - self._waited
+            record["waiting_for_data"] = waiting / seconds
         self._write(record)
         is_smoothed = getattr(self.model, "label_smoothing", 0)
         if is_smoothed and likelihood is not None:
@@ -141,7 +142,7 @@ class MetricsLog(keras.callbacks.Callback):
     def _start_window(self, now):
         self._steps = 0
         self._start = now
-        self._waiting = self.model.seconds_waiting
+        self._waited = getattr(self.model, "seconds_waiting", None)
 
     def _window_means(self):
         """The means of the metrics since the last call.
