@@ -9,7 +9,6 @@ import re
 import sys
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 
 # NVIDIA GPUs compute with bfloat16 from Ampere on.
@@ -167,7 +166,7 @@ def from_chief(value):
     text = json.dumps(value).encode()
     size = int(on_all_machines(len(text))[0])
     chars = _gathered(list(text.ljust(size)[:size]))[0]
-    return json.loads(bytes(chars.astype(np.uint8)))
+    return json.loads(bytes(map(int, chars)))
 
 
 def _gathered(values):
