@@ -20,7 +20,7 @@ from kseq.files.json_files import to_json
 
 FILTERED = "filtered "
 PART_SIZE = 2**23  # bytes of text, about; the same for any number of processes
-_TOKENIZED = 1024  # texts that are tokenized together
+_TOKENIZED = 8192  # texts that are tokenized together
 
 
 class ReadJob(NamedTuple):

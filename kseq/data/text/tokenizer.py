@@ -24,10 +24,12 @@ from kseq.data.text.tokenizer_training import (
     report_unknown,
     train_tokenizer,
 )
+from kseq.data.text.word_encoder import WordEncoder
 from kseq.terminal import progress
 
 # Replaced in a text, because the tokenizer gives them a different meaning.
 _TAKEN = f"[{LOWER_BLOCK}{LINE_BREAK}]"
+_WITH_TENSORFLOW = 128  # texts together, of which one needs it
 _NOT_PLAIN = re.compile(f"[\0\r{LOWER_BLOCK}{LINE_BREAK}]")
 
 
@@ -66,6 +68,10 @@ class Tokenizer(tf.Module):
         self.vocab_size = _checked_vocab_size(model)
         proto = sentencepiece_model_pb2.ModelProto.FromString(model)
         self.is_verbatim = not proto.normalizer_spec.add_dummy_prefix
+        # Of two segmentations with the same probability, the one in the graph
+        # is not always that of the package.
+        is_unigram = proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM
+        self._needs_graph = self.is_verbatim or is_unigram
         # When a graph is loaded, operations with the same name share a
         # resource, whatever their models are: the name must identify the model.
         self._name_in_graph = f"model_{hashlib.sha256(model).hexdigest()[:16]}"
@@ -158,7 +164,8 @@ class Tokenizer(tf.Module):
     ) -> tuple[np.ndarray, np.ndarray]:
         """What `tokenize_with_end` gives, without TensorFlow for most texts.
 
-        On one core this is several times faster.
+        On one core this is several times faster, but for "unigram" and
+        verbatim tokenizers, whose texts go through the graph.
 
         Args:
             texts: B of them, without line breaks.
@@ -167,10 +174,18 @@ class Tokenizer(tf.Module):
             The ids of all texts, (N,) int32, and their number for each text,
             (B,) int32.
         """
-        text = _plain_text(texts)
-        if text is None or self.is_verbatim:
-            ids, _ = self.tokenize_with_end(tf.constant(texts, tf.string))
-            return ids.flat_values.numpy(), ids.row_lengths().numpy()
+        text = None if self._needs_graph else _plain_text(texts)
+        if text is None:
+            if self._needs_graph or len(texts) <= _WITH_TENSORFLOW:
+                ids, _ = self.tokenize_with_end(tf.constant(texts, tf.string))
+                return ids.flat_values.numpy(), ids.row_lengths().numpy()
+            # Perhaps only one of them is not plain.
+            middle = len(texts) // 2
+            halves = texts[:middle], texts[middle:]
+            (ids, lengths), others = map(self.encode_with_end, halves)
+            return np.append(ids, others[0]), np.append(lengths, others[1])
+        if self._words is not None:
+            return self._words.encode_with_end(text)
         rows = self._processor.encode(
             text.split("\n"), add_eos=True, num_threads=1
         )
@@ -181,6 +196,11 @@ class Tokenizer(tf.Module):
     @functools.cached_property
     def _processor(self):
         return sentencepiece.SentencePieceProcessor(model_proto=self.model)
+
+    @functools.cached_property
+    def _words(self):
+        possible = WordEncoder.is_possible(self.model)
+        return WordEncoder(self.model) if possible else None
 
     def detokenize(self, ids) -> tf.Tensor:
         """(B, T) int -> (B,) string, of what precedes the first END."""

@@ -33,7 +33,7 @@ _DECODED_BREAK = "FDD1\tA\n"
 # In a text, these two become U+FFFD.
 _TAKEN = re.compile(f"[{LOWER_BLOCK}{LINE_BREAK}]")
 
-_SPACE = "\u2581"
+SPACE = "\u2581"
 # SentencePiece skips a line with one of these.
 _SKIPPED = re.compile("[\0\u2585]")
 _LONGEST_PART = LONGEST_LINE // 4  # characters, each of at most four bytes
@@ -175,7 +175,7 @@ class _Text:
         """The count of each character in the text, NUL excluded."""
         self._count_all()
         codes = np.flatnonzero(self._characters[1:]) + 1
-        named = {" ": _SPACE, _SPACE: LOWER_BLOCK}
+        named = {" ": SPACE, SPACE: LOWER_BLOCK}
         counts = {chr(code): int(self._characters[code]) for code in codes}
         return {named.get(key, key): counts[key] for key in counts}
 
