@@ -1,4 +1,4 @@
-"""kseq prepare: checks and tokenizes the data of a run once."""
+"""kseq prepare: checks and tokenizes data once, or computes features."""
 
 import shlex
 from pathlib import Path
@@ -21,9 +21,10 @@ def run(options):
             "--pieces."
         )
     sources = [each for each in SOURCES if each.trains and each.option]
-    source = next(
-        (each for each in sources if getattr(options, each.option)), TEXT
-    )
+    chosen = [each for each in sources if getattr(options, each.option)]
+    source = next((each for each in chosen if each.is_meant(options)), TEXT)
+    if source.option:
+        _refuse_several_files(options, source)
     beam = _beam_options(options)
     line_filters(options, source)  # raises an error if they do not fit
     if options.from_:
@@ -36,13 +37,22 @@ def run(options):
         read_first_rows(source.content, *given)
     if options.overwrite:
         _clear(Path(options.folder))
-    start_keras(without=OPTIONAL)
+    # On one processor as in the processes, for the same bits.
+    start_keras(without=OPTIONAL, for_search=True)
     with stop_in_order():
         prepared = source.prepare(options, _kept_tokenizers(options), beam)
     for line in prepared.describe():
         print(line)
     folder = shlex.quote(options.folder)
     print(f"Next: kseq train {source.trains} --train {folder}")
+
+
+def _refuse_several_files(options, source):
+    if len(options.train or ()) != 1 or len(options.validation or ()) > 1:
+        raise UserError(
+            f"--{source.option} takes one --train FILE, and one --validation "
+            "FILE. A pattern in quotes names several."
+        )
 
 
 def _beam_options(options):

@@ -76,6 +76,7 @@ from .running_text.text_documents import read_texts as read_texts
 from .speech.audio_preprocessor import AudioPreprocessor as AudioPreprocessor
 from .speech.frame_files import read_frames as read_frames
 from .speech.frame_preprocessor import FramePreprocessor as FramePreprocessor
+from .speech.prepare_speech import prepare_speech as prepare_speech
 from .speech.speech_corpus import (
     SpeechCorpus as SpeechCorpus,
     read_speech_corpus as read_speech_corpus,
