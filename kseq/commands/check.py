@@ -69,7 +69,9 @@ def _check_prepared(prepared):
     record = prepared.record()
     print(f"Prepared {record['kind']}: {', '.join(record['files'])}")
     for side, array in record["arrays"].items():
-        print(f"{side}: {array['shape'][0]} ids ({array['dtype']})")
+        size = " x ".join(map(str, array["shape"]))
+        what = "ids" if len(array["shape"]) == 1 else "features"
+        print(f"{side}: {size} {what} ({array['dtype']})")
     counts = ", ".join(map(str, record["counts"]))
     print(f"Training {record['kind']} of each corpus: {counts}")
     for line in record["facts"] + record["problems"]:

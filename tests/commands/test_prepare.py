@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kseq.data import Tokenizer, open_prepared
+from kseq.data import DataError, Tokenizer, open_prepared
+from tests.data.wav import tone, wav
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +76,32 @@ def test_running_text(call, refused):
     ):
         assert message in refused(*arguments, *words)
     assert "one --train FILE" in refused("prepare", "new", "--text")
+
+
+def test_recordings(call, refused):
+    for number in range(3):
+        Path(f"{number}.wav").write_bytes(wav(tone(0.1 + number / 10)))
+    Path("a.tsv").write_text("0.wav\tyes\n1.wav\tno\n2.wav\tyes\n")
+    arguments = ["prepare", "out", "--audio", ".", "--train", "a.tsv"]
+    output, _ = call(*arguments)
+    facts = call("check", "--audio", ".", "a.tsv")[0].splitlines()
+    assert output.splitlines() == [
+        *facts,
+        "Next: kseq train transcribe_speech --train out",
+    ]
+    output, _ = call("check", "out")
+    assert output.splitlines()[-2:] == facts
+    assert "features: 54 x 40 features (float16)" in output
+    for words, message in (
+        (["a.tsv"], "--audio takes one --train FILE"),
+        (["--vocab-size", "99"], "transcripts are tokenized in training"),
+        (["--max-seconds", "9"], "max_seconds is 30.0, now 9.0"),
+        (["--features", "a.tsv"], "Give --audio or --features"),
+        (["--filter"], "--filter is for pairs"),
+    ):
+        assert message in refused(*arguments, *words)
+    with pytest.raises(DataError, match=r"cannot be used|holds 'recordings'"):
+        open_prepared("out")
 
 
 def test_filters(call, refused):
