@@ -60,26 +60,29 @@ def compute_features(
     part_size: int = PART_SIZE,
     processes: int | None = None,
     beam: Sequence[str] | None = None,
+    batch: int = 1,
 ) -> tuple[tuple[int, ...], np.ndarray, list[str]]:
     """Computes features in parts, and joins them; resumes.
 
     Args:
         prepared: where they are written; it is locked.
-        path: of the `RaggedArray` of the files that have features.
+        path: of the features, one file after the other, without ".values".
         compute: see `FeatureJob`; can be pickled.
         files: name -> what else is known of the file.
         sizes: bytes of each file.
         part_size: bytes of files that a process computes together.
         processes: see `prepare_pairs`.
         beam: see `prepare_pairs`.
+        batch: the number of files of a part is a multiple of it.
 
     Returns:
-        The shape of the values, how many rows each file has, and lines of
-        text about single files.
+        Their shape (M, F), how many rows each file has, and lines of text
+        about single files.
     """
     jobs, bytes_of_jobs = [], []
     for (name, known), size in zip(files.items(), sizes, strict=True):
-        if not jobs or bytes_of_jobs[-1] >= part_size:
+        is_full = jobs and not len(jobs[-1].files) % batch
+        if not jobs or (is_full and bytes_of_jobs[-1] >= part_size):
             number = f"{len(jobs):06}"
             jobs.append(FeatureJob(str(prepared.parts), number, compute, {}))
             bytes_of_jobs.append(0)
@@ -110,7 +113,4 @@ def _joined(path, jobs):
             notes += facts["notes"]
             shape = tuple(facts["shape"])
             file.write(Path(f"{job.path}.values").read_bytes())
-    lengths = np.array(lengths, np.int64)
-    offsets = np.cumsum([0, *lengths[lengths > 0]], dtype=np.int64)
-    offsets.tofile(f"{path}.offsets")
-    return (int(offsets[-1]), *shape), lengths, notes
+    return (sum(lengths), *shape), np.array(lengths, np.int64), notes

@@ -49,7 +49,7 @@ class StoredFeatures:
         self.features = features
         self.preprocessor = preprocessor
         self.factors = None if factors is None else np.float32(factors)
-        self._table = None  # made where it is used, in the strategy's scope
+        self._table = None
 
     def __len__(self):
         return len(self.features)
@@ -112,6 +112,7 @@ class StoredFeatures:
         if isinstance(self.features, RaggedArray):
             return self.features.gather(numbers)
         if self._table is None:
-            with tf.init_scope():
+            # Captured by data sets, which run on the CPU.
+            with tf.init_scope(), tf.device("CPU:0"):
                 self._table = as_tensor(self.features)
         return tf.gather(self._table, numbers)

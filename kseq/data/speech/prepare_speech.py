@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from kseq.data.files.corpora import logged
 from kseq.data.files.data_error import DataError
 from kseq.data.files.feature_parts import (
@@ -15,7 +17,8 @@ from kseq.data.files.feature_parts import (
 )
 from kseq.data.files.media_folder import MediaFolder
 from kseq.data.files.prepared_folder import PreparedFolder
-from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.files.ragged_array import RaggedArray, mapped
+from kseq.data.files.saved_examples import save_examples
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.files.text_files import matching_files
 from kseq.data.speech.frame_files import read_frames
@@ -34,7 +37,6 @@ from kseq.data.speech.speech_table import (
     recordings_folder,
     refuse_features_and,
 )
-from kseq.data.speech.transcripts import save_audio, save_transcripts
 
 
 def prepare_speech(
@@ -156,7 +158,9 @@ def _compute(prepared, tables, audio, preprocessor, resample, sizes, work):
     names = [*itertools.compress(lines, lengths)]
     if not names:
         raise DataError(SILENT)
-    rows = RaggedArray.open(path, "float16", shape)
+    offsets = np.cumsum([0, *lengths[lengths > 0]], dtype=np.int64)
+    rows = RaggedArray(mapped(f"{path}.values", "float16", shape), offsets)
+    offsets.tofile(f"{path}.offsets")
     return StoredFeatures(names, rows, preprocessor.frames), media, notes
 
 
@@ -176,9 +180,11 @@ def _frames(path, preprocessor, resample, lines):
 
 def _save(path, corpus, plan) -> dict[str, Any]:
     for split in ("train", "validation"):
-        save_transcripts(path / split, getattr(corpus, split))
-    if corpus.validation.audio is not None:
-        save_audio(path / "validation", corpus.validation)
+        found = getattr(corpus, split)
+        media = found.audio if split == "validation" else None
+        save_examples(
+            path / split, found.names, found.texts, found.numbers, media
+        )
     values = corpus.features.features.values
     return {
         "kind": KIND,

@@ -20,6 +20,7 @@ from kseq.data.files.prepared_folder import (
     refuse_prepared,
 )
 from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.files.saved_examples import open_examples
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.speech.audio_preprocessor import AudioPreprocessor
 from kseq.data.speech.frame_files import read_frames
@@ -34,7 +35,7 @@ from kseq.data.speech.speech_table import (
     recordings_folder,
     refuse_features_and,
 )
-from kseq.data.speech.transcripts import Transcripts, open_transcripts
+from kseq.data.speech.transcripts import Transcripts
 
 KIND = "recordings"
 _MOST_NOTES = 5  # about single recordings
@@ -241,7 +242,8 @@ def open_prepared_speech(
     stored = StoredFeatures([], rows, frames)
     splits = []
     for split in ("train", "validation"):
-        found = open_transcripts(prepared.path / split, stored)
+        names, texts, numbers, audio = open_examples(prepared.path / split)
+        found = Transcripts(names, texts, stored, numbers, audio)
         is_short = stored.all_lengths()[found.numbers] <= frames.max_frames
         if not is_short.all():
             found = found.some(np.flatnonzero(is_short))

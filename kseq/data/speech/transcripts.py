@@ -1,15 +1,11 @@
 """Recordings and their transcripts."""
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.labelled_examples import LabelledExamples
-from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.stored_features import StoredFeatures
 
 
@@ -67,50 +63,3 @@ class Transcripts(NamedTuple):
     def labelled(self, name: str) -> LabelledExamples:
         """The inputs `raw(name)` with their labels."""
         return LabelledExamples(self.names, self.raw(name), self.labels)
-
-
-def save_transcripts(path: str | os.PathLike, transcripts: Transcripts):
-    """Writes files that begin with a path: names, texts and numbers."""
-    names = map(os.fsencode, transcripts.names)
-    Path(f"{path}.names").write_bytes(b"\0".join(names))
-    Path(f"{path}.texts").write_bytes("\n".join(transcripts.texts).encode())
-    np.array(transcripts.numbers, np.int64).tofile(f"{path}.numbers")
-
-
-def save_audio(path: str | os.PathLike, transcripts: Transcripts):
-    """Writes the WAV files of the recordings for `open_transcripts`."""
-    ends = [0]
-    with open(f"{path}.audio.values", "wb") as file:
-        for name in transcripts.names:
-            file.write(transcripts.audio(name))
-            ends.append(file.tell())
-    np.array(ends, np.int64).tofile(f"{path}.audio.offsets")
-
-
-def open_transcripts(
-    path: str | os.PathLike, features: StoredFeatures
-) -> Transcripts:
-    """Opens what `save_transcripts` has written, and `save_audio` if it has.
-
-    Args:
-        path: that was given to them.
-        features: what the numbers are those of.
-    """
-    names = Path(f"{path}.names").read_bytes().split(b"\0")
-    names = list(map(os.fsdecode, names))
-    audio = None
-    if os.path.isfile(f"{path}.audio.values"):
-        size = os.path.getsize(f"{path}.audio.values")
-        rows = RaggedArray.open(f"{path}.audio", "uint8", (size,))
-        places = {name: place for place, name in enumerate(names)}
-
-        def audio(name):
-            return rows[places[name]].tobytes()
-
-    return Transcripts(
-        names,
-        Path(f"{path}.texts").read_text("utf-8").split("\n"),
-        features,
-        np.fromfile(f"{path}.numbers", np.int64).tolist(),
-        audio,
-    )
