@@ -60,6 +60,30 @@ def add_prepare(command):
         metavar="S",
         help="leave out longer recordings; default: 30",
     )
+    command.add_argument(
+        "--images",
+        type=reader(str),
+        metavar="FOLDER",
+        help="captions of the pictures of a folder, whose features are "
+        "computed",
+    )
+    command.add_argument(
+        "--network",
+        type=reader(str),
+        metavar="NAME",
+        help="of keras.applications, for --images; default: EfficientNetB0",
+    )
+    command.add_argument(
+        "--network-weights",
+        type=reader(str),
+        metavar="FILE",
+        help="its weights; default: imagenet, downloaded once",
+    )
+    command.add_argument(
+        "--plain",
+        action="store_true",
+        help="captions in lower case, without punctuation",
+    )
     add_features(
         command, "captions or transcripts of what is in this .npz file"
     )

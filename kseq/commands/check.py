@@ -19,7 +19,7 @@ def run(options):
     sources = [
         source
         for source in SOURCES
-        if source.option and getattr(options, source.option)
+        if source.option and getattr(options, source.option, None)
     ]
     given = list(dict.fromkeys(f"--{source.option}" for source in sources))
     if len(given) > 1:

@@ -53,6 +53,7 @@ from .pictures.feature_preprocessor import (
 )
 from .pictures.image_preprocessor import ImagePreprocessor as ImagePreprocessor
 from .pictures.picture_features import NetworkOptions as NetworkOptions
+from .pictures.prepare_captions import prepare_captions as prepare_captions
 from .pictures.scenes import scenes as scenes
 from .running_text.brackets import brackets as brackets
 from .running_text.prepare_text import prepare_text as prepare_text

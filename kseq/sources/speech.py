@@ -5,9 +5,12 @@ import zipfile
 
 from kseq.data.files.named_texts import TRANSCRIPTS, named_rows
 from kseq.sources.numbered_lines import numbered_lines
-from kseq.sources.ready_features import named_features, stored_features
+from kseq.sources.ready_features import (
+    named_features,
+    refuse_tokenizers,
+    stored_features,
+)
 from kseq.sources.source_type import SourceType
-from kseq.user_error import UserError
 
 
 def _are_resampled(options):
@@ -70,11 +73,7 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     from kseq.data import prepare_speech
 
-    if kept or options.vocab_size or options.pieces:
-        raise UserError(
-            "--from, --vocab-size and --pieces are for text: transcripts are "
-            "tokenized in training."
-        )
+    refuse_tokenizers(options, kept)
     given = {
         "resample": options.resample,
         "num_mels": options.num_mels,

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kseq.data import DataError, Tokenizer, open_prepared
@@ -94,7 +95,7 @@ def test_recordings(call, refused):
     assert "features: 54 x 40 features (float16)" in output
     for words, message in (
         (["a.tsv"], "--audio takes one --train FILE"),
-        (["--vocab-size", "99"], "transcripts are tokenized in training"),
+        (["--vocab-size", "99"], "training makes the tokenizer"),
         (["--max-seconds", "9"], "max_seconds is 30.0, now 9.0"),
         (["--features", "a.tsv"], "Give --audio or --features"),
         (["--filter"], "--filter is for pairs"),
@@ -102,6 +103,24 @@ def test_recordings(call, refused):
         assert message in refused(*arguments, *words)
     with pytest.raises(DataError, match=r"cannot be used|holds 'recordings'"):
         open_prepared("out")
+
+
+def test_features_of_pictures(call, refused):
+    arrays = {"features": np.ones((3, 4, 2)), "names": ["a", "b", "c"]}
+    np.savez("a.npz", **arrays)
+    Path("a.tsv").write_text("a\tA dog.\nb\tA cat.\nc\tA cow.\n")
+    arguments = ["prepare", "out", "--features", "a.npz", "--train", "a.tsv"]
+    output, _ = call(*arguments)
+    facts = call("check", "--features", "a.npz", "a.tsv")[0].splitlines()
+    assert output.splitlines() == [
+        *facts,
+        "Next: kseq train caption_images --train out",
+    ]
+    output, _ = call("check", "out")
+    assert "features: 3 x 4 x 2 features (float64)" in output
+    assert "training makes the tokenizer" in refused(
+        *arguments, "--pieces", "bpe"
+    )
 
 
 def test_filters(call, refused):

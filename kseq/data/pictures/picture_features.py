@@ -39,6 +39,12 @@ class NetworkOptions(NamedTuple):
             weights=weights or None,
         )
 
+    def loaded(self, path) -> ImagePreprocessor:
+        """The network with the weights of a file of `PictureNetwork.save`."""
+        preprocessor = self.preprocessor(None)
+        preprocessor.network.load(path)
+        return preprocessor
+
 
 def computed_features(names, folder, options, kept):
     """Features of pictures, computed or loaded.
@@ -54,8 +60,7 @@ def computed_features(names, folder, options, kept):
         be saved.
     """
     if kept is not None:
-        preprocessor = options.preprocessor(None)
-        preprocessor.network.load(kept / NETWORK)
+        preprocessor = options.loaded(kept / NETWORK)
         stored = read_features(kept / _FEATURES)
         files = {}
     else:
