@@ -7,10 +7,17 @@ from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.files.model_path import run_path
 from kseq.process import OPTIONAL, start_keras, stop_in_order
-from kseq.sources import SOURCES, TEXT
+from kseq.sources import SOURCES, source_of_files
 from kseq.sources.first_rows import read_first_rows
 from kseq.sources.text import line_filters
 from kseq.user_error import UserError
+
+_NEEDED = {
+    "resample": "audio",
+    "num_mels": "audio",
+    "network": "images",
+    "network_weights": "images",
+}
 
 
 def run(options):
@@ -20,11 +27,13 @@ def run(options):
             "--from keeps the tokenizers of a run: leave out --vocab-size and "
             "--pieces."
         )
-    sources = [each for each in SOURCES if each.trains and each.option]
-    chosen = [each for each in sources if getattr(options, each.option)]
-    source = next((each for each in chosen if each.is_meant(options)), TEXT)
+    source = source_of_files(options, [each for each in SOURCES if each.trains])
     if source.option:
         _refuse_several_files(options, source)
+    for name, needed in _NEEDED.items():
+        if getattr(options, name) and not getattr(options, needed):
+            flag = name.replace("_", "-")
+            raise UserError(f"--{flag} is for --{needed}.")
     beam = _beam_options(options)
     line_filters(options, source)  # raises an error if they do not fit
     if options.from_:

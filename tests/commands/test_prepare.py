@@ -97,7 +97,7 @@ def test_recordings(call, refused):
         (["a.tsv"], "--audio takes one --train FILE"),
         (["--vocab-size", "99"], "training makes the tokenizer"),
         (["--max-seconds", "9"], "max_seconds is 30.0, now 9.0"),
-        (["--features", "a.tsv"], "Give --audio or --features"),
+        (["--features", "a.tsv"], "are mutually exclusive"),
         (["--filter"], "--filter is for pairs"),
     ):
         assert message in refused(*arguments, *words)

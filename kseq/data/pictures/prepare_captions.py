@@ -24,6 +24,8 @@ from kseq.data.pictures.caption_corpus import (
     CaptionCorpus,
     corpus_of_tables,
     open_prepared_captions,
+)
+from kseq.data.pictures.caption_table import (
     picture_names,
     pictures_folder,
     read_caption_tables,
