@@ -146,13 +146,13 @@ class PreparedFolder:
                 for name, each in paths.items()
             }
             plan = {"options": options, "files": files, "others": others}
-            plan = as_read(plan)
-            self.begin(plan)
+            self.begin(plan := as_read(plan))
         self.refuse_other_options(plan, options)
         self.refuse_other_files(
-            (each, plan["files"][name]) for name, each in paths.items()
+            (paths.get(name, []), plan["files"].get(name, []))
+            for name in sorted({*paths, *plan["files"]})
         )
-        if plan["others"] != others:
+        if plan.get("others", "") != others:
             raise DataError(
                 f"{self.path} is prepared from other files. {OTHERWISE}"
             )
