@@ -3,17 +3,20 @@
 from typing import get_args
 
 from kseq.command_line.argument_types import reader
+from kseq.command_line.features_option import add_features
 from kseq.command_line.filter_options import add_filters
 from kseq.command_line.option_types import (
     Pieces,
+    PositiveFloat,
     PositiveInt,
     RunPath,
+    SmallInt,
     VocabSize,
 )
 
 
 def add_prepare(command):
-    """Adds the folder, the files, and how they are tokenized."""
+    """Adds the folder, the files, and how they are prepared."""
     command.add_argument(
         "folder",
         type=reader(RunPath),
@@ -33,6 +36,58 @@ def add_prepare(command):
         help="running text of a language model, not pairs of sentences",
     )
     command.add_argument(
+        "--audio",
+        type=reader(str),
+        metavar="FOLDER",
+        help="transcripts or labels of the recordings of a folder, whose "
+        "features are computed",
+    )
+    command.add_argument(
+        "--resample",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="resample recordings to N samples per second",
+    )
+    command.add_argument(
+        "--num-mels",
+        type=reader(SmallInt),
+        metavar="N",
+        help="features of a frame of recordings; default: 40",
+    )
+    command.add_argument(
+        "--max-seconds",
+        type=reader(PositiveFloat),
+        metavar="S",
+        help="leave out longer recordings; default: 30",
+    )
+    command.add_argument(
+        "--images",
+        type=reader(str),
+        metavar="FOLDER",
+        help="captions of the pictures of a folder, whose features are "
+        "computed",
+    )
+    command.add_argument(
+        "--network",
+        type=reader(str),
+        metavar="NAME",
+        help="of keras.applications, for --images; default: EfficientNetB0",
+    )
+    command.add_argument(
+        "--network-weights",
+        type=reader(str),
+        metavar="FILE",
+        help="its weights; default: imagenet, downloaded once",
+    )
+    command.add_argument(
+        "--plain",
+        action="store_true",
+        help="captions in lower case, without punctuation",
+    )
+    add_features(
+        command, "captions or transcripts of what is in this .npz file"
+    )
+    command.add_argument(
         "--validation",
         type=reader(str),
         nargs="+",
@@ -45,7 +100,8 @@ def add_prepare(command):
         nargs="+",
         default=(),
         metavar="COLUMN",
-        help="columns of source and target, or of text",
+        help="columns of source and target, of recording and transcript, or of "
+        "text",
     )
     command.add_argument(
         "--vocab-size",

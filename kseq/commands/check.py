@@ -5,7 +5,7 @@ from collections import Counter
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.process import OPTIONAL, start_keras
-from kseq.sources import SOURCES, TEXT
+from kseq.sources import source_of_files
 from kseq.sources.first_rows import read_first_rows
 from kseq.sources.text import line_filters
 from kseq.terminal import escaped_line
@@ -16,21 +16,13 @@ def run(options):
     if len(options.files) == 1 and is_prepared(options.files[0]):
         _check_prepared(PreparedFolder(options.files[0]))
         return
-    sources = [
-        source
-        for source in SOURCES
-        if source.option and getattr(options, source.option)
-    ]
-    given = list(dict.fromkeys(f"--{source.option}" for source in sources))
-    if len(given) > 1:
-        raise DataError(f"{' and '.join(given)} are mutually exclusive.")
+    source = source_of_files(options)
     train, validation = options.files, options.validation or ()
-    if given and (len(train) > 1 or len(validation) > 1):
+    if source.option and (len(train) > 1 or len(validation) > 1):
         raise DataError(
-            f"{given[0]} takes one file, and one for --validation. A pattern "
-            "in quotes names several."
+            f"--{source.option} takes one file, and one for --validation. A "
+            "pattern in quotes names several."
         )
-    source = next((each for each in sources if each.is_meant(options)), TEXT)
     resample = getattr(options, "resample", None)
     if resample and "resample" not in source.options:
         raise DataError("--resample is for recordings: give --audio.")
@@ -69,7 +61,9 @@ def _check_prepared(prepared):
     record = prepared.record()
     print(f"Prepared {record['kind']}: {', '.join(record['files'])}")
     for side, array in record["arrays"].items():
-        print(f"{side}: {array['shape'][0]} ids ({array['dtype']})")
+        size = " x ".join(map(str, array["shape"]))
+        what = "ids" if len(array["shape"]) == 1 else "features"
+        print(f"{side}: {size} {what} ({array['dtype']})")
     counts = ", ".join(map(str, record["counts"]))
     print(f"Training {record['kind']} of each corpus: {counts}")
     for line in record["facts"] + record["problems"]:

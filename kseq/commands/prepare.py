@@ -1,4 +1,4 @@
-"""kseq prepare: checks and tokenizes the data of a run once."""
+"""kseq prepare: checks and tokenizes data once, or computes features."""
 
 import shlex
 from pathlib import Path
@@ -7,10 +7,17 @@ from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.files.model_path import run_path
 from kseq.process import OPTIONAL, start_keras, stop_in_order
-from kseq.sources import SOURCES, TEXT
+from kseq.sources import SOURCES, source_of_files
 from kseq.sources.first_rows import read_first_rows
 from kseq.sources.text import line_filters
 from kseq.user_error import UserError
+
+_NEEDED = {
+    "resample": "audio",
+    "num_mels": "audio",
+    "network": "images",
+    "network_weights": "images",
+}
 
 
 def run(options):
@@ -20,10 +27,13 @@ def run(options):
             "--from keeps the tokenizers of a run: leave out --vocab-size and "
             "--pieces."
         )
-    sources = [each for each in SOURCES if each.trains and each.option]
-    source = next(
-        (each for each in sources if getattr(options, each.option)), TEXT
-    )
+    source = source_of_files(options, [each for each in SOURCES if each.trains])
+    if source.option:
+        _refuse_several_files(options, source)
+    for name, needed in _NEEDED.items():
+        if getattr(options, name) and not getattr(options, needed):
+            flag = name.replace("_", "-")
+            raise UserError(f"--{flag} is for --{needed}.")
     beam = _beam_options(options)
     line_filters(options, source)  # raises an error if they do not fit
     if options.from_:
@@ -36,13 +46,22 @@ def run(options):
         read_first_rows(source.content, *given)
     if options.overwrite:
         _clear(Path(options.folder))
-    start_keras(without=OPTIONAL)
+    # On one processor as in the processes, for the same bits.
+    start_keras(without=OPTIONAL, for_search=True)
     with stop_in_order():
         prepared = source.prepare(options, _kept_tokenizers(options), beam)
     for line in prepared.describe():
         print(line)
     folder = shlex.quote(options.folder)
     print(f"Next: kseq train {source.trains} --train {folder}")
+
+
+def _refuse_several_files(options, source):
+    if len(options.train or ()) != 1 or len(options.validation or ()) > 1:
+        raise UserError(
+            f"--{source.option} takes one --train FILE, and one --validation "
+            "FILE. A pattern in quotes names several."
+        )
 
 
 def _beam_options(options):

@@ -53,6 +53,7 @@ from .pictures.feature_preprocessor import (
 )
 from .pictures.image_preprocessor import ImagePreprocessor as ImagePreprocessor
 from .pictures.picture_features import NetworkOptions as NetworkOptions
+from .pictures.prepare_captions import prepare_captions as prepare_captions
 from .pictures.scenes import scenes as scenes
 from .running_text.brackets import brackets as brackets
 from .running_text.prepare_text import prepare_text as prepare_text
@@ -76,6 +77,7 @@ from .running_text.text_documents import read_texts as read_texts
 from .speech.audio_preprocessor import AudioPreprocessor as AudioPreprocessor
 from .speech.frame_files import read_frames as read_frames
 from .speech.frame_preprocessor import FramePreprocessor as FramePreprocessor
+from .speech.prepare_speech import prepare_speech as prepare_speech
 from .speech.speech_corpus import (
     SpeechCorpus as SpeechCorpus,
     read_speech_corpus as read_speech_corpus,

@@ -4,6 +4,7 @@ A source is an instance of `SourceType` in a module of its own. Nothing here
 imports TensorFlow before an input is read.
 """
 
+from kseq.data import DataError
 from kseq.sources.documents import DOCUMENTS
 from kseq.sources.pictures import FEATURES, IMAGE
 from kseq.sources.prompt import PROMPT
@@ -37,6 +38,7 @@ __all__ = [
     "WORDS",
     "SourceType",
     "source_named",
+    "source_of_files",
     "source_of_task",
 ]
 
@@ -48,6 +50,27 @@ def source_named(name):
         name: of an input of a signature, or of `input` in `task.json`.
     """
     return _BY_NAME.get(name, TEXT) if isinstance(name, str) else TEXT
+
+
+def source_of_files(options, sources=SOURCES):
+    """What options say that files hold; text if they say nothing.
+
+    Args:
+        options: of `kseq check` or `kseq prepare`.
+        sources: that may be meant.
+
+    Raises:
+        DataError: options contradict each other.
+    """
+    said = [
+        source
+        for source in sources
+        if source.option and getattr(options, source.option, None)
+    ]
+    given = list(dict.fromkeys(f"--{source.option}" for source in said))
+    if len(given) > 1:
+        raise DataError(f"{' and '.join(given)} are mutually exclusive.")
+    return next((each for each in said if each.is_meant(options)), TEXT)
 
 
 def source_of_task(task):

@@ -4,7 +4,11 @@ import os
 
 from kseq.data.files.named_texts import CAPTIONS, named_rows
 from kseq.sources.numbered_lines import numbered_lines
-from kseq.sources.ready_features import named_features, stored_features
+from kseq.sources.ready_features import (
+    named_features,
+    refuse_tokenizers,
+    stored_features,
+)
 from kseq.sources.source_type import SourceType
 from kseq.user_error import UserError
 
@@ -14,6 +18,7 @@ _FILES = {
     "task": "This model describes pictures",
     "first_rows": lambda path, columns, _: named_rows(path, columns, CAPTIONS),
     "evaluation": "caption_evaluation",
+    "trains": "caption_images",
 }
 
 
@@ -41,6 +46,27 @@ def _read_corpus(options, train, validation):
         validation,
         options.columns or (),
         features=options.features,
+        log=False,
+    )
+
+
+def _prepare(options, kept, beam):
+    from kseq.data import NetworkOptions, prepare_captions
+
+    refuse_tokenizers(options, kept)
+    network = {"name": options.network, "weights": options.network_weights}
+    given = {name: value for name, value in network.items() if value}
+    return prepare_captions(
+        options.folder,
+        options.train[0],
+        (*(options.validation or ()), None)[0],
+        options.columns,
+        features=options.features or "",
+        images=options.images or "",
+        network=NetworkOptions(**given),
+        plain=options.plain,
+        processes=options.processes,
+        beam=beam,
         log=False,
     )
 
@@ -76,6 +102,8 @@ IMAGE = SourceType(
     json='[{"b64": "..."}]',
     read_lines=_read_pictures,
     options=frozenset({"columns", "metrics", "images", "plain"}),
+    option="images",
+    prepare=_prepare,
     read_examples=_captions_of_pictures,
     is_file=True,
     bytes_per_step=0,
@@ -96,6 +124,7 @@ FEATURES = SourceType(
     options=frozenset({"columns", "metrics", "images", "plain", "features"}),
     option="features",
     read_corpus=_read_corpus,
+    prepare=_prepare,
     read_examples=_captions_of_features,
     names_pictures=True,
     draw=lambda features: b"",

@@ -24,19 +24,14 @@ def _prepare(options, kept, beam):
 
     if kept:
         raise UserError("--from keeps tokenizers of pairs, not of text.")
-    paths = options.train, options.validation or [None]
-    if not options.train or any(len(files) > 1 for files in paths):
-        raise UserError(
-            "--text takes one --train FILE, and one --validation FILE. A "
-            "pattern in quotes names several, and a folder all in it."
-        )
     given = {
         "vocab_size": options.vocab_size,
         "tokens": (options.pieces or [None])[0],
     }
     return prepare_text(
         options.folder,
-        *(path for [path] in paths),
+        options.train[0],
+        (*(options.validation or ()), None)[0],
         *options.columns,
         **{name: value for name, value in given.items() if value},
         processes=options.processes,

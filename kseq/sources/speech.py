@@ -5,7 +5,11 @@ import zipfile
 
 from kseq.data.files.named_texts import TRANSCRIPTS, named_rows
 from kseq.sources.numbered_lines import numbered_lines
-from kseq.sources.ready_features import named_features, stored_features
+from kseq.sources.ready_features import (
+    named_features,
+    refuse_tokenizers,
+    stored_features,
+)
 from kseq.sources.source_type import SourceType
 
 
@@ -66,6 +70,29 @@ def _read_corpus(options, train, validation):
     )
 
 
+def _prepare(options, kept, beam):
+    from kseq.data import prepare_speech
+
+    refuse_tokenizers(options, kept)
+    given = {
+        "resample": options.resample,
+        "num_mels": options.num_mels,
+        "max_seconds": options.max_seconds,
+    }
+    return prepare_speech(
+        options.folder,
+        options.train[0],
+        (*(options.validation or ()), None)[0],
+        options.columns,
+        features=options.features or "",
+        audio=options.audio or "",
+        **{name: value for name, value in given.items() if value},
+        processes=options.processes,
+        beam=beam,
+        log=False,
+    )
+
+
 def _transcripts_of_recordings(model, options):
     from kseq.data import read_transcripts
 
@@ -101,6 +128,8 @@ _FILES = {
         path, columns, TRANSCRIPTS
     ),
     "read_corpus": _read_corpus,
+    "prepare": _prepare,
+    "trains": "transcribe_speech",
     "evaluation": "transcript_evaluation",
     "draw": _draw,
 }

@@ -6,9 +6,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from kseq.data import Tokenizer, open_prepared
+from kseq.data import DataError, Tokenizer, open_prepared
+from tests.data.wav import tone, wav
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +77,50 @@ def test_running_text(call, refused):
     ):
         assert message in refused(*arguments, *words)
     assert "one --train FILE" in refused("prepare", "new", "--text")
+
+
+def test_recordings(call, refused):
+    for number in range(3):
+        Path(f"{number}.wav").write_bytes(wav(tone(0.1 + number / 10)))
+    Path("a.tsv").write_text("0.wav\tyes\n1.wav\tno\n2.wav\tyes\n")
+    arguments = ["prepare", "out", "--audio", ".", "--train", "a.tsv"]
+    output, _ = call(*arguments)
+    facts = call("check", "--audio", ".", "a.tsv")[0].splitlines()
+    assert output.splitlines() == [
+        *facts,
+        "Next: kseq train transcribe_speech --train out",
+    ]
+    output, _ = call("check", "out")
+    assert output.splitlines()[-2:] == facts
+    assert "features: 54 x 40 features (float16)" in output
+    for words, message in (
+        (["a.tsv"], "--audio takes one --train FILE"),
+        (["--vocab-size", "99"], "training makes the tokenizer"),
+        (["--max-seconds", "9"], "max_seconds is 30.0, now 9.0"),
+        (["--features", "a.tsv"], "are mutually exclusive"),
+        (["--filter"], "--filter is for pairs"),
+    ):
+        assert message in refused(*arguments, *words)
+    with pytest.raises(DataError, match=r"cannot be used|holds 'recordings'"):
+        open_prepared("out")
+
+
+def test_features_of_pictures(call, refused):
+    arrays = {"features": np.ones((3, 4, 2)), "names": ["a", "b", "c"]}
+    np.savez("a.npz", **arrays)
+    Path("a.tsv").write_text("a\tA dog.\nb\tA cat.\nc\tA cow.\n")
+    arguments = ["prepare", "out", "--features", "a.npz", "--train", "a.tsv"]
+    output, _ = call(*arguments)
+    facts = call("check", "--features", "a.npz", "a.tsv")[0].splitlines()
+    assert output.splitlines() == [
+        *facts,
+        "Next: kseq train caption_images --train out",
+    ]
+    output, _ = call("check", "out")
+    assert "features: 3 x 4 x 2 features (float64)" in output
+    assert "training makes the tokenizer" in refused(
+        *arguments, "--pieces", "bpe"
+    )
 
 
 def test_filters(call, refused):

@@ -118,6 +118,48 @@ class PreparedFolder:
         self.parts.mkdir(exist_ok=True)
         atomic_write(self.path / _PLAN, to_json(plan))
 
+    def follow(
+        self,
+        kind: str,
+        options: dict[str, Any],
+        paths: dict[str, list[str]],
+        others: str = "",
+    ) -> dict[str, Any]:
+        """The plan to follow: a new one, or that of the same data and options.
+
+        If the data are complete, what only resuming needs is deleted.
+
+        Args:
+            kind: of the data.
+            options: for JSON.
+            paths: of the files that are read, by what they are for.
+            others: identifies files that are not read for it.
+
+        Raises:
+            DataError: the folder is prepared from other data, or with other
+                options.
+        """
+        plan = self.record(kind)["plan"] if self.is_complete else self.plan()
+        if plan is None:
+            files = {
+                name: [file_identity(path, content_hash(path)) for path in each]
+                for name, each in paths.items()
+            }
+            plan = {"options": options, "files": files, "others": others}
+            self.begin(plan := as_read(plan))
+        self.refuse_other_options(plan, options)
+        self.refuse_other_files(
+            (paths.get(name, []), plan["files"].get(name, []))
+            for name in sorted({*paths, *plan["files"]})
+        )
+        if plan.get("others", "") != others:
+            raise DataError(
+                f"{self.path} is prepared from other files. {OTHERWISE}"
+            )
+        if self.is_complete:
+            self.remove_parts()
+        return plan
+
     def refuse_other_options(self, plan: dict, options: dict[str, Any]):
         """Raises DataError unless a plan has the same options.
 

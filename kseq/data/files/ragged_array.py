@@ -66,6 +66,9 @@ class RaggedArray:
     def __len__(self):
         return len(self.offsets) - 1
 
+    def __getitem__(self, number) -> np.ndarray:
+        return self.values[self.offsets[number] : self.offsets[number + 1]]
+
     def blocks_of_lengths(self):
         """The lengths of all rows, a million at a time: (B,) int64 arrays."""
         for start in range(0, len(self), _BLOCK):

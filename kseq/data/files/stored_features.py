@@ -5,6 +5,8 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from kseq.data.files.ragged_array import RaggedArray, as_tensor
+
 
 class StoredFeatures:
     """Features that are looked up by their number.
@@ -14,7 +16,9 @@ class StoredFeatures:
 
     Args:
         names: list of str, of the pictures or recordings.
-        features: (N, S, F), float or int; (sum of lengths, F) with `lengths`.
+        features: (N, S, F), float or int; (sum of lengths, F) with `lengths`;
+            or a `RaggedArray` of N rows (S, F). If they are mapped from a
+            file, only what is read takes memory.
         preprocessor: `FeaturePreprocessor` of cells, or `FramePreprocessor`.
         factors: (F,) float, which multiply the features, or None.
         lengths: (N,) int, frames of each; None if all have the same number.
@@ -33,29 +37,26 @@ class StoredFeatures:
     def __init__(
         self,
         names: list[str],
-        features: np.ndarray,
+        features: np.ndarray | RaggedArray,
         preprocessor,
         factors: np.ndarray | None = None,
         lengths: np.ndarray | None = None,
     ):
         self.names = names
+        if lengths is not None:
+            offsets = np.cumsum([0, *lengths], dtype=np.int64)
+            features = RaggedArray(features, offsets)
         self.features = features
         self.preprocessor = preprocessor
         self.factors = None if factors is None else np.float32(factors)
-        self._ends = None if lengths is None else np.cumsum(lengths)
-        self._table = None  # made where it is used, in the strategy's scope
+        self._table = None
 
     def __len__(self):
-        return len(self.names)
+        return len(self.features)
 
     def __getitem__(self, number) -> np.ndarray:
         """(S, F) float32."""
-        if self._ends is None:
-            features = self.features[number]
-        else:
-            start = self._ends[number - 1] if number else 0
-            features = self.features[start : self._ends[number]]
-        features = features.astype("float32")
+        features = self.features[number].astype("float32")
         return features if self.factors is None else features * self.factors
 
     def tokenize(self, numbers) -> tf.RaggedTensor:
@@ -65,11 +66,14 @@ class StoredFeatures:
 
     def lengths(self, numbers) -> tf.Tensor:
         """The cells or frames of each, (B,) int64."""
-        if self._ends is None:
-            cells = tf.constant(self.features.shape[1], tf.int64)
-            return tf.fill([numbers.nrows()], cells)
-        lengths = np.diff(self._ends, prepend=0).astype(np.int64)
-        return tf.gather(tf.constant(lengths), numbers.values)
+        if isinstance(self.features, RaggedArray):
+            return self.features.lengths(numbers.values)
+        cells = tf.constant(self.features.shape[1], tf.int64)
+        return tf.fill([numbers.nrows()], cells)
+
+    def all_lengths(self) -> np.ndarray:
+        """The frames of each, (N,) int64; only if they differ."""
+        return np.diff(self.features.offsets)
 
     def look_up(self, inputs, labels, weight, whole_width=False):
         """A batch with features in place of the numbers in `source_ids`.
@@ -94,21 +98,21 @@ class StoredFeatures:
             width: of sources that differ in length; that of the longest if
                 None.
         """
-        if self._table is None:
-            with tf.init_scope():
-                self._table = self._as_tensor()
-        features = tf.cast(tf.gather(self._table, numbers), tf.float32)
+        features = tf.cast(self._gather(numbers), tf.float32)
         if self.factors is not None:
             features *= self.factors
-        if self._ends is not None:
-            shape = (None, None, self.features.shape[-1])
+        if isinstance(features, tf.RaggedTensor):
+            shape = (None, None, self.features.values.shape[-1])
             padded = shape if width is None else (-1, width, shape[-1])
             features = features.to_tensor(math.nan, shape=padded)
             features = tf.ensure_shape(features, shape)
         return self.preprocessor(features).inputs
 
-    def _as_tensor(self):
-        features = tf.constant(self.features)
-        if self._ends is None:
-            return features
-        return tf.RaggedTensor.from_row_limits(features, self._ends)
+    def _gather(self, numbers):
+        if isinstance(self.features, RaggedArray):
+            return self.features.gather(numbers)
+        if self._table is None:
+            # Captured by data sets, which run on the CPU.
+            with tf.init_scope(), tf.device("CPU:0"):
+                self._table = as_tensor(self.features)
+        return tf.gather(self._table, numbers)

@@ -15,16 +15,34 @@ from kseq.data.files.corpora import (
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import hold_out, overlap
 from kseq.data.files.media_folder import MediaFolder, read_picture
-from kseq.data.files.named_texts import left_out_texts, read_named_texts
+from kseq.data.files.prepared_folder import (
+    PreparedFolder,
+    is_prepared,
+    refuse_prepared,
+)
+from kseq.data.files.ragged_array import mapped
+from kseq.data.files.saved_examples import open_examples
+from kseq.data.files.stored_features import StoredFeatures
+from kseq.data.pictures.caption_table import (
+    CaptionTable,
+    picture_names,
+    pictures_folder,
+    read_caption_tables,
+    refuse_no_pictures,
+    size_of_captions,
+)
 from kseq.data.pictures.captions import Captions
 from kseq.data.pictures.feature_files import read_features
 from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
 from kseq.data.pictures.image_preprocessor import ImagePreprocessor
 from kseq.data.pictures.picture_features import (
+    NETWORK,
     NetworkOptions,
     computed_features,
 )
 from kseq.data.pictures.scenes import scene_captions
+
+KIND = "captions"
 
 
 class CaptionCorpus(NamedTuple):
@@ -76,7 +94,8 @@ def read_caption_corpus(
 
     Args:
         train: path of a table of names and captions, see
-            `read_named_texts`; None for the scenes.
+            `read_named_texts`; or a folder of `prepare_captions`; None for the
+            scenes.
         validation: the same, or None.
         columns: of picture and caption in both tables.
         features: path of their features, see `read_features`; without it, they
@@ -113,30 +132,52 @@ def read_caption_corpus(
             plain=plain,
         )
         return CaptionCorpus(**scene_captions())
-    if not features and not images:
-        raise DataError(
-            "train needs pictures: give their folder with --images, or their "
-            "features, an .npz file, with --features."
+    if is_prepared(train):
+        refuse_prepared(
+            validation=validation,
+            columns=columns,
+            features=features,
+            images=images,
+            plain=plain,
         )
-    paths = [train, validation] if validation else [train]
-    tables = [_Table(path, columns, plain) for path in paths]
-    folder = None
-    if images:
-        folder = MediaFolder(images, read_picture, "picture")
-    if folder:
-        for table in tables:
-            folder.check(table.lines)
+        opened = open_prepared_captions(train, network or NetworkOptions())
+        return logged(opened, log)
+    refuse_no_pictures(features, images)
+    tables = read_caption_tables(train, validation, columns, plain)
+    folder = pictures_folder(tables, images)
     files = {}
     if features:
         stored = read_features(features)
         preprocessor = stored.preprocessor
     else:
-        names = sorted({name for table in tables for name in table.captions})
         stored, preprocessor, files = computed_features(
-            names, folder, network or NetworkOptions(), kept
+            picture_names(tables), folder, network or NetworkOptions(), kept
         )
+    corpus = corpus_of_tables(
+        tables, stored, preprocessor, folder, features or images, files
+    )
+    return logged(corpus, log)
+
+
+def corpus_of_tables(
+    tables, stored, preprocessor, folder, pictures, files=None
+) -> CaptionCorpus:
+    """The captions of tables whose features are known.
+
+    Args:
+        tables: of training, and of validation if there is one.
+        stored: the features of all pictures.
+        preprocessor: see `CaptionCorpus`.
+        folder: of the pictures, or None.
+        pictures: path of features or pictures, for messages.
+        files: see `CaptionCorpus`.
+
+    Raises:
+        DataError: a picture has no features, or none can be held out.
+    """
+    train = tables[0].path
     trained, facts, problems = tables[0].of("Training", stored, folder)
-    if validation:
+    if len(tables) > 1:
         judged, more, wrong = tables[1].of("Validation", stored, folder)
         facts += more
         problems += wrong
@@ -148,23 +189,73 @@ def read_caption_corpus(
             two="captions of two pictures",
         )
         facts = [
-            _size("Training", trained, train),
-            _size("Validation", judged, "held out of training by picture"),
+            size_of_captions("Training", trained, train),
+            size_of_captions(
+                "Validation", judged, "held out of training by picture"
+            ),
         ]
     used = {*trained.numbers, *judged.numbers}
     if unused := len(stored) - len(used):
         facts.append(
-            f"{unused} of {len(stored)} pictures in {features or images} have "
-            "no caption."
+            f"{unused} of {len(stored)} pictures in {pictures} have no caption."
         )
-    corpus = CaptionCorpus(
+    return CaptionCorpus(
         *(trained, judged, judged),
         preprocessor,
         files,
         tuple(facts),
         tuple(problems),
     )
-    return logged(corpus, log)
+
+
+def open_prepared_captions(
+    folder: str | os.PathLike, network: NetworkOptions | None = None
+) -> CaptionCorpus:
+    """Opens what `prepare_captions` has written; reads no features.
+
+    Args:
+        folder: that was given to it.
+        network: that features which were computed must be those of; None for
+            any.
+
+    Raises:
+        DataError: the folder is not complete, broken, or of another kind; or
+            its features are others.
+    """
+    prepared = PreparedFolder(folder)
+    record = prepared.record(KIND)
+    try:
+        array, grid = record["arrays"]["features"], record["grid"]
+        values = mapped(
+            prepared.path / "features.values",
+            array["dtype"],
+            tuple(array["shape"]),
+        )
+        grid = FeaturePreprocessor(**record["grid"])
+        stored = StoredFeatures([], values, grid, record["factors"])
+        options = record["network"] and NetworkOptions(**record["network"])
+        facts, problems = tuple(record["facts"]), tuple(record["problems"])
+    except (KeyError, TypeError):
+        raise DataError(f"{folder} is broken: prepared.json.") from None
+    preprocessor, files = grid, {}
+    if options:
+        if network and network.name != options.name:
+            raise DataError(
+                f"{folder} is prepared with --network {options.name}; "
+                f"expected {network.name}."
+            )
+        path = prepared.path / NETWORK
+        preprocessor = options.loaded(path).with_scale(grid.scale)
+        files = {NETWORK: path.read_bytes()}
+    splits = []
+    for split in ("train", "validation"):
+        names, texts, numbers, media = open_examples(prepared.path / split)
+        references = [text.split("\t") for text in texts]
+        splits.append(Captions(names, references, stored, numbers, media))
+    train, validation = splits
+    return CaptionCorpus(
+        *(train, validation, validation), preprocessor, files, facts, problems
+    )
 
 
 def read_captions(path, stored, columns=(), plain=False) -> Captions:
@@ -179,7 +270,7 @@ def read_captions(path, stored, columns=(), plain=False) -> Captions:
     Raises:
         DataError: the table is broken, or a picture has no features.
     """
-    return _Table(path, columns, plain).of("", stored, None)[0]
+    return CaptionTable(path, columns, plain).of("", stored, None)[0]
 
 
 def read_image_captions(path, folder, columns=(), plain=False) -> Captions:
@@ -194,45 +285,8 @@ def read_image_captions(path, folder, columns=(), plain=False) -> Captions:
     Raises:
         DataError: the table is broken, or there is no such picture.
     """
-    table = _Table(path, columns, plain)
+    table = CaptionTable(path, columns, plain)
     pictures = MediaFolder(folder, read_picture, "picture")
     pictures.check(table.lines)
     captions = table.captions
     return Captions(list(captions), list(captions.values()), picture=pictures)
-
-
-class _Table:
-    """A table of captions."""
-
-    def __init__(self, path, columns, plain):
-        self.path = path
-        found = read_named_texts(path, columns, plain)
-        self.captions, self.lines, self._left_out = found
-
-    def of(self, title, stored, folder):
-        """Captions, a line about their number, and lines about problems."""
-        numbers = {name: number for number, name in enumerate(stored.names)}
-        for name, line in self.lines.items():
-            if name not in numbers:
-                raise DataError(
-                    f"{line}: expected the name of a picture that has "
-                    f"features, such as {stored.names[0]!r:.100}; found "
-                    f"{name!r:.100}."
-                )
-        captions = Captions(
-            list(self.captions),
-            list(self.captions.values()),
-            stored,
-            [numbers[name] for name in self.captions],
-            folder,
-        )
-        problems = left_out_texts(self.path, self._left_out)
-        return captions, [_size(title, captions, self.path)], problems
-
-
-def _size(title, captions, path):
-    count = sum(map(len, captions.references))
-    return (
-        f"{title} pictures: {len(captions.numbers)}, with {count} captions "
-        f"({path})"
-    )

@@ -74,10 +74,7 @@ def read_features(
     shape = _grid_shape(features.shape)
     features = features.reshape(len(features), -1, features.shape[-1])
     if grid is None:
-        sample = np.float32(features[:_SAMPLE])
-        sample = sample if factors is None else sample * np.float32(factors)
-        size = typical_size(sample)
-        grid = FeaturePreprocessor(*shape, features.shape[-1], scale=size)
+        grid = grid_of(features, factors, shape)
     elif features.shape[1:] != (grid.num_cells, grid.num_features):
         raise DataError(
             f"{path}: the model expects {grid.num_cells} cells of "
@@ -85,6 +82,27 @@ def read_features(
             f"of {features.shape[2]}."
         )
     return StoredFeatures(names, features, grid, factors)
+
+
+def grid_of(
+    features: np.ndarray,
+    factors: np.ndarray | None = None,
+    shape: tuple[int, int] | None = None,
+) -> FeaturePreprocessor:
+    """The preprocessor of features, whose size is measured.
+
+    Args:
+        features: (N, cells, F).
+        factors: (F,), which multiply them, or None.
+        shape: rows and columns; by default a square if possible.
+    """
+    sample = np.float32(features[:_SAMPLE])
+    sample = sample if factors is None else sample * np.float32(factors)
+    return FeaturePreprocessor(
+        *(shape or _grid_shape(features.shape)),
+        features.shape[-1],
+        scale=typical_size(sample),
+    )
 
 
 def typical_size(features: np.ndarray) -> float:

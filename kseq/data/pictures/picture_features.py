@@ -1,6 +1,7 @@
 """Features of the pictures of a folder."""
 
 import io
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +13,9 @@ from kseq.data.pictures.feature_files import read_features, typical_size
 from kseq.data.pictures.image_preprocessor import ImagePreprocessor
 from kseq.terminal import progress
 
-_BATCH = 32
+BATCH = 32
 _SIDE = 32  # pixels for each output of the networks
-_FEATURES, _NETWORK = "features.npz", "network.npz"
+_FEATURES, NETWORK = "features.npz", "network.npz"
 
 
 class NetworkOptions(NamedTuple):
@@ -38,6 +39,12 @@ class NetworkOptions(NamedTuple):
             weights=weights or None,
         )
 
+    def loaded(self, path) -> ImagePreprocessor:
+        """The network with the weights of a file of `PictureNetwork.save`."""
+        preprocessor = self.preprocessor(None)
+        preprocessor.network.load(path)
+        return preprocessor
+
 
 def computed_features(names, folder, options, kept):
     """Features of pictures, computed or loaded.
@@ -53,8 +60,7 @@ def computed_features(names, folder, options, kept):
         be saved.
     """
     if kept is not None:
-        preprocessor = options.preprocessor(None)
-        preprocessor.network.load(kept / _NETWORK)
+        preprocessor = options.loaded(kept / NETWORK)
         stored = read_features(kept / _FEATURES)
         files = {}
     else:
@@ -63,7 +69,7 @@ def computed_features(names, folder, options, kept):
         stored = read_features(io.BytesIO(content))
         files = {
             _FEATURES: content,
-            _NETWORK: preprocessor.network.save(),
+            NETWORK: preprocessor.network.save(),
         }
     return stored, preprocessor.with_scale(stored.preprocessor.scale), files
 
@@ -84,28 +90,45 @@ def picture_features(
     Raises:
         DataError: a picture cannot be read, or its features are not finite.
     """
-    compute = tf.function(
-        preprocessor.features,
-        input_signature=[tf.TensorSpec((None,), tf.string)],
-        autograph=False,
-    )
     parts, size = [], None
     with progress("Computing features", len(names), "pictures") as advance:
-        for start in range(0, len(names), _BATCH):
-            batch = names[start : start + _BATCH]
-            images = tf.constant([folder(name) for name in batch])
-            found = compute(images).numpy()
-            for name, features in zip(batch, found, strict=True):
-                if not np.isfinite(features).all():
-                    raise DataError(
-                        f"{folder.path / name}: its features are not finite."
-                    )
+        for found in batches_of_cells(names, folder, preprocessor):
             # Scaled to size 1, because float16 has neither 1e-10 nor 1e10.
             size = size or typical_size(found)
             parts.append((found / size).astype(np.float16))
-            advance(len(batch))
+            advance(len(found))
     file = io.BytesIO()
     features = np.concatenate(parts)
     scale = np.full(features.shape[-1], size)
     np.savez(file, features=features, names=np.array(names), scale=scale)
     return file.getvalue()
+
+
+def batches_of_cells(
+    names: list[str], folder: MediaFolder, preprocessor: ImagePreprocessor
+) -> Iterator[np.ndarray]:
+    """The features of pictures, (`BATCH`, cells, F) float32, or fewer.
+
+    Args:
+        names: see `picture_features`.
+        folder: see `picture_features`.
+        preprocessor: see `picture_features`.
+
+    Raises:
+        DataError: see `picture_features`.
+    """
+    compute = tf.function(
+        preprocessor.features,
+        input_signature=[tf.TensorSpec((None,), tf.string)],
+        autograph=False,
+    )
+    for start in range(0, len(names), BATCH):
+        batch = names[start : start + BATCH]
+        images = tf.constant([folder(name) for name in batch])
+        found = compute(images).numpy()
+        for name, features in zip(batch, found, strict=True):
+            if not np.isfinite(features).all():
+                raise DataError(
+                    f"{folder.path / name}: its features are not finite."
+                )
+        yield found

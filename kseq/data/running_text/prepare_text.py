@@ -11,12 +11,7 @@ import numpy as np
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.corpora import logged
 from kseq.data.files.data_error import DataError
-from kseq.data.files.prepared_folder import (
-    PreparedFolder,
-    content_hash,
-    file_identity,
-    replace_file,
-)
+from kseq.data.files.prepared_folder import PreparedFolder, replace_file
 from kseq.data.files.process_jobs import processes_for, run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.files.text_files import matching_files
@@ -40,7 +35,7 @@ from kseq.data.running_text.text_documents import (
 )
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
-from kseq.files.json_files import as_read, read_json, to_json
+from kseq.files.json_files import read_json, to_json
 from kseq.terminal import escaped_line, progress
 
 PART_SIZE = 2**23  # characters, about; the same for any number of processes
@@ -98,23 +93,13 @@ def prepare_text(
         "tokens": tokens,
         "part_size": part_size,
     }
+    given = train, validation
     paths = {"train": _paths(train)}
     if validation is not None:
         paths["validation"] = _paths(validation)
     with PreparedFolder(folder).locked() as prepared:
-        plan = prepared.plan()
-        if prepared.is_complete:
-            plan = prepared.record(KIND)["plan"]
-        if plan is None:
-            plan = as_read({"options": options, "files": _files(paths)})
-            prepared.begin(plan)
-        else:
-            prepared.refuse_other_options(plan, options)
-            prepared.refuse_other_files(_groups(paths, plan["files"]))
-        if prepared.is_complete:
-            prepared.remove_parts()
-        else:
-            given = train, validation
+        plan = prepared.follow(KIND, options, paths)
+        if not prepared.is_complete:
             prepared.finish(_prepare(prepared, given, plan, processes, beam))
     return logged(open_prepared_text(folder), log)
 
@@ -123,18 +108,6 @@ def _paths(path) -> list[str]:
     if is_text_folder(path):
         return [str(Path(path, inner)) for inner in paths_in_folder(path)]
     return matching_files(path)
-
-
-def _files(paths):
-    return {
-        split: [file_identity(path, content_hash(path)) for path in found]
-        for split, found in paths.items()
-    }
-
-
-def _groups(paths, files):
-    splits = ("train", "validation")
-    return [(paths.get(name, []), files.get(name, [])) for name in splits]
 
 
 def _prepare(prepared, given, plan, processes, beam) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from kseq.data.speech.audio_preprocessor import AudioPreprocessor
 from kseq.terminal import progress
 
 _BATCH = 64
+SILENT = "All recordings are silent or empty."
 
 
 def recorded_features(
@@ -32,30 +33,46 @@ def recorded_features(
     Raises:
         DataError: all are silent or empty.
     """
+    with progress("Computing features", len(names), "recordings") as advance:
+        features, lengths = frames_of(names, audio, preprocessor, advance)
+    kept = [name for name, length in zip(names, lengths, strict=True) if length]
+    if not kept:
+        raise DataError(SILENT)
+    return StoredFeatures(
+        kept,
+        features,
+        preprocessor.frames,
+        lengths=np.array([length for length in lengths if length]),
+    )
+
+
+def frames_of(
+    names: list[str],
+    audio: Callable[[str], bytes],
+    preprocessor: AudioPreprocessor,
+    advance: Callable[[int], None] = lambda _: None,
+) -> tuple[np.ndarray, list[int]]:
+    """The frames of all recordings, float16, and how many each has.
+
+    Args:
+        names: see `recorded_features`.
+        audio: see `recorded_features`.
+        preprocessor: see `recorded_features`.
+        advance: is called with the number of recordings that are done.
+    """
     compute = tf.function(
         preprocessor.features,
         input_signature=[tf.TensorSpec((None,), tf.string)],
         autograph=False,
     )
     parts, lengths = [], []
-    with progress("Computing features", len(names), "recordings") as advance:
-        for start in range(0, len(names), _BATCH):
-            batch = names[start : start + _BATCH]
-            found = compute(tf.constant([audio(name) for name in batch]))
-            for frames in np.split(
-                found.values.numpy(), found.row_limits()[:-1]
-            ):
-                # A mean of 0, because float16 is imprecise for large numbers.
-                mean = frames.mean(axis=0) if len(frames) else 0
-                parts.append((frames - mean).astype(np.float16))
-                lengths.append(len(frames))
-            advance(len(batch))
-    kept = [name for name, length in zip(names, lengths, strict=True) if length]
-    if not kept:
-        raise DataError("All recordings are silent or empty.")
-    return StoredFeatures(
-        kept,
-        np.concatenate(parts),
-        preprocessor.frames,
-        lengths=np.array([length for length in lengths if length]),
-    )
+    for start in range(0, len(names), _BATCH):
+        batch = names[start : start + _BATCH]
+        found = compute(tf.constant([audio(name) for name in batch]))
+        for frames in np.split(found.values.numpy(), found.row_limits()[:-1]):
+            # A mean of 0, because float16 is imprecise for large numbers.
+            mean = frames.mean(axis=0) if len(frames) else 0
+            parts.append((frames - mean).astype(np.float16))
+            lengths.append(len(frames))
+        advance(len(batch))
+    return np.concatenate(parts), lengths

@@ -1,9 +1,7 @@
 """Training, validation and test recordings with their transcripts."""
 
-import functools
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,21 +14,30 @@ from kseq.data.files.corpora import (
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import hold_out, overlap
 from kseq.data.files.media_folder import MediaFolder
-from kseq.data.files.named_texts import (
-    TRANSCRIPTS,
-    left_out_texts,
-    read_named_texts,
+from kseq.data.files.prepared_folder import (
+    PreparedFolder,
+    is_prepared,
+    refuse_prepared,
 )
+from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.files.saved_examples import open_examples
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.speech.audio_preprocessor import AudioPreprocessor
 from kseq.data.speech.frame_files import read_frames
 from kseq.data.speech.frame_preprocessor import FramePreprocessor
 from kseq.data.speech.morse import morse_transcripts
 from kseq.data.speech.recorded_features import recorded_features
-from kseq.data.speech.recordings import has_samples, read_recording
+from kseq.data.speech.speech_table import (
+    SpeechTable,
+    audio_preprocessor,
+    read_tables,
+    recording_lines,
+    recordings_folder,
+    refuse_features_and,
+)
 from kseq.data.speech.transcripts import Transcripts
-from kseq.data.speech.wav_samples import wav_samples
 
+KIND = "recordings"
 _MOST_NOTES = 5  # about single recordings
 
 
@@ -82,7 +89,8 @@ def read_speech_corpus(
 
     Args:
         train: path of a table of recordings and transcripts, see
-            `read_named_texts` and `read_recording`; None for Morse code.
+            `read_named_texts` and `read_recording`; or a folder of
+            `prepare_speech`; None for Morse code.
         validation: the same, or None.
         columns: of recording and transcript in both tables.
         audio: path of the folder of the recordings; by default that of each
@@ -122,34 +130,65 @@ def read_speech_corpus(
             resample=resample,
         )
         return SpeechCorpus(**morse_transcripts(num_mels, max_seconds, words))
-    if audio and features:
-        raise DataError("Give --audio or --features, not both.")
-    if resample and features:
-        raise DataError("resample is for recordings, not for features.")
-    paths = [train, validation] if validation else [train]
-    tables = [_Table(path, columns) for path in paths]
+    if is_prepared(train):
+        refuse_prepared(
+            validation=validation,
+            columns=columns,
+            audio=audio,
+            features=features,
+            resample=resample,
+        )
+        opened = open_prepared_speech(train, num_mels, max_seconds)
+        return logged(opened, log)
+    refuse_features_and(features, audio, resample)
+    tables = read_tables(train, validation, columns)
     if features:
         stored = read_frames(features, max_seconds=max_seconds)
         preprocessor = stored.preprocessor
         folder, notes = None, []
     else:
-        folder = _folder(tables, audio)
-        names = list(dict.fromkeys(name for t in tables for name in t.texts))
-        sample_rate = resample
-        if not sample_rate:
-            [sample_rate] = wav_samples([folder(names[0])])[1].numpy().tolist()
-        preprocessor = AudioPreprocessor(
-            sample_rate, num_mels, max_seconds=max_seconds
+        names = list(recording_lines(tables))
+        preprocessor = audio_preprocessor(
+            tables, audio, resample, num_mels, max_seconds
         )
+        both = preprocessor.sample_rate, bool(resample)
         notes = []
-        checked = _folder(tables, audio, sample_rate, bool(resample), notes)
+        checked = recordings_folder(tables, audio, *both, notes)
         stored = recorded_features(names, checked, preprocessor)
-        folder = _folder(tables, audio, sample_rate, bool(resample))
+        folder = recordings_folder(tables, audio, *both)
+    corpus = corpus_of_tables(
+        tables, stored, preprocessor, folder, max_seconds, notes
+    )
+    return logged(corpus, log)
+
+
+def corpus_of_tables(
+    tables: Sequence[SpeechTable],
+    stored: StoredFeatures,
+    preprocessor: AudioPreprocessor | FramePreprocessor,
+    folder: MediaFolder | None,
+    max_seconds: float,
+    notes: list[str],
+) -> SpeechCorpus:
+    """The transcripts of tables whose features are known.
+
+    Args:
+        tables: of training, and of validation if there is one.
+        stored: the features of all recordings that have any.
+        preprocessor: see `SpeechCorpus`.
+        folder: of the recordings; None if there are only features.
+        max_seconds: see `read_speech_corpus`.
+        notes: lines of text about single recordings.
+
+    Raises:
+        DataError: there is nothing to train on, or to hold out.
+    """
     longest = max_seconds * stored.preprocessor.frames_per_second
+    train = tables[0].path
     trained = tables[0].of(stored, folder, longest)
-    if validation:
+    if len(tables) > 1:
         judged = tables[1].of(stored, folder, longest)
-        title = validation
+        title = tables[1].path
     else:
         trained, judged = hold_out(
             *(trained, ("names", "texts", "numbers"), train),
@@ -162,7 +201,7 @@ def read_speech_corpus(
     if more := len(notes[_MOST_NOTES:]):
         problems.append(f"{more} more recordings are unfinished.")
     problems += overlap(np.isin(judged.numbers, trained.numbers), "recording")
-    corpus = SpeechCorpus(
+    return SpeechCorpus(
         *(trained, judged, judged),
         preprocessor,
         (
@@ -171,7 +210,70 @@ def read_speech_corpus(
         ),
         tuple(problems),
     )
-    return logged(corpus, log)
+
+
+def open_prepared_speech(
+    folder: str | os.PathLike, num_mels: int = 40, max_seconds: float = 60.0
+) -> SpeechCorpus:
+    """Opens what `prepare_speech` has written; reads no features.
+
+    Args:
+        folder: that was given to it.
+        num_mels: that features which were computed must have.
+        max_seconds: longer recordings are left out.
+
+    Raises:
+        DataError: the folder is not complete, broken, or of another kind; or
+            its features are others.
+    """
+    prepared = PreparedFolder(folder)
+    record = prepared.record(KIND)
+    try:
+        frames, preprocessor = _preprocessors(
+            folder, record["preprocessor"], num_mels, max_seconds
+        )
+        array = record["arrays"]["features"]
+        rows = RaggedArray.open(
+            prepared.path / "features", array["dtype"], tuple(array["shape"])
+        )
+        facts, problems = tuple(record["facts"]), tuple(record["problems"])
+    except (KeyError, TypeError):
+        raise DataError(f"{folder} is broken: prepared.json.") from None
+    stored = StoredFeatures([], rows, frames)
+    splits = []
+    for split in ("train", "validation"):
+        names, texts, numbers, audio = open_examples(prepared.path / split)
+        found = Transcripts(names, texts, stored, numbers, audio)
+        is_short = stored.all_lengths()[found.numbers] <= frames.max_frames
+        if not is_short.all():
+            found = found.some(np.flatnonzero(is_short))
+            problems += (
+                f"{folder}: {np.count_nonzero(~is_short)} recordings of "
+                f"{split} are left out: they are too long.",
+            )
+        if not found.numbers:
+            raise DataError(f"{folder}: no recording of {split} can be used.")
+        splits.append(found)
+    train, validation = splits
+    return SpeechCorpus(
+        *(train, validation, validation), preprocessor, facts, problems
+    )
+
+
+def _preprocessors(folder, config, num_mels, max_seconds):
+    """That of frames, and that of what the export takes."""
+    if "sample_rate" not in config:
+        most = min(config["max_frames"], max(int(100 * max_seconds), 1))
+        frames = FramePreprocessor(**config | {"max_frames": most})
+        return frames, frames
+    if config["num_mels"] != num_mels:
+        raise DataError(
+            f"{folder} is prepared with --num-mels {config['num_mels']}; "
+            f"expected {num_mels}."
+        )
+    most = min(config["max_seconds"], max_seconds)
+    preprocessor = AudioPreprocessor(**config | {"max_seconds": most})
+    return preprocessor.frames, preprocessor
 
 
 def read_transcripts(
@@ -196,89 +298,17 @@ def read_transcripts(
     Raises:
         DataError: the table is broken, or a recording is not there.
     """
-    table = _Table(path, columns)
+    table = SpeechTable(path, columns)
     if stored is not None:
         return table.of(stored, None, None)
-    folder = _folder([table], audio, sample_rate, resample)
+    folder = recordings_folder([table], audio, sample_rate, resample)
     texts = [texts for [texts] in table.texts.values()]
     return Transcripts(list(table.texts), texts, audio=folder)
 
 
-class _Table:
-    """A table of transcripts."""
-
-    def __init__(self, path, columns):
-        self.path = path
-        found = read_named_texts(path, columns, known=TRANSCRIPTS)
-        self.texts, self.lines, left_out = found
-        for name, texts in self.texts.items():
-            if len(texts) > 1:
-                raise DataError(
-                    f"{path}: {name!r:.100} has {len(texts)} transcripts; "
-                    "expected one."
-                )
-        self.problems = left_out_texts(path, left_out, TRANSCRIPTS)
-
-    def of(self, stored, folder, longest):
-        """Its transcripts of recordings that are not silent or too long."""
-        numbers = {name: number for number, name in enumerate(stored.names)}
-        silent = [name for name in self.texts if name not in numbers]
-        if folder is None and silent:
-            raise DataError(
-                f"{self.lines[silent[0]]}: expected the name of a recording "
-                f"that has features, such as {stored.names[0]!r:.100}; found "
-                f"{silent[0]!r:.100}."
-            )
-        names = [name for name in self.texts if name in numbers]
-        too_long = [
-            name
-            for name in names
-            if longest is not None and len(stored[numbers[name]]) > longest
-        ]
-        empty = {name for name in silent if not has_samples(folder(name))}
-        for left_out, reason in (
-            ([name for name in silent if name not in empty], "silent"),
-            ([name for name in silent if name in empty], "without samples"),
-            (too_long, "too long"),
-        ):
-            if left_out:
-                line = self.lines[left_out[0]]
-                self.problems.append(
-                    f"{self.path}: {len(left_out)} recordings are left out: "
-                    f"they are {reason}, such as {left_out[0]!r:.100} in line "
-                    f"{line.number}."
-                )
-        names = [name for name in names if name not in {*too_long}]
-        if not names:
-            raise DataError(f"{self.path}: no recording can be used.")
-        return Transcripts(
-            names,
-            [self.texts[name][0] for name in names],
-            stored,
-            [numbers[name] for name in names],
-            folder,
-        )
-
-
-def _folder(tables, audio, sample_rate=None, resample=False, notes=None):
-    """The folder of the recordings of all tables, in which each is."""
-    path = Path(audio) if audio else Path(tables[0].path).parent
-
-    read = functools.partial(
-        read_recording,
-        sample_rate=sample_rate,
-        resample=resample,
-        notes=notes,
-    )
-    folder = MediaFolder(path, read, "recording")
-    for table in tables:
-        folder.check(table.lines)
-    return folder
-
-
 def _size(title, transcripts, path):
     stored = transcripts.features
-    frames = sum(len(stored[number]) for number in transcripts.numbers)
+    frames = int(stored.all_lengths()[transcripts.numbers].sum())
     seconds = frames / stored.preprocessor.frames_per_second
     shown = f"{seconds:.1f} seconds"
     if seconds > 60:

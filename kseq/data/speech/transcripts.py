@@ -31,6 +31,15 @@ class Transcripts(NamedTuple):
     audio: Callable[[str], bytes] | None = None
     spans: list[list[tuple[float, float]]] | None = None
 
+    def some(self, places) -> "Transcripts":
+        """Those at some places, of recordings that are not built-in."""
+        return self._replace(
+            **{
+                field: [getattr(self, field)[place] for place in places]
+                for field in ("names", "texts", "numbers")
+            }
+        )
+
     def lines(self) -> Iterator[str]:
         """All transcripts."""
         return iter(self.texts)

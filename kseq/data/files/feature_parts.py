@@ -1,0 +1,116 @@
+"""Features of files, computed in parts by several processes."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kseq.data.files.prepared_folder import PreparedFolder, replace_file
+from kseq.data.files.process_jobs import processes_for, run_part_jobs
+from kseq.files.json_files import read_json, to_json
+
+PART_SIZE = 2**26  # bytes of files; the same for any number of processes
+
+
+class FeatureJob(NamedTuple):
+    """The files of a part.
+
+    Args:
+        folder: of all parts.
+        name: of the part.
+        compute: function of `files`; gives features (M, F), how many of them
+            each file has, and lines of text about single files.
+        files: what the function is called with.
+    """
+
+    folder: str
+    name: str
+    compute: Callable[[Any], tuple[np.ndarray, list[int], list[str]]]
+    files: Any
+
+    @property
+    def path(self) -> str:
+        """Path of the files of the part, without their ends."""
+        return os.path.join(self.folder, self.name)
+
+
+def compute_part(job: FeatureJob):
+    """Writes the features of a part."""
+    values, lengths, notes = job.compute(job.files)
+    replace_file(f"{job.path}.values", values.tobytes())
+    facts = {"lengths": lengths, "notes": notes, "shape": values.shape[1:]}
+    replace_file(f"{job.path}.json", to_json(facts).encode())
+
+
+def files_hash(sizes: dict[str, int]) -> str:
+    """Identifies files by their names and sizes; they are not read."""
+    return hashlib.sha256(json.dumps([*sizes.items()]).encode()).hexdigest()
+
+
+def compute_features(
+    prepared: PreparedFolder,
+    path: str,
+    compute: Callable,
+    files: dict[str, Any],
+    sizes: Sequence[int],
+    part_size: int = PART_SIZE,
+    processes: int | None = None,
+    beam: Sequence[str] | None = None,
+    batch: int = 1,
+) -> tuple[tuple[int, ...], np.ndarray, list[str]]:
+    """Computes features in parts, and joins them; resumes.
+
+    Args:
+        prepared: where they are written; it is locked.
+        path: of the features, one file after the other, without ".values".
+        compute: see `FeatureJob`; can be pickled.
+        files: name -> what else is known of the file.
+        sizes: bytes of each file.
+        part_size: bytes of files that a process computes together.
+        processes: see `prepare_pairs`.
+        beam: see `prepare_pairs`.
+        batch: the number of files of a part is a multiple of it.
+
+    Returns:
+        Their shape (M, F), how many rows each file has, and lines of text
+        about single files.
+    """
+    jobs, bytes_of_jobs = [], []
+    for (name, known), size in zip(files.items(), sizes, strict=True):
+        is_full = jobs and not len(jobs[-1].files) % batch
+        if not jobs or (is_full and bytes_of_jobs[-1] >= part_size):
+            number = f"{len(jobs):06}"
+            jobs.append(FeatureJob(str(prepared.parts), number, compute, {}))
+            bytes_of_jobs.append(0)
+        jobs[-1].files[name] = known
+        bytes_of_jobs[-1] += size
+    rest = [
+        (job, size)
+        for job, size in zip(jobs, bytes_of_jobs, strict=True)
+        if not os.path.isfile(f"{job.path}.json")
+    ]
+    run_part_jobs(
+        "Computing features",
+        compute_part,
+        [job for job, _ in rest],
+        [size for _, size in rest],
+        processes or processes_for(sum(sizes)),
+        beam,
+    )
+    return _joined(path, jobs)
+
+
+def _joined(path, jobs):
+    lengths, notes, shape = [], [], ()
+    with open(f"{path}.values", "wb") as file:
+        for job in jobs:
+            facts = read_json(Path(f"{job.path}.json"))
+            lengths += facts["lengths"]
+            notes += facts["notes"]
+            shape = tuple(facts["shape"])
+            file.write(Path(f"{job.path}.values").read_bytes())
+    return (sum(lengths), *shape), np.array(lengths, np.int64), notes

@@ -1,0 +1,80 @@
+"""Tables of pictures and their captions."""
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.media_folder import MediaFolder, read_picture
+from kseq.data.files.named_texts import left_out_texts, read_named_texts
+from kseq.data.pictures.captions import Captions
+
+
+class CaptionTable:
+    """A table of captions."""
+
+    def __init__(self, path, columns, plain):
+        self.path = path
+        found = read_named_texts(path, columns, plain)
+        self.captions, self.lines, self._left_out = found
+
+    def of(self, title, stored, folder):
+        """Captions, a line about their number, and lines about problems."""
+        numbers = {name: number for number, name in enumerate(stored.names)}
+        for name, line in self.lines.items():
+            if name not in numbers:
+                raise DataError(
+                    f"{line}: expected the name of a picture that has "
+                    f"features, such as {stored.names[0]!r:.100}; found "
+                    f"{name!r:.100}."
+                )
+        captions = Captions(
+            list(self.captions),
+            list(self.captions.values()),
+            stored,
+            [numbers[name] for name in self.captions],
+            folder,
+        )
+        problems = left_out_texts(self.path, self._left_out)
+        return (
+            captions,
+            [size_of_captions(title, captions, self.path)],
+            problems,
+        )
+
+
+def read_caption_tables(
+    train, validation, columns=(), plain=False
+) -> list[CaptionTable]:
+    """The tables of training, and of validation if there is one."""
+    paths = [train, validation] if validation else [train]
+    return [CaptionTable(path, columns, plain) for path in paths]
+
+
+def pictures_folder(tables, images) -> MediaFolder | None:
+    """The folder of the pictures of all tables, in which each is, or None."""
+    if not images:
+        return None
+    folder = MediaFolder(images, read_picture, "picture")
+    for table in tables:
+        folder.check(table.lines)
+    return folder
+
+
+def picture_names(tables) -> list[str]:
+    """The different names in all tables, sorted."""
+    return sorted({name for table in tables for name in table.captions})
+
+
+def refuse_no_pictures(features, images):
+    """Raises DataError if neither pictures nor features are given."""
+    if not features and not images:
+        raise DataError(
+            "train needs pictures: give their folder with --images, or their "
+            "features, an .npz file, with --features."
+        )
+
+
+def size_of_captions(title: str, captions: Captions, path) -> str:
+    """A line about a number of pictures and captions."""
+    count = sum(map(len, captions.references))
+    return (
+        f"{title} pictures: {len(captions.numbers)}, with {count} captions "
+        f"({path})"
+    )

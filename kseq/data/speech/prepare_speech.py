@@ -1,0 +1,199 @@
+"""Prepares recordings for training: computes their features once."""
+
+import functools
+import itertools
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kseq.data.files.corpora import logged
+from kseq.data.files.data_error import DataError
+from kseq.data.files.feature_parts import (
+    PART_SIZE,
+    compute_features,
+    files_hash,
+)
+from kseq.data.files.media_folder import MediaFolder
+from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.files.ragged_array import RaggedArray, mapped
+from kseq.data.files.saved_examples import save_examples
+from kseq.data.files.stored_features import StoredFeatures
+from kseq.data.files.text_files import matching_files
+from kseq.data.speech.frame_files import read_frames
+from kseq.data.speech.recorded_features import SILENT, frames_of
+from kseq.data.speech.recordings import read_recording
+from kseq.data.speech.speech_corpus import (
+    KIND,
+    SpeechCorpus,
+    corpus_of_tables,
+    open_prepared_speech,
+)
+from kseq.data.speech.speech_table import (
+    audio_preprocessor,
+    read_tables,
+    recording_lines,
+    recordings_folder,
+    refuse_features_and,
+)
+
+
+def prepare_speech(
+    folder: str | os.PathLike,
+    train: str | os.PathLike,
+    validation: str | os.PathLike | None = None,
+    columns: Sequence[str] = (),
+    *,
+    audio: str | os.PathLike = "",
+    features: str | os.PathLike = "",
+    num_mels: int = 40,
+    max_seconds: float = 30.0,
+    resample: int = 0,
+    processes: int | None = None,
+    beam: Sequence[str] | None = None,
+    log: bool = True,
+    part_size: int = PART_SIZE,
+) -> SpeechCorpus:
+    r"""Computes the features of recordings once, and writes a folder.
+
+    The recordings, what is held out and what is wrong are those of
+    `read_speech_corpus`. Training maps the features into memory and reads no
+    recording: the folder also has the transcripts, and for the test of the
+    export the recordings of validation as WAV files. Tokenizers are made in
+    training, so one folder serves recipes with different tokenizers or labels.
+
+    The same files give the same bytes, whatever the number of processes, if
+    operations run on one processor as in the processes. If the process ends
+    before it has finished, the same call resumes; if the folder is complete,
+    it is opened.
+
+    Args:
+        folder: where to write.
+        train: see `read_speech_corpus`.
+        validation: see `read_speech_corpus`.
+        columns: see `read_speech_corpus`.
+        audio: see `read_speech_corpus`.
+        features: see `read_speech_corpus`. They are only made readable without
+            loading them.
+        num_mels: see `read_speech_corpus`.
+        max_seconds: longer recordings are left out; by default those that
+            `transcribe_speech` leaves out.
+        resample: see `read_speech_corpus`.
+        processes: see `prepare_pairs`.
+        beam: see `prepare_pairs`.
+        log: whether the facts are logged, what is wrong as a warning.
+        part_size: bytes of recordings that a process reads together.
+
+    Raises:
+        DataError: a file cannot be used, or the folder is prepared from other
+            files or with other options.
+        DiskError: the disk is full.
+
+    Example:
+    >>> import pathlib
+    >>> _ = pathlib.Path("a.tsv").write_text("a\tyes\nb\tno no\nc\tgo")
+    >>> frames = np.random.default_rng(0).normal(size=(90, 13))
+    >>> names = ["a", "b", "c"]
+    >>> np.savez("a.npz", features=frames, lengths=[20, 30, 40], names=names)
+    >>> corpus = prepare_speech("prepared", "a.tsv", features="a.npz")
+    >>> corpus.train.texts, corpus.features[2].shape
+    (['yes', 'no no'], (40, 13))
+    """
+    refuse_features_and(features, audio, resample)
+    options = {
+        "columns": [*columns],
+        "num_mels": num_mels,
+        "max_seconds": max_seconds,
+        "resample": resample,
+        "part_size": part_size,
+    }
+    given = {"train": train, "validation": validation, "features": features}
+    paths = {
+        name: matching_files(path) if path else []
+        for name, path in given.items()
+    }
+    with PreparedFolder(folder).locked() as prepared:
+        tables = read_tables(train, validation, columns)
+        sizes = {} if features else _sizes(tables, audio)
+        plan = prepared.follow(KIND, options, paths, files_hash(sizes))
+        if not prepared.is_complete:
+            if features:
+                stored = read_frames(features, max_seconds=max_seconds)
+                stored.features.save(prepared.path / "features")
+                both, notes = (stored.preprocessor, None), []
+            else:
+                preprocessor = audio_preprocessor(
+                    tables, audio, resample, num_mels, max_seconds
+                )
+                work = part_size, processes, beam
+                stored, media, notes = _compute(
+                    *(prepared, tables, audio, preprocessor),
+                    *(bool(resample), sizes, work),
+                )
+                both = preprocessor, media
+            corpus = corpus_of_tables(tables, stored, *both, max_seconds, notes)
+            prepared.finish(_save(prepared.path, corpus, plan))
+    return logged(open_prepared_speech(folder, num_mels, max_seconds), log)
+
+
+def _sizes(tables, audio) -> dict[str, int]:
+    media = recordings_folder(tables, audio)
+    return {
+        name: (media.path / name).stat().st_size
+        for name in recording_lines(tables)
+    }
+
+
+def _compute(prepared, tables, audio, preprocessor, resample, sizes, work):
+    """The features of recordings, their folder, and notes about some."""
+    media = recordings_folder(tables, audio, preprocessor.sample_rate, resample)
+    compute = functools.partial(
+        _frames, str(media.path), preprocessor, resample
+    )
+    path, lines = prepared.path / "features", recording_lines(tables)
+    shape, lengths, notes = compute_features(
+        prepared, path, compute, lines, [*sizes.values()], *work
+    )
+    names = [*itertools.compress(lines, lengths)]
+    if not names:
+        raise DataError(SILENT)
+    offsets = np.cumsum([0, *lengths[lengths > 0]], dtype=np.int64)
+    rows = RaggedArray(mapped(f"{path}.values", "float16", shape), offsets)
+    offsets.tofile(f"{path}.offsets")
+    return StoredFeatures(names, rows, preprocessor.frames), media, notes
+
+
+def _frames(path, preprocessor, resample, lines):
+    """What `compute_features` calls with the recordings of a part."""
+    notes = []
+    read = functools.partial(
+        read_recording,
+        sample_rate=preprocessor.sample_rate,
+        resample=resample,
+        notes=notes,
+    )
+    media = MediaFolder(path, read, "recording")
+    media.check(lines)
+    return *frames_of([*lines], media, preprocessor), notes
+
+
+def _save(path, corpus, plan) -> dict[str, Any]:
+    for split in ("train", "validation"):
+        found = getattr(corpus, split)
+        media = found.audio if split == "validation" else None
+        save_examples(
+            path / split, found.names, found.texts, found.numbers, media
+        )
+    values = corpus.features.features.values
+    return {
+        "kind": KIND,
+        "plan": plan,
+        "counts": [len(corpus.train.names)],
+        "facts": corpus.facts,
+        "problems": corpus.problems,
+        "preprocessor": corpus.preprocessor.get_config(),
+        "arrays": {
+            "features": {"dtype": str(values.dtype), "shape": values.shape}
+        },
+    }

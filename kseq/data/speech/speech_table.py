@@ -1,0 +1,147 @@
+"""Tables of recordings and their transcripts."""
+
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from kseq.data.files.data_error import DataError
+from kseq.data.files.media_folder import MediaFolder
+from kseq.data.files.named_texts import (
+    TRANSCRIPTS,
+    left_out_texts,
+    read_named_texts,
+)
+from kseq.data.files.text_files import Line
+from kseq.data.speech.audio_preprocessor import AudioPreprocessor
+from kseq.data.speech.recordings import has_samples, read_recording
+from kseq.data.speech.transcripts import Transcripts
+from kseq.data.speech.wav_samples import wav_samples
+
+
+class SpeechTable:
+    """A table of transcripts."""
+
+    def __init__(self, path, columns):
+        self.path = path
+        found = read_named_texts(path, columns, known=TRANSCRIPTS)
+        self.texts, self.lines, left_out = found
+        for name, texts in self.texts.items():
+            if len(texts) > 1:
+                raise DataError(
+                    f"{path}: {name!r:.100} has {len(texts)} transcripts; "
+                    "expected one."
+                )
+        self.problems = left_out_texts(path, left_out, TRANSCRIPTS)
+
+    def of(self, stored, folder, longest):
+        """Its transcripts of recordings that are not silent or too long."""
+        numbers = {name: number for number, name in enumerate(stored.names)}
+        silent = [name for name in self.texts if name not in numbers]
+        if folder is None and silent:
+            raise DataError(
+                f"{self.lines[silent[0]]}: expected the name of a recording "
+                f"that has features, such as {stored.names[0]!r:.100}; found "
+                f"{silent[0]!r:.100}."
+            )
+        names = [name for name in self.texts if name in numbers]
+        lengths = stored.all_lengths()
+        too_long = [
+            name
+            for name in names
+            if longest is not None and lengths[numbers[name]] > longest
+        ]
+        empty = {name for name in silent if not has_samples(folder(name))}
+        for left_out, reason in (
+            ([name for name in silent if name not in empty], "silent"),
+            ([name for name in silent if name in empty], "without samples"),
+            (too_long, "too long"),
+        ):
+            if left_out:
+                line = self.lines[left_out[0]]
+                self.problems.append(
+                    f"{self.path}: {len(left_out)} recordings are left out: "
+                    f"they are {reason}, such as {left_out[0]!r:.100} in line "
+                    f"{line.number}."
+                )
+        names = [name for name in names if name not in {*too_long}]
+        if not names:
+            raise DataError(f"{self.path}: no recording can be used.")
+        return Transcripts(
+            names,
+            [self.texts[name][0] for name in names],
+            stored,
+            [numbers[name] for name in names],
+            folder,
+        )
+
+
+def recordings_folder(
+    tables: Sequence[SpeechTable],
+    audio: str | os.PathLike = "",
+    sample_rate: int | None = None,
+    resample: bool = False,
+    notes: list[str] | None = None,
+) -> MediaFolder:
+    """The folder of the recordings of all tables, in which each is."""
+    path = Path(audio) if audio else Path(tables[0].path).parent
+
+    read = functools.partial(
+        read_recording,
+        sample_rate=sample_rate,
+        resample=resample,
+        notes=notes,
+    )
+    folder = MediaFolder(path, read, "recording")
+    for table in tables:
+        folder.check(table.lines)
+    return folder
+
+
+def read_tables(
+    train: str | os.PathLike,
+    validation: str | os.PathLike | None,
+    columns: Sequence[str],
+) -> list[SpeechTable]:
+    """The tables of training, and of validation if there is one."""
+    paths = [train, validation] if validation else [train]
+    return [SpeechTable(path, columns) for path in paths]
+
+
+def recording_lines(tables: Sequence[SpeechTable]) -> dict[str, Line]:
+    """The different names in all tables, each with a line that has it."""
+    lines = {}
+    for table in tables:
+        lines |= table.lines
+    return lines
+
+
+def audio_preprocessor(
+    tables: Sequence[SpeechTable],
+    audio: str | os.PathLike,
+    resample: int,
+    num_mels: int,
+    max_seconds: float,
+) -> AudioPreprocessor:
+    """That of recordings which all have the sample rate of the first.
+
+    Args:
+        tables: of the recordings.
+        audio: see `read_speech_corpus`.
+        resample: see `read_speech_corpus`.
+        num_mels: see `AudioPreprocessor`.
+        max_seconds: see `AudioPreprocessor`.
+    """
+    sample_rate = resample
+    if not sample_rate:
+        first = recordings_folder(tables, audio)(next(iter(tables[0].texts)))
+        [sample_rate] = wav_samples([first])[1].numpy().tolist()
+    return AudioPreprocessor(sample_rate, num_mels, max_seconds=max_seconds)
+
+
+def refuse_features_and(features, audio, resample):
+    """Raises DataError for ready features with what is of recordings."""
+    if audio and features:
+        raise DataError("Give --audio or --features, not both.")
+    if resample and features:
+        raise DataError("resample is for recordings, not for features.")

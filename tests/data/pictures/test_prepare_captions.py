@@ -1,0 +1,84 @@
+"""Features of pictures, computed once."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.data import (
+    DataError,
+    NetworkOptions,
+    Tokenizer,
+    prepare_captions,
+    read_caption_corpus,
+    tokenize_pairs,
+    training_batches,
+)
+from kseq.data.pictures import picture_features
+from kseq.data.pictures import prepare_captions as preparation
+
+SMALL = NetworkOptions("MobileNetV3Small", "", 1)
+NAMES = [f"{number}.png" for number in range(5)]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(1)
+    for name in NAMES:
+        pixels = draw.integers(0, 256, (16, 20, 3), "uint8")
+        Path(name).write_bytes(tf.io.encode_png(pixels).numpy())
+    rows = (f"{name}\tA {name[0]}.\n{name}\tThe {name[0]}.\n" for name in NAMES)
+    Path("a.tsv").write_text("".join(rows))
+    keras.utils.set_random_seed(1)
+
+
+def batches_of(corpus):
+    both = corpus.features, Tokenizer.train(corpus.train.lines(), 100, "char")
+    pairs = tokenize_pairs(corpus.train.pairs(), *both)
+    batches = training_batches(pairs, batch_tokens=40, max_length=20, seed=1)
+    for inputs, labels, weights in batches.take(6).as_numpy_iterator():
+        yield [inputs["source"], inputs["target_ids"], labels, weights]
+
+
+def assert_same(corpus, opened):
+    assert isinstance(opened.features.features, np.memmap)
+    assert opened.describe() == corpus.describe()
+    assert opened.train.references == corpus.train.references
+    for one, other in zip(batches_of(corpus), batches_of(opened), strict=True):
+        for array, same in zip(one, other, strict=True):
+            np.testing.assert_array_equal(array, same)
+
+
+def test_a_folder_trains_as_the_pictures_do(monkeypatch):
+    for module in (picture_features, preparation):
+        monkeypatch.setattr(module, "BATCH", 2)
+    corpus = read_caption_corpus("a.tsv", images=".", network=SMALL)
+    keras.utils.set_random_seed(1)
+    prepare_captions("out", "a.tsv", images=".", network=SMALL, part_size=1)
+    pictures = corpus.validation.raw("image")
+    for name in NAMES:
+        Path(name).unlink()
+    opened = read_caption_corpus("out", network=SMALL)
+    assert_same(corpus, opened)
+    assert opened.test.raw("image") == pictures
+    config = corpus.preprocessor.get_config()
+    assert opened.preprocessor.get_config() == config
+    assert opened.files["network.npz"] == corpus.files["network.npz"]
+    with pytest.raises(DataError, match="--network MobileNetV3Small; expected"):
+        read_caption_corpus("out")
+    with pytest.raises(DataError, match="images is part of a prepared"):
+        read_caption_corpus("out", images=".")
+
+
+def test_ready_features_are_mapped():
+    features = np.random.default_rng(1).integers(-99, 99, (5, 4, 3), "int8")
+    arrays = {"scale": [0.5, 1.0, 2.0], "names": np.array(NAMES)}
+    np.savez("a.npz", features=features, **arrays)
+    corpus = read_caption_corpus("a.tsv", features="a.npz", plain=True)
+    prepare_captions("out", "a.tsv", features="a.npz", plain=True)
+    opened = read_caption_corpus("out")
+    assert_same(corpus, opened)
+    assert opened.preprocessor.get_config() == corpus.preprocessor.get_config()
