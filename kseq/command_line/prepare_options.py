@@ -33,6 +33,11 @@ def add_prepare(command):
         help="running text of a language model, not pairs of sentences",
     )
     command.add_argument(
+        "--documents",
+        action="store_true",
+        help="documents and their labels",
+    )
+    command.add_argument(
         "--validation",
         type=reader(str),
         nargs="+",
@@ -45,13 +50,13 @@ def add_prepare(command):
         nargs="+",
         default=(),
         metavar="COLUMN",
-        help="columns of source and target, or of text",
+        help="columns of source and target, of text, or of label and text",
     )
     command.add_argument(
         "--vocab-size",
         type=reader(VocabSize),
         metavar="N",
-        help="pieces of each tokenizer; default: 8000",
+        help="pieces of each tokenizer; default: 8000, 16000 with --documents",
     )
     command.add_argument(
         "--pieces",

@@ -21,9 +21,11 @@ def run(options):
             "--pieces."
         )
     sources = [each for each in SOURCES if each.trains and each.option]
-    source = next(
-        (each for each in sources if getattr(options, each.option)), TEXT
-    )
+    given = [each for each in sources if getattr(options, each.option)]
+    if len(given) > 1:
+        names = " and ".join(f"--{each.option}" for each in given)
+        raise UserError(f"{names} are mutually exclusive.")
+    source = (*given, TEXT)[0]
     beam = _beam_options(options)
     line_filters(options, source)  # raises an error if they do not fit
     if options.from_:

@@ -2,6 +2,7 @@
 
 from kseq.data.running_text.text_documents import texts_of
 from kseq.files.model_path import is_run
+from kseq.sources.prepared_paths import prepared_paths
 from kseq.sources.source_type import SourceType
 from kseq.sources.text import lines_alone
 from kseq.user_error import UserError
@@ -22,21 +23,12 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     from kseq.data import prepare_text
 
-    if kept:
-        raise UserError("--from keeps tokenizers of pairs, not of text.")
-    paths = options.train, options.validation or [None]
-    if not options.train or any(len(files) > 1 for files in paths):
-        raise UserError(
-            "--text takes one --train FILE, and one --validation FILE. A "
-            "pattern in quotes names several, and a folder all in it."
-        )
     given = {
         "vocab_size": options.vocab_size,
         "tokens": (options.pieces or [None])[0],
     }
     return prepare_text(
-        options.folder,
-        *(path for [path] in paths),
+        *prepared_paths(options, kept, "text"),
         *options.columns,
         **{name: value for name, value in given.items() if value},
         processes=options.processes,

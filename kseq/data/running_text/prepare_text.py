@@ -1,5 +1,6 @@
 """Prepares running text for training: tokenizes it once."""
 
+import functools
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,16 +12,10 @@ import numpy as np
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.corpora import logged
 from kseq.data.files.data_error import DataError
-from kseq.data.files.prepared_folder import (
-    PreparedFolder,
-    content_hash,
-    file_identity,
-    replace_file,
-)
+from kseq.data.files.prepare_files import prepare_files
+from kseq.data.files.prepared_folder import replace_file
 from kseq.data.files.process_jobs import processes_for, run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
-from kseq.data.files.text_files import matching_files
-from kseq.data.files.text_folders import is_text_folder, paths_in_folder
 from kseq.data.running_text.prepared_text import (
     KIND,
     PreparedText,
@@ -40,7 +35,7 @@ from kseq.data.running_text.text_documents import (
 )
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
-from kseq.files.json_files import as_read, read_json, to_json
+from kseq.files.json_files import read_json, to_json
 from kseq.terminal import escaped_line, progress
 
 PART_SIZE = 2**23  # characters, about; the same for any number of processes
@@ -98,49 +93,17 @@ def prepare_text(
         "tokens": tokens,
         "part_size": part_size,
     }
-    paths = {"train": _paths(train)}
-    if validation is not None:
-        paths["validation"] = _paths(validation)
-    with PreparedFolder(folder).locked() as prepared:
-        plan = prepared.plan()
-        if prepared.is_complete:
-            plan = prepared.record(KIND)["plan"]
-        if plan is None:
-            plan = as_read({"options": options, "files": _files(paths)})
-            prepared.begin(plan)
-        else:
-            prepared.refuse_other_options(plan, options)
-            prepared.refuse_other_files(_groups(paths, plan["files"]))
-        if prepared.is_complete:
-            prepared.remove_parts()
-        else:
-            given = train, validation
-            prepared.finish(_prepare(prepared, given, plan, processes, beam))
+    given = train, validation
+    prepare_files(
+        *(folder, KIND, given, options),
+        functools.partial(_prepare, given, processes, beam),
+    )
     return logged(open_prepared_text(folder), log)
 
 
-def _paths(path) -> list[str]:
-    if is_text_folder(path):
-        return [str(Path(path, inner)) for inner in paths_in_folder(path)]
-    return matching_files(path)
-
-
-def _files(paths):
-    return {
-        split: [file_identity(path, content_hash(path)) for path in found]
-        for split, found in paths.items()
-    }
-
-
-def _groups(paths, files):
-    splits = ("train", "validation")
-    return [(paths.get(name, []), files.get(name, [])) for name in splits]
-
-
-def _prepare(prepared, given, plan, processes, beam) -> dict[str, Any]:
+def _prepare(given, processes, beam, prepared, options) -> dict[str, Any]:
     """Each step resumes where it was interrupted."""
     train, validation = given
-    options = plan["options"]
     summary = prepared.parts / "read.json"
     if not summary.is_file():
         read = _read(prepared.parts, train, validation, options)
@@ -172,8 +135,6 @@ def _prepare(prepared, given, plan, processes, beam) -> dict[str, Any]:
         held_out = Path(f"{prepared.parts / 'validation'}{end}").read_bytes()
         (prepared.path / f"validation{end}").write_bytes(held_out)
     return {
-        "kind": KIND,
-        "plan": plan,
         "counts": [read["documents"]],
         "facts": read["facts"],
         "problems": text_problems(train, validation),
