@@ -16,7 +16,7 @@ from kseq.command_line import option_types as options
 class Config(options.FineTuningOptions):
     """Trains a classifier on labelled documents and exports it."""
 
-    train: str | None = None  # table of labels and texts; None: reports
+    train: str | None = None  # of labels and texts, or prepared; None: reports
     validation: str | None = None  # None: held out of training
     columns: tuple[str, str] = ("label", "text")  # their names or numbers
     run: options.RunPath = "runs/classifier"
@@ -86,15 +86,17 @@ def main(config):
     corpus = data.read_document_corpus(
         config.train, config.validation, config.columns, seed=config.seed
     )
-    tokenizer = start.tokenizer(corpus.train.lines(), config.vocab_size)
-    preprocessor = data.DocumentPreprocessor(
-        tokenizer, in_lines=corpus.train.in_lines
+    tokenizer = start.tokenizer(
+        corpus.lines(), config.vocab_size, known=corpus.tokenizer
     )
-    ids = preprocessor.tokenize_all(corpus.train.texts)
+    preprocessor = data.DocumentPreprocessor(
+        tokenizer, in_lines=corpus.in_lines
+    )
+    ids = corpus.tokenized(preprocessor)
     vectors = data.piece_vectors(ids, preprocessor.vocab_size, config.dim)
     batches = data.document_batches(
         ids,
-        corpus.train.labels,
+        corpus.train_labels,
         corpus.labels,
         batch_pieces=config.batch_pieces,
         seed=config.seed,

@@ -88,6 +88,11 @@ def add_prepare(command):
         command, "captions or transcripts of what is in this .npz file"
     )
     command.add_argument(
+        "--documents",
+        action="store_true",
+        help="documents and their labels",
+    )
+    command.add_argument(
         "--validation",
         type=reader(str),
         nargs="+",
@@ -100,14 +105,14 @@ def add_prepare(command):
         nargs="+",
         default=(),
         metavar="COLUMN",
-        help="columns of source and target, of recording and transcript, or of "
-        "text",
+        help="columns of source and target, of label and text, of recording "
+        "and transcript, or of text",
     )
     command.add_argument(
         "--vocab-size",
         type=reader(VocabSize),
         metavar="N",
-        help="pieces of each tokenizer; default: 8000",
+        help="pieces of each tokenizer; default: 8000, 16000 with --documents",
     )
     command.add_argument(
         "--pieces",

@@ -34,6 +34,11 @@ from .documents.documents import (
 from .documents.piece_prediction_batches import (
     piece_prediction_batches as piece_prediction_batches,
 )
+from .documents.prepare_documents import prepare_documents as prepare_documents
+from .documents.prepared_documents import (
+    PreparedDocuments as PreparedDocuments,
+    open_prepared_documents as open_prepared_documents,
+)
 from .files.data_error import DataError as DataError
 from .files.labelled_batches import labelled_batches as labelled_batches
 from .files.labelled_examples import LabelledExamples as LabelledExamples

@@ -5,7 +5,9 @@ from collections import Counter
 
 from kseq.data.documents.document_labels import DEFAULT_COLUMNS
 from kseq.data.documents.documents import document_rows
+from kseq.sources.prepared_paths import prepared_paths
 from kseq.sources.text import TEXT
+from kseq.user_error import UserError
 
 
 def _first_rows(path, columns, num_files):
@@ -17,6 +19,22 @@ def _read_corpus(options, train, validation):
 
     return read_document_corpus(
         train, validation, options.columns or DEFAULT_COLUMNS, log=False
+    )
+
+
+def _prepare(options, kept, beam):
+    from kseq.data import prepare_documents
+
+    if options.pieces:
+        raise UserError("Documents have pieces of bpe: leave out --pieces.")
+    given = {"vocab_size": options.vocab_size} if options.vocab_size else {}
+    return prepare_documents(
+        *prepared_paths(options, kept, "documents"),
+        tuple(options.columns) or DEFAULT_COLUMNS,
+        **given,
+        processes=options.processes,
+        beam=beam,
+        log=False,
     )
 
 
@@ -33,7 +51,8 @@ DOCUMENTS = dataclasses.replace(
     files="file of labels and texts",
     first_rows=_first_rows,
     option="documents",
-    trains="",
+    trains="classify_documents",
     read_corpus=_read_corpus,
+    prepare=_prepare,
     read_examples=_read_examples,
 )

@@ -2,6 +2,7 @@
 
 from kseq.data.running_text.text_documents import texts_of
 from kseq.files.model_path import is_run
+from kseq.sources.prepared_paths import prepared_paths
 from kseq.sources.source_type import SourceType
 from kseq.sources.text import lines_alone
 from kseq.user_error import UserError
@@ -22,16 +23,12 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     from kseq.data import prepare_text
 
-    if kept:
-        raise UserError("--from keeps tokenizers of pairs, not of text.")
     given = {
         "vocab_size": options.vocab_size,
         "tokens": (options.pieces or [None])[0],
     }
     return prepare_text(
-        options.folder,
-        options.train[0],
-        (*(options.validation or ()), None)[0],
+        *prepared_paths(options, kept, "text"),
         *options.columns,
         **{name: value for name, value in given.items() if value},
         processes=options.processes,

@@ -84,6 +84,7 @@ class FineTuning:
         name="source",
         model_type="bpe",
         verbatim=False,
+        known=None,
     ):
         """The tokenizer of the run, of the other run, or one that is trained.
 
@@ -96,10 +97,14 @@ class FineTuning:
             name: "source" or "target", of the one that is kept.
             model_type: see `Tokenizer.train`.
             verbatim: see `Tokenizer.train`.
+            known: `Tokenizer` of prepared data, in place of one that is
+                trained; or None.
 
         Returns:
             A `Tokenizer`.
         """
+        if known is not None and not self._keeps_tokenizers:
+            return known
         if not self._keeps_tokenizers:
             return Tokenizer.train(lines, vocab_size, model_type, verbatim)
         kept = Tokenizer.load((self._other or self.run).tokenizer(name))

@@ -123,6 +123,33 @@ def test_features_of_pictures(call, refused):
     )
 
 
+def test_documents(call, refused):
+    rows = [f"{n % 2}\tReport {n}. All is well.\n" for n in range(40)]
+    Path("b.tsv").write_text("".join(rows))
+    arguments = ["prepare", "out", "--documents", "--train", "b.tsv"]
+    facts = [
+        "Training documents: 36 (b.tsv)",
+        "Validation documents: 4 (held out of training)",
+        "Labels: 2",
+    ]
+    output, _ = call(*arguments, "--vocab-size", "290")
+    assert output.splitlines() == [
+        *facts,
+        "Next: kseq train classify_documents --train out",
+    ]
+    output, _ = call("check", "out")
+    assert output.splitlines()[-3:] == facts
+    assert "Prepared documents: ids.offsets, ids.rows" in output
+    for words, message in (
+        (["b.tsv"], "--documents takes one --train FILE"),
+        (["--columns", "a"], "--columns names 2 columns"),
+        (["--pieces", "char"], "leave out --pieces"),
+        (["--text"], "--documents and --text are mutually exclusive"),
+        ([], "other options: vocab_size is 290, now 16000"),
+    ):
+        assert message in refused(*arguments, *words)
+
+
 def test_filters(call, refused):
     arguments = ["prepare", "out", "--train", "a.tsv", "--vocab-size", "290"]
     output, _ = call(*arguments, "--filter", "--max-characters", "12")

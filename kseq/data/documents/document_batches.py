@@ -1,15 +1,17 @@
 """Labelled documents to batches of ids."""
 
+import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data.files.labelled_batches import class_weights
+from kseq.data.files.ragged_array import RaggedArray, as_tensor
 from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
 
 
 def document_batches(
-    ids: tf.RaggedTensor,
-    labels: list[str],
+    ids: tf.RaggedTensor | RaggedArray,
+    labels: list[str] | np.ndarray,
     classes: tuple[str, ...],
     *,
     batch_pieces: int,
@@ -19,12 +21,13 @@ def document_batches(
     """An endless stream of shuffled batches for `model.fit`.
 
     A batch holds documents with similar numbers of pieces and of sentences.
-    Documents without pieces are left out. All ids are in memory.
+    Documents without pieces are left out.
 
     Args:
-        ids: (N, L, W) int32, ragged: the pieces of the documents, by
-            `DocumentPreprocessor.tokenize_all`.
-        labels: those of the documents, N.
+        ids: (N, L, W) int, ragged: the pieces of the documents, by
+            `DocumentPreprocessor.tokenize_all`, or in files.
+        labels: those of the documents, N; or their classes, (N,) int, which
+            may be in a file.
         classes: all labels; the index of one is its class.
         batch_pieces: maximum number of pieces of a batch, unless a single
             document has more. Padding does not count.
@@ -45,13 +48,18 @@ def document_batches(
     >>> inputs["source_ids"].shape
     TensorShape([2, 2, 4])
     """
-    numbers = tf.constant([classes.index(label) for label in labels])
-    weights = tf.constant(class_weights(labels, balanced), tf.float32)
+    ids = RaggedArray.of(ids)
+    if not isinstance(labels, np.ndarray):
+        labels = np.array([classes.index(label) for label in labels], np.int32)
+    counts = np.bincount(labels, minlength=len(classes)).tolist()
+    weights = tf.constant(class_weights(counts, balanced), tf.float32)
+    numbers = as_tensor(labels)
 
     def batch(chosen, lengths):
-        source_ids = tf.gather(ids, chosen).to_tensor(PAD)
-        inputs = {"source_ids": source_ids}
-        return inputs, tf.gather(numbers, chosen), tf.gather(weights, chosen)
+        source_ids = ids.gather(chosen).to_tensor(PAD)
+        inputs = {"source_ids": tf.cast(source_ids, tf.int32)}
+        targets = tf.gather(numbers, chosen)
+        return inputs, targets, tf.gather(weights, targets)
 
     return shuffled_batches(
         (len(labels),),

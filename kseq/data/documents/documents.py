@@ -68,7 +68,12 @@ class Documents(NamedTuple):
     def lines(self) -> Iterator[str]:
         """The lines of all texts, to train a tokenizer on."""
         for text in self.texts:
-            yield from re.sub(LINE_END, "\n", text).split("\n")
+            yield from lines_of_document(text)
+
+
+def lines_of_document(text: str) -> list[str]:
+    """The lines of a text, to train a tokenizer on."""
+    return re.sub(LINE_END, "\n", text).split("\n")
 
 
 class DocumentReport(NamedTuple):
@@ -78,6 +83,11 @@ class DocumentReport(NamedTuple):
     blank: int = 0
     too_long: int = 0
     invalid: int = 0
+
+    @classmethod
+    def of(cls, counts: Counter) -> "DocumentReport":
+        """The report of what `usable_rows` has counted."""
+        return cls(*(counts[field] for field in cls._fields))
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per problem."""
@@ -159,6 +169,25 @@ def examine_documents(path, columns) -> tuple[Documents, DocumentReport]:
 def _examined(path, columns):
     counts = Counter()
     texts, labels, in_lines = [], [], None
+    for row in usable_rows(path, columns, counts):
+        in_lines = row.in_lines
+        texts.append(row.text)
+        labels.append(row.label)
+    return Documents(texts, labels, in_lines), DocumentReport.of(counts)
+
+
+def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
+    """Reads what `read_documents` returns, one document after the other.
+
+    Args:
+        path: see `read_documents`.
+        columns: see `read_documents`.
+        counts: counts documents and what is left out, see `DocumentReport`.
+
+    Raises:
+        DataError: see `read_documents`.
+    """
+    in_lines = None
     for row in document_rows(path, columns, counts):
         check_label(row.line, row.label, columns)
         if in_lines not in (None, row.in_lines):
@@ -174,14 +203,10 @@ def _examined(path, columns):
         elif len(row.text.encode()) > LONGEST_DOCUMENT:
             counts["too_long"] += 1
         else:
-            texts.append(row.text)
-            labels.append(row.label)
-
-    if not texts:
+            counts["documents"] += 1
+            yield row
+    if not counts["documents"]:
         raise DataError(f"{path}: there is no document in it.")
-    return Documents(texts, labels, in_lines), DocumentReport(
-        len(texts), counts["blank"], counts["too_long"], counts["invalid"]
-    )
 
 
 def _checked(columns) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from kseq.data.files.data_error import DataError
+from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.stream_positions import numbered_batches
 
 _WIDTH = 64  # pieces of a row
@@ -10,17 +11,16 @@ _CANDIDATES = 1024
 
 
 def piece_prediction_batches(
-    ids: tf.RaggedTensor, *, batch_pieces: int, seed: int
+    ids: tf.RaggedTensor | RaggedArray, *, batch_pieces: int, seed: int
 ) -> tf.data.Dataset:
     """An endless stream of batches for `kseq.models.PiecePrediction`.
 
     The documents are one running text, read from random positions, 64 pieces in
     a row. The candidates are 1,024 of its pieces, sampled for each batch in
-    proportion to their frequency. All ids are in memory.
+    proportion to their frequency.
 
     Args:
-        ids: (N, L, W) int32, ragged: the pieces of the documents, by
-            `DocumentPreprocessor.tokenize_all`.
+        ids: see `document_batches`.
         batch_pieces: maximum number of pieces of a batch, which has at least
             one row.
         seed: of all that is drawn.
@@ -39,7 +39,7 @@ def piece_prediction_batches(
     >>> inputs["source_ids"].shape, labels.shape
     (TensorShape([7, 9]), TensorShape([7, 7, 2]))
     """
-    pieces = tf.cast(ids.flat_values, tf.int32)
+    pieces = RaggedArray.of(ids).flat_values()
     count = len(pieces)
     if count < 3:
         raise DataError(
@@ -56,9 +56,9 @@ def piece_prediction_batches(
     def batch(number):
         starts = drawn(number, rows, count - width + 1, purpose=0)
         places = starts[:, None] + tf.range(width, dtype=tf.int64)
-        source_ids = tf.gather(pieces, places)
+        source_ids = tf.cast(tf.gather(pieces, places), tf.int32)
         candidates = drawn(number, _CANDIDATES, count, purpose=1)
-        candidates = tf.gather(pieces, candidates)
+        candidates = tf.cast(tf.gather(pieces, candidates), tf.int32)
         inputs = {
             "source_ids": source_ids,
             "candidates": tf.tile(candidates[None], [rows, 1]),

@@ -1,7 +1,6 @@
 """Features of labelled pictures or recordings to batches."""
 
-from collections import Counter
-
+import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.shuffled_batches import shuffled_batches, stored_sizes
@@ -51,13 +50,16 @@ def labelled_batches(
     (3, TensorShape([1]), array([1.], dtype=float32))
     """
     places = tf.constant(numbers)
-    targets = tf.constant([classes.index(label) for label in labels])
-    weights = tf.constant(class_weights(labels, balanced), tf.float32)
+    targets = np.array([classes.index(label) for label in labels], np.int32)
+    counts = np.bincount(targets, minlength=len(classes)).tolist()
+    weights = tf.constant(class_weights(counts, balanced), tf.float32)
+    targets = tf.constant(targets)
     lengths = features.lengths(tf.RaggedTensor.from_tensor(places[:, None]))
 
     def batch(chosen, lengths):
         inputs = features.inputs(tf.gather(places, chosen))
-        return inputs, tf.gather(targets, chosen), tf.gather(weights, chosen)
+        chosen = tf.gather(targets, chosen)
+        return inputs, chosen, tf.gather(weights, chosen)
 
     return shuffled_batches(
         (len(labels),),
@@ -68,9 +70,10 @@ def labelled_batches(
     )
 
 
-def class_weights(labels: list[str], balanced: bool) -> list[float]:
-    """The weight of each label: 1, or by inverse frequency if `balanced`."""
-    if not balanced:
-        return [1.0] * len(labels)
-    counts = Counter(labels)
-    return [len(labels) / (len(counts) * counts[label]) for label in labels]
+def class_weights(counts: list[int], balanced: bool) -> list[float]:
+    """The weight of each class: 1, or by inverse frequency if `balanced`."""
+    total, used = sum(counts), len(counts) - counts.count(0)
+    return [
+        total / (used * count) if balanced and count else 1.0
+        for count in counts
+    ]

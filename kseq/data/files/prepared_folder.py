@@ -15,7 +15,7 @@ from typing import Any
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.fingerprints import kind_of_content, sha256_of
-from kseq.files.atomic_write import atomic_write
+from kseq.files.atomic_write import atomic_write, partial_path
 from kseq.files.file_lock import lock, unlock
 from kseq.files.json_files import as_read, read_json, to_json
 from kseq.terminal import escaped_line
@@ -63,7 +63,8 @@ class PreparedFolder:
             raise DataError(
                 f"{self.path} cannot be used: {error.strerror}."
             ) from None
-        names = {file.name for file in self.path.iterdir()} - {_LOCK}
+        names = {file.name for file in self.path.iterdir()}
+        names -= {_LOCK, partial_path(Path(_PLAN)).name}
         if names and not self.is_begun:
             raise DataError(
                 f"{self.path} is not prepared data: it holds {min(names)}. Use "
@@ -111,12 +112,15 @@ class PreparedFolder:
     def plan(self) -> dict[str, Any] | None:
         """The plan that is being followed, or None."""
         path = self.path / _PLAN
-        return read_json(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        self.parts.mkdir(exist_ok=True)
+        return read_json(path)
 
     def begin(self, plan: dict[str, Any]):
         """Writes a plan."""
-        self.parts.mkdir(exist_ok=True)
         atomic_write(self.path / _PLAN, to_json(plan))
+        self.parts.mkdir(exist_ok=True)
 
     def follow(
         self,

@@ -20,7 +20,8 @@ class RaggedArray:
     them without Python.
 
     Args:
-        values: (M, ...) array.
+        values: (M, ...) array; or a `RaggedArray` of M rows, such as the
+            sentences of N documents.
         offsets: (N + 1,) int64: row n is `values[offsets[n]:offsets[n + 1]]`.
 
     Example:
@@ -31,10 +32,19 @@ class RaggedArray:
     [[6], [4, 5], []]
     """
 
-    def __init__(self, values: np.ndarray, offsets: np.ndarray):
+    def __init__(self, values: "np.ndarray | RaggedArray", offsets: np.ndarray):
         self.values = values
         self.offsets = offsets
         self._tensors = None
+
+    @classmethod
+    def of(cls, rows: "tf.RaggedTensor | RaggedArray") -> "RaggedArray":
+        """The same rows, in memory where they are; not copied."""
+        if isinstance(rows, cls):
+            return rows
+        is_nested = isinstance(rows.values, tf.RaggedTensor)
+        values = cls.of(rows.values) if is_nested else rows.values.numpy()
+        return cls(values, rows.row_splits.numpy().astype(np.int64))
 
     @classmethod
     def open(
@@ -51,7 +61,17 @@ class RaggedArray:
             DataError: a file is missing, or does not have its size.
         """
         values = mapped(f"{path}.values", dtype, tuple(shape))
-        file = f"{path}.offsets"
+        return cls._joined(path, values, f"{path}.offsets")
+
+    @classmethod
+    def open_nested(
+        cls, path: str | os.PathLike, dtype: str, shape: tuple[int, ...]
+    ) -> "RaggedArray":
+        """Maps rows of rows, which have `path`.rows beside those of `open`."""
+        return cls._joined(path, cls.open(path, dtype, shape), f"{path}.rows")
+
+    @classmethod
+    def _joined(cls, path, values, file):
         size = os.path.getsize(file) if os.path.isfile(file) else 0
         offsets = mapped(file, "int64", (size // 8,))
         if not size or offsets[-1] != len(values):
@@ -76,19 +96,39 @@ class RaggedArray:
 
     def lengths(self, numbers) -> tf.Tensor:
         """The lengths of some rows, (B,) int64."""
-        _, offsets = self._as_tensors()
+        offsets = self._offsets()
         numbers = tf.cast(numbers, tf.int64)
         return tf.gather(offsets, numbers + 1) - tf.gather(offsets, numbers)
 
+    def lengths_inside(self, numbers) -> tf.RaggedTensor:
+        """The lengths of the rows in some rows, (B, None) int64."""
+        places = self._places(numbers)
+        lengths = self.values.lengths(places.flat_values)
+        return places.with_flat_values(lengths)
+
     def gather(self, numbers) -> tf.RaggedTensor:
         """Some rows, (B, None, ...)."""
-        values, offsets = self._as_tensors()
-        numbers = tf.cast(numbers, tf.int64)
-        starts = tf.gather(offsets, numbers)
-        places = tf.ragged.range(
-            starts, tf.gather(offsets, numbers + 1), row_splits_dtype=tf.int64
-        )
+        places = self._places(numbers)
+        if isinstance(self.values, RaggedArray):
+            rows = self.values.gather(places.flat_values)
+            return places.with_values(rows)
+        values, _ = self._as_tensors()
         return places.with_flat_values(tf.gather(values, places.flat_values))
+
+    def flat_values(self) -> tf.Tensor:
+        """All values, (M, ...)."""
+        if isinstance(self.values, RaggedArray):
+            return self.values.flat_values()
+        return self._as_tensors()[0]
+
+    def _places(self, numbers):
+        offsets = self._offsets()
+        numbers = tf.cast(numbers, tf.int64)
+        return tf.ragged.range(
+            tf.gather(offsets, numbers),
+            tf.gather(offsets, numbers + 1),
+            row_splits_dtype=tf.int64,
+        )
 
     def padded(self, numbers, width) -> tf.Tensor:
         """Some rows of ids as (B, width) int32, with PAD after each."""
@@ -101,12 +141,16 @@ class RaggedArray:
         found = tf.gather(values, tf.minimum(places, offsets[-1] - 1))
         return tf.where(places < ends, tf.cast(found, tf.int32), PAD)
 
+    def _offsets(self):
+        return self._as_tensors()[1]
+
     def _as_tensors(self):
         if self._tensors is None:
             # Captured by data sets, which run on the CPU.
             with tf.init_scope(), tf.device("CPU:0"):
-                both = self.values, self.offsets
-                self._tensors = tuple(map(as_tensor, both))
+                is_nested = isinstance(self.values, RaggedArray)
+                values = None if is_nested else as_tensor(self.values)
+                self._tensors = values, as_tensor(self.offsets)
         return self._tensors
 
 

@@ -19,6 +19,7 @@ from kseq.data.files.dataset_options import (
     split_over_devices,
     without_autograph,
 )
+from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.stream_positions import with_positions
 from kseq.terminal import progress
 
@@ -452,17 +453,18 @@ def _argsort(keys):
     return tf.argsort(-keys, direction="DESCENDING", stable=True)
 
 
-def sizes_of_pieces(ids: tf.RaggedTensor) -> Callable:
-    """The function `sizes` of ids (N, L, W) that are in memory.
+def sizes_of_pieces(ids: RaggedArray) -> Callable:
+    """The function `sizes` of ids (N, L, W).
 
     The cost of an example is the number of its pieces.
     """
-    pieces = ids.row_lengths(axis=2)
-    return stored_sizes(
-        tf.reduce_sum(pieces, axis=1),
-        ids.row_lengths(),
-        tf.reduce_max(pieces, axis=1),
-    )
+
+    def sizes(numbers):
+        pieces = ids.lengths_inside(numbers)
+        lengths = pieces.row_lengths(), tf.reduce_max(pieces, axis=1)
+        return Sizes(tf.reduce_sum(pieces, axis=1), tf.stack(lengths, axis=1))
+
+    return sizes
 
 
 def stored_sizes(costs: np.ndarray, *lengths: np.ndarray) -> Callable:

@@ -1,5 +1,6 @@
 """Prepares running text for training: tokenizes it once."""
 
+import functools
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,11 +12,10 @@ import numpy as np
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.corpora import logged
 from kseq.data.files.data_error import DataError
-from kseq.data.files.prepared_folder import PreparedFolder, replace_file
+from kseq.data.files.prepare_files import prepare_files
+from kseq.data.files.prepared_folder import replace_file
 from kseq.data.files.process_jobs import processes_for, run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
-from kseq.data.files.text_files import matching_files
-from kseq.data.files.text_folders import is_text_folder, paths_in_folder
 from kseq.data.running_text.prepared_text import (
     KIND,
     PreparedText,
@@ -94,26 +94,16 @@ def prepare_text(
         "part_size": part_size,
     }
     given = train, validation
-    paths = {"train": _paths(train)}
-    if validation is not None:
-        paths["validation"] = _paths(validation)
-    with PreparedFolder(folder).locked() as prepared:
-        plan = prepared.follow(KIND, options, paths)
-        if not prepared.is_complete:
-            prepared.finish(_prepare(prepared, given, plan, processes, beam))
+    prepare_files(
+        *(folder, KIND, given, options),
+        functools.partial(_prepare, given, processes, beam),
+    )
     return logged(open_prepared_text(folder), log)
 
 
-def _paths(path) -> list[str]:
-    if is_text_folder(path):
-        return [str(Path(path, inner)) for inner in paths_in_folder(path)]
-    return matching_files(path)
-
-
-def _prepare(prepared, given, plan, processes, beam) -> dict[str, Any]:
+def _prepare(given, processes, beam, prepared, options) -> dict[str, Any]:
     """Each step resumes where it was interrupted."""
     train, validation = given
-    options = plan["options"]
     summary = prepared.parts / "read.json"
     if not summary.is_file():
         read = _read(prepared.parts, train, validation, options)
@@ -145,8 +135,6 @@ def _prepare(prepared, given, plan, processes, beam) -> dict[str, Any]:
         held_out = Path(f"{prepared.parts / 'validation'}{end}").read_bytes()
         (prepared.path / f"validation{end}").write_bytes(held_out)
     return {
-        "kind": KIND,
-        "plan": plan,
         "counts": [read["documents"]],
         "facts": read["facts"],
         "problems": text_problems(train, validation),

@@ -5,6 +5,7 @@ from typing import Literal
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
+from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
 
 
@@ -73,7 +74,7 @@ def tagging_batches(
 
     return shuffled_batches(
         (len(lengths),),
-        sizes_of_pieces(ids),
+        sizes_of_pieces(RaggedArray.of(ids)),
         batch,
         budget=batch_pieces,
         seed=seed,

@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.text.randomized_svd import randomized_svd
 from kseq.terminal import progress
 
@@ -12,7 +13,7 @@ _BLOCK = 2048  # documents that are counted together
 
 
 def piece_vectors(
-    ids: tf.RaggedTensor, vocab_size: int, dim: int
+    ids: tf.RaggedTensor | RaggedArray, vocab_size: int, dim: int
 ) -> np.ndarray:
     """Learns vectors of pieces from documents, without their labels.
 
@@ -24,7 +25,8 @@ def piece_vectors(
         vectors = U sqrt(S), the `dim` largest of S
 
     Args:
-        ids: (N, L, W) int, ragged: the pieces of the documents.
+        ids: (N, L, W) int, ragged: the pieces of the documents, in memory or
+            in files.
         vocab_size: int, V, number of different pieces.
         dim: int, D.
 
@@ -60,11 +62,12 @@ def _counts(ids, vocab_size):
 
     shape = (vocab_size, vocab_size)
     counts = scipy.sparse.csr_array(shape, dtype="float32")
-    documents = ids.merge_dims(1, 2)
-    total = int(documents.nrows())
+    ids = RaggedArray.of(ids)
+    total = len(ids)
     with progress("Counting neighbours", total, "documents") as advance:
         for start in range(0, total, _BLOCK):
-            rows = documents[start : start + _BLOCK]
+            numbers = tf.range(start, min(start + _BLOCK, total))
+            rows = ids.gather(numbers).merge_dims(1, 2)
             block = _neighbours(rows)
             counts += scipy.sparse.coo_array(block, shape).tocsr()
             advance(int(rows.nrows()))
@@ -73,7 +76,8 @@ def _counts(ids, vocab_size):
 
 def _neighbours(rows):
     """Pairs of pieces near each other: weights, and (first, second)."""
-    pieces, document = rows.flat_values.numpy(), rows.value_rowids().numpy()
+    pieces = tf.cast(rows.flat_values, tf.int32).numpy()
+    document = rows.value_rowids().numpy()
     first, second, weights = [], [], []
     for distance in range(1, _WINDOW + 1):
         same = document[distance:] == document[:-distance]

@@ -1,0 +1,169 @@
+"""Prepares documents for training: checks and tokenizes them once."""
+
+import functools
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.documents.document_corpus import (
+    DocumentRows,
+    check_labels,
+    compare_documents,
+    document_keys,
+    hold_out_documents,
+)
+from kseq.data.documents.document_labels import DEFAULT_COLUMNS
+from kseq.data.documents.document_preprocessor import DocumentPreprocessor
+from kseq.data.documents.documents import (
+    DocumentReport,
+    lines_of_document,
+    usable_rows,
+)
+from kseq.data.documents.prepared_documents import (
+    KIND,
+    PreparedDocuments,
+    open_prepared_documents,
+)
+from kseq.data.files.corpora import logged
+from kseq.data.files.prepare_files import prepare_files
+from kseq.data.files.prepared_folder import replace_file
+from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
+from kseq.data.text.prepare_rows import prepare_rows
+from kseq.data.text.tokenizer import Tokenizer
+from kseq.files.atomic_write import atomic_write
+from kseq.terminal import escaped_line, progress
+
+_KEYS = 1024  # documents whose keys are computed together
+
+
+def prepare_documents(
+    folder: str | os.PathLike,
+    train: str | os.PathLike,
+    validation: str | os.PathLike | None = None,
+    columns: tuple[str, str] = DEFAULT_COLUMNS,
+    *,
+    vocab_size: int = 16_000,
+    seed: int = 1,
+    processes: int | None = None,
+    beam: Sequence[str] | None = None,
+    log: bool = True,
+    part_size: int = PART_SIZE,
+) -> PreparedDocuments:
+    r"""Checks and tokenizes documents once, and writes a folder to train from.
+
+    The documents, what is held out and what is wrong are those of
+    `read_document_corpus`, but the texts are not held in memory: 16 bytes of
+    each document are, and its label. The same files give the same bytes,
+    whatever the number of processes. If the process ends before it has
+    finished, the same call resumes; if the folder is complete, it is opened.
+
+    Args:
+        folder: where to write. It has the ids of training in files that are
+            read without loading them, the documents of validation as text, and
+            the tokenizer.
+        train: path, see `read_document_corpus`.
+        validation: the same, or None.
+        columns: see `read_document_corpus`.
+        vocab_size: see `Tokenizer.train`.
+        seed: of the documents held out.
+        processes: number of processes. By default all cores for large files,
+            and this process alone for others.
+        beam: see `prepare_pairs`.
+        log: whether the facts are logged, what is wrong as a warning.
+        part_size: bytes of text that a process tokenizes together.
+
+    Raises:
+        DataError: a file cannot be used, or the folder is prepared from other
+            files or with other options.
+        DiskError: the disk is full.
+
+    Example:
+    >>> import pathlib
+    >>> rows = [f"{n % 2}\tReport {n}. All is well.\n" for n in range(20)]
+    >>> _ = pathlib.Path("a.tsv").write_text("".join(rows))
+    >>> prepared = prepare_documents("prepared", "a.tsv", vocab_size=290)
+    >>> len(prepared.ids), len(prepared.validation.texts), prepared.labels
+    (18, 2, ('0', '1'))
+    """
+    options = {
+        "columns": [*columns],
+        "vocab_size": vocab_size,
+        "seed": seed,
+        "part_size": part_size,
+    }
+    paths = train, validation
+
+    def prepare(prepared, options):
+        return prepare_rows(
+            prepared,
+            functools.partial(_read, *paths, options),
+            _lines,
+            _tokenizing,
+            vocab_size,
+            processes,
+            beam,
+        )
+
+    prepare_files(folder, KIND, paths, options, prepare)
+    return logged(open_prepared_documents(folder), log)
+
+
+def _read(train, validation, options, folder) -> dict[str, Any]:
+    """Writes the rows, their labels, and which of them are held out."""
+    columns = tuple(options["columns"])
+    parts = RowParts(folder, options["part_size"])
+    rows = _rows(train, columns, parts.add)
+    parts.write()
+    check_labels(rows, columns)
+    if validation is None:
+        split = hold_out_documents(rows, options["seed"])
+    else:
+        held_out = []
+        split = compare_documents(
+            rows, _rows(validation, columns, held_out.append)
+        )
+        write_rows(folder / "validation.jsonl", held_out)
+    replace_file(folder / "held_out", split.held_out.tobytes())
+    classes = {label: number for number, label in enumerate(split.labels)}
+    numbers = np.array([classes[label] for label in rows.labels], np.int32)
+    numbers = np.delete(numbers, split.held_out)
+    atomic_write(folder.parent / "labels.values", numbers.tobytes())
+    return {
+        "starts": parts.starts,
+        "labels": split.labels,
+        "in_lines": rows.in_lines,
+        "facts": split.facts,
+        "problems": split.problems,
+    }
+
+
+def _rows(path, columns, add) -> DocumentRows:
+    counts, labels, keys, texts, names = Counter(), [], [], [], {}
+    with progress(f"Reading {escaped_line(path)}"):
+        for row in usable_rows(path, columns, counts):
+            add([row.label, row.text])
+            labels.append(names.setdefault(row.label, row.label))
+            texts.append(row.text)
+            if len(texts) == _KEYS:
+                keys.append(document_keys(texts))
+                texts = []
+    keys = np.concatenate([*keys, document_keys(texts)])
+    report = DocumentReport.of(counts)
+    return DocumentRows(path, labels, keys, row.in_lines, report)
+
+
+def _lines(row):
+    return lines_of_document(row[1])
+
+
+def _tokenizing(record):
+    return functools.partial(_ids, in_lines=record["in_lines"])
+
+
+def _ids(rows, tokenizer: Tokenizer, in_lines: bool) -> tf.RaggedTensor:
+    texts = tf.constant([text for _, text in rows], tf.string)
+    return DocumentPreprocessor(tokenizer, in_lines=in_lines).tokenize(texts)

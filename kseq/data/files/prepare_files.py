@@ -1,0 +1,52 @@
+"""Prepares files in a folder: plans, or resumes, or refuses others."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.files.text_files import matching_files
+from kseq.data.files.text_folders import is_text_folder, paths_in_folder
+
+_SPLITS = ("train", "validation")
+
+
+def prepare_files(
+    folder: str | os.PathLike,
+    kind: str,
+    paths: tuple[str | os.PathLike, str | os.PathLike | None],
+    options: dict[str, Any],
+    prepare: Callable[[PreparedFolder, dict[str, Any]], dict[str, Any]],
+):
+    """Prepares a folder, unless it is complete.
+
+    Args:
+        folder: where to write.
+        kind: of the data.
+        paths: to train on, and for validation or None; a pattern names several
+            files, and a folder all in it.
+        options: for JSON, on which the content of the folder depends.
+        prepare: function of the folder and the options; resumes where it was
+            interrupted, and returns what is recorded.
+
+    Raises:
+        DataError: the folder is prepared from other files or with other
+            options.
+    """
+    found = {
+        split: _files(path)
+        for split, path in zip(_SPLITS, paths, strict=True)
+        if path is not None
+    }
+    with PreparedFolder(folder).locked() as prepared:
+        plan = prepared.follow(kind, options, found)
+        if not prepared.is_complete:
+            record = prepare(prepared, plan["options"])
+            prepared.finish({"kind": kind, "plan": plan, **record})
+
+
+def _files(path) -> list[str]:
+    if is_text_folder(path):
+        return [str(Path(path, inner)) for inner in paths_in_folder(path)]
+    return matching_files(path)

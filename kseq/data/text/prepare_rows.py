@@ -1,0 +1,169 @@
+"""Rows of a corpus: written in parts, and tokenized by any process."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.prepared_folder import PreparedFolder, replace_file
+from kseq.data.files.process_jobs import processes_for, run_part_jobs
+from kseq.data.files.ragged_array import dtype_of_ids
+from kseq.data.files.row_parts import read_rows, write_rows
+from kseq.data.text.tokenizer import Tokenizer
+from kseq.files.atomic_write import atomic_write
+from kseq.files.json_files import read_json, to_json
+
+_TOKENIZED = 256  # rows that are tokenized together
+_ENDS = ("values", "offsets", "rows")  # of the files of a nested array
+
+
+class TokenizeRowsJob(NamedTuple):
+    """A part to tokenize.
+
+    Args:
+        part: path of its files without their ends.
+        start: the number of its first row.
+        held_out: path of the sorted numbers of rows that are held out.
+        model: path of the model of the tokenizer.
+        dtype: of ids.
+        tokenize: function of rows and the tokenizer, whose result is ragged
+            ids (B, None, None).
+    """
+
+    part: str
+    start: int
+    held_out: str
+    model: str
+    dtype: str
+    tokenize: Callable
+
+    @property
+    def folder(self) -> str:
+        """The folder of the part."""
+        return os.path.dirname(self.part)
+
+    @property
+    def name(self) -> str:
+        """The name of the part."""
+        return os.path.basename(self.part)
+
+    def rows(self) -> tuple[list[Any], list[Any]]:
+        """The rows to train on, and those that are held out."""
+        rows = read_rows(f"{self.part}.jsonl")
+        is_out = _is_out(self.start, len(rows), self.held_out)
+        kept = [row for row, out in zip(rows, is_out, strict=True) if not out]
+        held = [row for row, out in zip(rows, is_out, strict=True) if out]
+        return kept, held
+
+
+def prepare_rows(
+    prepared: PreparedFolder,
+    read: Callable[[Path], dict[str, Any]],
+    lines: Callable[[Any], Iterable[str]],
+    tokenize: Callable[[dict], Callable],
+    vocab_size: int,
+    processes: int | None,
+    beam: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Reads rows, trains a tokenizer, and writes the ids of the rows.
+
+    Each step resumes where it was interrupted.
+
+    Args:
+        prepared: where to write.
+        read: function of a folder, which writes there the rows of training in
+            `RowParts`, the numbers of those that are held out as `held_out`,
+            int64, and, if there are others to validate on,
+            `validation.jsonl`. It returns what is recorded, with "starts".
+        lines: function of a row, its text for the tokenizer.
+        tokenize: function of what `read` has returned, the function of
+            `TokenizeRowsJob`, which can be pickled.
+        vocab_size: see `Tokenizer.train`.
+        processes: see `prepare_pairs`.
+        beam: see `prepare_pairs`.
+
+    Returns:
+        What is recorded.
+    """
+    summary = prepared.parts / "read.json"
+    if not summary.is_file():
+        replace_file(summary, to_json(read(prepared.parts)).encode())
+    record = read_json(summary)
+    starts = record.pop("starts")
+    model = str(prepared.path / "source.model")
+    held_out = str(prepared.parts / "held_out")
+    jobs = [
+        TokenizeRowsJob(
+            str(prepared.parts / f"{number:06}"),
+            *(start, held_out, model, "", tokenize(record)),
+        )
+        for number, start in enumerate(starts[:-1])
+    ]
+    if not os.path.isfile(model):
+        text = (
+            line for job in jobs for row in job.rows()[0] for line in lines(row)
+        )
+        atomic_write(Path(model), Tokenizer.train(text, vocab_size).model)
+    dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
+    jobs = [job._replace(dtype=dtype) for job in jobs]
+    rest = [job for job in jobs if not os.path.isfile(f"{job.part}.held_out")]
+    sizes = [os.path.getsize(f"{job.part}.jsonl") for job in rest]
+    processes = processes or processes_for(sum(sizes))
+    run_part_jobs(*("Tokenizing", tokenize_rows, rest, sizes, processes, beam))
+    rows, count = _join(prepared, jobs)
+    arrays = {"ids": {"dtype": dtype, "shape": [count]}}
+    return {"counts": [rows], "arrays": arrays, **record}
+
+
+def tokenize_rows(job: TokenizeRowsJob):
+    """Writes the ids of a part, and last its rows that are held out."""
+    tokenizer = Tokenizer.load(job.model)
+    rows, held_out = job.rows()
+    ids = [
+        job.tokenize(rows[start : start + _TOKENIZED], tokenizer)
+        for start in range(0, max(len(rows), 1), _TOKENIZED)
+    ]
+    ids = tf.concat(ids, axis=0)
+    for end, array, dtype in (
+        ("values", ids.flat_values, job.dtype),
+        ("offsets", ids.values.row_lengths(), np.int64),
+        ("rows", ids.row_lengths(), np.int64),
+    ):
+        content = array.numpy().astype(dtype).tobytes()
+        replace_file(f"{job.part}.{end}", content)
+    write_rows(f"{job.part}.held_out", held_out)
+
+
+def _join(prepared, jobs):
+    """Writes all ids and the rows to validate on; counts rows and ids."""
+    with contextlib.ExitStack() as files:
+        values, *others = (
+            files.enter_context(open(prepared.path / f"ids.{end}", "wb"))
+            for end in _ENDS
+        )
+        totals = [0, 0]
+        for offsets in others:
+            offsets.write(np.zeros(1, np.int64).tobytes())
+        for job in jobs:
+            values.write(Path(f"{job.part}.values").read_bytes())
+            for number, end in enumerate(_ENDS[1:]):
+                lengths = np.fromfile(f"{job.part}.{end}", np.int64)
+                ends = totals[number] + np.cumsum(lengths)
+                others[number].write(ends.tobytes())
+                totals[number] += int(lengths.sum())
+        rows = others[1].tell() // 8 - 1
+    given = prepared.parts / "validation.jsonl"
+    parts = [Path(f"{job.part}.held_out") for job in jobs]
+    with open(prepared.path / "validation.jsonl", "wb") as file:
+        for path in [given] if given.is_file() else parts:
+            file.write(path.read_bytes())
+    return rows, totals[0]
+
+
+def _is_out(start, count, held_out) -> Iterator[bool]:
+    numbers = np.fromfile(held_out, np.int64)
+    return np.isin(np.arange(start, start + count), numbers).tolist()

@@ -1,0 +1,208 @@
+import itertools
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kseq.data.documents.document_corpus
+from kseq.data import (
+    DataError,
+    DocumentPreprocessor,
+    Tokenizer,
+    document_batches,
+    piece_prediction_batches,
+    piece_vectors,
+    prepare_documents,
+    prepare_text,
+    read_document_corpus,
+)
+from kseq.data.documents.dispatch_reports import dispatch_reports
+from kseq.data.files.prepared_folder import PreparedFolder
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    documents = dispatch_reports("train", size=120)
+    texts = [*documents.texts, documents.texts[7], "日本 x\x0by", "a<br>b", " "]
+    labels = [*documents.labels, "fire", "flood", "fire", "fire"]
+    rows = [
+        f"{label}\t{text}\n" for label, text in zip(labels, texts, strict=True)
+    ]
+    Path("a.tsv").write_text("".join(rows))
+    Path("b.tsv").write_text("".join(rows[5:9]))
+    records = [
+        {"label": label, "sentences": [text, f"{text} b\tc"]}
+        for label, text in zip(labels, texts, strict=True)
+    ]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, records)))
+
+
+def prepare(folder="out", train="a.tsv", validation=None, **options):
+    options = {"vocab_size": 400, "part_size": 3000, "log": False, **options}
+    return prepare_documents(folder, train, validation, **options)
+
+
+def tokenized(corpus):
+    tokenizer = corpus.tokenizer or Tokenizer.train(corpus.lines(), 400)
+    preprocessor = DocumentPreprocessor(tokenizer, in_lines=corpus.in_lines)
+    return corpus.tokenized(preprocessor), tokenizer
+
+
+def batches_of(corpus, ids):
+    stream = document_batches(
+        ids,
+        corpus.train_labels,
+        corpus.labels,
+        batch_pieces=600,
+        seed=3,
+        balanced=True,
+    )
+    return list(itertools.islice(stream.as_numpy_iterator(), 30))
+
+
+def check_equal(found, expected):
+    for batch, other in zip(found, expected, strict=True):
+        for array, known in zip(
+            (*batch[0].values(), *batch[1:]),
+            (*other[0].values(), *other[1:]),
+            strict=True,
+        ):
+            assert array.dtype == known.dtype
+            np.testing.assert_array_equal(array, known)
+
+
+@pytest.mark.parametrize(
+    ("train", "validation"),
+    [("a.tsv", None), ("a.tsv", "b.tsv"), ("a.jsonl", None)],
+)
+def test_it_is_what_is_read(train, validation):
+    corpus = read_document_corpus(train, validation, log=False)
+    prepared = prepare(train=train, validation=validation)
+    assert prepared.describe() == corpus.describe()
+    assert prepared.validation == corpus.validation == prepared.test
+    assert prepared.labels == corpus.labels
+    assert prepared.in_lines == corpus.in_lines
+
+    (ids, tokenizer), (others, own) = tokenized(prepared), tokenized(corpus)
+    assert tokenizer.model == own.model
+    assert isinstance(ids.values.values, np.memmap)
+    assert isinstance(prepared.train_labels, np.memmap)
+    for each, other in ((ids, others), (ids.values, others.values)):
+        np.testing.assert_array_equal(each.offsets, other.offsets)
+    np.testing.assert_array_equal(ids.flat_values(), others.flat_values())
+    classes = [corpus.labels.index(label) for label in corpus.train_labels]
+    assert prepared.train_labels.tolist() == classes
+
+
+def test_batches_are_those_of_a_run_from_the_files():
+    prepared, corpus = prepare(), read_document_corpus("a.tsv", log=False)
+    (ids, own), (others, _) = tokenized(prepared), tokenized(corpus)
+    check_equal(batches_of(prepared, ids), batches_of(corpus, others))
+    vectors = [piece_vectors(each, own.vocab_size, 8) for each in (ids, others)]
+    np.testing.assert_array_equal(*vectors)
+    texts = [
+        piece_prediction_batches(each, batch_pieces=200, seed=1)
+        for each in (ids, others)
+    ]
+    check_equal(*(itertools.islice(t.as_numpy_iterator(), 2) for t in texts))
+
+
+def files_of(folder):
+    return {
+        path.name: path.read_bytes()
+        for path in Path(folder).iterdir()
+        if path.name != "prepared.json"
+    }
+
+
+def test_beam_writes_the_same():
+    pytest.importorskip("apache_beam")
+    prepare("one")
+    prepare("two", beam=[])
+    assert files_of("one") == files_of("two")
+
+
+@pytest.mark.slow
+def test_number_of_processes_does_not_matter():
+    prepare("one", processes=1)
+    prepare("two", processes=2)
+    assert files_of("one") == files_of("two")
+
+
+def test_it_resumes_where_it_was_interrupted(monkeypatch):
+    rows = Path("a.tsv").read_text().splitlines(keepends=True)
+    Path("a.tsv").write_text("".join(rows[:20]))
+    prepare("whole")
+    replace, written = os.replace, []
+
+    def interrupted(source, path):
+        if str(path) not in written:
+            written.append(str(path))
+            raise KeyboardInterrupt
+        replace(source, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        for _ in range(500):
+            try:
+                prepare()
+            except KeyboardInterrupt:
+                continue
+            break
+    assert len(written) > 10
+    assert files_of("out") == files_of("whole")
+
+
+def test_other_options_and_files_are_refused():
+    prepare()
+    with pytest.raises(DataError, match="other options: seed is 1, now 2"):
+        prepare(seed=2)
+    with pytest.raises(DataError, match="prepared from other files"):
+        prepare(validation="b.tsv")
+    with pytest.raises(DataError, match="is not what out is prepared from"):
+        prepare(train="b.tsv")
+    with pytest.raises(DataError, match="validation is part of a prepared"):
+        read_document_corpus("out", "b.tsv")
+    Path("a.txt").write_text("A rose is a rose.\n" * 40)
+    prepare_text("text", "a.txt", log=False)
+    with pytest.raises(DataError, match="holds 'text'; expected 'documents'"):
+        read_document_corpus("text")
+    corpus = read_document_corpus("out", log=False)
+    other = Tokenizer.train(corpus.validation.lines(), 300)
+    with pytest.raises(DataError, match="with another tokenizer"):
+        corpus.tokenized(DocumentPreprocessor(other))
+
+
+def test_a_truncated_or_changed_file_is_an_error():
+    prepare()
+    for name in ("ids.values", "ids.offsets", "ids.rows", "labels.values"):
+        content = Path("out", name).read_bytes()
+        Path("out", name).write_bytes(content[:-8])
+        with pytest.raises(DataError, match=f"out is broken: {name} has"):
+            read_document_corpus("out")
+        Path("out", name).write_bytes(content[::-1])
+        with pytest.raises(DataError, match=f"content of {name} has changed"):
+            PreparedFolder("out").verify()
+        Path("out", name).write_bytes(content)
+
+
+def test_errors_are_those_of_reading():
+    for content in ("a\tx\n", "a\tx\nb\ty\n", " \n", "a\tx\na\n"):
+        Path("c.tsv").write_text(content)
+        with pytest.raises(DataError) as expected:
+            read_document_corpus("c.tsv")
+        with pytest.raises(DataError) as found:
+            prepare("new", "c.tsv")
+        assert str(found.value) == str(expected.value)
+        PreparedFolder("new").clear()
+
+
+def test_what_is_held_out_is_limited(monkeypatch):
+    module = kseq.data.documents.document_corpus
+    monkeypatch.setattr(module, "_MOST_HELD_OUT", 6)
+    corpus = read_document_corpus("a.tsv", log=False)
+    assert prepare().validation == corpus.validation
+    assert len(corpus.validation.texts) <= 6
