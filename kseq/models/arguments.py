@@ -136,6 +136,7 @@ _LATER = {
     "activation": "relu",
     "num_kv_heads": None,
     "share_layers": False,
+    "reverse_source": False,
 }
 
 

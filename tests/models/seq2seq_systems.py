@@ -180,6 +180,15 @@ _VARIANTS = SYSTEMS | {
     "location, feeding": (functools.partial(lstm, "location", "feeding"), text),
     "no attention": (functools.partial(lstm, "none"), text),
     "one direction": (functools.partial(lstm, bidirectional=False), text),
+    "reversed source": (
+        functools.partial(
+            lstm,
+            bidirectional=False,
+            reverse_source=True,
+            num_encoder_layers=2,
+        ),
+        text,
+    ),
     "gru, one direction": (
         functools.partial(
             lstm, cell="gru", bidirectional=False, num_encoder_layers=2
@@ -309,7 +318,7 @@ CASES = _PAIRS | _VARIANTS
 # The most different ones in every run, all pairs of values before a release.
 _OFTEN = {
     *("lstm", "another transformer", "rotary positions and grouped queries"),
-    "relative positions and shared layers",
+    *("relative positions and shared layers", "reversed source"),
 }
 # Most of what has a state of its own, too.
 _OFTEN_IN_STEPS = {
