@@ -21,7 +21,7 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions):
+class Config(options.FineTuningOptions, options.RecurrentOptions):
     """Trains an LSTM with attention on pairs of sentences and exports it."""
 
     train: tuple[str, ...] | None = None  # files, or prepared; None: dates
@@ -63,6 +63,22 @@ DATES = Config(
 )
 
 
+def attention_of(config):
+    """The attention of the decoder, or None."""
+    window = {"window": config.last_states or None, "name": "attention"}
+    if config.attention == "none":
+        return None
+    if config.attention == "additive":
+        return layers.BahdanauAttention(config.units, **window)
+    if config.attention == "location_aware":
+        return layers.LocationAwareAttention(config.units, **window)
+    if config.attention == "location":  # END is a position too
+        longest = config.max_length + 1
+        return layers.LocationAttention(longest, name="attention")
+    units = config.units if config.attention == "concat" else None
+    return layers.LuongAttention(config.attention, units, **window)
+
+
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
@@ -85,11 +101,11 @@ def main(config):
             *(source.vocab_size, target.vocab_size),
             embedding_dim=config.embedding_dim,
             units=config.units,
-            attention=layers.LuongAttention("general", name="attention"),
-            input_feeding=True,
+            attention=attention_of(config),
             dropout=config.dropout,
             tie_embeddings=True,
             dtype=config.dtype,
+            **config.recurrent_arguments(),
         )
         model.compile(
             training.adam(

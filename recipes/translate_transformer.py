@@ -13,7 +13,7 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions):
+class Config(options.FineTuningOptions, options.TransformerOptions):
     """Trains a Transformer on pairs of sentences and exports it."""
 
     train: tuple[str, ...] | None = None  # files, or prepared; None: dates
@@ -25,9 +25,11 @@ class Config(options.FineTuningOptions):
     vocab_size: options.VocabSize = 8000  # of source and target together
     max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
     layers: options.SmallInt = 4  # of the encoder, and of the decoder
+    encoder_layers: options.SmallIntOrZero = 0  # 0: those of --layers
+    decoder_layers: options.SmallIntOrZero = 0  # 0: those of --layers
     model_dim: Annotated[options.EvenSize, options.MultipleOf("heads")] = 128
     ffn_dim: options.Size = 256
-    heads: options.SmallInt = 4
+    heads: Annotated[options.SmallInt, options.MultipleOf("kv_heads")] = 4
     dropout: options.Rate = 0.3
     steps: options.PositiveInt = 6500
     batch_tokens: options.PositiveInt = 4096
@@ -70,14 +72,15 @@ def main(config):
     with devices.device_strategy().scope():
         model = models.Transformer(
             *(source.vocab_size, target.vocab_size),
-            num_encoder_layers=config.layers,
-            num_decoder_layers=config.layers,
+            num_encoder_layers=config.encoder_layers or config.layers,
+            num_decoder_layers=config.decoder_layers or config.layers,
             model_dim=config.model_dim,
             ffn_dim=config.ffn_dim,
             num_heads=config.heads,
             dropout=config.dropout,
             share_embeddings=source is target,  # one vocabulary
             dtype=config.dtype,
+            **config.block_arguments(),
         )
         model.compile(
             training.adam(
@@ -124,4 +127,10 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=DATES, corpus="pairs")
+    kseq.run_recipe(
+        main,
+        Config(),
+        without_files=DATES,
+        corpus="pairs",
+        presets=options.TRANSFORMER_PRESETS,
+    )

@@ -13,7 +13,7 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.TrainingOptions):
+class Config(options.TrainingOptions, options.TransformerOptions):
     """Trains a language model on running text and exports it."""
 
     train: str | None = None  # text, or what is prepared; None: brackets
@@ -27,9 +27,10 @@ class Config(options.TrainingOptions):
     layers: options.SmallInt = 6
     model_dim: Annotated[options.EvenSize, options.MultipleOf("heads")] = 256
     ffn_dim: options.Size = 1024  # or units of an LSTM
-    heads: options.SmallInt = 8
-    positions: Literal["rotary", "sinusoidal", "learned"] = "rotary"
-    window: options.NonNegativeInt = 0  # positions back; 0: all
+    heads: Annotated[options.SmallInt, options.MultipleOf("kv_heads")] = 8
+    positions: Literal[
+        "rotary", "sinusoidal", "learned", "relative", "none"
+    ] = "rotary"
     dropout: options.Rate = 0.2
     steps: options.PositiveInt = 5000
     batch_size: options.PositiveInt = 32  # rows
@@ -77,8 +78,7 @@ def build_model(config, vocab_size):
         model_dim=config.model_dim,
         ffn_dim=config.ffn_dim,
         num_heads=config.heads,
-        positions=config.positions,
-        window=config.window or None,
+        **config.block_arguments(),
         **sizes,
     )
 
@@ -152,4 +152,10 @@ def main(config):
 
 
 if __name__ == "__main__":
-    kseq.run_recipe(main, Config(), without_files=BRACKETS, corpus="text")
+    kseq.run_recipe(
+        main,
+        Config(),
+        without_files=BRACKETS,
+        corpus="text",
+        presets=options.TRANSFORMER_PRESETS,
+    )

@@ -42,6 +42,8 @@ _OTHERS = (
     *("another transformer", "window of a transformer", "untied output"),
     *("location, bahdanau", "window, bahdanau", "concat, bahdanau"),
     *("scaled_dot, bahdanau", "tanh cells", "gru, two layers, bahdanau"),
+    *("rotary positions and grouped queries", "reversed source"),
+    "relative positions and shared layers",
 )
 # One of each family of keras.applications, the smallest.
 _NETWORKS = (

@@ -390,6 +390,40 @@ def test_attention_finds_the_planted_evidence(
         ("learn_algorithms", {"task": "ngrams"}),
         ("write_text", {"model": "lstm", "tokens": "bpe", "vocab_size": 500}),
         ("write_text", {"train": None, "positions": "learned", "window": 4}),
+        ("write_text", {"positions": "relative", "share_layers": True}),
+        (
+            "translate_transformer",
+            {
+                "positions": "rotary",
+                "kv_heads": 2,
+                "norm": "both",
+                "normalization": "rms",
+                "activation": "swiglu",
+                "decoder_layers": 2,
+            },
+        ),
+        (
+            "translate_lstm",
+            {
+                "attention": "location_aware",
+                "order": "bahdanau",
+                "input_feeding": False,
+                "cell": "gru",
+                "layers": 2,
+            },
+        ),
+        (
+            "translate_lstm",
+            {
+                "attention": "none",
+                "input_feeding": False,
+                "cell": "rnn",
+                "bidirectional": False,
+                "reverse_source": True,
+            },
+        ),
+        ("translate_lstm", {"attention": "location"}),
+        ("translate_lstm", {"attention": "concat", "last_states": 4}),
     ],
     indirect=["recipe"],
 )

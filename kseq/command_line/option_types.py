@@ -90,6 +90,8 @@ EvenSize = Annotated[Size, _Even()]
 VocabSize = Annotated[int, Limits(1, 1_000_000, "an integer from 1 to 1000000")]
 # Of layers, heads, answers in a beam, checkpoints.
 SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
+# The same, or 0 for what another option says.
+SmallIntOrZero = Annotated[int, Limits(0, 1000, "an integer from 0 to 1000")]
 PositiveFloat = Annotated[
     float, Limits(_SMALLEST_FLOAT, _HUGE, "a positive number")
 ]
@@ -149,6 +151,118 @@ class FineTuningOptions(TrainingOptions):
     new_tokenizer: bool = False  # train a tokenizer on the new data
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerOptions:
+    """What the blocks of a Transformer compute.
+
+    A recipe that inherits them has `model_dim` and `heads`; a recipe with a
+    choice of models calls this one "transformer" in its field `model`.
+    """
+
+    norm: Literal["pre", "post", "both"] = "pre"  # before or after a sublayer
+    normalization: Literal["layer", "rms"] = "layer"
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"  # of --ffn-dim units
+    positions: Literal[
+        "sinusoidal", "learned", "rotary", "relative", "none"
+    ] = "sinusoidal"
+    kv_heads: SmallIntOrZero = 0  # of keys and values; 0: all of --heads
+    window: NonNegativeInt = 0  # positions each way in self-attention; 0: all
+    share_layers: bool = False  # one layer with its weights, applied repeatedly
+
+    def block_arguments(self) -> dict:
+        """The keyword arguments of a model that has such blocks."""
+        return {
+            "norm": self.norm,
+            "normalization": self.normalization,
+            "activation": self.activation,
+            "positions": self.positions,
+            "num_kv_heads": self.kv_heads or None,
+            "window": self.window or None,
+            "share_layers": self.share_layers,
+        }
+
+    def check(self):
+        """Raises UserError for options that do not fit each other."""
+        model = getattr(self, "model", "transformer")
+        if model != "transformer":
+            for name in _OF_BLOCKS:
+                if getattr(self, name) != getattr(TransformerOptions, name):
+                    raise UserError(
+                        f"{option(name)} needs --model transformer. "
+                        f"Received: --model {model}"
+                    )
+        elif self.positions == "rotary" and self.model_dim // self.heads % 2:
+            raise UserError(
+                "--positions rotary needs heads of an even size: --model-dim "
+                f"/ --heads. Received: {self.model_dim} / {self.heads}"
+            )
+
+
+# Version 0.2 ignored the others where the model was an LSTM.
+_OF_BLOCKS = (
+    *("norm", "normalization", "activation", "kv_heads", "share_layers"),
+)
+
+
+# Sizes of Transformers; base and big: Vaswani et al. 2017, table 3.
+TRANSFORMER_PRESETS = {
+    "tiny": {"layers": 2, "model_dim": 128, "ffn_dim": 512, "heads": 4},
+    "small": {"layers": 4, "model_dim": 256, "ffn_dim": 1024, "heads": 4},
+    "base": {"layers": 6, "model_dim": 512, "ffn_dim": 2048, "heads": 8},
+    "big": {"layers": 6, "model_dim": 1024, "ffn_dim": 4096, "heads": 16},
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecurrentOptions:
+    """What the layers of a recurrent encoder-decoder compute."""
+
+    attention: Literal[
+        *("none", "dot", "scaled_dot", "general", "concat", "additive"),
+        *("location", "location_aware"),
+    ] = "general"
+    order: Literal["luong", "bahdanau"] = "luong"  # cell or attention first
+    input_feeding: bool = True  # in the order of Luong
+    last_states: NonNegativeInt = 0  # of the source, attended to; 0: all
+    cell: Literal["lstm", "gru", "rnn"] = "lstm"
+    layers: SmallInt = 1  # of the encoder, and of the decoder
+    bidirectional: bool = True  # the encoder, half of --units each way
+    reverse_source: bool = False  # the encoder reads from the end
+
+    def recurrent_arguments(self) -> dict:
+        """The keyword arguments of `LSTMSeq2Seq`, without the attention."""
+        return {
+            "order": self.order,
+            "input_feeding": self.input_feeding,
+            "cell": {"rnn": "tanh"}.get(self.cell, self.cell),
+            "num_encoder_layers": self.layers,
+            "num_decoder_layers": self.layers,
+            "bidirectional": self.bidirectional,
+            "reverse_source": self.reverse_source,
+        }
+
+    def check(self):
+        """Raises UserError for options that do not fit each other."""
+        order = f"--order {self.order}"
+        if self.input_feeding and self.order == "bahdanau":
+            raise UserError(f"{order} needs --no-input-feeding.")
+        if self.input_feeding and self.attention == "none":
+            raise UserError("--attention none needs --no-input-feeding.")
+        feeds_back = self.input_feeding or self.order == "bahdanau"
+        if self.attention == "location_aware" and not feeds_back:
+            raise UserError(
+                "--attention location_aware needs --input-feeding or "
+                "--order bahdanau."
+            )
+        if self.last_states and self.attention in ("none", "location"):
+            raise UserError(
+                "--last-states needs attention by content. "
+                f"Received: --attention {self.attention}"
+            )
+        if self.reverse_source and self.bidirectional:
+            raise UserError("--reverse-source needs --no-bidirectional.")
+
+
 def check_options(config):
     """Checks a recipe's config.
 
@@ -195,6 +309,8 @@ and at most 2147483647. Received: 0
                 raise UserError(
                     f"{option(field.name)}: {wrong}. Received: {value!r}"
                 )
+    if check := getattr(config, "check", None):
+        check()
 
 
 _RULES = (Limits, MultipleOf, _Even, _NewDirectory)

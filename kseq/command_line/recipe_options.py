@@ -16,7 +16,9 @@ from kseq.command_line.argument_types import reader
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.option_types import (
     FineTuningOptions,
+    RecurrentOptions,
     TrainingOptions,
+    TransformerOptions,
     check_options,
     option,
 )
@@ -41,7 +43,17 @@ _OF_ONE_RUN = frozenset(
 )
 
 
-def read_options(config, without_files, words, corpus=None, **description):
+_GROUPS = {
+    TransformerOptions: "options of the Transformer",
+    RecurrentOptions: "options of the recurrent layers",
+    TrainingOptions: "options of training",
+    FineTuningOptions: "options of training",
+}
+
+
+def read_options(
+    config, without_files, words, corpus=None, presets=None, **description
+):
     """Reads a recipe's config from the words of a command line.
 
     With `--from RUN` the defaults are those of that run, except for the data
@@ -53,6 +65,7 @@ def read_options(config, without_files, words, corpus=None, **description):
         without_files: the same, the defaults for the built-in corpus.
         words: list of str.
         corpus: what the files contain, see `kseq.run_recipe`.
+        presets: dict or None, see there.
         **description: `prog`, and `description` for the help.
 
     Returns:
@@ -63,13 +76,17 @@ def read_options(config, without_files, words, corpus=None, **description):
         SystemExit: after the help, or the message about a wrong option.
         UserError: the message about a wrong value.
     """
-    parser = _parser(config, without_files, **description)
+    parser = _parser(config, without_files, presets, **description)
     options = parser.parse_args(words)
     fields = {field.name for field in dataclasses.fields(config)}
     given = {
         key: value for key, value in vars(options).items() if key in fields
     }
     defaults = config if "train" in given else without_files
+    if preset := getattr(options, "preset", None):
+        if given.get("from_"):
+            parser.error("argument --preset: not allowed with --from")
+        defaults = dataclasses.replace(defaults, **presets[preset])
     if given.get("from_"):
         try:
             path = _config_path(given, defaults)
@@ -128,7 +145,7 @@ def _inherited(path, defaults):
     return inherited
 
 
-def _parser(config, without_files, prog, description):
+def _parser(config, without_files, presets, prog, description):
     parser = CommandParser(
         prog=prog,
         usage="%(prog)s [options]",
@@ -139,34 +156,43 @@ def _parser(config, without_files, prog, description):
     )
     group = parser.add_argument_group("options (defaults with --train)")
     group.add_argument("-h", "--help", action="help", help="show this help")
+    if presets:
+        group.add_argument(
+            "--preset",
+            choices=[*presets],
+            help="defaults of "
+            + ", ".join(map(option, next(iter(presets.values())))),
+        )
     shared = _shared_fields(config)
-    if shared:
-        title = "options of training (defaults with --train)"
-        shared_group = parser.add_argument_group(title)
+    groups = {
+        title: parser.add_argument_group(f"{title} (defaults with --train)")
+        for title in dict.fromkeys(_GROUPS.values())
+        if title in shared.values()
+    }
     hints = typing.get_type_hints(type(config), include_extras=True)
     comments = _comments(type(config))
     fields = [field.name for field in dataclasses.fields(config) if field.init]
     for name in fields:
         default = _shown(getattr(config, name))
         text = comments.get(name, "") + (default and f" (default: {default})")
-        (shared_group if name in shared else group).add_argument(
+        groups.get(shared.get(name), group).add_argument(
             option(name),
             dest=name,
             help=text.strip().replace("%", "%%"),
             **_reading(hints[name]),
         )
     if "debug" not in fields:
-        (shared_group if shared else group).add_argument(
+        groups.get("options of training", group).add_argument(
             "--debug", action="store_true", help="show the traceback of errors"
         )
     return parser
 
 
 def _shared_fields(config):
-    """The names of the fields that recipes inherit."""
+    """{name: the title of its group} of the fields that recipes inherit."""
     return {
-        field.name
-        for shared in (TrainingOptions, FineTuningOptions)
+        field.name: title
+        for shared, title in _GROUPS.items()
         if isinstance(config, shared)
         for field in dataclasses.fields(shared)
     }

@@ -9,7 +9,7 @@ from kseq.command_line.recipe_options import read_options
 from kseq.process import start_keras, stop_in_order
 
 
-def run_recipe(main, config, without_files, corpus=None):
+def run_recipe(main, config, without_files, corpus=None, presets=None):
     """Reads the config from the command line and runs the recipe with it.
 
     Every field of the config becomes an option; invalid values, and files of
@@ -31,6 +31,8 @@ def run_recipe(main, config, without_files, corpus=None):
         corpus: what the files contain: "pairs", "documents", "tags",
             "dialogues", "text", "captions" or "transcripts", with the columns
             of `config.columns`. None: only their existence is checked.
+        presets: {name: dict of fields}, defaults that `--preset` chooses; or
+            None.
 
     Raises:
         SystemExit: unless the exit code is 0.
@@ -46,6 +48,7 @@ def run_recipe(main, config, without_files, corpus=None):
             without_files,
             sys.argv[1:],
             corpus,
+            presets,
             prog=name,
             description=page.__doc__,
         )

@@ -1,6 +1,7 @@
 """Multi-head attention, over a memory or over its own inputs."""
 
 import functools
+import itertools
 
 import keras
 from keras import ops
@@ -9,9 +10,11 @@ from kseq.layers.dropout import Dropout
 from kseq.ops import (
     blockwise_attention,
     causal_mask,
+    distances,
     fold_hypotheses,
     is_long,
     masked_softmax,
+    relative_energies,
     rotary_embedding,
     scaled_dot_energies,
     unfold_hypotheses,
@@ -49,6 +52,12 @@ class MultiHeadAttention(keras.layers.Layer):
         rotary: bool, self-attention only: whether queries and keys are
             rotated by their positions, those of the cache first. `key_dim`
             must then be even.
+        max_relative_position: int or None. Self-attention only: there is an
+            embedding of each distance from a query to a key up to this one,
+            which counts for larger ones too. Then all weights are computed at
+            once.
+        num_kv_heads: int or None, heads of keys and values, each of which
+            `num_heads / num_kv_heads` heads of queries share; None for all.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -65,7 +74,12 @@ class MultiHeadAttention(keras.layers.Layer):
             `memory`. Then `query` may be (B * K, T, D): K hypotheses of each
             item, which read the same memory.
         cache: self-attention only: a dict of "key" and "value", each
-            (B, N, P, H) float, the P positions before the query's.
+            (B, N, P, H) float, the P positions before the query's; of the
+            heads of keys and values, if there are fewer.
+        positions: (B, T) float, those of the query, for a rotary layer whose
+            cache has another order. By default the ones after the cache.
+        distances: (B, T, P + T) float, from each query back to each key, the
+            same for relative positions.
         return_weights: bool, whether to return the attention weights too,
             before dropout.
         training: bool, whether to apply dropout.
@@ -91,7 +105,9 @@ class MultiHeadAttention(keras.layers.Layer):
     Reference:
         Vaswani et al. 2017, arXiv:1706.03762, section 3.2; the window is the
         restricted self-attention of section 4. Rotary positions: Su et al.
-        2021, arXiv:2104.09864.
+        2021, arXiv:2104.09864. Relative ones: Shaw et al. 2018,
+        arXiv:1803.02155, section 3, of keys only, which their table 3 finds
+        enough. Grouped queries: Ainslie et al. 2023, arXiv:2305.13245.
     """
 
     def __init__(
@@ -101,10 +117,22 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout: float = 0.0,
         window: int | None = None,
         rotary: bool = False,
+        max_relative_position: int | None = None,
+        num_kv_heads: int | None = None,
         **kwargs,
     ):
         check_integers(num_heads=num_heads, key_dim=key_dim)
         check_integers(window=window, minimum=0, optional=True)
+        check_integers(
+            max_relative_position=max_relative_position,
+            num_kv_heads=num_kv_heads,
+            optional=True,
+        )
+        if num_heads % (num_kv_heads or num_heads):
+            raise ArgumentError(
+                "num_heads must be a multiple of num_kv_heads. Received: "
+                f"num_heads={num_heads}, num_kv_heads={num_kv_heads}"
+            )
         if rotary and key_dim % 2:
             raise ArgumentError(
                 f"rotary needs an even key_dim. Received: key_dim={key_dim}"
@@ -116,27 +144,43 @@ class MultiHeadAttention(keras.layers.Layer):
         self.dropout = dropout
         self.window = window
         self.rotary = rotary
+        self.max_relative_position = max_relative_position
+        self.num_kv_heads = num_kv_heads
 
+        of_keys = num_kv_heads or num_heads
+        self._heads = num_heads, of_keys, of_keys
         self.weights_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="weights_dropout"
         )
 
     def build(self, query_shape, memory_shape=None):
-        width = self.num_heads * self.key_dim
+        width, key_width, _ = (n * self.key_dim for n in self._heads)
         self.attends_to_itself = memory_shape is None
         if self.attends_to_itself:
-            self.query_key_value = self._dense(3 * width, "query_key_value")
+            self.query_key_value = self._dense(
+                width + 2 * key_width, "query_key_value"
+            )
             self.query_key_value.build(query_shape)
+            if self.max_relative_position is not None:
+                self.distance_embeddings = self.add_weight(
+                    name="distance_embeddings",
+                    shape=(2 * self.max_relative_position + 1, self.key_dim),
+                    initializer="glorot_uniform",
+                )
         else:
-            if self.window is not None or self.rotary:
+            if (
+                self.window is not None
+                or self.rotary
+                or self.max_relative_position is not None
+            ):
                 raise ValueError(
-                    "Only self-attention takes a window or is rotary. "
-                    f"Received: window={self.window}, rotary={self.rotary} "
-                    "and a memory"
+                    "Only self-attention takes a window, is rotary or has "
+                    f"relative positions. Received: window={self.window}, "
+                    f"rotary={self.rotary} and a memory"
                 )
             self.query = self._dense(width, "query")
             self.query.build(query_shape)
-            self.key_value = self._dense(2 * width, "key_value")
+            self.key_value = self._dense(2 * key_width, "key_value")
             self.key_value.build(memory_shape)
 
         self.projection = self._dense(query_shape[-1], "projection")
@@ -144,7 +188,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def project_memory(self, memory):
         """Keys and values of a memory: (B, S, M) -> two of (B, N, S, H)."""
-        return self._project(self.key_value, memory, parts=2)
+        return tuple(self._project(self.key_value, memory, self._heads[1:]))
 
     def call(
         self,
@@ -154,6 +198,8 @@ class MultiHeadAttention(keras.layers.Layer):
         causal: bool = False,
         projected_memory=None,
         cache=None,
+        positions=None,
+        distances=None,
         return_weights: bool = False,
         training: bool | None = None,
         mask=None,
@@ -179,22 +225,29 @@ class MultiHeadAttention(keras.layers.Layer):
 
         if self.attends_to_itself:
             queries, keys, values = self._project(
-                self.query_key_value, query, parts=3
+                self.query_key_value, query, self._heads
             )
             if self.rotary:
                 before = 0 if cache is None else ops.shape(cache["key"])[2]
                 time = ops.shape(query)[1]
-                positions = before + ops.arange(time, dtype="int32")
+                if positions is None:
+                    positions = before + ops.arange(time, dtype="int32")
+                else:
+                    positions = positions[:, None]  # of all heads
                 queries = rotary_embedding(queries, positions)
                 keys = rotary_embedding(keys, positions)
         else:
             keys, values = projected_memory or self.project_memory(memory)
             folded = fold_hypotheses(query, keys)  # (B, K * T, D)
-            (queries,) = self._project(self.query, folded, parts=1)
+            (queries,) = self._project(self.query, folded, self._heads[:1])
         if cache is not None:
             keys = ops.concatenate([cache["key"], keys], axis=2)
             values = ops.concatenate([cache["value"], values], axis=2)
             cache = {"key": keys, "value": values}
+        if self.num_kv_heads:
+            shared_by = self.num_heads // self.num_kv_heads
+            keys = ops.repeat(keys, shared_by, axis=1)
+            values = ops.repeat(values, shared_by, axis=1)
 
         attend = self._in_blocks(queries, keys, causal)
         is_plain = cache is None and not return_weights
@@ -208,6 +261,8 @@ class MultiHeadAttention(keras.layers.Layer):
             return self._join_heads(context, query)
 
         energies = scaled_dot_energies(queries, keys)  # (B, N, K * T, S)
+        if self.max_relative_position is not None:
+            energies = energies + self._relative(queries, keys, distances)
         if cache is not None and is_whole:
             admitted = ops.expand_dims(memory_mask, 1)
         else:
@@ -238,19 +293,28 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "window": self.window,
             "rotary": self.rotary,
+            "max_relative_position": self.max_relative_position,
+            "num_kv_heads": self.num_kv_heads,
         }
 
     def _dense(self, units, name):
         return keras.layers.Dense(units, dtype=self.dtype_policy, name=name)
 
-    def _project(self, projection, inputs, parts):
-        """(B, T, D) -> `parts` tensors (B, N, T, H)."""
+    def _project(self, projection, inputs, heads):
+        """(B, T, D) -> tensors (B, N, T, H), N those of `heads`."""
         batch, time, depth = ops.shape(inputs)
         # TensorFlow fuses product and bias for a matrix only.
         rows = projection(ops.reshape(inputs, (-1, depth)))  # (B * T, ...)
-        shape = (batch, time, parts, self.num_heads, self.key_dim)
-        heads = ops.transpose(ops.reshape(rows, shape), (2, 0, 3, 1, 4))
-        return tuple(ops.unstack(heads))
+        shape = (batch, time, sum(heads), self.key_dim)
+        x = ops.transpose(ops.reshape(rows, shape), (0, 2, 1, 3))
+        ends = list(itertools.accumulate(heads))[:-1]
+        return ops.split(x, ends, axis=1) if ends else [x]
+
+    def _relative(self, queries, keys, given):
+        if given is None:
+            given = distances(ops.shape(queries)[2], ops.shape(keys)[2])
+        embeddings = ops.cast(self.distance_embeddings, queries.dtype)
+        return relative_energies(queries, embeddings, given)
 
     def _join_heads(self, context, query):
         """(B, N, K * T, H) -> (B * K, T, D)."""
@@ -262,6 +326,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _in_blocks(self, queries, keys, causal):
         """The attention in blocks that pays off, or None."""
+        if self.max_relative_position is not None:
+            return None
         time, memory_time = ops.shape(queries)[2], ops.shape(keys)[2]
         # JAX infers shapes with lengths that cannot be compared.
         if not isinstance(time, int) and not ops.is_tensor(time):

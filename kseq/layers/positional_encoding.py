@@ -124,23 +124,34 @@ def _positions(inputs, start):
     return start + ops.cast(positions, "float32")
 
 
+POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
+
+
 def position_layer(positions, max_length, dtype, name):
     """A layer that adds positions to embeddings.
 
     Args:
-        positions: "sinusoidal" or "learned".
+        positions: str, one of `POSITIONS`. Where attention reads them, or
+            nothing does, embeddings stay as they are.
         max_length: int, maximum number of learned ones.
         dtype: dtype policy.
         name: str, of the layer.
 
     Raises:
-        ArgumentError: if `positions` is neither.
+        ArgumentError: if `positions` is none of them.
     """
     if positions == "learned":
         return LearnedPositionalEmbedding(max_length, dtype=dtype, name=name)
     if positions == "sinusoidal":
         return SinusoidalPositionalEncoding(dtype=dtype, name=name)
+    if positions in POSITIONS:
+        return _NoPositions(dtype=dtype, name=name)
     raise ArgumentError(
-        'positions must be "sinusoidal" or "learned". '
+        f"positions must be one of {POSITIONS}. "
         f"Received: positions={positions!r}"
     )
+
+
+class _NoPositions(keras.layers.Layer):
+    def call(self, inputs, start=0):
+        return inputs

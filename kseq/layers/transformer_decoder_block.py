@@ -4,11 +4,15 @@ import functools
 
 import keras
 
-from kseq.layers.dropout import Dropout
-from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.multi_head_attention import MultiHeadAttention
-from kseq.layers.transformer_sublayers import feed_forward, residual
-from kseq.user_error import check_integers
+from kseq.layers.transformer_sublayers import (
+    build_feed_forward,
+    build_norms,
+    choices_config,
+    feed_forward,
+    residual,
+    set_sublayers,
+)
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -16,11 +20,12 @@ class TransformerDecoderBlock(keras.layers.Layer):
     """Causal self-attention, attention over a memory, feed-forward network.
 
         pre:  x = x + f(norm(x))     post:  x = norm(x + f(x))
+        both: x = x + norm'(f(norm(x)))
 
-    where f is each sublayer in turn; the network is W_2 relu(W_1 x + b_1) +
-    b_2. A stack of pre-norm blocks needs one more normalization at its end. A
-    block that is first called without a memory has no attention over a
-    memory: it is a block of a language model.
+    where f is each sublayer in turn; the network is that of
+    `TransformerEncoderBlock`. A stack of blocks needs one more normalization
+    at its end, except with "post". A block that is first called without a
+    memory has no attention over a memory: it is a block of a language model.
 
     Args:
         num_heads: int, number of attention heads.
@@ -28,9 +33,14 @@ class TransformerDecoderBlock(keras.layers.Layer):
         ffn_dim: int, width of the feed-forward network.
         dropout: float, on the output of each f.
         attention_dropout: float, on the attention weights.
-        norm: "pre" or "post", the position of the layer normalization.
+        norm: "pre", "post" or "both", the position of the normalization.
         window: int or None, largest distance that self-attention covers.
         rotary: bool, whether self-attention is rotary.
+        max_relative_position: int or None, of self-attention, see
+            `MultiHeadAttention`.
+        normalization: "layer" or "rms".
+        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        num_kv_heads: int or None, see `MultiHeadAttention`.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -48,6 +58,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
             cache those of the Keras mask of `query`.
         cache: dict of "key" and "value", each (B, N, P, H) float, the P
             positions before the query's. P may be 0.
+        positions: (B, T) float, see `MultiHeadAttention`.
+        distances: (B, T, P + T) float, see `MultiHeadAttention`.
         return_weights: bool, whether to return the attention weights too.
         training: bool, whether to apply dropout.
 
@@ -69,7 +81,9 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     Reference:
         Vaswani et al. 2017, arXiv:1706.03762, section 3.1. Pre-norm: Xiong
-        et al. 2020, arXiv:2002.04745.
+        et al. 2020, arXiv:2002.04745; normalization of the output as well:
+        Ding et al. 2021, arXiv:2105.13290. SwiGLU: Shazeer 2020,
+        arXiv:2002.05202.
     """
 
     def __init__(
@@ -82,23 +96,21 @@ class TransformerDecoderBlock(keras.layers.Layer):
         norm: str = "pre",
         window: int | None = None,
         rotary: bool = False,
+        max_relative_position: int | None = None,
+        normalization: str = "layer",
+        activation: str = "relu",
+        num_kv_heads: int | None = None,
         **kwargs,
     ):
-        check_integers(ffn_dim=ffn_dim)
-        if norm not in ("pre", "post"):
-            raise ValueError(
-                f'norm must be "pre" or "post". Received: norm={norm!r}'
-            )
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
-        self.ffn_dim = ffn_dim
-        self.dropout = dropout
         self.attention_dropout = attention_dropout
-        self.norm = norm
         self.window = window
         self.rotary = rotary
+        self.max_relative_position = max_relative_position
+        self.num_kv_heads = num_kv_heads
 
         self.self_attention: keras.layers.Layer = MultiHeadAttention(
             num_heads=num_heads,
@@ -106,6 +118,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
             dropout=attention_dropout,
             window=window,
             rotary=rotary,
+            max_relative_position=max_relative_position,
+            num_kv_heads=num_kv_heads,
             dtype=self.dtype_policy,
             name="self_attention",
         )
@@ -113,42 +127,28 @@ class TransformerDecoderBlock(keras.layers.Layer):
             num_heads=num_heads,
             key_dim=key_dim,
             dropout=attention_dropout,
+            num_kv_heads=num_kv_heads,
             dtype=self.dtype_policy,
             name="cross_attention",
         )
-        self.ffn_in = keras.layers.Dense(
+        set_sublayers(
+            self,
             ffn_dim,
-            activation="relu",
-            dtype=self.dtype_policy,
-            name="ffn_in",
-        )
-        self.self_attention_norm = LayerNormalization(
-            dtype=self.dtype_policy, name="self_attention_norm"
-        )
-        self.cross_attention_norm = LayerNormalization(
-            dtype=self.dtype_policy, name="cross_attention_norm"
-        )
-        self.ffn_norm = LayerNormalization(
-            dtype=self.dtype_policy, name="ffn_norm"
-        )
-        self.residual_dropout = Dropout(
-            dropout, dtype=self.dtype_policy, name="residual_dropout"
+            dropout,
+            norm,
+            normalization,
+            activation,
+            attentions=("self_attention", "cross_attention"),
         )
 
     def build(self, query_shape, memory_shape=None):
         self.self_attention.build(query_shape)
-        self.self_attention_norm.build(query_shape)
+        build_norms(self, "self_attention", query_shape)
         self.reads_memory = memory_shape is not None
         if self.reads_memory:
             self.cross_attention.build(query_shape, memory_shape)
-            self.cross_attention_norm.build(query_shape)
-
-        self.ffn_norm.build(query_shape)
-        self.ffn_in.build(query_shape)
-        self.ffn_out = keras.layers.Dense(
-            query_shape[-1], dtype=self.dtype_policy, name="ffn_out"
-        )
-        self.ffn_out.build((*query_shape[:-1], self.ffn_dim))
+            build_norms(self, "cross_attention", query_shape)
+        build_feed_forward(self, query_shape)
 
     def project_memory(self, memory):
         """Keys and values of a memory: (B, S, M) -> two of (B, N, S, H)."""
@@ -162,6 +162,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
         projected_memory=None,
         self_mask=None,
         cache=None,
+        positions=None,
+        distances=None,
         return_weights: bool = False,
         training: bool | None = None,
     ):
@@ -175,6 +177,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
             memory_mask=self_mask,
             causal=True,
             cache=cache,
+            positions=positions,
+            distances=distances,
             return_weights=return_weights,
             training=training,
         )
@@ -188,16 +192,14 @@ class TransformerDecoderBlock(keras.layers.Layer):
         )
         feed = functools.partial(feed_forward, self)
 
-        x, *outputs = residual(
-            self, self.self_attention_norm, query, attend, training
-        )
+        x, *outputs = residual(self, "self_attention", query, attend, training)
         caches = [outputs.pop()] if cache is not None else []
         if self.reads_memory:
             x, *weights = residual(
-                self, self.cross_attention_norm, x, attend_to_memory, training
+                self, "cross_attention", x, attend_to_memory, training
             )
             outputs += weights
-        (x,) = residual(self, self.ffn_norm, x, feed, training)
+        (x,) = residual(self, "ffn", x, feed, training)
         outputs = [x, *outputs, *caches]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -212,10 +214,10 @@ class TransformerDecoderBlock(keras.layers.Layer):
             **super().get_config(),
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
-            "ffn_dim": self.ffn_dim,
-            "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
-            "norm": self.norm,
+            **choices_config(self),
             "window": self.window,
             "rotary": self.rotary,
+            "max_relative_position": self.max_relative_position,
+            "num_kv_heads": self.num_kv_heads,
         }

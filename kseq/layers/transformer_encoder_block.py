@@ -4,11 +4,15 @@ import functools
 
 import keras
 
-from kseq.layers.dropout import Dropout
-from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.multi_head_attention import MultiHeadAttention
-from kseq.layers.transformer_sublayers import feed_forward, residual
-from kseq.user_error import check_integers
+from kseq.layers.transformer_sublayers import (
+    build_feed_forward,
+    build_norms,
+    choices_config,
+    feed_forward,
+    residual,
+    set_sublayers,
+)
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -16,9 +20,12 @@ class TransformerEncoderBlock(keras.layers.Layer):
     """Self-attention, then a position-wise feed-forward network.
 
         pre:  x = x + f(norm(x))     post:  x = norm(x + f(x))
+        both: x = x + norm'(f(norm(x)))
 
-    where f is the attention, then the network W_2 relu(W_1 x + b_1) + b_2. A
-    stack of pre-norm blocks needs one more normalization at its end.
+    where f is the attention, then the network W_2 relu(W_1 x + b_1) + b_2,
+    with gelu for relu, or with silu(W_1 x + b_1) * (W_3 x + b_3) for "swiglu".
+    A stack of blocks needs one more normalization at its end, except with
+    "post".
 
     Args:
         num_heads: int, number of attention heads.
@@ -26,8 +33,13 @@ class TransformerEncoderBlock(keras.layers.Layer):
         ffn_dim: int, width of the feed-forward network.
         dropout: float, on the output of each f.
         attention_dropout: float, on the attention weights.
-        norm: "pre" or "post", the position of the layer normalization.
+        norm: "pre", "post" or "both", the position of the normalization.
         window: int or None, largest distance that attention covers.
+        rotary: bool, whether the attention is rotary.
+        max_relative_position: int or None, see `MultiHeadAttention`.
+        normalization: "layer" or "rms".
+        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        num_kv_heads: int or None, see `MultiHeadAttention`.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -51,7 +63,9 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
     Reference:
         Vaswani et al. 2017, arXiv:1706.03762, section 3.1. Pre-norm: Xiong
-        et al. 2020, arXiv:2002.04745.
+        et al. 2020, arXiv:2002.04745; normalization of the output as well:
+        Ding et al. 2021, arXiv:2105.13290. SwiGLU: Shazeer 2020,
+        arXiv:2002.05202.
     """
 
     def __init__(
@@ -63,56 +77,48 @@ class TransformerEncoderBlock(keras.layers.Layer):
         attention_dropout: float = 0.0,
         norm: str = "pre",
         window: int | None = None,
+        rotary: bool = False,
+        max_relative_position: int | None = None,
+        normalization: str = "layer",
+        activation: str = "relu",
+        num_kv_heads: int | None = None,
         **kwargs,
     ):
-        check_integers(ffn_dim=ffn_dim)
-        if norm not in ("pre", "post"):
-            raise ValueError(
-                f'norm must be "pre" or "post". Received: norm={norm!r}'
-            )
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads
         self.key_dim = key_dim
-        self.ffn_dim = ffn_dim
-        self.dropout = dropout
         self.attention_dropout = attention_dropout
-        self.norm = norm
         self.window = window
+        self.rotary = rotary
+        self.max_relative_position = max_relative_position
+        self.num_kv_heads = num_kv_heads
 
         self.attention: keras.layers.Layer = MultiHeadAttention(
             num_heads=num_heads,
             key_dim=key_dim,
             dropout=attention_dropout,
             window=window,
+            rotary=rotary,
+            max_relative_position=max_relative_position,
+            num_kv_heads=num_kv_heads,
             dtype=self.dtype_policy,
             name="attention",
         )
-        self.ffn_in = keras.layers.Dense(
+        set_sublayers(
+            self,
             ffn_dim,
-            activation="relu",
-            dtype=self.dtype_policy,
-            name="ffn_in",
-        )
-        self.attention_norm = LayerNormalization(
-            dtype=self.dtype_policy, name="attention_norm"
-        )
-        self.ffn_norm = LayerNormalization(
-            dtype=self.dtype_policy, name="ffn_norm"
-        )
-        self.residual_dropout = Dropout(
-            dropout, dtype=self.dtype_policy, name="residual_dropout"
+            dropout,
+            norm,
+            normalization,
+            activation,
+            attentions=("attention",),
         )
 
     def build(self, input_shape):
         self.attention.build(input_shape)
-        self.attention_norm.build(input_shape)
-        self.ffn_norm.build(input_shape)
-        self.ffn_in.build(input_shape)
-        self.ffn_out = keras.layers.Dense(
-            input_shape[-1], dtype=self.dtype_policy, name="ffn_out"
-        )
-        self.ffn_out.build((*input_shape[:-1], self.ffn_dim))
+        build_norms(self, "attention", input_shape)
+        build_feed_forward(self, input_shape)
 
     def call(
         self,
@@ -128,10 +134,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
             training=training,
         )
         feed = functools.partial(feed_forward, self)
-        x, *weights = residual(
-            self, self.attention_norm, inputs, attend, training
-        )
-        (x,) = residual(self, self.ffn_norm, x, feed, training)
+        x, *weights = residual(self, "attention", inputs, attend, training)
+        (x,) = residual(self, "ffn", x, feed, training)
         return (x, *weights) if return_weights else x
 
     def compute_output_shape(self, input_shape):
@@ -145,9 +149,10 @@ class TransformerEncoderBlock(keras.layers.Layer):
             **super().get_config(),
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
-            "ffn_dim": self.ffn_dim,
-            "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
-            "norm": self.norm,
+            **choices_config(self),
             "window": self.window,
+            "rotary": self.rotary,
+            "max_relative_position": self.max_relative_position,
+            "num_kv_heads": self.num_kv_heads,
         }

@@ -1,26 +1,138 @@
 """The sublayers of a Transformer block: residual connection, FFN."""
 
+import keras
 from keras import ops
 
+from kseq.layers.dropout import Dropout
+from kseq.layers.layer_normalization import LayerNormalization
+from kseq.user_error import ArgumentError, check_integers
 
-def residual(block, norm, x, sublayer, training):
-    """Adds a sublayer f to x, with dropout and layer normalization.
+_CHOICES = {
+    "norm": ("pre", "post", "both"),
+    "normalization": ("layer", "rms"),
+    "activation": ("relu", "gelu", "swiglu"),
+}
+
+
+def normalization_layer(normalization, dtype, name):
+    """Creates a layer that normalizes the features of each position.
+
+    Args:
+        normalization: "layer", or "rms" for that of Keras, which subtracts no
+            mean.
+        dtype: dtype policy.
+        name: str, of the layer.
+
+    Reference:
+        RMS: Zhang and Sennrich 2019, arXiv:1910.07467.
+    """
+    if normalization == "layer":
+        return LayerNormalization(dtype=dtype, name=name)
+    norm = keras.layers.RMSNormalization(epsilon=1e-5, dtype=dtype, name=name)
+    norm.supports_masking = True
+    return norm
+
+
+def final_norm(norm, normalization, dtype, name):
+    """The layer after a stack of blocks: none is needed with `norm="post"`."""
+    if norm == "post":
+        return keras.layers.Identity(dtype=dtype, name=name)
+    return normalization_layer(normalization, dtype, name)
+
+
+def set_sublayers(
+    block, ffn_dim, dropout, norm, normalization, activation, attentions
+):
+    """Checks and sets what blocks of encoder and decoder have in common.
+
+    Args:
+        block: the layer that gets the attributes.
+        ffn_dim: int, width of the feed-forward network.
+        dropout: float, on the output of each sublayer.
+        norm: "pre", "post" or "both".
+        normalization: "layer" or "rms".
+        activation: "relu", "gelu" or "swiglu".
+        attentions: names of the sublayers before the feed-forward network.
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+    check_integers(ffn_dim=ffn_dim)
+    given = {
+        "norm": norm,
+        "normalization": normalization,
+        "activation": activation,
+    }
+    for name, value in given.items():
+        if value not in _CHOICES[name]:
+            raise ArgumentError(
+                f"{name} must be one of {_CHOICES[name]}. "
+                f"Received: {name}={value!r}"
+            )
+        setattr(block, name, value)
+    block.ffn_dim = ffn_dim
+    block.dropout = dropout
+
+    policy = block.dtype_policy
+    is_gated = activation == "swiglu"
+    block.ffn_in = keras.layers.Dense(
+        2 * ffn_dim if is_gated else ffn_dim,
+        activation=None if is_gated else activation,
+        dtype=policy,
+        name="ffn_in",
+    )
+    for sublayer in (*attentions, "ffn"):
+        names = [f"{sublayer}_norm"]
+        if norm == "both":
+            names.append(f"{sublayer}_output_norm")
+        for name in names:
+            setattr(
+                block, name, normalization_layer(normalization, policy, name)
+            )
+    block.residual_dropout = Dropout(
+        dropout, dtype=policy, name="residual_dropout"
+    )
+
+
+def build_norms(block, sublayer, shape):
+    """Builds the normalization of a sublayer, and that of its output."""
+    getattr(block, f"{sublayer}_norm").build(shape)
+    if block.norm == "both":
+        getattr(block, f"{sublayer}_output_norm").build(shape)
+
+
+def build_feed_forward(block, shape):
+    """Builds the position-wise network of a block, (B, T, D)."""
+    build_norms(block, "ffn", shape)
+    block.ffn_in.build(shape)
+    block.ffn_out = keras.layers.Dense(
+        shape[-1], dtype=block.dtype_policy, name="ffn_out"
+    )
+    block.ffn_out.build((*shape[:-1], block.ffn_dim))
+
+
+def residual(block, sublayer, x, function, training):
+    """Adds a sublayer f to x, with dropout and normalization.
 
         pre:  x + dropout(f(norm(x)))     post:  norm(x + dropout(f(x)))
+        both: x + dropout(norm'(f(norm(x))))
 
     Args:
         block: a Transformer block.
-        norm: its layer normalization for this sublayer.
+        sublayer: str, the name of the sublayer.
         x: (B, T, D) float.
-        sublayer: function from (B, T, D) to (B, T, D), or to a tuple that
-            begins with it.
+        function: f, from (B, T, D) to (B, T, D), or to a tuple that begins
+            with it.
         training: bool, whether to apply dropout.
 
     Returns:
         a tuple: the sum, (B, T, D), then the other outputs of the sublayer.
     """
-    outputs = sublayer(norm(x) if block.norm == "pre" else x)
+    norm = getattr(block, f"{sublayer}_norm")
+    outputs = function(x if block.norm == "post" else norm(x))
     output, *others = outputs if isinstance(outputs, tuple) else (outputs,)
+    if block.norm == "both":
+        output = getattr(block, f"{sublayer}_output_norm")(output)
     x = x + block.residual_dropout(output, training=training)
     return norm(x) if block.norm == "post" else x, *others
 
@@ -29,7 +141,17 @@ def feed_forward(block, x):
     """The position-wise network of a block: (B, T, D) -> (B, T, D)."""
     # TensorFlow fuses product, bias and activation for a matrix only.
     rows = ops.reshape(x, (-1, x.shape[-1]))  # (B * T, D)
-    return ops.reshape(block.ffn_out(block.ffn_in(rows)), ops.shape(x))
+    hidden = block.ffn_in(rows)
+    if block.activation == "swiglu":
+        gate, hidden = ops.split(hidden, 2, axis=-1)
+        hidden = ops.silu(gate) * hidden
+    return ops.reshape(block.ffn_out(hidden), ops.shape(x))
+
+
+def choices_config(block):
+    """The arguments of `set_sublayers`, for `get_config`."""
+    names = ("ffn_dim", "dropout", "norm", "normalization", "activation")
+    return {name: getattr(block, name) for name in names}
 
 
 def apply_blocks(blocks, x, each):

@@ -58,6 +58,73 @@ def check_heads(model_dim, num_heads):
         )
 
 
+# Relative positions up to this distance, as in Shaw et al. 2018, section 4.1.
+_MAX_RELATIVE_POSITION = 16
+
+
+def set_block_arguments(
+    model, policy, attention_dropout=0.0, *, positions, **choices
+):
+    """Sets the attributes of a Transformer that all of its blocks read.
+
+    Args:
+        model: has `model_dim`, `num_heads`, `ffn_dim` and `dropout`.
+        policy: dtype policy.
+        attention_dropout: float.
+        positions: str, which becomes an attribute, like the others.
+        **choices: `norm`, `normalization`, `activation`, `window`,
+            `num_kv_heads` and `share_layers`.
+
+    Returns:
+        The keyword arguments of a block.
+
+    Raises:
+        ArgumentError: if sizes of heads do not fit.
+    """
+    check_heads(model.model_dim, model.num_heads)
+    for name, value in {"positions": positions, **choices}.items():
+        setattr(model, name, value)
+    farthest = _MAX_RELATIVE_POSITION if positions == "relative" else None
+    return {
+        "num_heads": model.num_heads,
+        "key_dim": model.model_dim // model.num_heads,
+        "ffn_dim": model.ffn_dim,
+        "dropout": model.dropout,
+        "attention_dropout": attention_dropout,
+        "norm": model.norm,
+        "normalization": model.normalization,
+        "activation": model.activation,
+        "window": model.window,
+        "rotary": positions == "rotary",
+        "max_relative_position": farthest,
+        "num_kv_heads": model.num_kv_heads,
+        "dtype": policy,
+    }
+
+
+def stack_of_blocks(block, count, name, share_layers, **arguments):
+    """Creates a stack of Transformer blocks, `name_0` and so on.
+
+    Args:
+        block: class of the blocks.
+        count: int, number of blocks.
+        name: str, prefix of their names.
+        share_layers: bool, whether the stack is one block, applied `count`
+            times.
+        **arguments: of a block.
+
+    Returns:
+        A list of `count` layers.
+
+    Reference:
+        Sharing: Dehghani et al. 2019, arXiv:1807.03819; Lan et al. 2020,
+        arXiv:1909.11942.
+    """
+    if share_layers:
+        return [block(name=f"{name}_0", **arguments)] * count
+    return [block(name=f"{name}_{i}", **arguments) for i in range(count)]
+
+
 # Arguments that are left out of a config unless they are used, so that it is
 # the same as that of a run which did not know them.
 _LATER = {
@@ -65,6 +132,11 @@ _LATER = {
     "source_dim": None,
     "coverage": 0.0,
     "ctc": 0.0,
+    "normalization": "layer",
+    "activation": "relu",
+    "num_kv_heads": None,
+    "share_layers": False,
+    "reverse_source": False,
 }
 
 

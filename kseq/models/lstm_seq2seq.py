@@ -39,6 +39,8 @@ class LSTMSeq2Seq(ExactModel):
         num_encoder_layers: int; may be 0 with a `source_layer`.
         num_decoder_layers: int.
         bidirectional: bool, whether the encoder is bidirectional.
+        reverse_source: bool, whether an encoder of one direction reads the
+            source from its end, as in Sutskever et al. 2014, section 3.3.
         attention: an attention layer of `kseq.layers`, or None.
         order: "luong" or "bahdanau", see `AttentionDecoder`.
         input_feeding: bool, see `AttentionDecoder`.
@@ -99,6 +101,7 @@ class LSTMSeq2Seq(ExactModel):
         num_encoder_layers: int = 1,
         num_decoder_layers: int = 1,
         bidirectional: bool = True,
+        reverse_source: bool = False,
         attention: keras.layers.Layer | None = None,
         order: str = "luong",
         input_feeding: bool = False,
@@ -142,7 +145,8 @@ class LSTMSeq2Seq(ExactModel):
             target_vocab_size, embedding_dim, True, policy, "target_embedding"
         )
         self.encoder = recurrent_encoder(
-            num_encoder_layers, units, cell, bidirectional, policy
+            *(num_encoder_layers, units, cell, bidirectional, policy),
+            reverse=reverse_source,
         )
         has_states = getattr(source_layer, "returns_states", self.encoder)
         self.starts = initial_state_layers(
@@ -174,6 +178,7 @@ class LSTMSeq2Seq(ExactModel):
 
         # Config
         self.bidirectional = bidirectional
+        self.reverse_source = reverse_source
         self.attention = self.decoder.attention
         self.order = order
         self.input_feeding = input_feeding

@@ -7,7 +7,7 @@ from kseq.ops import masked_mean
 from kseq.user_error import ArgumentError
 
 
-def recurrent_encoder(count, units, cell, bidirectional, policy):
+def recurrent_encoder(count, units, cell, bidirectional, policy, reverse=False):
     """Creates the layers, `encoder_0` and so on.
 
     Args:
@@ -16,6 +16,7 @@ def recurrent_encoder(count, units, cell, bidirectional, policy):
         cell: str, "lstm", "gru" or "tanh".
         bidirectional: bool, whether each layer is bidirectional.
         policy: dtype policy.
+        reverse: bool, whether a layer of one direction reads from the end.
 
     Returns:
         A list of layers.
@@ -28,10 +29,19 @@ def recurrent_encoder(count, units, cell, bidirectional, policy):
             f"units must be even for two directions. Received: units={units}"
         )
 
+    if reverse and bidirectional:
+        raise ArgumentError(
+            "reverse_source needs an encoder of one direction. "
+            "Received: bidirectional=True"
+        )
+
     def encoder_layer(name):
         width = units // 2 if bidirectional else units
         layer = recurrent_layer(
-            cell, width, policy, return_state=True, name=name
+            *(cell, width, policy),
+            return_state=True,
+            go_backwards=reverse,
+            name=name,
         )
         if not bidirectional:
             return layer
@@ -57,6 +67,8 @@ def read_source(encoder, x, mask, dropout, bidirectional):
     last_states = []
     for layer in encoder:
         x, *states = layer(dropout(x), mask=mask)
+        if getattr(layer, "go_backwards", False):
+            x = ops.flip(x, axis=1)  # in the order of the source
         if bidirectional:
             half = len(states) // 2
             states = [

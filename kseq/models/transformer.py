@@ -5,18 +5,18 @@ from keras import layers, ops
 
 from kseq.layers import (
     Dropout,
-    LayerNormalization,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
 from kseq.layers.positional_encoding import position_layer
-from kseq.layers.transformer_sublayers import apply_blocks
+from kseq.layers.transformer_sublayers import apply_blocks, final_norm
 from kseq.models import embeddings
 from kseq.models.arguments import (
-    check_heads,
     config_of,
+    set_block_arguments,
     set_rates,
     set_sizes,
+    stack_of_blocks,
     with_layers,
 )
 from kseq.models.exact_model import ExactModel
@@ -33,8 +33,9 @@ class Transformer(ExactModel):
                  y = y + FFN(y)
         logits = y E^T
 
-    with layer normalization before each sublayer (`norm="pre"`, and at the end
-    of each stack) or after each sum (`norm="post"`).
+    with normalization before each sublayer (`norm="pre"`, and at the end of
+    each stack), before and after it (`norm="both"`), or after each sum
+    (`norm="post"`).
 
     Args:
         source_vocab_size: int, or None if the source is features.
@@ -46,13 +47,21 @@ class Transformer(ExactModel):
         num_heads: int, N.
         dropout: float, on embeddings and on what each sublayer adds.
         attention_dropout: float, on the attention weights.
-        norm: "pre" or "post".
-        positions: "sinusoidal" or "learned".
+        norm: "pre", "post" or "both".
+        positions: "sinusoidal" or "learned", added to embeddings; "rotary" or
+            "relative" to the 16 nearest, in self-attention of encoder and
+            decoder; or "none".
         max_length: int, longest sequence that learned positions can hold.
         share_embeddings: bool, one embedding for a vocabulary shared by
             source and target.
         tie_output: bool, the target embedding is also the output projection.
         window: int or None. Self-attention sees `window` positions each way.
+        normalization: "layer", or "rms" for that of Zhang and Sennrich 2019.
+        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        num_kv_heads: int or None, heads of keys and values, which divide
+            `num_heads`; None for all.
+        share_layers: bool, whether a stack is one block, applied
+            once for each layer.
         source_layer: a layer that reads the source before the encoder, adds
             positions and has outputs of size D, or None; see `LSTMSeq2Seq`.
         source_dim: int, F, or None if the source is token ids.
@@ -83,7 +92,9 @@ class Transformer(ExactModel):
     Reference:
         Vaswani et al. 2017, arXiv:1706.03762; pre-norm from Xiong et al.
         2020, arXiv:2002.04745; tied embeddings from Press and Wolf 2017,
-        arXiv:1608.05859.
+        arXiv:1608.05859. See the blocks for their choices, and
+        `MultiHeadAttention` for positions and `num_kv_heads`. Layers that are
+        shared: Dehghani et al. 2019, arXiv:1807.03819.
     """
 
     def __init__(
@@ -104,6 +115,10 @@ class Transformer(ExactModel):
         share_embeddings: bool = False,
         tie_output: bool = True,
         window: int | None = None,
+        normalization: str = "layer",
+        activation: str = "relu",
+        num_kv_heads: int | None = None,
+        share_layers: bool = False,
         source_layer: keras.layers.Layer | None = None,
         source_dim: int | None = None,
         dtype: str | keras.DTypePolicy | None = None,
@@ -123,7 +138,18 @@ class Transformer(ExactModel):
             max_length=max_length,
         )
         set_rates(self, dropout=dropout, attention_dropout=attention_dropout)
-        check_heads(model_dim, num_heads)
+        block = set_block_arguments(
+            self,
+            policy,
+            attention_dropout,
+            norm=norm,
+            normalization=normalization,
+            activation=activation,
+            positions=positions,
+            window=window,
+            num_kv_heads=num_kv_heads,
+            share_layers=share_layers,
+        )
         if share_embeddings and source_vocab_size != target_vocab_size:
             raise ArgumentError(
                 "share_embeddings needs one vocabulary. "
@@ -132,21 +158,6 @@ class Transformer(ExactModel):
             )
 
         # Layers
-        def last_norm(name):
-            if norm == "post":
-                return layers.Identity(dtype=policy, name=name)
-            return LayerNormalization(dtype=policy, name=name)
-
-        block = {
-            "num_heads": num_heads,
-            "key_dim": model_dim // num_heads,
-            "ffn_dim": ffn_dim,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "norm": norm,
-            "window": window,
-            "dtype": policy,
-        }
         self.target_embedding = embeddings.output_embedding(
             target_vocab_size, model_dim, tie_output, policy, "target_embedding"
         )
@@ -162,24 +173,24 @@ class Transformer(ExactModel):
         self.embedding_dropout = Dropout(
             dropout, dtype=policy, name="embedding_dropout"
         )
-        self.encoder_blocks = [
-            TransformerEncoderBlock(name=f"encoder_{i}", **block)
-            for i in range(num_encoder_layers)
-        ]
-        self.decoder_blocks = [
-            TransformerDecoderBlock(name=f"decoder_{i}", **block)
-            for i in range(num_decoder_layers)
-        ]
-        self.encoder_norm = last_norm("encoder_norm")
-        self.decoder_norm = last_norm("decoder_norm")
+        self.encoder_blocks = stack_of_blocks(
+            TransformerEncoderBlock,
+            *(num_encoder_layers, "encoder", share_layers),
+            **block,
+        )
+        self.decoder_blocks = stack_of_blocks(
+            TransformerDecoderBlock,
+            *(num_decoder_layers, "decoder", share_layers),
+            **block,
+        )
+        norms = norm, normalization, policy
+        self.encoder_norm = final_norm(*norms, "encoder_norm")
+        self.decoder_norm = final_norm(*norms, "decoder_norm")
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Config
-        self.norm = norm
-        self.positions = positions
         self.share_embeddings = share_embeddings
         self.tie_output = tie_output
-        self.window = window
 
         # Graph
         inputs = seq2seq_inputs(source_dim, self.source_layer)
@@ -223,7 +234,8 @@ class Transformer(ExactModel):
             layer.project_memory(memory) for layer in self.decoder_blocks
         ]
         batch = ops.shape(memory)[0]
-        shape = (batch, self.num_heads, 0, self.model_dim // self.num_heads)
+        heads = self.num_kv_heads or self.num_heads
+        shape = (batch, heads, 0, self.model_dim // self.num_heads)
         empty = ops.zeros(shape, dtype=self.compute_dtype)
         caches = [{"key": empty, "value": empty}] * self.num_decoder_layers
         return {
@@ -248,9 +260,16 @@ class Transformer(ExactModel):
         memory, position = state["memory"], state["position"]
         batch = ops.shape(memory["projected"][0][0])[0]
         before = state["is_ancestor"]
-        is_ancestor, mask = next_ancestors(before, batch, self.window)
+        is_ancestor, mask, distances = next_ancestors(
+            before, batch, self.window
+        )
         pairs = zip(memory["projected"], state["shared"], strict=True)
-        of_all = {"memory_mask": memory["mask"], "self_mask": mask}
+        of_all = {
+            "memory_mask": memory["mask"],
+            "self_mask": mask,
+            "positions": ops.reshape(position, ops.shape(mask)[:2]),
+            "distances": distances,
+        }
         each = [{"projected_memory": p, "cache": c, **of_all} for p, c in pairs]
         x = self._embed_target(token_ids[:, None], start=position)
         x = ops.reshape(x, (*ops.shape(mask)[:2], self.model_dim))
@@ -312,17 +331,19 @@ def next_ancestors(is_ancestor, batch, window=None):
 
     Returns:
         - (B * K, P + K) bool;
-        - the mask of self-attention, (B, K, P + K) bool.
+        - the mask of self-attention, (B, K, P + K) bool;
+        - the distances back to the tokens, (B, K, P + K) float32.
     """
     rows = ops.shape(is_ancestor)[0]
     per_item = rows // ops.maximum(batch, 1)
     places = ops.arange(rows) % ops.maximum(per_item, 1)
     own = places[:, None] == ops.arange(per_item)
     is_ancestor = ops.concatenate([is_ancestor, own], axis=1)
+    later = ops.flip(ops.cast(is_ancestor, "int32"), axis=1)
+    later = ops.flip(ops.cumsum(later, axis=1), axis=1)
     mask = is_ancestor
     if window is not None:
-        later = ops.flip(ops.cast(is_ancestor, "int32"), axis=1)
-        later = ops.flip(ops.cumsum(later, axis=1), axis=1)
         mask = ops.logical_and(is_ancestor, later <= window + 1)
     shape = (batch, per_item, ops.shape(is_ancestor)[1])
-    return is_ancestor, ops.reshape(mask, shape)
+    distances = ops.reshape(ops.cast(later - 1, "float32"), shape)
+    return is_ancestor, ops.reshape(mask, shape), distances

@@ -7,14 +7,19 @@ from kseq.layers import (
     AttentionPooling,
     Dropout,
     FlattenSentences,
-    LayerNormalization,
     PieceEmbedding,
     SentenceDropout,
-    SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
 )
-from kseq.layers.transformer_sublayers import apply_blocks
-from kseq.models.arguments import check_heads, config_of, set_rates, set_sizes
+from kseq.layers.positional_encoding import position_layer
+from kseq.layers.transformer_sublayers import apply_blocks, final_norm
+from kseq.models.arguments import (
+    config_of,
+    set_block_arguments,
+    set_rates,
+    set_sizes,
+    stack_of_blocks,
+)
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
 
@@ -41,6 +46,16 @@ class TransformerClassifier(ExactModel):
             documents.
         piece_dropout: float, on whole pieces.
         sentence_dropout: float, on whole sentences.
+        norm: "pre", "post" or "both".
+        positions: as in `Transformer`.
+        max_length: int, longest sequence that learned positions can hold.
+        window: int or None. Attention sees `window` positions each way.
+        normalization: "layer", or "rms" for that of Zhang and Sennrich 2019.
+        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        num_kv_heads: int or None, heads of keys and values, which divide
+            `num_heads`; None for all.
+        share_layers: bool, whether the stack is one block, applied
+            once for each layer.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -79,6 +94,14 @@ class TransformerClassifier(ExactModel):
         dropout: float = 0.0,
         piece_dropout: float = 0.0,
         sentence_dropout: float = 0.0,
+        norm: str = "pre",
+        positions: str = "sinusoidal",
+        max_length: int = 1024,
+        window: int | None = None,
+        normalization: str = "layer",
+        activation: str = "relu",
+        num_kv_heads: int | None = None,
+        share_layers: bool = False,
         dtype: str | keras.DTypePolicy | None = None,
         name: str = "transformer_classifier",
         **kwargs,
@@ -91,6 +114,7 @@ class TransformerClassifier(ExactModel):
             model_dim=model_dim,
             ffn_dim=ffn_dim,
             num_heads=num_heads,
+            max_length=max_length,
         )
         set_rates(
             self,
@@ -98,10 +122,20 @@ class TransformerClassifier(ExactModel):
             piece_dropout=piece_dropout,
             sentence_dropout=sentence_dropout,
         )
-        check_heads(model_dim, num_heads)
+        policy = keras.dtype_policies.get(dtype)
+        block = set_block_arguments(
+            self,
+            policy,
+            norm=norm,
+            normalization=normalization,
+            activation=activation,
+            positions=positions,
+            window=window,
+            num_kv_heads=num_kv_heads,
+            share_layers=share_layers,
+        )
 
         # Layers
-        policy = keras.dtype_policies.get(dtype)
         self.embedding = PieceEmbedding(
             vocab_size,
             model_dim,
@@ -109,21 +143,15 @@ class TransformerClassifier(ExactModel):
             dtype=policy,
             name="embedding",
         )
-        self.position_layer = SinusoidalPositionalEncoding(
-            dtype=policy, name="positions"
+        self.position_layer = position_layer(
+            positions, max_length, policy, "positions"
         )
-        self.blocks = [
-            TransformerEncoderBlock(
-                num_heads=num_heads,
-                key_dim=model_dim // num_heads,
-                ffn_dim=ffn_dim,
-                dropout=dropout,
-                dtype=policy,
-                name=f"encoder_{i}",
-            )
-            for i in range(num_layers)
-        ]
-        self.last_norm = LayerNormalization(dtype=policy, name="encoder_norm")
+        self.blocks = stack_of_blocks(
+            TransformerEncoderBlock,
+            *(num_layers, "encoder", share_layers),
+            **block,
+        )
+        self.last_norm = final_norm(norm, normalization, policy, "encoder_norm")
         self.pooling = AttentionPooling(model_dim, dtype=policy, name="pooling")
         self.sentence_dropout_layer = SentenceDropout(
             sentence_dropout, dtype=policy, name="sentence_dropout"

@@ -3,19 +3,16 @@
 import keras
 from keras import layers, ops
 
-from kseq.layers import (
-    Dropout,
-    LayerNormalization,
-    TransformerDecoderBlock,
-)
+from kseq.layers import Dropout, TransformerDecoderBlock
 from kseq.layers.positional_encoding import position_layer
-from kseq.layers.transformer_sublayers import apply_blocks
+from kseq.layers.transformer_sublayers import apply_blocks, final_norm
 from kseq.models import embeddings
 from kseq.models.arguments import (
-    check_heads,
     config_of,
+    set_block_arguments,
     set_rates,
     set_sizes,
+    stack_of_blocks,
 )
 from kseq.models.exact_model import ExactModel
 from kseq.models.prompts import (
@@ -25,7 +22,6 @@ from kseq.models.prompts import (
     prompt_inputs,
 )
 from kseq.ops import start_mask
-from kseq.user_error import ArgumentError
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -47,11 +43,19 @@ class TransformerLM(ExactModel):
         num_heads: int, N.
         dropout: float, on embeddings and on what each sublayer adds.
         attention_dropout: float, on the attention weights.
-        positions: "rotary", "sinusoidal" or "learned".
+        positions: "rotary", "sinusoidal", "learned", "relative" or "none", see
+            `Transformer`.
         max_length: int, the sequence length in training: decoding attends to at
             most this many positions, and learned positions hold no more.
         tie_output: bool, the embedding is also the output projection.
         window: int or None. Self-attention sees `window` positions back.
+        norm: "pre", "post" or "both".
+        normalization: "layer", or "rms" for that of Zhang and Sennrich 2019.
+        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        num_kv_heads: int or None, heads of keys and values, which divide
+            `num_heads`; None for all.
+        share_layers: bool, whether the stack is one block, applied
+            once for each layer.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -98,6 +102,11 @@ class TransformerLM(ExactModel):
         max_length: int = 1024,
         tie_output: bool = True,
         window: int | None = None,
+        norm: str = "pre",
+        normalization: str = "layer",
+        activation: str = "relu",
+        num_kv_heads: int | None = None,
+        share_layers: bool = False,
         dtype: str | keras.DTypePolicy | None = None,
         name: str = "transformer_lm",
         **kwargs,
@@ -112,49 +121,42 @@ class TransformerLM(ExactModel):
             max_length=max_length,
         )
         set_rates(self, dropout=dropout, attention_dropout=attention_dropout)
-        check_heads(model_dim, num_heads)
-        if positions not in ("rotary", "sinusoidal", "learned"):
-            raise ArgumentError(
-                'positions must be "rotary", "sinusoidal" or "learned". '
-                f"Received: positions={positions!r}"
-            )
+        policy = keras.dtype_policies.get(dtype)
+        block = set_block_arguments(
+            self,
+            policy,
+            attention_dropout,
+            norm=norm,
+            normalization=normalization,
+            activation=activation,
+            positions=positions,
+            window=window,
+            num_kv_heads=num_kv_heads,
+            share_layers=share_layers,
+        )
 
         # Layers
-        policy = keras.dtype_policies.get(dtype)
         self.embedding = embeddings.output_embedding(
             vocab_size, model_dim, tie_output, policy, "embedding"
         )
-        self.position_layer = None
-        if positions != "rotary":
-            self.position_layer = position_layer(
-                positions, max_length, policy, "positions"
-            )
+        self.position_layer = position_layer(
+            positions, max_length, policy, "positions"
+        )
         self.embedding_dropout = Dropout(
             dropout, dtype=policy, name="embedding_dropout"
         )
-        self.blocks = [
-            TransformerDecoderBlock(
-                num_heads=num_heads,
-                key_dim=model_dim // num_heads,
-                ffn_dim=ffn_dim,
-                dropout=dropout,
-                attention_dropout=attention_dropout,
-                window=window,
-                rotary=positions == "rotary",
-                dtype=policy,
-                name=f"block_{i}",
-            )
-            for i in range(num_layers)
-        ]
+        self.blocks = stack_of_blocks(
+            TransformerDecoderBlock,
+            *(num_layers, "block", share_layers),
+            **block,
+        )
         self.joined = PromptAndTarget(name="joined")
         self.tail = LastSteps(dtype=policy, name="tail")
-        self.last_norm = LayerNormalization(dtype=policy, name="last_norm")
+        self.last_norm = final_norm(norm, normalization, policy, "last_norm")
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Config
-        self.positions = positions
         self.tie_output = tie_output
-        self.window = window
 
         # Graph
         inputs = prompt_inputs()
@@ -184,8 +186,7 @@ class TransformerLM(ExactModel):
 
     def _embed(self, ids, start=0, training=None):
         x = self.embedding(ids) * self.model_dim**0.5
-        if self.position_layer is not None:
-            x = self.position_layer(x, start=start)
+        x = self.position_layer(x, start=start)
         return self.embedding_dropout(x, training=training)
 
     def _logits(self, x, kernel=None):
@@ -196,7 +197,8 @@ class TransformerLM(ExactModel):
         """The state before the first step, from the prompts `source_ids`."""
         prompt = Prompt(inputs["source_ids"])
         key_dim = self.model_dim // self.num_heads
-        shape = (ops.shape(prompt.last)[0], self.num_heads, 0, key_dim)
+        heads = self.num_kv_heads or self.num_heads
+        shape = (ops.shape(prompt.last)[0], heads, 0, key_dim)
         empty = ops.zeros(shape, dtype=self.compute_dtype)
         cache = {"key": empty, "value": empty}
         x = self._embed(prompt.context, start=-prompt.padding)

@@ -6,17 +6,18 @@ from keras import layers
 from kseq.layers import (
     Dropout,
     FlattenSentences,
-    LayerNormalization,
     PieceEmbedding,
-    SinusoidalPositionalEncoding,
     TransformerEncoderBlock,
 )
 from kseq.layers.flatten_sentences import first_piece_states
+from kseq.layers.positional_encoding import position_layer
+from kseq.layers.transformer_sublayers import apply_blocks, final_norm
 from kseq.models.arguments import (
-    check_heads,
     config_of,
+    set_block_arguments,
     set_rates,
     set_sizes,
+    stack_of_blocks,
 )
 from kseq.models.exact_model import ExactModel
 from kseq.ops import padding_mask
@@ -38,6 +39,16 @@ class TransformerTagger(ExactModel):
         num_heads: int, N.
         dropout: float, on embeddings and on what each sublayer adds.
         piece_dropout: float, on whole pieces.
+        norm: "pre", "post" or "both".
+        positions: as in `Transformer`.
+        max_length: int, longest sequence that learned positions can hold.
+        window: int or None. Attention sees `window` positions each way.
+        normalization: "layer", or "rms" for that of Zhang and Sennrich 2019.
+        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        num_kv_heads: int or None, heads of keys and values, which divide
+            `num_heads`; None for all.
+        share_layers: bool, whether the stack is one block, applied
+            once for each layer.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -75,6 +86,14 @@ class TransformerTagger(ExactModel):
         num_heads: int,
         dropout: float = 0.0,
         piece_dropout: float = 0.0,
+        norm: str = "pre",
+        positions: str = "sinusoidal",
+        max_length: int = 1024,
+        window: int | None = None,
+        normalization: str = "layer",
+        activation: str = "relu",
+        num_kv_heads: int | None = None,
+        share_layers: bool = False,
         dtype: str | keras.DTypePolicy | None = None,
         name: str = "transformer_tagger",
         **kwargs,
@@ -87,12 +106,23 @@ class TransformerTagger(ExactModel):
             model_dim=model_dim,
             ffn_dim=ffn_dim,
             num_heads=num_heads,
+            max_length=max_length,
         )
         set_rates(self, dropout=dropout, piece_dropout=piece_dropout)
-        check_heads(model_dim, num_heads)
+        policy = keras.dtype_policies.get(dtype)
+        block = set_block_arguments(
+            self,
+            policy,
+            norm=norm,
+            normalization=normalization,
+            activation=activation,
+            positions=positions,
+            window=window,
+            num_kv_heads=num_kv_heads,
+            share_layers=share_layers,
+        )
 
         # Layers
-        policy = keras.dtype_policies.get(dtype)
         self.join = FlattenSentences(dtype=policy, name="join")
         self.embedding = PieceEmbedding(
             vocab_size,
@@ -101,22 +131,16 @@ class TransformerTagger(ExactModel):
             dtype=policy,
             name="embedding",
         )
-        self.position_layer = SinusoidalPositionalEncoding(
-            dtype=policy, name="positions"
+        self.position_layer = position_layer(
+            positions, max_length, policy, "positions"
         )
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
-        self.blocks = [
-            TransformerEncoderBlock(
-                num_heads=num_heads,
-                key_dim=model_dim // num_heads,
-                ffn_dim=ffn_dim,
-                dropout=dropout,
-                dtype=policy,
-                name=f"encoder_{i}",
-            )
-            for i in range(num_layers)
-        ]
-        self.last_norm = LayerNormalization(dtype=policy, name="encoder_norm")
+        self.blocks = stack_of_blocks(
+            TransformerEncoderBlock,
+            *(num_layers, "encoder", share_layers),
+            **block,
+        )
+        self.last_norm = final_norm(norm, normalization, policy, "encoder_norm")
         self.classes = layers.Dense(num_tags, dtype=policy, name="classes")
         self.logits = layers.Identity(dtype="float32", name="logits")
 
@@ -126,8 +150,9 @@ class TransformerTagger(ExactModel):
         mask = padding_mask(ids)
         x = self.embedding(ids) * model_dim**0.5
         x = self.dropout_layer(self.position_layer(x))
-        for block in self.blocks:
-            x = block(x, inputs_mask=mask)
+        x, _ = apply_blocks(
+            self.blocks, x, [{"inputs_mask": mask}] * num_layers
+        )
         words = first_piece_states(self.last_norm(x), source_ids)
         super().__init__(
             inputs={"source_ids": source_ids},

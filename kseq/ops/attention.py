@@ -9,7 +9,7 @@ import math
 from keras import ops
 
 from kseq.ops.features import project
-from kseq.ops.masks import last_mask
+from kseq.ops.masks import PLACES, last_mask
 
 _MASKED = -1e30  # exp of it is zero in float32, and it is finite
 
@@ -25,6 +25,31 @@ def scaled_dot_energies(query, keys):
     The query is scaled, not the energies: it is the smaller of the two.
     """
     return dot_energies(query * (1 / math.sqrt(query.shape[-1])), keys)
+
+
+def relative_energies(query, embeddings, distances):
+    """Query . embedding of the distance to the key / sqrt(D).
+
+    Args:
+        query: (B, N, T, D) float.
+        embeddings: (2 C + 1, D) float, of the distances -C to C. Larger ones
+            count as C.
+        distances: (T, S) or (B, T, S) float, from each query back to each key.
+
+    Returns:
+        (B, N, T, S), to be added to `scaled_dot_energies`.
+
+    Reference:
+        Shaw et al. 2018, arXiv:1803.02155, equation 5.
+    """
+    most = embeddings.shape[0] // 2
+    products = scaled_dot_energies(query, embeddings)  # (B, N, T, 2 C + 1)
+    places = ops.cast(ops.clip(distances, -most, most) + most, PLACES)
+    # A product: TensorFlow gathers nothing from an empty tensor, and on a GPU
+    # the gradient of a gather is not deterministic.
+    chosen = ops.one_hot(places, 2 * most + 1, dtype=products.dtype)
+    rows = "bts" if len(places.shape) == 3 else "ts"
+    return ops.einsum(f"bntc,{rows}c->bnts", products, chosen)
 
 
 def additive_energies(query, keys, scale, pairs=None):

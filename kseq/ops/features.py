@@ -78,7 +78,8 @@ def rotary_embedding(vectors, positions):
 
     Args:
         vectors: (..., T, H) float, H even.
-        positions: (T,) int.
+        positions: (T,) int or float; or more axes, which broadcast to those
+            of `vectors`.
 
     Returns:
         (..., T, H), in the dtype of `vectors`; computed in float32.

@@ -6,7 +6,7 @@ from keras import ops
 from kseq.control_tokens import PAD, START
 
 # On a GPU, TensorFlow computes int32 on the host.
-_PLACES = "int64" if keras.backend.backend() == "tensorflow" else "int32"
+PLACES = "int64" if keras.backend.backend() == "tensorflow" else "int32"
 
 
 def padding_mask(ids):
@@ -91,9 +91,9 @@ def packing_order(mask):
     array([[1, 3, 0, 2]])
     """
     time = ops.shape(mask)[1]
-    places = range_of(time, _PLACES)
-    moved = ops.where(mask, places, places + ops.cast(time, _PLACES))
-    return ops.cast(ops.argsort(moved, axis=1), _PLACES)
+    places = range_of(time, PLACES)
+    moved = ops.where(mask, places, places + ops.cast(time, PLACES))
+    return ops.cast(ops.argsort(moved, axis=1), PLACES)
 
 
 def gather_steps(x, places):
@@ -105,6 +105,6 @@ def gather_steps(x, places):
             [5.]]])
     """
     batch, time, size = ops.shape(x)
-    before = range_of(batch, _PLACES) * ops.cast(time, _PLACES)
+    before = range_of(batch, PLACES) * ops.cast(time, PLACES)
     flat = ops.reshape(x, (batch * time, size))
-    return ops.take(flat, before[:, None] + ops.cast(places, _PLACES), axis=0)
+    return ops.take(flat, before[:, None] + ops.cast(places, PLACES), axis=0)

@@ -121,12 +121,30 @@ def _check(generator):
         found = f"a source of {generator.preprocessor.input_name}"
     elif model.source_layer is not None or model.window is not None:
         found = "a layer before the encoder, or windows of self-attention"
+    elif others := _others(model):
+        found = ", ".join(others)
     else:
         return
     raise UserError(
         "CTranslate2 runs Transformers from text to text. This model has "
         f"{found}."
     )
+
+
+def _others(model):
+    """Choices of the blocks that are not written, as "name=value"."""
+    supported = {
+        "norm": ("pre", "post"),
+        "normalization": ("layer",),
+        "activation": ("relu",),
+        "positions": ("sinusoidal", "learned"),
+        "num_kv_heads": (None, model.num_heads),
+    }
+    return [
+        f"{name}={value!r}"
+        for name, values in supported.items()
+        if (value := getattr(model, name)) not in values
+    ]
 
 
 def _pieces(model):

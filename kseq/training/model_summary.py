@@ -1,5 +1,7 @@
 """What is printed of a model before it is trained."""
 
+import math
+
 from kseq.devices import has_gpu
 
 _MULTIPLE = 8  # of 16-bit numbers: the alignment that Tensor Cores need
@@ -15,7 +17,7 @@ _SIZES = (
 
 
 def model_summary(model):
-    """The sizes of a model and of its vocabulary, in one line.
+    """The sizes of a model and of its vocabulary, and its cost, in one line.
 
     On a GPU in half precision, a second line names sizes that make it slow.
 
@@ -25,12 +27,49 @@ def model_summary(model):
     Returns:
         str.
     """
-    text = f"{type(model).__name__}: {model.count_params():,} parameters"
+    text = f"{type(model).__name__}: "
+    if operations := training_operations(model):
+        text += f"{operations / 1e6:,.1f} MFLOPs of training for a token, "
+    text += f"{model.count_params():,} parameters"
     for name in ("vocab_size", "source_vocab_size"):
         if size := getattr(model, name, None):
             text += f", a vocabulary of {size:,} pieces"
             break
     return "\n".join([text, *_unaligned_sizes(model)])
+
+
+def training_operations(model):
+    """Floating-point operations of training for a token, of a Transformer.
+
+    Two for each weight of a matrix in the forward pass and four in the
+    backward pass, for one token of the source and one of the target where a
+    model has both. Attention energies and contexts, which grow with the
+    length, are left out.
+
+    Args:
+        model: a `kseq` model.
+
+    Returns:
+        int; 0 for a model without Transformer blocks.
+
+    Reference:
+        Kaplan et al. 2020, arXiv:2001.08361, section 2.1.
+    """
+    blocks = [
+        *getattr(model, "encoder_blocks", ()),
+        *getattr(model, "decoder_blocks", ()),
+        *getattr(model, "blocks", ()),
+    ]
+    if not blocks:
+        return 0
+    weights = sum(
+        math.prod(weight.shape)
+        for block in blocks
+        for weight in block.weights
+        if weight.name == "kernel"
+    )
+    outputs = getattr(model, "target_vocab_size", 0)
+    return 6 * (weights + outputs * model.model_dim)
 
 
 def _unaligned_sizes(model):

@@ -10,6 +10,8 @@ from kseq.command_line.option_types import (
     FineTuningOptions,
     PositiveFloat,
     PositiveInt,
+    RecurrentOptions,
+    TransformerOptions,
     check_options,
 )
 from kseq.command_line.recipe_options import read_options
@@ -105,3 +107,63 @@ def test_shared_options_have_the_help_of_their_base_class(capsys):
 def test_shared_options_are_checked_as_others_are():
     with pytest.raises(UserError, match="--seed: expected an integer"):
         check_options(Inherits(seed=-1))
+
+
+PRESETS = {"big": {"units": 1024}, "tiny": {"units": 8}}
+
+
+def test_a_preset_gives_defaults(make_run, capsys):
+    def read(*words):
+        return read_options(
+            *(Config(), DATES, words, None, PRESETS), prog="x", description=""
+        ).config
+
+    assert read("--preset", "big") == Config(units=1024, steps=DATES.steps)
+    assert read("--units", "3", "--preset", "tiny").units == 3
+    assert read().units == DATES.units
+    make_run("runs/old", Config(units=7))
+    with pytest.raises(SystemExit, match="2"):
+        read("--from", "runs/old", "--preset", "big")
+    assert "--preset: not allowed with --from" in capsys.readouterr().err
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks(TransformerOptions):
+    model: str = "transformer"
+    model_dim: PositiveInt = 12
+    heads: PositiveInt = 4
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"positions": "rotary"}, "even size.*Received: 12 / 4"),
+        ({"model": "lstm", "kv_heads": 2}, "--kv-heads needs --model transf"),
+    ],
+)
+def test_blocks_that_do_not_fit(given, message):
+    check_options(Blocks())
+    with pytest.raises(UserError, match=message):
+        check_options(Blocks(**given))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"order": "bahdanau"}, "--order bahdanau needs --no-input-feeding"),
+        ({"attention": "none"}, "--attention none needs --no-input-feeding"),
+        (
+            {"attention": "location_aware", "input_feeding": False},
+            "location_aware needs --input-feeding or --order bahdanau",
+        ),
+        (
+            {"attention": "location", "last_states": 2},
+            "--last-states needs attention by content",
+        ),
+        ({"reverse_source": True}, "--reverse-source needs --no-bidirectional"),
+    ],
+)
+def test_recurrent_layers_that_do_not_fit(given, message):
+    check_options(RecurrentOptions())
+    with pytest.raises(UserError, match=message):
+        check_options(RecurrentOptions(**given))

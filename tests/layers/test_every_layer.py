@@ -28,11 +28,23 @@ SEQUENCE = {
         "key_dim": 4,
         "rotary": True,
     },
+    "MultiHeadAttention relative": {
+        "num_heads": 4,
+        "key_dim": 2,
+        "max_relative_position": 2,
+        "num_kv_heads": 2,
+    },
     "RecurrentPooling": {"units": 3, "attention_units": 5},
     "SinusoidalPositionalEncoding": {},
     "TransformerDecoderBlock": {**BLOCK, "norm": "post"},
     "TransformerDecoderBlock rotary": {**BLOCK, "rotary": True},
     "TransformerEncoderBlock": BLOCK,
+    "TransformerEncoderBlock gated": {
+        **BLOCK,
+        "norm": "both",
+        "normalization": "rms",
+        "activation": "swiglu",
+    },
     "NormalizedProjection": {"dim": 4},
 }
 VECTORS = {"ScaledSimilarity": {}}  # of length one
@@ -155,6 +167,8 @@ _BEFORE_A_RELEASE = {
     "LuongAttention symmetric",
     "MultiHeadAttention memory",
     "MultiHeadAttention rotary",
+    "MultiHeadAttention relative",
+    "TransformerEncoderBlock gated",
     "TransformerDecoderBlock rotary",
     "AttentionDecoder tanh",
     "AttentionDecoder fed",

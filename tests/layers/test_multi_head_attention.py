@@ -235,6 +235,47 @@ def test_rotary_agrees_with_complex_numbers(seed):
     np.testing.assert_allclose(weights[0, 0], expected, atol=1e-4)
 
 
+def test_relative_positions_agree_with_the_paper(seed):
+    """Shaw et al. 2018, equation 4, of one head."""
+    query = normal(1, 5, 8)
+    layer = MultiHeadAttention(num_heads=1, key_dim=4, max_relative_position=2)
+    layer(query)
+    layer.set_weights([normal(*w.shape) for w in layer.weights])
+    kernel, bias = layer.query_key_value.get_weights()
+    q, k, _ = np.split(query[0] @ kernel + bias, 3, axis=-1)
+    back = np.clip(np.arange(5)[:, None] - np.arange(5), -2, 2)
+    embeddings = numpy_of(layer.distance_embeddings)[back + 2]  # (5, 5, 4)
+    powers = np.exp((q[:, None] * (k + embeddings)).sum(axis=-1) / 2)
+
+    _, weights = layer(query, return_weights=True)
+    expected = powers / powers.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(weights[0, 0], expected, atol=1e-4)
+
+
+def test_grouped_queries_agree_with_repeated_keys_and_values(seed):
+    query = normal(2, 5, 8)
+    grouped = MultiHeadAttention(num_heads=4, key_dim=3, num_kv_heads=2)
+    whole = MultiHeadAttention(num_heads=4, key_dim=3)
+    for layer in (grouped, whole):
+        layer(query)
+    kernel, bias, *rest = [normal(*w.shape) for w in grouped.weights]
+    grouped.set_weights([kernel, bias, *rest])
+
+    def repeated(x):
+        q, k, v = np.split(x, [12, 18], axis=-1)
+        k, v = (
+            np.repeat(y.reshape(*y.shape[:-1], 2, 3), 2, axis=-2)
+            for y in (k, v)
+        )
+        k, v = (y.reshape(*y.shape[:-2], 12) for y in (k, v))
+        return np.concatenate([q, k, v], axis=-1)
+
+    whole.set_weights([repeated(kernel), repeated(bias), *rest])
+    np.testing.assert_allclose(
+        grouped(query, causal=True), whole(query, causal=True), atol=1e-4
+    )
+
+
 def test_agrees_with_keras(kind):
     inputs = inputs_of(kind)
     layer = built(inputs)
@@ -267,12 +308,14 @@ def test_agrees_with_keras(kind):
     np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
 
 
-@pytest.mark.parametrize("rotary", [False, True])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"rotary": True}, {"max_relative_position": 2}], ids=str
+)
 @pytest.mark.parametrize("chunk, window", [(1, None), (1, 1), (2, 1)])
-def test_cached_steps_equal_the_whole_sequence(seed, chunk, window, rotary):
+def test_cached_steps_equal_the_whole_sequence(seed, chunk, window, arguments):
     query = normal(2, 4, 8)
     mask = np.arange(4) >= [[0], [1]]
-    layer = built([query], window=window, rotary=rotary)
+    layer = built([query], window=window, **arguments)
     whole = layer(query, memory_mask=mask, causal=True)
 
     empty = ops.zeros((2, 3, 0, 4))

@@ -52,6 +52,9 @@ def make(request, seed):
 
 
 def norm_reference(layer, x):
+    if len(layer.weights) == 1:  # RMS
+        [scale] = layer.get_weights()
+        return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * scale
     gamma, beta = layer.get_weights()
     centered = x - x.mean(axis=-1, keepdims=True)
     deviation = np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
@@ -79,11 +82,16 @@ def attention_reference(layer, query, memory, admitted):
 
 
 def block_reference(block, x, sublayers):
-    for norm, function in sublayers:
+    for name, function in sublayers:
+        norm = getattr(block, f"{name}_norm")
         if block.norm == "pre":
             x = x + function(norm_reference(norm, x))
-        else:
+        elif block.norm == "post":
             x = norm_reference(norm, x + function(x))
+        else:
+            after = getattr(block, f"{name}_output_norm")
+            output = function(norm_reference(norm, x))
+            x = x + norm_reference(after, output)
     return x
 
 
@@ -93,22 +101,29 @@ def reference(make, block, x, memory):
 
     def ffn(x):
         hidden = x @ block.ffn_in.kernel.numpy() + block.ffn_in.bias.numpy()
-        return np.maximum(hidden, 0) @ block.ffn_out.kernel.numpy() + (
+        if block.activation == "swiglu":
+            gate, hidden = np.split(hidden, 2, axis=-1)
+            hidden = gate / (1 + np.exp(-gate)) * hidden
+        elif block.activation == "gelu":
+            hidden = hidden * (1 + numpy_of(ops.erf(hidden / 2**0.5))) / 2
+        else:
+            hidden = np.maximum(hidden, 0)
+        return hidden @ block.ffn_out.kernel.numpy() + (
             block.ffn_out.bias.numpy()
         )
 
     if make is encoder:
         visible = np.repeat(MASK[:, None], LENGTH, axis=1)
         attention = attend(block.attention, admitted=visible)
-        sublayers = [(block.attention_norm, attention)]
+        sublayers = [("attention", attention)]
     else:
         causal = np.tril(np.ones((1, LENGTH, LENGTH), bool))
         attention = attend(block.self_attention, admitted=causal)
-        sublayers = [(block.self_attention_norm, attention)]
+        sublayers = [("self_attention", attention)]
     if make is decoder:
         attention = attend(block.cross_attention, memory, MEMORY_MASK[:, None])
-        sublayers.append((block.cross_attention_norm, attention))
-    return block_reference(block, x, [*sublayers, (block.ffn_norm, ffn)])
+        sublayers.append(("cross_attention", attention))
+    return block_reference(block, x, [*sublayers, ("ffn", ffn)])
 
 
 # The contract.
@@ -182,10 +197,18 @@ def test_half_precision(make, policy):
 # Agreement.
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_agrees_with_the_paper(make, norm):
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"norm": "pre"},
+        {"norm": "post", "activation": "gelu"},
+        {"norm": "both", "normalization": "rms", "activation": "swiglu"},
+    ],
+    ids=str,
+)
+def test_agrees_with_the_paper(make, arguments):
     x, memory = normal(2, LENGTH, 8), normal(2, MEMORY_LENGTH, 6)
-    block = make(norm=norm)
+    block = make(**arguments)
 
     np.testing.assert_allclose(
         call(make, block, x, memory),
@@ -365,7 +388,7 @@ def test_training_on_nothing_but_padding_stays_finite(make, policy):
 
 
 def test_bad_arguments(make):
-    for arguments in ({"norm": "both"}, {"window": -1}, {"dropout": 1.5}):
+    for arguments in ({"norm": "middle"}, {"window": -1}, {"dropout": 1.5}):
         with pytest.raises(ValueError, match="Received"):
             make(**arguments)
     block = type(make())

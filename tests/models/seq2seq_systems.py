@@ -180,6 +180,15 @@ _VARIANTS = SYSTEMS | {
     "location, feeding": (functools.partial(lstm, "location", "feeding"), text),
     "no attention": (functools.partial(lstm, "none"), text),
     "one direction": (functools.partial(lstm, bidirectional=False), text),
+    "reversed source": (
+        functools.partial(
+            lstm,
+            bidirectional=False,
+            reverse_source=True,
+            num_encoder_layers=2,
+        ),
+        text,
+    ),
     "gru, one direction": (
         functools.partial(
             lstm, cell="gru", bidirectional=False, num_encoder_layers=2
@@ -224,6 +233,31 @@ _VARIANTS = SYSTEMS | {
         text,
     ),
     "window of a transformer": (functools.partial(transformer, window=2), text),
+    "rotary positions and grouped queries": (
+        functools.partial(
+            transformer,
+            positions="rotary",
+            num_kv_heads=2,
+            norm="both",
+            normalization="rms",
+            activation="swiglu",
+        ),
+        text,
+    ),
+    "relative positions and shared layers": (
+        functools.partial(
+            transformer,
+            positions="relative",
+            share_layers=True,
+            activation="gelu",
+        ),
+        text,
+    ),
+    "relative positions in a window": (
+        functools.partial(transformer, positions="relative", window=2),
+        text,
+    ),
+    "no positions": (functools.partial(transformer, positions="none"), text),
     "shared embeddings": (
         functools.partial(
             transformer, source_vocab_size=VOCAB, share_embeddings=True
@@ -282,7 +316,10 @@ _PAIRS = {
 }
 CASES = _PAIRS | _VARIANTS
 # The most different ones in every run, all pairs of values before a release.
-_OFTEN = {"lstm", "another transformer"}
+_OFTEN = {
+    *("lstm", "another transformer", "rotary positions and grouped queries"),
+    *("relative positions and shared layers", "reversed source"),
+}
 # Most of what has a state of its own, too.
 _OFTEN_IN_STEPS = {
     *(*_OFTEN, "speech", "gru, one direction", "location, feeding"),

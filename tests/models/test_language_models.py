@@ -43,11 +43,26 @@ CASES = {
     "learned, window": functools.partial(
         transformer, positions="learned", max_length=16, window=2
     ),
+    "relative, shared": functools.partial(
+        transformer,
+        positions="relative",
+        share_layers=True,
+        norm="post",
+        activation="gelu",
+    ),
+    "no positions, grouped queries": functools.partial(
+        transformer,
+        positions="none",
+        num_kv_heads=1,
+        norm="both",
+        normalization="rms",
+        activation="swiglu",
+    ),
     "lstm": lstm,
 }
 MODELS = {"transformer": transformer, "lstm": lstm}
 # Each kind of position in every run, with a window and without.
-_OFTEN = ("rotary, window", "lstm")
+_OFTEN = ("rotary, window", "relative, shared", "lstm")
 every_case = pytest.mark.parametrize("name", others_slow(CASES, _OFTEN))
 every_model = pytest.mark.parametrize("name", ["rotary", slow("lstm")])
 
@@ -281,7 +296,7 @@ def test_two_devices_equal_one(make, two_devices):
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
-        (transformer, {"positions": "none"}, "positions='none'"),
+        (transformer, {"positions": "all"}, "positions='all'"),
         (transformer, {"model_dim": 7}, "model_dim=7, num_heads=2"),
         (transformer, {"model_dim": 6}, "even key_dim. Received: key_dim=3"),
         (transformer, {"max_length": 0}, "max_length=0"),

@@ -165,6 +165,24 @@ def test_embeddings_are_shared_and_tied_as_asked():
     assert alone - tied == tied - shared == VOCAB * 16
 
 
+def test_shared_layers_have_the_weights_of_one():
+    def count(layers, **settings):
+        settings |= {"num_encoder_layers": layers, "num_decoder_layers": layers}
+        return build(**settings).count_params()
+
+    assert count(3, share_layers=True) == count(1) < count(3)
+
+
+def test_without_positions_the_order_of_the_source_changes_nothing():
+    source, target = sentences()
+    source[:] = random_ids(*source.shape)
+    model, _ = built(positions="none")
+    expected = logits(model, source[:, ::-1], target)
+    np.testing.assert_allclose(
+        logits(model, source, target), expected, atol=1e-5
+    )
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -179,7 +197,10 @@ def test_embeddings_are_shared_and_tied_as_asked():
         ({"max_length": 0}, "max_length=0"),
         ({"dropout": float("nan")}, "dropout=nan"),
         ({"attention_dropout": 1.5}, "attention_dropout=1.5"),
-        ({"positions": "none"}, "positions='none'"),
+        ({"positions": "absolute"}, "positions='absolute'"),
+        ({"normalization": "batch"}, "normalization='batch'"),
+        ({"activation": "tanh"}, "activation='tanh'"),
+        ({"num_kv_heads": 3}, "num_heads=4, num_kv_heads=3"),
         ({"norm": "middle"}, "norm='middle'"),
         (
             {"share_embeddings": True, "target_vocab_size": 14},

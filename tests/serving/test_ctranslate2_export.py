@@ -128,6 +128,10 @@ def lstm():
     [
         (lstm, "the class LSTMSeq2Seq"),
         (lambda: generator_of(window=3), "windows of self-attention"),
+        (
+            lambda: generator_of(positions="rotary", activation="gelu"),
+            "activation='gelu', positions='rotary'",
+        ),
     ],
 )
 def test_what_it_cannot_run(make, message, tmp_path):

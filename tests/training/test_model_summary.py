@@ -1,5 +1,5 @@
-from kseq.models import TransformerLM
-from kseq.training.model_summary import model_summary
+from kseq.models import LSTMLM, Transformer, TransformerLM
+from kseq.training.model_summary import model_summary, training_operations
 
 
 def build(vocab_size=24, model_dim=16, ffn_dim=24, dtype="mixed_bfloat16"):
@@ -32,3 +32,48 @@ def test_nothing_in_full_precision(reported_gpu):
 
 def test_nothing_without_a_gpu():
     assert "\n" not in model_summary(build(vocab_size=27))
+
+
+def test_operations_of_the_base_model_of_the_paper():
+    """Vaswani et al. 2017, table 3: 65 million parameters, counted by hand."""
+    model = Transformer(
+        *(37_000, 37_000),
+        num_encoder_layers=6,
+        num_decoder_layers=6,
+        model_dim=512,
+        ffn_dim=2048,
+        num_heads=8,
+        share_embeddings=True,
+    )
+    attention, feed_forward = 4 * 512**2, 2 * 512 * 2048
+    encoder = 6 * (attention + feed_forward)
+    decoder = 6 * (2 * attention + feed_forward)
+    outputs = 37_000 * 512
+    assert training_operations(model) == 6 * (encoder + decoder + outputs)
+    # Biases, and normalization of each sublayer and at the ends.
+    biases = 6 * (4 + 8) * 512 + 12 * (2048 + 512)
+    norms = (6 * (2 + 3) + 2) * 2 * 512
+    parameters = encoder + decoder + outputs + biases + norms
+    assert model.count_params() == parameters
+    assert round(parameters / 1e6) == 63
+    assert model_summary(model).startswith(
+        "Transformer: 377.9 MFLOPs of training for a token, 63,"
+    )
+
+
+def test_operations_of_what_is_shared_or_recurrent():
+    def operations(**arguments):
+        return training_operations(
+            TransformerLM(
+                *(8,),
+                num_layers=3,
+                model_dim=8,
+                ffn_dim=8,
+                num_heads=2,
+                **arguments,
+            )
+        )
+
+    assert operations(share_layers=True) == operations()
+    lstm = LSTMLM(8, num_layers=1, embedding_dim=4, units=4)
+    assert training_operations(lstm) == 0
