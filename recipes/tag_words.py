@@ -16,7 +16,7 @@ from kseq.command_line import option_types as options
 class Config(options.FineTuningOptions):
     """Trains a tagger on sentences with a tag for each word; exports it."""
 
-    train: str | None = None  # sentences and tags; None: journeys
+    train: str | None = None  # with tags, or prepared; None: journeys
     validation: str | None = None  # None: held out of training
     columns: tuple[str, str] = ("words", "tags")  # their names or numbers
     run: options.RunPath = "runs/tagger"
@@ -75,11 +75,13 @@ def main(config):
     corpus = data.read_tagging_corpus(
         config.train, config.validation, config.columns
     )
-    tokenizer = start.tokenizer(corpus.train.lines(), config.vocab_size)
+    tokenizer = start.tokenizer(
+        corpus.lines(), config.vocab_size, known=corpus.tokenizer
+    )
     preprocessor = data.WordPreprocessor(tokenizer)
     batches = data.tagging_batches(
-        preprocessor.tokenize_all(corpus.train.texts),
-        corpus.train.tags,
+        corpus.tokenized(preprocessor),
+        corpus.train_tags,
         corpus.tags,
         batch_pieces=config.batch_pieces,
         seed=config.seed,

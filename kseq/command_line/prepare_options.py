@@ -93,6 +93,11 @@ def add_prepare(command):
         help="documents and their labels",
     )
     command.add_argument(
+        "--tags",
+        action="store_true",
+        help="sentences with a tag for each word",
+    )
+    command.add_argument(
         "--validation",
         type=reader(str),
         nargs="+",
@@ -105,8 +110,8 @@ def add_prepare(command):
         nargs="+",
         default=(),
         metavar="COLUMN",
-        help="columns of source and target, of label and text, of recording "
-        "and transcript, or of text",
+        help="columns of source and target, of label and text, of words and "
+        "tags, of recording and transcript, or of text",
     )
     command.add_argument(
         "--vocab-size",

@@ -90,6 +90,11 @@ from .speech.speech_corpus import (
 )
 from .speech.transcripts import Transcripts as Transcripts
 from .tags.journeys import journeys as journeys
+from .tags.prepare_tags import prepare_tags as prepare_tags
+from .tags.prepared_tags import (
+    PreparedTags as PreparedTags,
+    open_prepared_tags as open_prepared_tags,
+)
 from .tags.tagged_sentences import (
     TaggedSentences as TaggedSentences,
     read_tagged_sentences as read_tagged_sentences,

@@ -4,7 +4,9 @@ import dataclasses
 from collections import Counter
 
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
+from kseq.sources.prepared_paths import prepared_paths
 from kseq.sources.text import TEXT
+from kseq.user_error import UserError
 
 
 def _first_rows(path, columns, num_files):
@@ -16,6 +18,22 @@ def _read_corpus(options, train, validation):
 
     return read_tagging_corpus(
         train, validation, options.columns or DEFAULT_COLUMNS, log=False
+    )
+
+
+def _prepare(options, kept, beam):
+    from kseq.data import prepare_tags
+
+    if options.pieces:
+        raise UserError("Words have pieces of bpe: leave out --pieces.")
+    given = {"vocab_size": options.vocab_size} if options.vocab_size else {}
+    return prepare_tags(
+        *prepared_paths(options, kept, "tags"),
+        tuple(options.columns) or DEFAULT_COLUMNS,
+        **given,
+        processes=options.processes,
+        beam=beam,
+        log=False,
     )
 
 
@@ -34,7 +52,8 @@ WORDS = dataclasses.replace(
     files="file of sentences and tags",
     first_rows=_first_rows,
     option="tags",
-    trains="",
+    trains="tag_words",
     read_corpus=_read_corpus,
+    prepare=_prepare,
     read_examples=_read_examples,
 )

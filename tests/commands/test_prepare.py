@@ -150,6 +150,33 @@ def test_documents(call, refused):
         assert message in refused(*arguments, *words)
 
 
+def test_tags(call, refused):
+    rows = [f"to Oslo at {n}\tO B-to O O\n" for n in range(20)]
+    Path("b.tsv").write_text("".join(rows))
+    arguments = ["prepare", "out", "--tags", "--train", "b.tsv"]
+    facts = [
+        "Training sentences: 18, 72 words (b.tsv)",
+        "Validation sentences: 2, 8 words (held out of training)",
+        "Tags: 2",
+    ]
+    output, _ = call(*arguments, "--vocab-size", "280")
+    assert output.splitlines() == [
+        *facts,
+        "Next: kseq train tag_words --train out",
+    ]
+    output, _ = call("check", "out")
+    assert output.splitlines()[-3:] == facts
+    assert "Training sentences of each corpus: 18" in output
+    for words, message in (
+        (["b.tsv"], "--tags takes one --train FILE"),
+        (["--columns", "a"], "--columns names 2 columns"),
+        (["--pieces", "char"], "leave out --pieces"),
+        (["--documents"], "--documents and --tags are mutually exclusive"),
+        ([], "other options: vocab_size is 280, now 8000"),
+    ):
+        assert message in refused(*arguments, *words)
+
+
 def test_filters(call, refused):
     arguments = ["prepare", "out", "--train", "a.tsv", "--vocab-size", "290"]
     output, _ = call(*arguments, "--filter", "--max-characters", "12")

@@ -12,22 +12,20 @@ def hold_out(
     path,
     kind: str,
     two: str,
-    key: str = "names",
 ):
     """The examples that stay in training, and those that are held out.
 
     Args:
-        examples: a named tuple of lists.
+        examples: a named tuple of lists; those of the same name stay together.
         fields: the lists that have an item for each name.
         path: of their table, for the message.
         kind: what a name is the name of, for the message.
         two: what would be enough, for the message.
-        key: the list of names; examples of the same name stay together.
 
     Raises:
         DataError: there is only one.
     """
-    names = (name.encode(errors="replace") for name in getattr(examples, key))
+    names = (name.encode(errors="replace") for name in examples.names)
     return tuple(
         examples._replace(
             **{

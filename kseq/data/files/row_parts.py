@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,11 @@ class RowParts:
             replace_file(self.folder / f"{name}.jsonl", b"".join(self._lines))
             self.starts.append(self.starts[-1] + len(self._lines))
         self._lines, self._bytes = [], 0
+
+    def rows(self) -> Iterator[list[Any]]:
+        """Reads all rows that are written."""
+        for number in range(len(self.starts) - 1):
+            yield from read_rows(self.folder / f"{number:06}.jsonl")
 
 
 def write_rows(path: str | os.PathLike, rows: Iterable[Any]):

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
@@ -29,6 +29,12 @@ class TaggedSentences(NamedTuple):
     texts: list[str]
     tags: list[list[str]]
 
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, list[str]]]) -> "TaggedSentences":
+        """The sentences of rows, a text and its tags each."""
+        rows = list(rows)
+        return cls([text for text, _ in rows], [tags for _, tags in rows])
+
     def lines(self) -> Iterator[str]:
         """All texts, to train a tokenizer on."""
         return iter(self.texts)
@@ -42,6 +48,11 @@ class TaggedReport(NamedTuple):
     too_long: int = 0
     invalid: int = 0
     spaced: int = 0
+
+    @classmethod
+    def of(cls, counts: Counter) -> "TaggedReport":
+        """The report of what `usable_sentences` has counted."""
+        return cls(*(counts[field] for field in cls._fields))
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per problem."""
@@ -101,30 +112,38 @@ def read_tagged_sentences(
     >>> read_tagged_sentences(file)
     TaggedSentences(texts=['to Oslo', 'Hello'], tags=[['O', 'B-to'], ['O']])
     """
-    sentences, report = examine_tagged_sentences(path, columns)
-    for line in report.problems(path):
+    counts = Counter()
+    with progress(f"Reading {escaped_line(path)}"):
+        sentences = TaggedSentences.of(usable_sentences(path, columns, counts))
+    for line in TaggedReport.of(counts).problems(path):
         _log.warning(line)
     return sentences
 
 
-def examine_tagged_sentences(
-    path, columns
-) -> tuple[TaggedSentences, TaggedReport]:
-    """Does the same as `read_tagged_sentences`, without warnings."""
-    counts = Counter()
-    texts, tags = [], []
-    with progress(f"Reading {escaped_line(path)}"):
-        for row in tagged_rows(path, columns, counts):
-            if is_blank(" ".join(row.words)):
-                counts["blank"] += 1
-            elif len(row.words) > LONGEST_SENTENCE:
-                counts["too_long"] += 1
-            else:
-                texts.append(" ".join(row.words))
-                tags.append(row.tags)
-    if not texts:
+def usable_sentences(
+    path, columns, counts: Counter
+) -> Iterator[tuple[str, list[str]]]:
+    """Reads what `read_tagged_sentences` returns, one after the other.
+
+    Args:
+        path: see `read_tagged_sentences`.
+        columns: see `read_tagged_sentences`.
+        counts: counts sentences and what is left out, see `TaggedReport`.
+
+    Yields:
+        Texts and their tags.
+
+    Raises:
+        DataError: see `read_tagged_sentences`.
+    """
+    for row in tagged_rows(path, columns, counts):
+        text = " ".join(row.words)
+        if is_blank(text):
+            counts["blank"] += 1
+        elif len(row.words) > LONGEST_SENTENCE:
+            counts["too_long"] += 1
+        else:
+            counts["sentences"] += 1
+            yield text, row.tags
+    if not counts["sentences"]:
         raise DataError(f"{path}: there is no sentence in it.")
-    return TaggedSentences(texts, tags), TaggedReport(
-        len(texts),
-        *(counts[name] for name in TaggedReport._fields[1:]),
-    )

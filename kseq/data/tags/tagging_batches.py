@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
@@ -10,8 +11,8 @@ from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
 
 
 def tagging_batches(
-    ids: tf.RaggedTensor,
-    tags: list[list[str]],
+    ids: tf.RaggedTensor | RaggedArray,
+    tags: list[list[str]] | RaggedArray,
     tagset: tuple[str, ...],
     *,
     batch_pieces: int,
@@ -20,13 +21,13 @@ def tagging_batches(
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
-    A batch holds sentences with similar numbers of pieces and of words. All
-    ids are in memory.
+    A batch holds sentences with similar numbers of pieces and of words.
 
     Args:
-        ids: (N, W, P) int32, ragged: the pieces of the words, by
-            `WordPreprocessor.tokenize_all`.
-        tags: of each sentence, one for each word.
+        ids: (N, W, P) int, ragged: the pieces of the words, by
+            `WordPreprocessor.tokenize_all`, or in files.
+        tags: of each sentence, one for each word; or their classes, (N, W) int,
+            which may be in files.
         tagset: all tags; the index of one is its class.
         batch_pieces: maximum number of pieces of a batch, unless a single
             sentence has more. Padding does not count.
@@ -51,32 +52,38 @@ def tagging_batches(
     >>> inputs["source_ids"].shape, labels.shape
     (TensorShape([2, 2, 3]), TensorShape([2, 2]))
     """
-    lengths = list(map(len, tags))
-    if lengths != ids.row_lengths().numpy().tolist():
+    ids = RaggedArray.of(ids)
+    if not isinstance(tags, RaggedArray):
+        tags = _classes(tags, tagset)
+    if not np.array_equal(tags.offsets, ids.offsets):
         raise ValueError("Expected one tag for each word of each sentence.")
-    places = {tag: place for place, tag in enumerate(tagset)}
-    numbers = tf.RaggedTensor.from_row_lengths(
-        tf.constant([places[tag] for row in tags for tag in row], tf.int32),
-        tf.constant(lengths, tf.int64),
-    )
 
     def batch(chosen, lengths):
         words, pieces = tf.unstack(tf.cast(lengths, tf.int64))
-        source_ids = tf.gather(ids, chosen).to_tensor(
+        source_ids = ids.gather(chosen).to_tensor(
             PAD, shape=(-1, words, pieces)
         )
-        tags = tf.gather(numbers, chosen)
-        labels = tags.to_tensor(0, shape=(-1, words))
+        classes = tags.gather(chosen)
+        labels = classes.to_tensor(0, shape=(-1, words))
         weights = tf.sequence_mask(
-            tags.row_lengths(), tf.shape(labels)[1], tf.float32
+            classes.row_lengths(), tf.shape(labels)[1], tf.float32
         )
-        return {"source_ids": source_ids}, labels, weights
+        inputs = {"source_ids": tf.cast(source_ids, tf.int32)}
+        return inputs, labels, weights
 
     return shuffled_batches(
-        (len(lengths),),
-        sizes_of_pieces(RaggedArray.of(ids)),
+        (len(ids),),
+        sizes_of_pieces(ids),
         batch,
         budget=batch_pieces,
         seed=seed,
         max_shapes=max_shapes,
     )
+
+
+def _classes(tags, tagset) -> RaggedArray:
+    """The class of each tag, (N, W) int32."""
+    places = {tag: place for place, tag in enumerate(tagset)}
+    classes = np.array([places[tag] for row in tags for tag in row], np.int32)
+    offsets = np.cumsum([0, *map(len, tags)], dtype=np.int64)
+    return RaggedArray(classes, offsets)

@@ -1,7 +1,11 @@
 """Training, validation and test sentences with a tag for each word."""
 
 import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
+
+import numpy as np
 
 from kseq.data.files.corpora import (
     facts_and_problems,
@@ -10,16 +14,24 @@ from kseq.data.files.corpora import (
     refuse_without_train,
 )
 from kseq.data.files.data_error import DataError
-from kseq.data.files.hold_out import hold_out, overlap
+from kseq.data.files.hold_out import overlap, split_numbers
+from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
+from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.files.source_hashes import source_hashes
 from kseq.data.files.text_files import matching_files
 from kseq.data.tags.journeys import SIZES, journeys
+from kseq.data.tags.prepared_tags import PreparedTags, open_prepared_tags
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS
 from kseq.data.tags.tagged_sentences import (
+    TaggedReport,
     TaggedSentences,
-    examine_tagged_sentences,
+    usable_sentences,
 )
+from kseq.data.tags.word_preprocessor import WordPreprocessor
+from kseq.terminal import escaped_line, progress
 
 _MOST_UNCHECKED = 20  # tags, even if there are fewer words
+_HASHED = 1024  # sentences whose hashes are computed together
 
 
 class TaggingCorpus(NamedTuple):
@@ -32,6 +44,7 @@ class TaggingCorpus(NamedTuple):
         tags: the tagset, all tags of the training file, sorted.
         facts: lines of text: the numbers of sentences.
         problems: lines of text: what is wrong with some of them.
+        tokenizer: None: one is trained.
     """
 
     train: TaggedSentences
@@ -40,6 +53,20 @@ class TaggingCorpus(NamedTuple):
     tags: tuple[str, ...]
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    tokenizer: None = None
+
+    @property
+    def train_tags(self) -> list[list[str]]:
+        """The tags of `train`, for `tagging_batches`."""
+        return self.train.tags
+
+    def lines(self) -> Iterator[str]:
+        """The texts of training, to train a tokenizer on."""
+        return self.train.lines()
+
+    def tokenized(self, preprocessor: WordPreprocessor) -> RaggedArray:
+        """The ids of training, (N, W, P)."""
+        return RaggedArray.of(preprocessor.tokenize_all(self.train.texts))
 
     describe = facts_and_problems
 
@@ -50,7 +77,7 @@ def read_tagging_corpus(
     columns: tuple[str, str] = DEFAULT_COLUMNS,
     *,
     log: bool = True,
-) -> TaggingCorpus:
+) -> TaggingCorpus | PreparedTags:
     r"""Reads and checks a user's sentences, or makes the built-in ones.
 
     All sentences are held in memory. Without a validation file a tenth of
@@ -58,14 +85,11 @@ def read_tagging_corpus(
     together. With files, `test` is `validation`.
 
     Args:
-        train: path of the sentences, see `read_tagged_sentences`; None for
-            the built-in ones, see `journeys`.
+        train: path of the sentences, see `read_tagged_sentences`, or a folder
+            of `prepare_tags`; None for the built-in ones, see `journeys`.
         validation: the same, or None.
         columns: of words and tags, in both files.
         log: whether the facts are logged, what is wrong as a warning.
-
-    Returns:
-        TaggingCorpus.
 
     Raises:
         DataError: a file cannot be used, or the two do not go together.
@@ -81,71 +105,160 @@ def read_tagging_corpus(
     if train is None:
         refuse_without_train(validation=validation)
         splits = {split: journeys(split) for split in SIZES}
-        return TaggingCorpus(**splits, tags=_tagset(splits["train"]))
+        tags = {tag for row in splits["train"].tags for tag in row}
+        return TaggingCorpus(**splits, tags=tuple(sorted(tags)))
 
+    if is_prepared(train):
+        refuse_prepared(validation=validation)
+        return logged(open_prepared_tags(train), log)
     for path in (train, validation):
         if path is not None:
             matching_files(path)
-    sentences, report = examine_tagged_sentences(train, columns)
-    tags = _tagset(sentences)
-    _check_tagset(train, sentences, tags)
-    problems = report.problems(train)
-    if validation is None:
-        rest, held_out = hold_out(
-            sentences,
-            TaggedSentences._fields,
-            train,
-            "sentence",
-            "two different sentences",
-            key="texts",
-        )
-        of_validation = " (held out of training)"
-    else:
-        rest = sentences
-        held_out, other = examine_tagged_sentences(validation, columns)
-        refuse_unknown(
-            "has tags that", train, tags, validation, _tagset(held_out)
-        )
-        of_validation = f" ({validation})"
-        problems += [*other.problems(validation), *_overlap(rest, held_out)]
+    sentences, held_out = [], []
+    rows = read_tagging_rows(train, columns, sentences.append)
+    check_tagset(rows, (text for text, _ in sentences))
+    others = None
+    if validation is not None:
+        others = read_tagging_rows(validation, columns, held_out.append)
+    split = split_sentences(rows, others)
+    held_out += [sentences[number] for number in split.held_out]
+    sentences = [sentences[number] for number in split.rest]
+    held_out = TaggedSentences.of(held_out)
     corpus = TaggingCorpus(
-        rest,
-        held_out,
-        held_out,
-        tags,
-        facts=(
-            f"Training sentences: {_numbers(rest)} ({train})",
-            f"Validation sentences: {_numbers(held_out)}{of_validation}",
-            f"Tags: {len(tags)}",
-        ),
-        problems=tuple(problems),
+        *(TaggedSentences.of(sentences), held_out, held_out),
+        rows.tags,
+        split.facts,
+        split.problems,
     )
     return logged(corpus, log)
 
 
-def _numbers(sentences) -> str:
-    words = sum(map(len, sentences.tags))
-    return f"{len(sentences.texts)}, {words} words"
+class TaggingRows(NamedTuple):
+    """What a split of sentences depends on, without their texts.
+
+    Args:
+        path: of their file.
+        hashes: (N,) int64, of their texts, see `source_hashes`.
+        lengths: (N,) int64, numbers of words.
+        tags: all different ones, sorted.
+        report: TaggedReport.
+    """
+
+    path: str | os.PathLike
+    hashes: np.ndarray
+    lengths: np.ndarray
+    tags: tuple[str, ...]
+    report: TaggedReport
 
 
-def _tagset(sentences) -> tuple[str, ...]:
-    return tuple(sorted({tag for tags in sentences.tags for tag in tags}))
+class TaggingSplit(NamedTuple):
+    """Which sentences are held out, and what is said about them.
+
+    Args:
+        rest: (R,) int, the numbers of those to train on, sorted.
+        held_out: (H,) int, the numbers of the others, sorted.
+        facts: see `TaggingCorpus`.
+        problems: see `TaggingCorpus`.
+    """
+
+    rest: np.ndarray
+    held_out: np.ndarray
+    facts: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
-def _check_tagset(train, sentences, tags):
+def read_tagging_rows(
+    path: str | os.PathLike,
+    columns: tuple[str, str],
+    add: Callable[[tuple[str, list[str]]], None],
+) -> TaggingRows:
+    """Reads sentences without holding them in memory.
+
+    Args:
+        path: see `read_tagged_sentences`.
+        columns: see `read_tagged_sentences`.
+        add: function of a text and its tags, called for each sentence.
+
+    Raises:
+        DataError: see `read_tagged_sentences`.
+    """
+    counts, tagset = Counter(), set()
+    hashes, lengths, texts = [], [], []
+    with progress(f"Reading {escaped_line(path)}"):
+        for text, tags in usable_sentences(path, columns, counts):
+            add((text, tags))
+            tagset.update(tags)
+            lengths.append(len(tags))
+            texts.append(text.encode(errors="replace"))
+            if len(texts) == _HASHED:
+                hashes.append(source_hashes(texts))
+                texts = []
+    return TaggingRows(
+        path,
+        np.concatenate([*hashes, source_hashes(texts)]),
+        np.array(lengths),
+        tuple(sorted(tagset)),
+        TaggedReport.of(counts),
+    )
+
+
+def split_sentences(
+    rows: TaggingRows, validation: TaggingRows | None
+) -> TaggingSplit:
+    """Chooses what is held out, or compares with sentences for validation.
+
+    Raises:
+        DataError: there is only one sentence, or the two do not go together.
+    """
+    problems = rows.report.problems(rows.path)
+    if validation is None:
+        rest, held_out = split_numbers(
+            rows.hashes, rows.path, "sentence", "two different sentences"
+        )
+        lengths, title = rows.lengths[held_out], "held out of training"
+    else:
+        refuse_unknown(
+            *("has tags that", rows.path, rows.tags),
+            *(validation.path, validation.tags),
+        )
+        rest, held_out = np.arange(len(rows.hashes)), np.zeros(0, np.int64)
+        lengths, title = validation.lengths, validation.path
+        is_known = np.isin(validation.hashes, rows.hashes)
+        problems += validation.report.problems(validation.path)
+        problems += overlap(is_known, "sentence")
+    facts = (
+        f"Training sentences: {_size(rows.lengths[rest])} ({rows.path})",
+        f"Validation sentences: {_size(lengths)} ({title})",
+        f"Tags: {len(rows.tags)}",
+    )
+    return TaggingSplit(rest, held_out, facts, tuple(problems))
+
+
+def _size(lengths) -> str:
+    return f"{len(lengths)}, {lengths.sum()} words"
+
+
+def check_tagset(rows: TaggingRows, texts: Iterable[str]):
+    """Raises DataError if the tags are no tags.
+
+    Args:
+        rows: of training.
+        texts: all of them; read as far as needed.
+    """
+    tags = rows.tags
     if len(tags) < 2:
         raise DataError(
-            f"{train}: expected two tags or more; found {tags[0]!r} alone."
+            f"{rows.path}: expected two tags or more; found {tags[0]!r} alone."
         )
-    words = {word for text in sentences.texts for word in text.split(" ")}
-    if len(tags) > max(_MOST_UNCHECKED, len(words)):
-        raise DataError(
-            f"{train}: there are {len(tags)} different tags and only "
-            f"{len(words)} different words. If words and tags are swapped, "
-            "choose their columns in the other order with --columns"
-        )
-
-
-def _overlap(train, held_out) -> list[str]:
-    known = set(train.texts)
-    return overlap([text in known for text in held_out.texts], "sentence")
+    if len(tags) <= _MOST_UNCHECKED:
+        return
+    words = set()
+    for text in texts:
+        words.update(text.split(" "))
+        if len(words) >= len(tags):
+            return
+    raise DataError(
+        f"{rows.path}: there are {len(tags)} different tags and only "
+        f"{len(words)} different words. If words and tags are swapped, "
+        "choose their columns in the other order with --columns"
+    )

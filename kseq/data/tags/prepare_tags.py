@@ -1,0 +1,139 @@
+"""Prepares tagged sentences for training: checks and tokenizes them once."""
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.files.corpora import logged
+from kseq.data.files.prepare_files import prepare_files
+from kseq.data.files.prepared_folder import replace_file
+from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
+from kseq.data.tags.prepared_tags import KIND, PreparedTags, open_prepared_tags
+from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS
+from kseq.data.tags.tagging_corpus import (
+    check_tagset,
+    read_tagging_rows,
+    split_sentences,
+)
+from kseq.data.tags.word_preprocessor import WordPreprocessor
+from kseq.data.text.prepare_rows import prepare_rows
+from kseq.data.text.tokenizer import Tokenizer
+
+
+def prepare_tags(
+    folder: str | os.PathLike,
+    train: str | os.PathLike,
+    validation: str | os.PathLike | None = None,
+    columns: tuple[str, str] = DEFAULT_COLUMNS,
+    *,
+    vocab_size: int = 8000,
+    processes: int | None = None,
+    beam: Sequence[str] | None = None,
+    log: bool = True,
+    part_size: int = PART_SIZE,
+) -> PreparedTags:
+    r"""Checks and tokenizes tagged sentences once, and writes a folder.
+
+    The sentences, what is held out and what is wrong are those of
+    `read_tagging_corpus`, but the texts are not held in memory: 16 bytes of
+    each sentence are. The same files give the same bytes, whatever the number
+    of processes. If the process ends before it has finished, the same call
+    resumes; if the folder is complete, it is opened.
+
+    Args:
+        folder: where to write. It has the ids and the tags of training in
+            files that are read without loading them, the sentences of
+            validation as text, and the tokenizer.
+        train: path, see `read_tagging_corpus`.
+        validation: the same, or None.
+        columns: see `read_tagging_corpus`.
+        vocab_size: see `Tokenizer.train`.
+        processes: see `prepare_documents`.
+        beam: see `prepare_pairs`.
+        log: whether the facts are logged, what is wrong as a warning.
+        part_size: bytes of text that a process tokenizes together.
+
+    Raises:
+        DataError: a file cannot be used, or the folder is prepared from other
+            files or with other options.
+        DiskError: the disk is full.
+
+    Example:
+    >>> import pathlib
+    >>> rows = [f"to Oslo at {n}\tO B-to O O\n" for n in range(20)]
+    >>> _ = pathlib.Path("a.tsv").write_text("".join(rows))
+    >>> prepared = prepare_tags("prepared", "a.tsv", vocab_size=280)
+    >>> len(prepared.ids), len(prepared.validation.texts), prepared.tags
+    (18, 2, ('B-to', 'O'))
+    """
+    options = {
+        "columns": [*columns],
+        "vocab_size": vocab_size,
+        "part_size": part_size,
+    }
+    paths = train, validation
+
+    def prepare(prepared, options):
+        return prepare_rows(
+            prepared,
+            functools.partial(_read, *paths, options),
+            _lines,
+            _tokenizing,
+            vocab_size,
+            processes,
+            beam,
+        )
+
+    prepare_files(folder, KIND, paths, options, prepare)
+    return logged(open_prepared_tags(folder), log)
+
+
+def _read(train, validation, options, folder) -> dict[str, Any]:
+    """Writes the rows, their tags, and which of them are held out."""
+    columns = tuple(options["columns"])
+    parts = RowParts(folder, options["part_size"])
+    rows = read_tagging_rows(train, columns, parts.add)
+    parts.write()
+    check_tagset(rows, (text for text, _ in parts.rows()))
+    others = None
+    if validation is not None:
+        held_out = []
+        others = read_tagging_rows(validation, columns, held_out.append)
+        write_rows(folder / "validation.jsonl", held_out)
+    split = split_sentences(rows, others)
+    replace_file(folder / "held_out", split.held_out.tobytes())
+    _write_tags(folder, parts, rows.tags, {*split.held_out.tolist()})
+    return {
+        "starts": parts.starts,
+        "tags": rows.tags,
+        "facts": split.facts,
+        "problems": split.problems,
+    }
+
+
+def _write_tags(folder, parts, tagset, held_out):
+    """Writes the numbers of the tags of training, one after the other."""
+    places = {tag: place for place, tag in enumerate(tagset)}
+    with open(folder / "tags.values", "wb") as file:
+        for number, (_, tags) in enumerate(parts.rows()):
+            if number not in held_out:
+                classes = np.array([places[tag] for tag in tags], np.int32)
+                file.write(classes.tobytes())
+    os.replace(folder / "tags.values", folder.parent / "tags.values")
+
+
+def _lines(row):
+    return [row[0]]
+
+
+def _tokenizing(record):
+    return _ids
+
+
+def _ids(rows, tokenizer: Tokenizer) -> tf.RaggedTensor:
+    texts = tf.constant([text for text, _ in rows], tf.string)
+    return WordPreprocessor(tokenizer).tokenize(texts)

@@ -1,0 +1,179 @@
+import itertools
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kseq.data import (
+    DataError,
+    Tokenizer,
+    WordPreprocessor,
+    open_prepared_tags,
+    prepare_tags,
+    prepare_text,
+    read_tagging_corpus,
+    tagging_batches,
+)
+from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.tags.journeys import journeys
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sentences = journeys("train", size=200)
+    rows = [*zip(*sentences, strict=True)]
+    rows += [rows[7], ("日本 \u200b x\x07y", ["O", "B-to", "O"]), (" ", [])]
+    rows.append(("a " * 501, ["O"] * 501))
+    lines = [f"{text}\t{' '.join(tags)}\n" for text, tags in rows]
+    Path("a.tsv").write_text("".join(lines))
+    Path("b.tsv").write_text("".join(lines[5:9]))
+    records = [{"words": text, "tags": tags} for text, tags in rows]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, records)))
+
+
+def prepare(folder="out", train="a.tsv", validation=None, **options):
+    options = {"vocab_size": 330, "part_size": 4000, "log": False, **options}
+    return prepare_tags(folder, train, validation, **options)
+
+
+def tokenized(corpus):
+    tokenizer = corpus.tokenizer or Tokenizer.train(corpus.lines(), 330)
+    return corpus.tokenized(WordPreprocessor(tokenizer)), tokenizer
+
+
+@pytest.mark.parametrize(
+    ("train", "validation"),
+    [("a.tsv", None), ("a.tsv", "b.tsv"), ("a.jsonl", None)],
+)
+def test_it_is_what_is_read(train, validation):
+    corpus = read_tagging_corpus(train, validation, log=False)
+    prepared = prepare(train=train, validation=validation)
+    assert len(corpus.problems) == (2 if validation else 1)
+    assert prepared.describe() == corpus.describe()
+    assert prepared.validation == corpus.validation == prepared.test
+    assert prepared.tags == corpus.tags
+
+    (ids, tokenizer), (others, own) = tokenized(prepared), tokenized(corpus)
+    assert tokenizer.model == own.model
+    assert isinstance(ids.values.values, np.memmap)
+    assert isinstance(prepared.train_tags.values, np.memmap)
+    for each, other in ((ids, others), (ids.values, others.values)):
+        np.testing.assert_array_equal(each.offsets, other.offsets)
+    np.testing.assert_array_equal(ids.flat_values(), others.flat_values())
+    for row, tags in enumerate(corpus.train_tags):
+        classes = [corpus.tags.index(tag) for tag in tags]
+        assert prepared.train_tags[row].tolist() == classes
+
+
+def test_batches_are_those_of_a_run_from_the_files():
+    streams = [
+        tagging_batches(
+            *(tokenized(corpus)[0], corpus.train_tags, corpus.tags),
+            batch_pieces=300,
+            seed=3,
+            max_shapes=4,
+        )
+        for corpus in (prepare(), read_tagging_corpus("a.tsv", log=False))
+    ]
+    streams = [stream.take(30).as_numpy_iterator() for stream in streams]
+    for batch, other in itertools.zip_longest(*streams):
+        for array, known in zip(
+            (*batch[0].values(), *batch[1:]),
+            (*other[0].values(), *other[1:]),
+            strict=True,
+        ):
+            assert array.dtype == known.dtype
+            np.testing.assert_array_equal(array, known)
+
+
+def files_of(folder):
+    return {
+        path.name: path.read_bytes()
+        for path in Path(folder).iterdir()
+        if path.name != "prepared.json"
+    }
+
+
+@pytest.mark.slow
+def test_number_of_processes_does_not_matter():
+    prepare("one", processes=1)
+    prepare("two", processes=2)
+    assert files_of("one") == files_of("two")
+
+
+def test_it_resumes_where_it_was_interrupted(monkeypatch):
+    rows = Path("a.tsv").read_text().splitlines(keepends=True)
+    Path("a.tsv").write_text("".join(rows[:100]))
+    prepare("whole")
+    replace, written = os.replace, []
+
+    def interrupted(source, path):
+        if str(path) not in written:
+            written.append(str(path))
+            raise KeyboardInterrupt
+        replace(source, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        for _ in range(100):
+            try:
+                prepare()
+            except KeyboardInterrupt:
+                continue
+            break
+    assert len(written) > 10
+    assert files_of("out") == files_of("whole")
+
+
+def test_other_options_and_files_are_refused():
+    prepare()
+    with pytest.raises(DataError, match="vocab_size is 330, now 300"):
+        prepare(vocab_size=300)
+    with pytest.raises(DataError, match="prepared from other files"):
+        prepare(validation="b.tsv")
+    with pytest.raises(DataError, match="validation is part of a prepared"):
+        read_tagging_corpus("out", "b.tsv")
+    Path("a.txt").write_text("A rose is a rose.\n" * 40)
+    prepare_text("text", "a.txt", log=False)
+    with pytest.raises(DataError, match="holds 'text'; expected 'sentences'"):
+        read_tagging_corpus("text")
+    corpus = read_tagging_corpus("out", log=False)
+    other = Tokenizer.train(corpus.validation.lines(), 320)
+    for preprocessor in (
+        WordPreprocessor(other),
+        WordPreprocessor(corpus.tokenizer, max_pieces=3),
+    ):
+        with pytest.raises(DataError, match="with another tokenizer"):
+            corpus.tokenized(preprocessor)
+
+
+def test_a_truncated_file_is_an_error():
+    prepare()
+    for name in ("ids.values", "ids.offsets", "ids.rows", "tags.values"):
+        content = Path("out", name).read_bytes()
+        Path("out", name).write_bytes(content[:-8])
+        with pytest.raises(DataError, match=f"out is broken: {name} has"):
+            open_prepared_tags("out")
+        Path("out", name).write_bytes(content)
+
+
+def test_errors_are_those_of_reading():
+    swapped = "".join(f"x\tT{n}\n" for n in range(30))
+    contents = "a\tX\n", "a\tX\na\tY\n", " \n", "a\tX Y\n", swapped
+    for content in contents:
+        Path("c.tsv").write_text(content)
+        with pytest.raises(DataError) as expected:
+            read_tagging_corpus("c.tsv")
+        with pytest.raises(DataError) as found:
+            prepare("new", "c.tsv")
+        assert str(found.value) == str(expected.value)
+        PreparedFolder("new").clear()
+    Path("c.tsv").write_text("a\tX\nb\tnew\n")
+    with pytest.raises(DataError) as expected:
+        read_tagging_corpus("a.tsv", "c.tsv")
+    with pytest.raises(DataError) as found:
+        prepare("new", "a.tsv", "c.tsv")
+    assert str(found.value) == str(expected.value)
