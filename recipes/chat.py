@@ -25,7 +25,7 @@ from kseq.command_line import option_types as options
 class Config(options.FineTuningOptions):
     """Trains an LSTM that answers to the turns of a dialogue and exports it."""
 
-    train: str | None = None  # file of dialogues; None: small talk
+    train: str | None = None  # dialogues, or prepared; None: small talk
     validation: str | None = None  # None: held out of training
     run: options.RunPath = "runs/chat"
     model: Literal["single", "joined", "hierarchical"] = "hierarchical"
@@ -87,7 +87,9 @@ def main(config):
     corpus = data.read_dialogue_corpus(
         config.train, config.validation, max_turns=max_turns
     )
-    tokenizer = start.tokenizer(corpus.train.lines(), config.vocab_size)
+    tokenizer = start.tokenizer(
+        corpus.lines(), config.vocab_size, known=corpus.tokenizer
+    )
     preprocessor = data.DialoguePreprocessor(
         tokenizer,
         max_turns=max_turns,
@@ -95,7 +97,7 @@ def main(config):
         nested=config.model == "hierarchical",
     )
     both = (preprocessor, tokenizer)  # turns and answers share a vocabulary
-    pairs = data.tokenize_pairs(corpus.train.pairs(), *both)
+    pairs = corpus.tokenized(preprocessor)
     batches = data.training_batches(
         pairs,
         batch_tokens=config.batch_tokens,

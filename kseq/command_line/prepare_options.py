@@ -98,6 +98,11 @@ def add_prepare(command):
         help="sentences with a tag for each word",
     )
     command.add_argument(
+        "--dialogues",
+        action="store_true",
+        help="dialogues, of which each turn after the first is an answer",
+    )
+    command.add_argument(
         "--validation",
         type=reader(str),
         nargs="+",

@@ -17,6 +17,11 @@ from .dialogues.dialogues import (
     Dialogues as Dialogues,
     read_dialogues as read_dialogues,
 )
+from .dialogues.prepare_dialogues import prepare_dialogues as prepare_dialogues
+from .dialogues.prepared_dialogues import (
+    PreparedDialogues as PreparedDialogues,
+    open_prepared_dialogues as open_prepared_dialogues,
+)
 from .dialogues.small_talk import small_talk as small_talk
 from .documents.dispatch_reports import dispatch_reports as dispatch_reports
 from .documents.document_batches import document_batches as document_batches

@@ -3,7 +3,9 @@
 from collections import Counter
 
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
+from kseq.sources.prepared_paths import prepared_paths
 from kseq.sources.source_type import SourceType
+from kseq.user_error import UserError
 
 
 def _read_lines(model, options):
@@ -18,6 +20,21 @@ def _read_corpus(options, train, validation):
     from kseq.data import read_dialogue_corpus
 
     return read_dialogue_corpus(train, validation, log=False)
+
+
+def _prepare(options, kept, beam):
+    from kseq.data import prepare_dialogues
+
+    if options.pieces:
+        raise UserError("Dialogues have pieces of bpe: leave out --pieces.")
+    given = {"vocab_size": options.vocab_size} if options.vocab_size else {}
+    return prepare_dialogues(
+        *prepared_paths(options, kept, "dialogues"),
+        **given,
+        processes=options.processes,
+        beam=beam,
+        log=False,
+    )
 
 
 def _read_examples(model, options):
@@ -47,6 +64,8 @@ TURNS = SourceType(
     first_rows=_first_rows,
     option="dialogues",
     read_corpus=_read_corpus,
+    prepare=_prepare,
+    trains="chat",
     read_examples=_read_examples,
     evaluation="dialogue_evaluation",
     has_tokenizer=True,

@@ -177,6 +177,32 @@ def test_tags(call, refused):
         assert message in refused(*arguments, *words)
 
 
+def test_dialogues(call, refused):
+    rows = [f"Hi {n}!\nHello {n}.\nWho are you?\n\n" for n in range(20)]
+    Path("b.txt").write_text("".join(rows))
+    arguments = ["prepare", "out", "--dialogues", "--train", "b.txt"]
+    facts = [
+        "Training dialogues: 18, 36 answers (b.txt)",
+        "Validation dialogues: 2, 4 answers (held out of training)",
+    ]
+    output, _ = call(*arguments, "--vocab-size", "290")
+    assert output.splitlines() == [
+        *facts,
+        "Next: kseq train chat --train out",
+    ]
+    output, _ = call("check", "out")
+    assert output.splitlines()[-2:] == facts
+    assert "Training dialogues of each corpus: 18" in output
+    for words, message in (
+        (["b.txt"], "--dialogues takes one --train FILE"),
+        (["--columns", "a"], "leave out --columns"),
+        (["--pieces", "char"], "leave out --pieces"),
+        (["--tags"], "--tags and --dialogues are mutually exclusive"),
+        ([], "other options: vocab_size is 290, now 8000"),
+    ):
+        assert message in refused(*arguments, *words)
+
+
 def test_filters(call, refused):
     arguments = ["prepare", "out", "--train", "a.tsv", "--vocab-size", "290"]
     output, _ = call(*arguments, "--filter", "--max-characters", "12")

@@ -1,14 +1,22 @@
 """Training, validation and test dialogues."""
 
 import os
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from kseq.data.dialogues.dialogue_preprocessor import DialoguePreprocessor
 from kseq.data.dialogues.dialogues import (
+    DialogueReport,
     Dialogues,
     answers_of,
-    examine_dialogues,
+    usable_dialogues,
+)
+from kseq.data.dialogues.prepared_dialogues import (
+    PreparedDialogues,
+    open_prepared_dialogues,
 )
 from kseq.data.dialogues.small_talk import SIZES, small_talk
 from kseq.data.files.corpora import (
@@ -17,8 +25,11 @@ from kseq.data.files.corpora import (
     refuse_without_train,
 )
 from kseq.data.files.hold_out import overlap, split_numbers
+from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.source_hashes import source_hashes
 from kseq.data.files.text_files import matching_files
+from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs
+from kseq.terminal import escaped_line, progress
 
 
 class DialogueCorpus(NamedTuple):
@@ -30,6 +41,7 @@ class DialogueCorpus(NamedTuple):
         test: Dialogues.
         facts: lines of text: the numbers of dialogues and answers.
         problems: lines of text: what is wrong with some of them.
+        tokenizer: None: one is trained.
     """
 
     train: Dialogues
@@ -37,6 +49,20 @@ class DialogueCorpus(NamedTuple):
     test: Dialogues
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    tokenizer: None = None
+
+    def lines(self) -> Iterator[str]:
+        """The turns of training, to train a tokenizer on."""
+        return self.train.lines()
+
+    def tokenized(self, preprocessor: DialoguePreprocessor) -> TokenizedPairs:
+        """The ids of the turns and answers of training."""
+        # The limit of lines is for a turn, and has been checked.
+        return tokenize_pairs(
+            self.train.pairs(),
+            *(preprocessor, preprocessor.tokenizer),
+            is_evaluation=True,
+        )
 
     describe = facts_and_problems
 
@@ -47,7 +73,7 @@ def read_dialogue_corpus(
     *,
     max_turns: int = 5,
     log: bool = True,
-) -> DialogueCorpus:
+) -> DialogueCorpus | PreparedDialogues:
     r"""Reads and checks a user's dialogues, or makes the built-in ones.
 
     Without a validation file about a tenth of the dialogues, and 1,000 at
@@ -56,15 +82,12 @@ def read_dialogue_corpus(
     other.
 
     Args:
-        train: path of dialogues, see `read_dialogues`; None for the built-in
-            ones, see `small_talk`.
+        train: path of dialogues, see `read_dialogues`, or a folder of
+            `prepare_dialogues`; None for the built-in ones, see `small_talk`.
         validation: the same, or None.
         max_turns: maximum number of turns before an answer, the last ones;
             those of the built-in corpus are whole.
         log: whether the facts are logged, what is wrong as a warning.
-
-    Returns:
-        DialogueCorpus.
 
     Raises:
         DataError: a file cannot be used.
@@ -79,48 +102,116 @@ def read_dialogue_corpus(
     if train is None:
         refuse_without_train(validation=validation)
         return DialogueCorpus(*map(small_talk, SIZES))
+    if is_prepared(train):
+        refuse_prepared(validation=validation)
+        return logged(open_prepared_dialogues(train, max_turns), log)
     paths = [train, validation] if validation else [train]
     for path in paths:
         matching_files(path)
-    found = [examine_dialogues(path) for path in paths]
-    problems = [
-        line
-        for path, (_, report) in zip(paths, found, strict=True)
-        for line in report.problems(path)
-    ]
-    trained, hashes = found[0][0], _hashes(found[0][0])
+    dialogues, held_out = [], []
+    rows = read_dialogue_rows(train, dialogues.append)
+    others = None
     if validation:
-        judged, title = found[1][0], validation
-        problems += overlap(np.isin(_hashes(judged), hashes), "dialogue")
-    else:
-        title = "held out of training"
-        numbers = split_numbers(hashes, train, "dialogue", "two dialogues")
-        trained, judged = (
-            [trained[number] for number in part] for part in numbers
-        )
-
-    training, held_out = (
-        answers_of(dialogues, max_turns) for dialogues in (trained, judged)
-    )
-    repeats = len(hashes) - len(np.unique(hashes))
+        others = read_dialogue_rows(validation, held_out.append)
+    split = split_dialogues(rows, others)
+    held_out += [dialogues[number] for number in split.held_out]
+    dialogues = [dialogues[number] for number in split.rest]
+    held_out = answers_of(held_out, max_turns)
     corpus = DialogueCorpus(
-        *(training, held_out, held_out),
-        facts=(
-            _size("Training", trained, training, train),
-            _size("Validation", judged, held_out, title),
-            *([f"Duplicate dialogues: {repeats}"] if repeats else []),
-        ),
-        problems=tuple(problems),
+        *(answers_of(dialogues, max_turns), held_out, held_out),
+        split.facts,
+        split.problems,
     )
     return logged(corpus, log)
 
 
-def _hashes(dialogues):
-    return source_hashes("\n".join(turns).encode() for turns in dialogues)
+class DialogueRows(NamedTuple):
+    """What a split of dialogues depends on, without their texts.
+
+    Args:
+        path: of their file.
+        hashes: (D,) int64, of their texts, see `source_hashes`.
+        answers: (D,) int64, their numbers of answers.
+        report: DialogueReport.
+    """
+
+    path: str | os.PathLike
+    hashes: np.ndarray
+    answers: np.ndarray
+    report: DialogueReport
 
 
-def _size(split, dialogues, answers, path) -> str:
-    return (
-        f"{split} dialogues: {len(dialogues)}, {len(answers.answers)} answers "
-        f"({path})"
+class DialogueSplit(NamedTuple):
+    """Which dialogues are held out, and what is said about them.
+
+    Args:
+        rest: (R,) int, the numbers of those to train on, sorted.
+        held_out: (H,) int, the numbers of the others, sorted.
+        facts: see `DialogueCorpus`.
+        problems: see `DialogueCorpus`.
+    """
+
+    rest: np.ndarray
+    held_out: np.ndarray
+    facts: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def read_dialogue_rows(
+    path: str | os.PathLike, add: Callable[[list[str]], None]
+) -> DialogueRows:
+    """Reads dialogues without holding them in memory.
+
+    Args:
+        path: see `read_dialogues`.
+        add: function of the turns of a dialogue, called for each.
+
+    Raises:
+        DataError: see `read_dialogues`.
+    """
+    counts, answers = Counter(), []
+
+    def texts():
+        for turns in usable_dialogues(path, counts):
+            add(turns)
+            answers.append(len(turns) - 1)
+            yield "\n".join(turns).encode()
+
+    with progress(f"Reading {escaped_line(path)}"):
+        hashes = source_hashes(texts())
+    return DialogueRows(
+        path, hashes, np.array(answers), DialogueReport.of(counts)
     )
+
+
+def split_dialogues(
+    rows: DialogueRows, validation: DialogueRows | None
+) -> DialogueSplit:
+    """Chooses what is held out, or compares with dialogues for validation.
+
+    Raises:
+        DataError: there is only one dialogue.
+    """
+    problems = rows.report.problems(rows.path)
+    if validation is None:
+        rest, held_out = split_numbers(
+            rows.hashes, rows.path, "dialogue", "two dialogues"
+        )
+        answers, title = rows.answers[held_out], "held out of training"
+    else:
+        rest, held_out = np.arange(len(rows.hashes)), np.zeros(0, np.int64)
+        answers, title = validation.answers, validation.path
+        is_known = np.isin(validation.hashes, rows.hashes)
+        problems += validation.report.problems(validation.path)
+        problems += overlap(is_known, "dialogue")
+    repeats = len(rows.hashes) - len(np.unique(rows.hashes))
+    facts = (
+        f"Training dialogues: {_size(rows.answers[rest])} ({rows.path})",
+        f"Validation dialogues: {_size(answers)} ({title})",
+        *([f"Duplicate dialogues: {repeats}"] if repeats else []),
+    )
+    return DialogueSplit(rest, held_out, facts, tuple(problems))
+
+
+def _size(answers) -> str:
+    return f"{len(answers)}, {answers.sum()} answers"

@@ -70,6 +70,11 @@ class DialogueReport(NamedTuple):
     invalid: int = 0
     marked: int = 0
 
+    @classmethod
+    def of(cls, counts: Counter) -> "DialogueReport":
+        """The report of what `usable_dialogues` has counted."""
+        return cls(*(counts[field] for field in cls._fields))
+
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per problem."""
         left_out = {
@@ -118,24 +123,31 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
     >>> read_dialogues("a.txt").contexts
     [['Hi!'], ['Hi!', 'Hello!']]
     """
-    dialogues, report = examine_dialogues(path)
-    for line in report.problems(path):
+    counts = Counter()
+    with progress(f"Reading {escaped_line(path)}"):
+        dialogues = answers_of(usable_dialogues(path, counts), max_turns)
+    for line in DialogueReport.of(counts).problems(path):
         _log.warning(escaped_line(line))
-    return answers_of(dialogues, max_turns)
+    return dialogues
 
 
-def examine_dialogues(path) -> tuple[list[list[str]], DialogueReport]:
-    """The turns of all dialogues, and what was counted.
+def usable_dialogues(
+    path: str | os.PathLike, counts: Counter
+) -> Iterator[list[str]]:
+    """The turns of each dialogue of `read_dialogues`.
+
+    Args:
+        path: see `read_dialogues`.
+        counts: counts dialogues and what is left out, see `DialogueReport`.
 
     Raises:
         DataError: see `read_dialogues`.
     """
-    counts = Counter()
-    with progress(f"Reading {escaped_line(path)}"):
-        dialogues = list(dialogues_of_files(path, counts))
-    if not dialogues:
+    for turns in dialogues_of_files(path, counts):
+        counts["dialogues"] += 1
+        yield turns
+    if not counts["dialogues"]:
         raise DataError(f"{path}: there is no dialogue of two turns in it.")
-    return dialogues, DialogueReport(len(dialogues), **counts)
 
 
 def answers_of(dialogues: Iterable[list[str]], max_turns: int) -> Dialogues:

@@ -1,5 +1,6 @@
 """Hashes of texts, the same in Python and in tf.data."""
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -7,11 +8,15 @@ import tensorflow as tf
 
 NUM_HASHES = 2**63 - 1
 MOST_HELD_OUT = 1000
+_BLOCK = 2**14  # texts that are in memory together
 
 
 def source_hashes(texts: Iterable[bytes]) -> np.ndarray:
     """(N,) int64, equal for texts that differ only in space at their ends."""
-    return _hashes(tf.constant(list(texts), tf.string, shape=None)).numpy()
+    texts, hashes = iter(texts), [np.zeros(0, np.int64)]
+    while block := list(itertools.islice(texts, _BLOCK)):
+        hashes.append(_hashes(tf.constant(block, tf.string)).numpy())
+    return np.concatenate(hashes)
 
 
 def choose_held_out(hashes: np.ndarray, most: int | None = None) -> np.ndarray:

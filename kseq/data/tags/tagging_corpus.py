@@ -31,7 +31,6 @@ from kseq.data.tags.word_preprocessor import WordPreprocessor
 from kseq.terminal import escaped_line, progress
 
 _MOST_UNCHECKED = 20  # tags, even if there are fewer words
-_HASHED = 1024  # sentences whose hashes are computed together
 
 
 class TaggingCorpus(NamedTuple):
@@ -182,20 +181,20 @@ def read_tagging_rows(
     Raises:
         DataError: see `read_tagged_sentences`.
     """
-    counts, tagset = Counter(), set()
-    hashes, lengths, texts = [], [], []
-    with progress(f"Reading {escaped_line(path)}"):
+    counts, tagset, lengths = Counter(), set(), []
+
+    def texts():
         for text, tags in usable_sentences(path, columns, counts):
             add((text, tags))
             tagset.update(tags)
             lengths.append(len(tags))
-            texts.append(text.encode(errors="replace"))
-            if len(texts) == _HASHED:
-                hashes.append(source_hashes(texts))
-                texts = []
+            yield text.encode(errors="replace")
+
+    with progress(f"Reading {escaped_line(path)}"):
+        hashes = source_hashes(texts())
     return TaggingRows(
         path,
-        np.concatenate([*hashes, source_hashes(texts)]),
+        hashes,
         np.array(lengths),
         tuple(sorted(tagset)),
         TaggedReport.of(counts),

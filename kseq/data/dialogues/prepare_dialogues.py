@@ -1,0 +1,128 @@
+"""Prepares dialogues for training: checks and tokenizes them once."""
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kseq.data.dialogues.dialogue_corpus import (
+    read_dialogue_rows,
+    split_dialogues,
+)
+from kseq.data.dialogues.prepared_dialogues import (
+    KIND,
+    PreparedDialogues,
+    open_prepared_dialogues,
+)
+from kseq.data.files.corpora import logged
+from kseq.data.files.prepare_files import prepare_files
+from kseq.data.files.prepared_folder import replace_file
+from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
+from kseq.data.text.prepare_rows import prepare_rows
+from kseq.data.text.tokenizer import Tokenizer
+from kseq.files.atomic_write import atomic_write
+
+
+def prepare_dialogues(
+    folder: str | os.PathLike,
+    train: str | os.PathLike,
+    validation: str | os.PathLike | None = None,
+    *,
+    vocab_size: int = 8000,
+    processes: int | None = None,
+    beam: Sequence[str] | None = None,
+    log: bool = True,
+    part_size: int = PART_SIZE,
+) -> PreparedDialogues:
+    r"""Checks and tokenizes dialogues once, and writes a folder to train from.
+
+    The dialogues, what is held out and what is wrong are those of
+    `read_dialogue_corpus`, but the texts are not held in memory: 16 bytes of
+    each dialogue are. The ids of each turn are written once; the turns before
+    an answer are read from them in training, any number of them. The same files
+    give the same bytes, whatever the number of processes. If the process ends
+    before it has finished, the same call resumes; if the folder is complete, it
+    is opened.
+
+    Args:
+        folder: where to write. It has the ids of training in files that are
+            read without loading them, the dialogues of validation as text, and
+            the tokenizer.
+        train: path, see `read_dialogue_corpus`.
+        validation: the same, or None.
+        vocab_size: see `Tokenizer.train`.
+        processes: see `prepare_documents`.
+        beam: see `prepare_pairs`.
+        log: whether the facts are logged, what is wrong as a warning.
+        part_size: bytes of text that a process tokenizes together.
+
+    Raises:
+        DataError: a file cannot be used, or the folder is prepared from other
+            files or with other options.
+        DiskError: the disk is full.
+
+    Example:
+    >>> import pathlib
+    >>> rows = [f"Hi {n}!\nHello {n}.\nWho are you?\n\n" for n in range(20)]
+    >>> _ = pathlib.Path("a.txt").write_text("".join(rows))
+    >>> prepared = prepare_dialogues("prepared", "a.txt", vocab_size=290)
+    >>> len(prepared.ids), len(prepared.validation.answers)
+    (18, 4)
+    """
+    options = {"vocab_size": vocab_size, "part_size": part_size}
+    paths = train, validation
+
+    def prepare(prepared, options):
+        return prepare_rows(
+            prepared,
+            functools.partial(_read, *paths, options),
+            _lines,
+            _tokenizing,
+            vocab_size,
+            processes,
+            beam,
+        )
+
+    prepare_files(folder, KIND, paths, options, prepare)
+    return logged(open_prepared_dialogues(folder), log)
+
+
+def _read(train, validation, options, folder) -> dict[str, Any]:
+    """Writes the rows, their numbers of answers, and which are held out."""
+    parts = RowParts(folder, options["part_size"])
+    rows = read_dialogue_rows(train, parts.add)
+    parts.write()
+    others = None
+    if validation is not None:
+        held_out = []
+        others = read_dialogue_rows(validation, held_out.append)
+        write_rows(folder / "validation.jsonl", held_out)
+    split = split_dialogues(rows, others)
+    replace_file(folder / "held_out", split.held_out.tobytes())
+    answers = np.append(0, np.cumsum(rows.answers[split.rest]))
+    atomic_write(folder.parent / "answers.values", answers.tobytes())
+    return {
+        "starts": parts.starts,
+        "facts": split.facts,
+        "problems": split.problems,
+    }
+
+
+def _lines(turns):
+    return turns
+
+
+def _tokenizing(record):
+    return _ids
+
+
+def _ids(rows, tokenizer: Tokenizer) -> tf.RaggedTensor:
+    texts = [turn for turns in rows for turn in turns]
+    ids, _ = tokenizer.tokenize_with_end(tf.constant(texts, tf.string))
+    return tf.RaggedTensor.from_row_lengths(
+        ids.with_row_splits_dtype(tf.int64),
+        tf.constant([len(turns) for turns in rows], tf.int64),
+    )
