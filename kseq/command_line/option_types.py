@@ -155,13 +155,13 @@ class FineTuningOptions(TrainingOptions):
 class TransformerOptions:
     """What the blocks of a Transformer compute.
 
-    A recipe that inherits them has `model_dim` and `heads`; a recipe with a
-    choice of models calls this one "transformer" in its field `model`.
+    A recipe that inherits them has `heads`, and `model_dim` or `dim`; a recipe
+    with a choice of models calls this one "transformer" in its field `model`.
     """
 
     norm: Literal["pre", "post", "both"] = "pre"  # before or after a sublayer
     normalization: Literal["layer", "rms"] = "layer"
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"  # of --ffn-dim units
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"  # of the FFN
     positions: Literal[
         "sinusoidal", "learned", "rotary", "relative", "none"
     ] = "sinusoidal"
@@ -185,23 +185,35 @@ class TransformerOptions:
         """Raises UserError for options that do not fit each other."""
         model = getattr(self, "model", "transformer")
         if model != "transformer":
-            for name in _OF_BLOCKS:
-                if getattr(self, name) != getattr(TransformerOptions, name):
-                    raise UserError(
-                        f"{option(name)} needs --model transformer. "
-                        f"Received: --model {model}"
-                    )
-        elif self.positions == "rotary" and self.model_dim // self.heads % 2:
+            needs = f"--model transformer. Received: --model {model}"
+            _check_defaults(self, TransformerOptions, needs)
+            return
+        width = "model_dim" if hasattr(self, "model_dim") else "dim"
+        size = getattr(self, width)
+        wrong = MultipleOf("heads").check(size, self.heads)
+        if wrong := wrong or _Even().check(size):
+            raise UserError(f"{option(width)}: {wrong}. Received: {size}")
+        if wrong := MultipleOf("kv_heads").check(self.heads, self.kv_heads):
+            raise UserError(f"--heads: {wrong}. Received: {self.heads}")
+        if self.positions == "rotary" and size // self.heads % 2:
             raise UserError(
-                "--positions rotary needs heads of an even size: --model-dim "
-                f"/ --heads. Received: {self.model_dim} / {self.heads}"
+                "--positions rotary needs heads of an even size: "
+                f"{option(width)} / --heads. Received: {size} / {self.heads}"
             )
 
 
-# Version 0.2 ignored the others where the model was an LSTM.
-_OF_BLOCKS = (
-    *("norm", "normalization", "activation", "kv_heads", "share_layers"),
-)
+def _check_defaults(config, options, needs):
+    """Raises UserError for an option that the chosen model does not read.
+
+    Args:
+        config: a dataclass instance that inherits `options`.
+        options: a dataclass.
+        needs: str, what these options need.
+    """
+    for field in dataclasses.fields(options):
+        default = getattr(type(config), field.name)
+        if getattr(config, field.name) != default:
+            raise UserError(f"{option(field.name)} needs {needs}")
 
 
 # Sizes of Transformers; base and big: Vaswani et al. 2017, table 3.

@@ -134,17 +134,38 @@ class Blocks(TransformerOptions):
     heads: PositiveInt = 4
 
 
+@dataclasses.dataclass(frozen=True)
+class Tagger(TransformerOptions):
+    model: str = "lstm"
+    dim: PositiveInt = 12
+    heads: PositiveInt = 4
+    positions: str = "rotary"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"positions": "rotary"}, "even size.*Received: 12 / 4"),
         ({"model": "lstm", "kv_heads": 2}, "--kv-heads needs --model transf"),
+        ({"model": "lstm", "window": 2}, "--window needs --model transformer"),
+        ({"kv_heads": 3}, "--heads: expected a multiple of --kv-heads 3"),
+        ({"model_dim": 10}, "--model-dim: expected a multiple of --heads 4"),
+        ({"model_dim": 9, "heads": 1}, "--model-dim: expected an even number"),
     ],
 )
 def test_blocks_that_do_not_fit(given, message):
     check_options(Blocks())
     with pytest.raises(UserError, match=message):
         check_options(Blocks(**given))
+
+
+def test_blocks_of_another_model_do_not_limit_its_sizes():
+    """And the defaults are those of the recipe."""
+    check_options(Tagger(dim=9))
+    with pytest.raises(UserError, match="--positions needs --model transform"):
+        check_options(Tagger(positions="learned"))
+    with pytest.raises(UserError, match="--dim: expected a multiple of --head"):
+        check_options(Tagger(model="transformer", dim=9))
 
 
 @pytest.mark.parametrize(
