@@ -23,7 +23,7 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions):
+class Config(options.FineTuningOptions, options.RecurrentDecoderOptions):
     """Trains and exports a decoder that attends to the cells of a picture."""
 
     train: str | None = None  # table of names and captions; None: scenes
@@ -40,7 +40,6 @@ class Config(options.FineTuningOptions):
     decoder: Literal["lstm", "transformer"] = "lstm"
     units: options.EvenSize = 384  # of the decoder and of the memory
     embedding_dim: options.Size = 256  # of the LSTM
-    order: Literal["bahdanau", "luong"] = "bahdanau"  # of attention and LSTM
     coverage: options.NonNegativeFloat = 0.0  # of the LSTM, see the paper
     decoder_layers: options.SmallInt = 3  # of the Transformer
     num_heads: options.SmallInt = 4  # of the Transformer
@@ -73,6 +72,16 @@ SCENES = Config(
 )
 
 
+def attention_of(config):
+    """The attention of the recurrent decoder, or None."""
+    if config.attention == "none":
+        return None
+    if config.attention == "additive":
+        return layers.BahdanauAttention(config.units, name="attention")
+    hidden = config.units if config.attention == "concat" else None
+    return layers.LuongAttention(config.attention, hidden, name="attention")
+
+
 def build_model(config, grid, vocab_size):
     """A decoder with the cells of a picture as its memory."""
     both = {
@@ -97,11 +106,10 @@ def build_model(config, grid, vocab_size):
         *(None, vocab_size),
         embedding_dim=config.embedding_dim,
         units=config.units,
-        attention=layers.BahdanauAttention(config.units, name="attention"),
-        order=config.order,
-        input_feeding=config.order == "luong",
+        attention=attention_of(config),
         tie_embeddings=True,
         coverage=config.coverage,
+        **config.recurrent_arguments(),
         **both,
     )
 

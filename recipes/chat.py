@@ -22,7 +22,7 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions):
+class Config(options.FineTuningOptions, options.RecurrentDecoderOptions):
     """Trains an LSTM that answers to the turns of a dialogue and exports it."""
 
     train: str | None = None  # dialogues, or prepared; None: small talk
@@ -64,20 +64,29 @@ SMALL_TALK = Config(
 )
 
 
-def encoder_and_attention(config):
-    """What the models differ in, besides the turns that they read."""
+def attention_of(config):
+    """The attention of the decoder, or None."""
+    if config.attention == "none":
+        return None
     if config.model == "hierarchical":
-        return {
-            "num_encoder_layers": 0,
-            "source_layer": layers.HierarchicalEncoder(
-                config.units, dropout=config.dropout
-            ),
-            "attention": layers.HierarchicalBahdanauAttention(
-                config.units, name="attention"
-            ),
-        }
-    attention = layers.BahdanauAttention(config.units, name="attention")
-    return {"attention": attention}
+        return layers.HierarchicalBahdanauAttention(
+            config.units, name="attention"
+        )
+    if config.attention == "additive":
+        return layers.BahdanauAttention(config.units, name="attention")
+    hidden = config.units if config.attention == "concat" else None
+    return layers.LuongAttention(config.attention, hidden, name="attention")
+
+
+def encoder_and_decoder(config):
+    """What the models differ in, besides the turns that they read."""
+    shared = config.recurrent_arguments()
+    if config.model == "hierarchical":
+        shared["num_encoder_layers"] = 0
+        shared["source_layer"] = layers.HierarchicalEncoder(
+            config.units, shared["cell"], config.dropout
+        )
+    return {**shared, "attention": attention_of(config)}
 
 
 def main(config):
@@ -110,11 +119,10 @@ def main(config):
             *(tokenizer.vocab_size, tokenizer.vocab_size),
             embedding_dim=config.embedding_dim,
             units=config.units,
-            order="bahdanau",
             dropout=config.dropout,
             tie_embeddings=True,
             dtype=config.dtype,
-            **encoder_and_attention(config),
+            **encoder_and_decoder(config),
         )
         model.compile(
             training.adam(

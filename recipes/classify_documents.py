@@ -13,7 +13,7 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions):
+class Config(options.FineTuningOptions, options.TransformerOptions):
     """Trains a classifier on labelled documents and exports it."""
 
     train: str | None = None  # of labels and texts, or prepared; None: reports
@@ -25,6 +25,8 @@ class Config(options.FineTuningOptions):
     balanced: bool = False  # rare labels weigh as much as common ones
     dim: options.Size = 128  # of embeddings
     units: options.Size = 64  # of a state, in each of two directions
+    layers: options.SmallInt = 2  # of the Transformer
+    heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.3
     piece_dropout: options.Rate = 0.0
     sentence_dropout: options.Rate = 0.3
@@ -64,10 +66,11 @@ def build_model(config, vocab_size, num_classes):
     }
     if config.model == "transformer":
         return models.TransformerClassifier(
-            num_layers=2,
+            num_layers=config.layers,
             model_dim=config.dim,
             ffn_dim=2 * config.dim,
-            num_heads=4,
+            num_heads=config.heads,
+            **config.block_arguments(),
             **shared,
         )
     is_flat = config.model == "flat"

@@ -13,7 +13,7 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions):
+class Config(options.FineTuningOptions, options.TransformerOptions):
     """Trains a tagger on sentences with a tag for each word; exports it."""
 
     train: str | None = None  # with tags, or prepared; None: journeys
@@ -24,6 +24,7 @@ class Config(options.FineTuningOptions):
     vocab_size: options.VocabSize = 8000
     dim: options.Size = 128  # of embeddings and states
     layers: options.Size = 2
+    heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.3
     piece_dropout: options.Rate = 0.1
     steps: options.PositiveInt = 2000
@@ -61,7 +62,8 @@ def build_model(config, vocab_size, num_tags):
         return models.TransformerTagger(
             model_dim=config.dim,
             ffn_dim=4 * config.dim,
-            num_heads=4,
+            num_heads=config.heads,
+            **config.block_arguments(),
             **shared,
         )
     return models.LSTMTagger(

@@ -22,7 +22,7 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions):
+class Config(options.FineTuningOptions, options.RecurrentDecoderOptions):
     """Trains an LSTM that attends to the frames of speech and exports it."""
 
     train: str | None = None  # table of recordings and transcripts; None: Morse
@@ -42,6 +42,10 @@ class Config(options.FineTuningOptions):
     front_end: Literal["none", "convolution"] = "none"
     pyramid_layers: options.SmallInt = 3  # later ones halve the time steps
     encoder_layers: options.NonNegativeInt = 0  # above them
+    attention: Literal[
+        *("dot", "scaled_dot", "general", "concat", "additive"),
+        "location_aware",
+    ] = "location_aware"
     dropout: options.Rate = 0.2
     stretch: options.Rate = 0.1  # of time, by a random factor
     masks: options.NonNegativeInt = 1  # random ones of time and of features
@@ -76,6 +80,16 @@ MORSE = Config(
     beam_size=4,
     ctc_weight=0.0,  # attention alone is right in 98 %
 )
+
+
+def attention_of(config):
+    """The attention of the decoder."""
+    if config.attention == "location_aware":
+        return layers.LocationAwareAttention(config.units, name="attention")
+    if config.attention == "additive":
+        return layers.BahdanauAttention(config.units, name="attention")
+    hidden = config.units if config.attention == "concat" else None
+    return layers.LuongAttention(config.attention, hidden, name="attention")
 
 
 def main(config):
@@ -121,15 +135,13 @@ def main(config):
             embedding_dim=config.embedding_dim,
             units=config.units,
             num_encoder_layers=config.encoder_layers,
-            attention=layers.LocationAwareAttention(
-                config.units, name="attention"
-            ),
-            order="bahdanau",
+            attention=attention_of(config),
             dropout=config.dropout,
             source_layer=pyramid,
             source_dim=frames.num_features,
             ctc=config.ctc,
             dtype=config.dtype,
+            **config.recurrent_arguments(),
         )
         model.compile(
             training.adam(

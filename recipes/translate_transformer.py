@@ -29,7 +29,7 @@ class Config(options.FineTuningOptions, options.TransformerOptions):
     decoder_layers: options.SmallIntOrZero = 0  # 0: those of --layers
     model_dim: Annotated[options.EvenSize, options.MultipleOf("heads")] = 128
     ffn_dim: options.Size = 256
-    heads: Annotated[options.SmallInt, options.MultipleOf("kv_heads")] = 4
+    heads: options.SmallInt = 4
     dropout: options.Rate = 0.3
     steps: options.PositiveInt = 6500
     batch_tokens: options.PositiveInt = 4096

@@ -27,7 +27,7 @@ class Config(options.TrainingOptions, options.TransformerOptions):
     layers: options.SmallInt = 6
     model_dim: Annotated[options.EvenSize, options.MultipleOf("heads")] = 256
     ffn_dim: options.Size = 1024  # or units of an LSTM
-    heads: Annotated[options.SmallInt, options.MultipleOf("kv_heads")] = 8
+    heads: options.SmallInt = 8
     positions: Literal[
         "rotary", "sinusoidal", "learned", "relative", "none"
     ] = "rotary"

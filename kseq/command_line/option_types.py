@@ -155,13 +155,13 @@ class FineTuningOptions(TrainingOptions):
 class TransformerOptions:
     """What the blocks of a Transformer compute.
 
-    A recipe that inherits them has `model_dim` and `heads`; a recipe with a
-    choice of models calls this one "transformer" in its field `model`.
+    A recipe that inherits them has `heads`, and `model_dim` or `dim`; a recipe
+    with a choice of models calls this one "transformer" in its field `model`.
     """
 
     norm: Literal["pre", "post", "both"] = "pre"  # before or after a sublayer
     normalization: Literal["layer", "rms"] = "layer"
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"  # of --ffn-dim units
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"  # of the FFN
     positions: Literal[
         "sinusoidal", "learned", "rotary", "relative", "none"
     ] = "sinusoidal"
@@ -185,23 +185,35 @@ class TransformerOptions:
         """Raises UserError for options that do not fit each other."""
         model = getattr(self, "model", "transformer")
         if model != "transformer":
-            for name in _OF_BLOCKS:
-                if getattr(self, name) != getattr(TransformerOptions, name):
-                    raise UserError(
-                        f"{option(name)} needs --model transformer. "
-                        f"Received: --model {model}"
-                    )
-        elif self.positions == "rotary" and self.model_dim // self.heads % 2:
+            needs = f"--model transformer. Received: --model {model}"
+            fields = dataclasses.fields(TransformerOptions)
+            _check_defaults(self, [field.name for field in fields], needs)
+            return
+        width = "model_dim" if hasattr(self, "model_dim") else "dim"
+        size = getattr(self, width)
+        wrong = MultipleOf("heads").check(size, self.heads)
+        if wrong := wrong or _Even().check(size):
+            raise UserError(f"{option(width)}: {wrong}. Received: {size}")
+        if wrong := MultipleOf("kv_heads").check(self.heads, self.kv_heads):
+            raise UserError(f"--heads: {wrong}. Received: {self.heads}")
+        if self.positions == "rotary" and size // self.heads % 2:
             raise UserError(
-                "--positions rotary needs heads of an even size: --model-dim "
-                f"/ --heads. Received: {self.model_dim} / {self.heads}"
+                "--positions rotary needs heads of an even size: "
+                f"{option(width)} / --heads. Received: {size} / {self.heads}"
             )
 
 
-# Version 0.2 ignored the others where the model was an LSTM.
-_OF_BLOCKS = (
-    *("norm", "normalization", "activation", "kv_heads", "share_layers"),
-)
+def _check_defaults(config, names, needs):
+    """Raises UserError for an option that the chosen model does not read.
+
+    Args:
+        config: a dataclass instance.
+        names: fields that must have their defaults.
+        needs: str, what these options need.
+    """
+    for name in names:
+        if getattr(config, name) != getattr(type(config), name):
+            raise UserError(f"{option(name)} needs {needs}")
 
 
 # Sizes of Transformers; base and big: Vaswani et al. 2017, table 3.
@@ -214,7 +226,60 @@ TRANSFORMER_PRESETS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RecurrentOptions:
+class RecurrentDecoderOptions:
+    """What a recurrent decoder with attention computes.
+
+    A recipe with a choice of decoders calls this one "lstm" in its field
+    `decoder`; the model "hierarchical" attends to words and to turns.
+    """
+
+    attention: Literal[
+        *("none", "dot", "scaled_dot", "general", "concat", "additive")
+    ] = "additive"
+    order: Literal["luong", "bahdanau"] = "bahdanau"  # cell or attention first
+    input_feeding: bool | None = None  # default: in the order of Luong
+    cell: Literal["lstm", "gru", "rnn"] = "lstm"
+
+    def recurrent_arguments(self) -> dict:
+        """The keyword arguments of `LSTMSeq2Seq`, without the attention."""
+        feeds = self.input_feeding
+        if feeds is None:
+            feeds = self.order == "luong" and self.attention != "none"
+        return {
+            "order": self.order,
+            "input_feeding": feeds,
+            "cell": {"rnn": "tanh"}.get(self.cell, self.cell),
+        }
+
+    def check(self):
+        """Raises UserError for options that do not fit each other."""
+        attention = f"--attention {self.attention}"
+        decoder = getattr(self, "decoder", "lstm")
+        if decoder != "lstm":
+            needs = f"--decoder lstm. Received: --decoder {decoder}"
+            # Version 0.2 ignored the order.
+            _check_defaults(self, ("attention", "input_feeding", "cell"), needs)
+        if self.input_feeding and self.order == "bahdanau":
+            raise UserError("--order bahdanau needs --no-input-feeding.")
+        if self.input_feeding and self.attention == "none":
+            raise UserError(f"{attention} needs --no-input-feeding.")
+        of_turns = getattr(self, "model", None) == "hierarchical"
+        if of_turns and self.attention not in ("additive", "none"):
+            raise UserError(
+                f"{attention} needs --model joined or --model single. "
+                "Received: --model hierarchical"
+            )
+        if self.attention == "none" and getattr(self, "coverage", 0.0):
+            raise UserError(f"{attention} needs --coverage 0.")
+        feeds_back = self.input_feeding is not False or self.order == "bahdanau"
+        if self.attention == "location_aware" and not feeds_back:
+            raise UserError(
+                f"{attention} needs --input-feeding or --order bahdanau."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecurrentOptions(RecurrentDecoderOptions):
     """What the layers of a recurrent encoder-decoder compute."""
 
     attention: Literal[
@@ -222,19 +287,14 @@ class RecurrentOptions:
         *("location", "location_aware"),
     ] = "general"
     order: Literal["luong", "bahdanau"] = "luong"  # cell or attention first
-    input_feeding: bool = True  # in the order of Luong
     last_states: NonNegativeInt = 0  # of the source, attended to; 0: all
-    cell: Literal["lstm", "gru", "rnn"] = "lstm"
     layers: SmallInt = 1  # of the encoder, and of the decoder
     bidirectional: bool = True  # the encoder, half of --units each way
     reverse_source: bool = False  # the encoder reads from the end
 
     def recurrent_arguments(self) -> dict:
-        """The keyword arguments of `LSTMSeq2Seq`, without the attention."""
         return {
-            "order": self.order,
-            "input_feeding": self.input_feeding,
-            "cell": {"rnn": "tanh"}.get(self.cell, self.cell),
+            **super().recurrent_arguments(),
             "num_encoder_layers": self.layers,
             "num_decoder_layers": self.layers,
             "bidirectional": self.bidirectional,
@@ -242,18 +302,7 @@ class RecurrentOptions:
         }
 
     def check(self):
-        """Raises UserError for options that do not fit each other."""
-        order = f"--order {self.order}"
-        if self.input_feeding and self.order == "bahdanau":
-            raise UserError(f"{order} needs --no-input-feeding.")
-        if self.input_feeding and self.attention == "none":
-            raise UserError("--attention none needs --no-input-feeding.")
-        feeds_back = self.input_feeding or self.order == "bahdanau"
-        if self.attention == "location_aware" and not feeds_back:
-            raise UserError(
-                "--attention location_aware needs --input-feeding or "
-                "--order bahdanau."
-            )
+        super().check()
         if self.last_states and self.attention in ("none", "location"):
             raise UserError(
                 "--last-states needs attention by content. "

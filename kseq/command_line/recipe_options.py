@@ -16,6 +16,7 @@ from kseq.command_line.argument_types import reader
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.option_types import (
     FineTuningOptions,
+    RecurrentDecoderOptions,
     RecurrentOptions,
     TrainingOptions,
     TransformerOptions,
@@ -45,6 +46,7 @@ _OF_ONE_RUN = frozenset(
 
 _GROUPS = {
     TransformerOptions: "options of the Transformer",
+    RecurrentDecoderOptions: "options of the recurrent layers",
     RecurrentOptions: "options of the recurrent layers",
     TrainingOptions: "options of training",
     FineTuningOptions: "options of training",

@@ -42,7 +42,7 @@ def caption_evaluation(predictor, captions, metrics=(bleu, chrf, exact_match)):
         )
 
     def notes():
-        if not captions.objects:
+        if not captions.objects or "explain" not in predictor.signatures:
             return []
         return attention_on_objects(predictor, captions)
 

@@ -10,6 +10,7 @@ from kseq.command_line.option_types import (
     FineTuningOptions,
     PositiveFloat,
     PositiveInt,
+    RecurrentDecoderOptions,
     RecurrentOptions,
     TransformerOptions,
     check_options,
@@ -134,11 +135,23 @@ class Blocks(TransformerOptions):
     heads: PositiveInt = 4
 
 
+@dataclasses.dataclass(frozen=True)
+class Tagger(TransformerOptions):
+    model: str = "lstm"
+    dim: PositiveInt = 12
+    heads: PositiveInt = 4
+    positions: str = "rotary"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"positions": "rotary"}, "even size.*Received: 12 / 4"),
         ({"model": "lstm", "kv_heads": 2}, "--kv-heads needs --model transf"),
+        ({"model": "lstm", "window": 2}, "--window needs --model transformer"),
+        ({"kv_heads": 3}, "--heads: expected a multiple of --kv-heads 3"),
+        ({"model_dim": 10}, "--model-dim: expected a multiple of --heads 4"),
+        ({"model_dim": 9, "heads": 1}, "--model-dim: expected an even number"),
     ],
 )
 def test_blocks_that_do_not_fit(given, message):
@@ -147,11 +160,26 @@ def test_blocks_that_do_not_fit(given, message):
         check_options(Blocks(**given))
 
 
+def test_blocks_of_another_model_do_not_limit_its_sizes():
+    """And the defaults are those of the recipe."""
+    check_options(Tagger(dim=9))
+    with pytest.raises(UserError, match="--positions needs --model transform"):
+        check_options(Tagger(positions="learned"))
+    with pytest.raises(UserError, match="--dim: expected a multiple of --head"):
+        check_options(Tagger(model="transformer", dim=9))
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"order": "bahdanau"}, "--order bahdanau needs --no-input-feeding"),
-        ({"attention": "none"}, "--attention none needs --no-input-feeding"),
+        (
+            {"order": "bahdanau", "input_feeding": True},
+            "--order bahdanau needs --no-input-feeding",
+        ),
+        (
+            {"attention": "none", "input_feeding": True},
+            "--attention none needs --no-input-feeding",
+        ),
         (
             {"attention": "location_aware", "input_feeding": False},
             "location_aware needs --input-feeding or --order bahdanau",
@@ -167,3 +195,50 @@ def test_recurrent_layers_that_do_not_fit(given, message):
     check_options(RecurrentOptions())
     with pytest.raises(UserError, match=message):
         check_options(RecurrentOptions(**given))
+
+
+@pytest.mark.parametrize(
+    ("given", "feeds"),
+    [
+        ({}, True),
+        ({"attention": "location_aware"}, True),
+        ({"input_feeding": False}, False),
+        ({"order": "bahdanau"}, False),
+        ({"attention": "none"}, False),
+    ],
+)
+def test_input_feeding_is_the_default_in_the_order_of_luong(given, feeds):
+    options = RecurrentOptions(**given)
+    check_options(options)
+    assert options.recurrent_arguments()["input_feeding"] is feeds
+
+
+@dataclasses.dataclass(frozen=True)
+class Decoder(RecurrentDecoderOptions):
+    model: str = "joined"
+    decoder: str = "lstm"
+    coverage: float = 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"decoder": "transformer", "cell": "gru"},
+            "--cell needs --decoder lstm. Received: --decoder transformer",
+        ),
+        (
+            {"model": "hierarchical", "attention": "dot"},
+            "--attention dot needs --model joined or --model single",
+        ),
+        (
+            {"attention": "none", "coverage": 0.5},
+            "--attention none needs --coverage 0",
+        ),
+        ({"attention": "location"}, "--attention: expected one of none, dot"),
+    ],
+)
+def test_decoders_that_do_not_fit(given, message):
+    check_options(Decoder(decoder="transformer", order="luong"))
+    with pytest.raises(UserError, match=message):
+        check_options(Decoder(**given))
