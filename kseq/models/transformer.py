@@ -260,16 +260,17 @@ class Transformer(ExactModel):
         memory, position = state["memory"], state["position"]
         batch = ops.shape(memory["projected"][0][0])[0]
         before = state["is_ancestor"]
-        is_ancestor, mask, distances = next_ancestors(
-            before, batch, self.window
-        )
+        is_ancestor, mask = next_ancestors(before, batch, self.window)
         pairs = zip(memory["projected"], state["shared"], strict=True)
         of_all = {
             "memory_mask": memory["mask"],
             "self_mask": mask,
-            "positions": ops.reshape(position, ops.shape(mask)[:2]),
-            "distances": distances,
         }
+        if self.positions == "rotary":
+            of_all["positions"] = ops.reshape(position, ops.shape(mask)[:2])
+        if self.positions == "relative":
+            distances = tokens_from(is_ancestor) - 1
+            of_all["distances"] = ops.reshape(distances, ops.shape(mask))
         each = [{"projected_memory": p, "cache": c, **of_all} for p, c in pairs]
         x = self._embed_target(token_ids[:, None], start=position)
         x = ops.reshape(x, (*ops.shape(mask)[:2], self.model_dim))
@@ -331,19 +332,29 @@ def next_ancestors(is_ancestor, batch, window=None):
 
     Returns:
         - (B * K, P + K) bool;
-        - the mask of self-attention, (B, K, P + K) bool;
-        - the distances back to the tokens, (B, K, P + K) float32.
+        - the mask of self-attention, (B, K, P + K) bool.
     """
     rows = ops.shape(is_ancestor)[0]
     per_item = rows // ops.maximum(batch, 1)
     places = ops.arange(rows) % ops.maximum(per_item, 1)
     own = places[:, None] == ops.arange(per_item)
     is_ancestor = ops.concatenate([is_ancestor, own], axis=1)
-    later = ops.flip(ops.cast(is_ancestor, "int32"), axis=1)
-    later = ops.flip(ops.cumsum(later, axis=1), axis=1)
     mask = is_ancestor
     if window is not None:
-        mask = ops.logical_and(is_ancestor, later <= window + 1)
+        is_near = tokens_from(is_ancestor) <= window + 1
+        mask = ops.logical_and(is_ancestor, is_near)
     shape = (batch, per_item, ops.shape(is_ancestor)[1])
-    distances = ops.reshape(ops.cast(later - 1, "float32"), shape)
-    return is_ancestor, ops.reshape(mask, shape), distances
+    return is_ancestor, ops.reshape(mask, shape)
+
+
+def tokens_from(is_ancestor):
+    """How many tokens of a hypothesis there are from each of them on.
+
+    Args:
+        is_ancestor: see `next_ancestors`.
+
+    Returns:
+        (B * K, P) float32; an int32 would be reversed on the host.
+    """
+    tokens = ops.flip(ops.cast(is_ancestor, "float32"), axis=1)
+    return ops.flip(ops.cumsum(tokens, axis=1), axis=1)
