@@ -408,7 +408,10 @@ def test_attention_finds_the_planted_evidence(
         ),
         ("caption_images", {"decoder": "transformer"}),
         ("caption_images", {"attention": "dot", "cell": "gru"}),
-        ("caption_images", {"attention": "none", "train": None}),
+        (
+            "caption_images",
+            {"attention": "none", "train": None, "features": ""},
+        ),
         (
             "transcribe_speech",
             {"attention": "concat", "cell": "rnn", "encoder_layers": 1},
