@@ -64,12 +64,20 @@ class MediaFolder:
 
     def __call__(self, name: str) -> bytes:
         try:
-            return self.read(self.path / name)
+            return self.read(self.title(name))
         except DataError as error:
             line = self._lines.get(name)
             raise DataError(
                 f"{line}: {error}" if line else str(error)
             ) from None
+
+    def title(self, name: str) -> Path:
+        """Where it is, for messages."""
+        return self.path / name
+
+    def size(self, name: str) -> int:
+        """The bytes of a file that is there."""
+        return self.title(name).stat().st_size
 
     def check(self, lines):
         """Raises DataError unless there is a file of each name.
@@ -91,13 +99,19 @@ class MediaFolder:
                 )
 
 
-def read_picture(path: str | os.PathLike) -> bytes:
+def read_picture(
+    path: str | os.PathLike, content: bytes | None = None
+) -> bytes:
     """The bytes of a JPEG or PNG file, which is decoded to check it.
+
+    Args:
+        path: of the file.
+        content: its bytes if they are known; `path` is then for messages.
 
     Raises:
         DataError: it cannot be read, or decoded.
     """
-    image = read_file(path)
+    image = read_file(path) if content is None else content
     is_picture, height, width = map(int, _header()(tf.constant(image)))
     what = f"{path} is not a readable JPEG or PNG file"
     if height > 0 and width > 0 and height * width > MOST_PIXELS:

@@ -25,6 +25,7 @@ from kseq.data.files.tables import (
     place_of,
     rows_of_cells,
 )
+from kseq.data.files.tar_members import TarMember, is_tar, tar_rows
 from kseq.data.files.text_files import LONGEST_LINE, Line, matching_files
 
 
@@ -36,12 +37,14 @@ class Columns(NamedTuple):
         texts: the same for the column of texts.
         name: what a name is the name of, for messages.
         text: what a text is called, for messages.
+        extensions: of the files that have names, in lower case.
     """
 
     names: tuple[str, ...]
     texts: tuple[str, ...]
     name: str
     text: str
+    extensions: tuple[str, ...]
 
 
 CAPTIONS = Columns(
@@ -49,6 +52,7 @@ CAPTIONS = Columns(
     ("caption", "comment", "text", "sentence", "raw"),
     "picture",
     "caption",
+    ("jpg", "jpeg", "png"),
 )
 TRANSCRIPTS = Columns(
     (
@@ -58,6 +62,10 @@ TRANSCRIPTS = Columns(
     ("transcript", "transcription", "text", "sentence", "words"),
     "recording",
     "transcript",
+    (
+        *("wav", "flac", "mp3", "ogg", "oga", "opus", "aif", "aiff", "aifc"),
+        *("au", "caf", "rf64", "sph", "w64"),
+    ),
 )
 _NUMBER = re.compile(r"#\d+$")  # image.jpg#0
 _MARKS = re.compile(r"[^\w\s]|_")
@@ -74,7 +82,7 @@ def read_named_texts(
     A table is a TSV, a CSV or JSON lines. Without `columns` its first row has
     the names of columns, or a name is in the first column and a text in the
     last, possibly with a number between them. A `#0` after the name of a
-    picture is removed.
+    picture is removed. A tar archive has both, see `tar_rows`.
 
     Args:
         pattern: path; a pattern names several files.
@@ -83,8 +91,9 @@ def read_named_texts(
         known: what the columns are usually called.
 
     Returns:
-        {name: texts}, {name: its first line}, and how many rows are
-        `blank` or `too_long`, which are left out.
+        {name: texts}, {name: its first line, or its `TarMember`}, and how many
+        rows are `blank` or `too_long`, `without_text` or `without_media`, which
+        are left out.
 
     Raises:
         DataError: a table is broken, or has no text.
@@ -96,7 +105,7 @@ def read_named_texts(
     {'a.jpg': ['a dog', 'hi']}
     """
     texts, lines, counts = {}, {}, Counter()
-    for line, name, text in named_rows(pattern, columns, known):
+    for line, name, text in named_rows(pattern, columns, known, counts):
         name = _NUMBER.sub("", os.fsdecode(name).strip())
         if not name:
             raise broken(line, f"the name of a {known.name}", found="none")
@@ -115,10 +124,16 @@ def read_named_texts(
 
 def left_out_texts(path, counts, known: Columns = CAPTIONS) -> list[str]:
     """Lines about the rows that `read_named_texts` has left out of a table."""
-    return notes_on(path) + [
-        f"{path}: {counts[reason]} {known.text}s are left out: they are "
-        f"{reason.replace('_', ' ')}."
-        for reason in ("blank", "too_long")
+    notes = [] if any(map(is_tar, matching_files(path))) else notes_on(path)
+    reasons = (
+        ("blank", known.text, "are blank"),
+        ("too_long", known.text, "are too long"),
+        ("without_text", known.name, f"have no {known.text}"),
+        ("without_media", known.text, f"have no {known.name}"),
+    )
+    return notes + [
+        f"{path}: {counts[reason]} {what}s are left out: they {problem}."
+        for reason, what, problem in reasons
         if counts[reason]
     ]
 
@@ -127,17 +142,21 @@ def _text(cell):
     return " ".join(cell.decode("utf-8", "replace").split())
 
 
-def named_rows(pattern, columns, known) -> Iterator[tuple[Line, bytes, bytes]]:
+def named_rows(
+    pattern, columns, known, counts=None
+) -> Iterator[tuple[Line | TarMember, bytes, bytes]]:
     """The rows of all files that a pattern matches: (line, name, text).
 
     Raises:
         DataError: a table is broken or does not have the columns.
     """
     for path in matching_files(pattern):
-        yield from _rows(path, tuple(columns), known)
+        yield from _rows(path, tuple(columns), known, counts)
 
 
-def _rows(path, columns, known):
+def _rows(path, columns, known, counts):
+    if is_tar(path):
+        return tar_rows(path, known, counts)
     if not has_records(path):
         return _of_cells(rows_of_cells(path), columns, known)
     return (

@@ -41,6 +41,11 @@ class Line(NamedTuple):
     def __str__(self):
         return f"{escaped_line(self.path)}:{self.number}"
 
+    @property
+    def place(self) -> str:
+        """Where it is, for messages that have the path."""
+        return f"line {self.number}"
+
 
 def read_lines(pattern: str | os.PathLike) -> Iterator[Line]:
     """The lines of a file, or of all files that a pattern matches."""

@@ -15,7 +15,6 @@ from kseq.data.files.feature_parts import (
     compute_features,
     files_hash,
 )
-from kseq.data.files.media_folder import MediaFolder
 from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.saved_examples import save_examples
@@ -23,7 +22,6 @@ from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.files.text_files import matching_files
 from kseq.data.speech.frame_files import read_frames
 from kseq.data.speech.recorded_features import SILENT, frames_of
-from kseq.data.speech.recordings import read_recording
 from kseq.data.speech.speech_corpus import (
     KIND,
     SpeechCorpus,
@@ -32,9 +30,10 @@ from kseq.data.speech.speech_corpus import (
 )
 from kseq.data.speech.speech_table import (
     audio_preprocessor,
+    open_recordings,
     read_tables,
     recording_lines,
-    recordings_folder,
+    recordings_of,
     refuse_features_and,
 )
 
@@ -114,7 +113,7 @@ def prepare_speech(
         for name, path in given.items()
     }
     with PreparedFolder(folder).locked() as prepared:
-        tables = read_tables(train, validation, columns)
+        tables = read_tables(train, validation, columns, audio, features)
         sizes = {} if features else _sizes(tables, audio)
         plan = prepared.follow(KIND, options, paths, files_hash(sizes))
         if not prepared.is_complete:
@@ -138,19 +137,14 @@ def prepare_speech(
 
 
 def _sizes(tables, audio) -> dict[str, int]:
-    media = recordings_folder(tables, audio)
-    return {
-        name: (media.path / name).stat().st_size
-        for name in recording_lines(tables)
-    }
+    media = recordings_of(tables, audio)
+    return {name: media.size(name) for name in recording_lines(tables)}
 
 
 def _compute(prepared, tables, audio, preprocessor, resample, sizes, work):
-    """The features of recordings, their folder, and notes about some."""
-    media = recordings_folder(tables, audio, preprocessor.sample_rate, resample)
-    compute = functools.partial(
-        _frames, str(media.path), preprocessor, resample
-    )
+    """The features of recordings, their files, and notes about some."""
+    media = recordings_of(tables, audio, preprocessor.sample_rate, resample)
+    compute = functools.partial(_frames, media.path, preprocessor, resample)
     path, lines = prepared.path / "features", recording_lines(tables)
     shape, lengths, notes = compute_features(
         prepared, path, compute, lines, [*sizes.values()], *work
@@ -167,14 +161,8 @@ def _compute(prepared, tables, audio, preprocessor, resample, sizes, work):
 def _frames(path, preprocessor, resample, lines):
     """What `compute_features` calls with the recordings of a part."""
     notes = []
-    read = functools.partial(
-        read_recording,
-        sample_rate=preprocessor.sample_rate,
-        resample=resample,
-        notes=notes,
-    )
-    media = MediaFolder(path, read, "recording")
-    media.check(lines)
+    rate = preprocessor.sample_rate
+    media = open_recordings(path, lines, rate, resample, notes)
     return *frames_of([*lines], media, preprocessor), notes
 
 

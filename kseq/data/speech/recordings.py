@@ -6,7 +6,6 @@ import io
 import os
 import wave
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ def read_recording(
     resample: bool = False,
     sounds: bool = False,
     notes: list[str] | None = None,
+    content: bytes | None = None,
 ) -> bytes:
     """A file as a WAV file of 16-bit PCM, which is decoded to check it.
 
@@ -49,12 +49,13 @@ def read_recording(
         resample: whether a file of another rate is resampled to it.
         sounds: whether silence is refused.
         notes: list to which messages about the file are added.
+        content: its bytes if they are known; `path` is then for messages.
 
     Raises:
         DataError: it cannot be read or decoded, has a different sample rate, or
             is silent.
     """
-    audio = read_file(path)
+    audio = read_file(path) if content is None else content
     found = _look_at(audio)
     rate = found.rate
     is_unfinished = _size_in_header(audio, found) in _UNFINISHED
@@ -199,5 +200,5 @@ def _wav(path, blocks, sample_rate) -> bytes:
             values = np.clip(values, -_LOUDEST, _LOUDEST - 1)
             opened.writeframesraw(values.astype("<i2").tobytes())
             if file.tell() > LARGEST_FILE:
-                raise DataError(f"{Path(path)} is longer than 256 MiB of WAV.")
+                raise DataError(f"{path} is longer than 256 MiB of WAV.")
     return file.getvalue()

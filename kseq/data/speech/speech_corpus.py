@@ -13,7 +13,6 @@ from kseq.data.files.corpora import (
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import hold_out, overlap
-from kseq.data.files.media_folder import MediaFolder
 from kseq.data.files.prepared_folder import (
     PreparedFolder,
     is_prepared,
@@ -22,6 +21,7 @@ from kseq.data.files.prepared_folder import (
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.saved_examples import open_examples
 from kseq.data.files.stored_features import StoredFeatures
+from kseq.data.files.tar_media import Media
 from kseq.data.speech.audio_preprocessor import AudioPreprocessor
 from kseq.data.speech.frame_files import read_frames
 from kseq.data.speech.frame_preprocessor import FramePreprocessor
@@ -32,7 +32,7 @@ from kseq.data.speech.speech_table import (
     audio_preprocessor,
     read_tables,
     recording_lines,
-    recordings_folder,
+    recordings_of,
     refuse_features_and,
 )
 from kseq.data.speech.transcripts import Transcripts
@@ -89,8 +89,9 @@ def read_speech_corpus(
 
     Args:
         train: path of a table of recordings and transcripts, see
-            `read_named_texts` and `read_recording`; or a folder of
-            `prepare_speech`; None for Morse code.
+            `read_named_texts` and `read_recording`; of tar archives that
+            contain both, see `tar_rows`; or a folder of `prepare_speech`; None
+            for Morse code.
         validation: the same, or None.
         columns: of recording and transcript in both tables.
         audio: path of the folder of the recordings; by default that of each
@@ -141,7 +142,7 @@ def read_speech_corpus(
         opened = open_prepared_speech(train, num_mels, max_seconds)
         return logged(opened, log)
     refuse_features_and(features, audio, resample)
-    tables = read_tables(train, validation, columns)
+    tables = read_tables(train, validation, columns, audio, features)
     if features:
         stored = read_frames(features, max_seconds=max_seconds)
         preprocessor = stored.preprocessor
@@ -153,9 +154,9 @@ def read_speech_corpus(
         )
         both = preprocessor.sample_rate, bool(resample)
         notes = []
-        checked = recordings_folder(tables, audio, *both, notes)
+        checked = recordings_of(tables, audio, *both, notes)
         stored = recorded_features(names, checked, preprocessor)
-        folder = recordings_folder(tables, audio, *both)
+        folder = recordings_of(tables, audio, *both)
     corpus = corpus_of_tables(
         tables, stored, preprocessor, folder, max_seconds, notes
     )
@@ -166,7 +167,7 @@ def corpus_of_tables(
     tables: Sequence[SpeechTable],
     stored: StoredFeatures,
     preprocessor: AudioPreprocessor | FramePreprocessor,
-    folder: MediaFolder | None,
+    folder: Media | None,
     max_seconds: float,
     notes: list[str],
 ) -> SpeechCorpus:
@@ -298,10 +299,10 @@ def read_transcripts(
     Raises:
         DataError: the table is broken, or a recording is not there.
     """
-    table = SpeechTable(path, columns)
+    [table] = read_tables(path, None, columns, audio, stored)
     if stored is not None:
         return table.of(stored, None, None)
-    folder = recordings_folder([table], audio, sample_rate, resample)
+    folder = recordings_of([table], audio, sample_rate, resample)
     texts = [texts for [texts] in table.texts.values()]
     return Transcripts(list(table.texts), texts, audio=folder)
 

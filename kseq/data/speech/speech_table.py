@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.media_folder import MediaFolder
 from kseq.data.files.named_texts import (
     TRANSCRIPTS,
     left_out_texts,
     read_named_texts,
 )
+from kseq.data.files.tar_media import Media, open_media
+from kseq.data.files.tar_members import TarMember, are_tars
 from kseq.data.files.text_files import Line
 from kseq.data.speech.audio_preprocessor import AudioPreprocessor
 from kseq.data.speech.recordings import has_samples, read_recording
@@ -61,8 +62,8 @@ class SpeechTable:
                 line = self.lines[left_out[0]]
                 self.problems.append(
                     f"{self.path}: {len(left_out)} recordings are left out: "
-                    f"they are {reason}, such as {left_out[0]!r:.100} in line "
-                    f"{line.number}."
+                    f"they are {reason}, such as {left_out[0]!r:.100} in "
+                    f"{line.place}."
                 )
         names = [name for name in names if name not in {*too_long}]
         if not names:
@@ -76,39 +77,52 @@ class SpeechTable:
         )
 
 
-def recordings_folder(
+def recordings_of(
     tables: Sequence[SpeechTable],
     audio: str | os.PathLike = "",
     sample_rate: int | None = None,
     resample: bool = False,
     notes: list[str] | None = None,
-) -> MediaFolder:
-    """The folder of the recordings of all tables, in which each is."""
-    path = Path(audio) if audio else Path(tables[0].path).parent
+) -> Media:
+    """The recordings of all tables, each of which is there."""
+    first = next(iter(tables[0].lines.values()))
+    folder = Path(audio) if audio else Path(tables[0].path).parent
+    return open_recordings(
+        None if isinstance(first, TarMember) else folder,
+        recording_lines(tables),
+        *(sample_rate, resample, notes),
+    )
 
+
+def open_recordings(folder, lines, sample_rate, resample, notes) -> Media:
+    """The recordings of a folder or, if it is None, of tar archives."""
     read = functools.partial(
         read_recording,
         sample_rate=sample_rate,
         resample=resample,
         notes=notes,
     )
-    folder = MediaFolder(path, read, "recording")
-    for table in tables:
-        folder.check(table.lines)
-    return folder
+    return open_media(folder, read, "recording", lines)
 
 
 def read_tables(
     train: str | os.PathLike,
     validation: str | os.PathLike | None,
     columns: Sequence[str],
+    audio: str | os.PathLike = "",
+    features: str | os.PathLike = "",
 ) -> list[SpeechTable]:
     """The tables of training, and of validation if there is one."""
+    are_tars(
+        *(train, validation), columns=columns, audio=audio, features=features
+    )
     paths = [train, validation] if validation else [train]
     return [SpeechTable(path, columns) for path in paths]
 
 
-def recording_lines(tables: Sequence[SpeechTable]) -> dict[str, Line]:
+def recording_lines(
+    tables: Sequence[SpeechTable],
+) -> dict[str, Line | TarMember]:
     """The different names in all tables, each with a line that has it."""
     lines = {}
     for table in tables:
@@ -134,7 +148,7 @@ def audio_preprocessor(
     """
     sample_rate = resample
     if not sample_rate:
-        first = recordings_folder(tables, audio)(next(iter(tables[0].texts)))
+        first = recordings_of(tables, audio)(next(iter(tables[0].texts)))
         [sample_rate] = wav_samples([first])[1].numpy().tolist()
     return AudioPreprocessor(sample_rate, num_mels, max_seconds=max_seconds)
 

@@ -1,0 +1,76 @@
+"""Pictures and recordings in tar archives."""
+
+import os
+from collections.abc import Callable
+
+from kseq.data.files.media_folder import MediaFolder
+from kseq.data.files.tar_members import TarMember
+from kseq.data.files.text_files import Line
+
+
+class TarMedia:
+    """The encoded pictures or recordings of tar archives, by their names.
+
+    It is used as `MediaFolder`, also in other processes. Members are read by
+    their positions, and nothing is written.
+
+    Args:
+        read: function of a title and `content`, bytes, which checks them, such
+            as `read_picture`.
+        members: dict, name -> its `TarMember`.
+
+    Call arguments:
+        name: str, of a member.
+
+    Returns:
+        Its bytes.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+
+    path = None  # of no folder
+
+    def __init__(
+        self, read: Callable[..., bytes], members: dict[str, TarMember]
+    ):
+        self.read = read
+        self.members = members
+
+    def __call__(self, name: str) -> bytes:
+        return self.read(self.title(name), content=self.members[name].read())
+
+    def title(self, name: str) -> str:
+        """Where it is, for messages."""
+        return str(self.members[name])
+
+    def size(self, name: str) -> int:
+        """The bytes of a member."""
+        return self.members[name].size
+
+
+Media = MediaFolder | TarMedia
+
+
+def open_media(
+    folder: str | os.PathLike | None,
+    read: Callable[..., bytes],
+    kind: str,
+    lines: dict[str, Line] | dict[str, TarMember],
+) -> Media:
+    """The files of all names, which are there.
+
+    Args:
+        folder: path; None for members of tar archives.
+        read: see `MediaFolder` and `TarMedia`.
+        kind: see `MediaFolder`.
+        lines: see `MediaFolder.check` and `TarMedia`.
+
+    Raises:
+        DataError: there is no such folder, or a file is not there.
+    """
+    if folder is None:
+        return TarMedia(read, lines)
+    found = MediaFolder(folder, read, kind)
+    found.check(lines)
+    return found
