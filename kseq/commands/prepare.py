@@ -31,7 +31,7 @@ def run(options):
     if source.option:
         _refuse_several_files(options, source)
     for name, needed in _NEEDED.items():
-        if getattr(options, name) and not getattr(options, needed):
+        if getattr(options, name) and source.option != needed:
             flag = name.replace("_", "-")
             raise UserError(f"--{flag} is for --{needed}.")
     beam = _beam_options(options)

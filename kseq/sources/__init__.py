@@ -5,6 +5,9 @@ imports TensorFlow before an input is read.
 """
 
 from kseq.data import DataError
+from kseq.data.files.named_texts import CAPTIONS, TRANSCRIPTS
+from kseq.data.files.tar_members import first_extension, is_tar
+from kseq.data.files.text_files import matching_files
 from kseq.sources.documents import DOCUMENTS
 from kseq.sources.pictures import FEATURES, IMAGE
 from kseq.sources.prompt import PROMPT
@@ -70,7 +73,21 @@ def source_of_files(options, sources=SOURCES):
     given = list(dict.fromkeys(f"--{source.option}" for source in said))
     if len(given) > 1:
         raise DataError(f"{' and '.join(given)} are mutually exclusive.")
-    return next((each for each in said if each.is_meant(options)), TEXT)
+    found = next((each for each in said if each.is_meant(options)), None)
+    return found or _source_of_tars(options) or TEXT
+
+
+def _source_of_tars(options):
+    """What tar archives contain, or None if there is none."""
+    given = getattr(options, "files", None) or getattr(options, "train", None)
+    if not given or not is_tar(given[0]):
+        return None
+    sources = {TRANSCRIPTS: AUDIO, CAPTIONS: IMAGE}
+    for path in matching_files(given[0]):
+        for known, source in sources.items():
+            if first_extension(path, known.extensions):
+                return source
+    raise DataError(f"{given[0]} contains no recording and no picture.")
 
 
 def source_of_task(task):

@@ -3,6 +3,7 @@
 import os
 
 from kseq.data.files.named_texts import CAPTIONS, named_rows
+from kseq.data.files.tar_members import is_tar
 from kseq.sources.numbered_lines import numbered_lines
 from kseq.sources.ready_features import (
     named_features,
@@ -50,6 +51,12 @@ def _read_corpus(options, train, validation):
     )
 
 
+def _check(options, train, validation):
+    from kseq.data.pictures.caption_corpus import check_captions
+
+    return check_captions(train, validation, options.columns or ())
+
+
 def _prepare(options, kept, beam):
     from kseq.data import NetworkOptions, prepare_captions
 
@@ -83,12 +90,15 @@ def _captions_of_features(model, options):
 def _captions_of_pictures(model, options):
     from kseq.data import read_image_captions
 
-    if not options.images:
+    if not options.images and not is_tar(options.source):
         raise UserError(
             f"{model.path} expects pictures: give their folder with --images."
         )
     return read_image_captions(
-        options.source, options.images, options.columns or (), options.plain
+        options.source,
+        options.images or "",
+        options.columns or (),
+        options.plain,
     )
 
 
@@ -103,6 +113,7 @@ IMAGE = SourceType(
     read_lines=_read_pictures,
     options=frozenset({"columns", "metrics", "images", "plain"}),
     option="images",
+    read_corpus=_check,
     prepare=_prepare,
     read_examples=_captions_of_pictures,
     is_file=True,

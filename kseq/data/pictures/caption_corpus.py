@@ -14,7 +14,6 @@ from kseq.data.files.corpora import (
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import hold_out, overlap
-from kseq.data.files.media_folder import MediaFolder, read_picture
 from kseq.data.files.prepared_folder import (
     PreparedFolder,
     is_prepared,
@@ -26,9 +25,8 @@ from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.pictures.caption_table import (
     CaptionTable,
     picture_names,
-    pictures_folder,
+    pictures_of,
     read_caption_tables,
-    refuse_no_pictures,
     size_of_captions,
 )
 from kseq.data.pictures.captions import Captions
@@ -41,6 +39,7 @@ from kseq.data.pictures.picture_features import (
     computed_features,
 )
 from kseq.data.pictures.scenes import scene_captions
+from kseq.terminal import progress
 
 KIND = "captions"
 
@@ -94,8 +93,8 @@ def read_caption_corpus(
 
     Args:
         train: path of a table of names and captions, see
-            `read_named_texts`; or a folder of `prepare_captions`; None for the
-            scenes.
+            `read_named_texts`; of tar archives that contain both, see
+            `tar_rows`; or a folder of `prepare_captions`; None for the scenes.
         validation: the same, or None.
         columns: of picture and caption in both tables.
         features: path of their features, see `read_features`; without it, they
@@ -142,9 +141,10 @@ def read_caption_corpus(
         )
         opened = open_prepared_captions(train, network or NetworkOptions())
         return logged(opened, log)
-    refuse_no_pictures(features, images)
-    tables = read_caption_tables(train, validation, columns, plain)
-    folder = pictures_folder(tables, images)
+    tables = read_caption_tables(
+        *(train, validation, columns, plain, features, images)
+    )
+    folder = pictures_of(tables, images)
     files = {}
     if features:
         stored = read_features(features)
@@ -154,7 +154,8 @@ def read_caption_corpus(
             picture_names(tables), folder, network or NetworkOptions(), kept
         )
     corpus = corpus_of_tables(
-        tables, stored, preprocessor, folder, features or images, files
+        *(tables, stored, preprocessor, folder),
+        *(features or images or train, files),
     )
     return logged(corpus, log)
 
@@ -206,6 +207,33 @@ def corpus_of_tables(
         tuple(facts),
         tuple(problems),
     )
+
+
+def check_captions(
+    train: str | os.PathLike,
+    validation: str | os.PathLike | None = None,
+    columns: Sequence[str] = (),
+    images: str | os.PathLike = "",
+) -> CaptionCorpus:
+    """Reads all pictures and their captions, and computes no features.
+
+    Args:
+        train: see `read_caption_corpus`.
+        validation: see `read_caption_corpus`.
+        columns: see `read_caption_corpus`.
+        images: see `read_caption_corpus`.
+
+    Raises:
+        DataError: a file cannot be used.
+    """
+    tables = read_caption_tables(train, validation, columns, images=images)
+    names, media = picture_names(tables), pictures_of(tables, images)
+    with progress("Checking pictures", len(names), "pictures") as advance:
+        for name in names:
+            media(name)
+            advance(1)
+    no_features = StoredFeatures(names, np.zeros((len(names), 0, 0)), None)
+    return corpus_of_tables(tables, no_features, None, media, train)
 
 
 def open_prepared_captions(
@@ -278,15 +306,14 @@ def read_image_captions(path, folder, columns=(), plain=False) -> Captions:
 
     Args:
         path: see `read_caption_corpus`.
-        folder: path of the folder.
+        folder: path of the folder; "" for tar archives.
         columns: see `read_caption_corpus`.
         plain: see `read_caption_corpus`.
 
     Raises:
         DataError: the table is broken, or there is no such picture.
     """
-    table = CaptionTable(path, columns, plain)
-    pictures = MediaFolder(folder, read_picture, "picture")
-    pictures.check(table.lines)
+    [table] = read_caption_tables(path, None, columns, plain, images=folder)
+    pictures = pictures_of([table], folder)
     captions = table.captions
     return Captions(list(captions), list(captions.values()), picture=pictures)

@@ -1,8 +1,10 @@
 """Tables of pictures and their captions."""
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.media_folder import MediaFolder, read_picture
+from kseq.data.files.media_folder import read_picture
 from kseq.data.files.named_texts import left_out_texts, read_named_texts
+from kseq.data.files.tar_media import Media, open_media
+from kseq.data.files.tar_members import TarMember, are_tars
 from kseq.data.pictures.captions import Captions
 
 
@@ -40,35 +42,40 @@ class CaptionTable:
 
 
 def read_caption_tables(
-    train, validation, columns=(), plain=False
+    train, validation, columns=(), plain=False, features="", images=""
 ) -> list[CaptionTable]:
-    """The tables of training, and of validation if there is one."""
+    """The tables of training, and of validation if there is one.
+
+    Raises:
+        DataError: a table is broken; or neither pictures nor features are
+            given, or they are although `train` contains the pictures.
+    """
+    given = {"columns": columns, "features": features, "images": images}
+    has_pictures = are_tars(train, validation, **given)
+    if not has_pictures and not features and not images:
+        raise DataError(
+            "train needs pictures: give their folder with --images, or their "
+            "features, an .npz file, with --features."
+        )
     paths = [train, validation] if validation else [train]
     return [CaptionTable(path, columns, plain) for path in paths]
 
 
-def pictures_folder(tables, images) -> MediaFolder | None:
-    """The folder of the pictures of all tables, in which each is, or None."""
-    if not images:
-        return None
-    folder = MediaFolder(images, read_picture, "picture")
+def pictures_of(tables, images) -> Media | None:
+    """The pictures of all tables, each of which is there, or None."""
+    lines = {}
     for table in tables:
-        folder.check(table.lines)
-    return folder
+        lines |= table.lines
+    if isinstance(next(iter(lines.values())), TarMember):
+        images = None
+    elif not images:
+        return None
+    return open_media(images, read_picture, "picture", lines)
 
 
 def picture_names(tables) -> list[str]:
     """The different names in all tables, sorted."""
     return sorted({name for table in tables for name in table.captions})
-
-
-def refuse_no_pictures(features, images):
-    """Raises DataError if neither pictures nor features are given."""
-    if not features and not images:
-        raise DataError(
-            "train needs pictures: give their folder with --images, or their "
-            "features, an .npz file, with --features."
-        )
 
 
 def size_of_captions(title: str, captions: Captions, path) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.media_folder import MediaFolder
+from kseq.data.files.tar_media import Media
 from kseq.data.pictures.feature_files import read_features, typical_size
 from kseq.data.pictures.image_preprocessor import ImagePreprocessor
 from kseq.terminal import progress
@@ -51,7 +51,7 @@ def computed_features(names, folder, options, kept):
 
     Args:
         names: list of str, of the pictures.
-        folder: MediaFolder.
+        folder: Media.
         options: NetworkOptions.
         kept: `pathlib.Path` of a folder with both files, or None.
 
@@ -75,13 +75,13 @@ def computed_features(names, folder, options, kept):
 
 
 def picture_features(
-    names: list[str], folder: MediaFolder, preprocessor: ImagePreprocessor
+    names: list[str], folder: Media, preprocessor: ImagePreprocessor
 ) -> bytes:
     """Computes the features of pictures, once for all epochs.
 
     Args:
         names: of the pictures.
-        folder: MediaFolder.
+        folder: Media.
         preprocessor: ImagePreprocessor.
 
     Returns:
@@ -105,7 +105,7 @@ def picture_features(
 
 
 def batches_of_cells(
-    names: list[str], folder: MediaFolder, preprocessor: ImagePreprocessor
+    names: list[str], folder: Media, preprocessor: ImagePreprocessor
 ) -> Iterator[np.ndarray]:
     """The features of pictures, (`BATCH`, cells, F) float32, or fewer.
 
@@ -129,6 +129,6 @@ def batches_of_cells(
         for name, features in zip(batch, found, strict=True):
             if not np.isfinite(features).all():
                 raise DataError(
-                    f"{folder.path / name}: its features are not finite."
+                    f"{folder.title(name)}: its features are not finite."
                 )
         yield found

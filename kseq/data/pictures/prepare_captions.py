@@ -13,11 +13,12 @@ from kseq.data.files.feature_parts import (
     compute_features,
     files_hash,
 )
-from kseq.data.files.media_folder import MediaFolder, read_picture
+from kseq.data.files.media_folder import read_picture
 from kseq.data.files.prepared_folder import PreparedFolder, replace_file
 from kseq.data.files.ragged_array import mapped
 from kseq.data.files.saved_examples import save_examples
 from kseq.data.files.stored_features import StoredFeatures
+from kseq.data.files.tar_media import open_media
 from kseq.data.files.text_files import matching_files
 from kseq.data.pictures.caption_corpus import (
     KIND,
@@ -27,9 +28,8 @@ from kseq.data.pictures.caption_corpus import (
 )
 from kseq.data.pictures.caption_table import (
     picture_names,
-    pictures_folder,
+    pictures_of,
     read_caption_tables,
-    refuse_no_pictures,
 )
 from kseq.data.pictures.feature_files import (
     grid_of,
@@ -95,7 +95,6 @@ def prepare_captions(
     >>> corpus.train.references, corpus.features[0].shape
     ([['A dog.', 'Dogs.']], (4, 2))
     """
-    refuse_no_pictures(features, images)
     network = network or NetworkOptions()
     options = {
         "columns": [*columns],
@@ -108,15 +107,14 @@ def prepare_captions(
         name: matching_files(path) if path else []
         for name, path in given.items()
     }
+    tables = read_caption_tables(
+        *(train, validation, columns, plain, features, images)
+    )
     with PreparedFolder(folder).locked() as prepared:
-        tables = read_caption_tables(train, validation, columns, plain)
-        media = pictures_folder(tables, images)
+        media = pictures_of(tables, images)
         sizes = {}
         if not features:
-            sizes = {
-                name: (media.path / name).stat().st_size
-                for name in picture_names(tables)
-            }
+            sizes = {name: media.size(name) for name in picture_names(tables)}
         plan = prepared.follow(KIND, options, paths, files_hash(sizes))
         if not prepared.is_complete:
             if features:
@@ -127,7 +125,7 @@ def prepare_captions(
                 stored = _compute(prepared, tables, media, network, sizes, work)
             corpus = corpus_of_tables(
                 *(tables, stored, stored.preprocessor, media),
-                features or images,
+                features or images or train,
             )
             prepared.finish(_save(prepared.path, corpus, plan))
     return logged(open_prepared_captions(folder), log)
@@ -147,7 +145,7 @@ def _compute(prepared, tables, media, network, sizes, work):
         lines |= table.lines
     shape, *_ = compute_features(
         *(prepared, path),
-        functools.partial(_cells, str(media.path), network, str(weights), size),
+        functools.partial(_cells, media.path, network, str(weights), size),
         {name: lines[name] for name in names},
         [*sizes.values()],
         *work,
@@ -161,8 +159,7 @@ def _compute(prepared, tables, media, network, sizes, work):
 
 def _cells(path, network, weights, size, lines):
     """What `compute_features` calls with the pictures of a part."""
-    media = MediaFolder(path, read_picture, "picture")
-    media.check(lines)
+    media = open_media(path, read_picture, "picture", lines)
     found = batches_of_cells([*lines], media, _loaded(network, weights))
     cells = np.concatenate([(part / size).astype(np.float16) for part in found])
     lengths = [cells.shape[1]] * len(cells)

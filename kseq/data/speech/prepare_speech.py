@@ -112,8 +112,8 @@ def prepare_speech(
         name: matching_files(path) if path else []
         for name, path in given.items()
     }
+    tables = read_tables(train, validation, columns, audio, features)
     with PreparedFolder(folder).locked() as prepared:
-        tables = read_tables(train, validation, columns, audio, features)
         sizes = {} if features else _sizes(tables, audio)
         plan = prepared.follow(KIND, options, paths, files_hash(sizes))
         if not prepared.is_complete:

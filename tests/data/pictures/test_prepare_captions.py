@@ -1,5 +1,6 @@
 """Features of pictures, computed once."""
 
+import json
 from pathlib import Path
 
 import keras
@@ -13,11 +14,14 @@ from kseq.data import (
     Tokenizer,
     prepare_captions,
     read_caption_corpus,
+    read_image_captions,
     tokenize_pairs,
     training_batches,
 )
 from kseq.data.pictures import picture_features
 from kseq.data.pictures import prepare_captions as preparation
+from kseq.data.pictures.caption_corpus import check_captions
+from tests.data.tar import tar
 
 SMALL = NetworkOptions("MobileNetV3Small", "", 1)
 NAMES = [f"{number}.png" for number in range(5)]
@@ -71,6 +75,30 @@ def test_a_folder_trains_as_the_pictures_do(monkeypatch):
         read_caption_corpus("out")
     with pytest.raises(DataError, match="images is part of a prepared"):
         read_caption_corpus("out", images=".")
+
+
+def test_archives_are_prepared(monkeypatch):
+    for module in (picture_features, preparation):
+        monkeypatch.setattr(module, "BATCH", 2)
+    files = {}
+    for name in NAMES:
+        files[name] = Path(name).read_bytes()
+        captions = [f"A {name[0]}.", f"The {name[0]}."]
+        files[f"{name[0]}.json"] = json.dumps({"caption": captions}).encode()
+        Path(name).unlink()
+    Path("a.tar").write_bytes(tar(files))
+    with pytest.raises(DataError, match=r"Leave out images\."):
+        read_caption_corpus("a.tar", images=".", network=SMALL)
+    corpus = read_caption_corpus("a.tar", network=SMALL)
+    assert check_captions("a.tar").describe() == corpus.describe()
+    assert corpus.validation.raw("image")[0] in files.values()
+    keras.utils.set_random_seed(1)
+    prepare_captions("out", "a.tar", network=SMALL, part_size=1)
+    assert_same(corpus, read_caption_corpus("out", network=SMALL))
+    assert read_image_captions("a.tar", "").references[0] == ["A 0.", "The 0."]
+    Path("a.tar").write_bytes(tar(files | {"3.png": b"GIF89a"}))
+    with pytest.raises(DataError, match=r"^a\.tar: 3\.png is .*, but GIF"):
+        check_captions("a.tar")
 
 
 def test_ready_features_are_mapped():

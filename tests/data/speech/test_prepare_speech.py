@@ -1,6 +1,7 @@
 """Features of recordings, computed once."""
 
 import errno
+import json
 import shutil
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from kseq.data import (
 )
 from kseq.data.files import feature_parts
 from kseq.user_error import DiskError
+from tests.data.tar import tar
 from tests.data.wav import tone, wav
 
 NAMES = [f"{i}.wav" for i in range(12)]
@@ -88,6 +90,32 @@ def test_a_folder_trains_as_the_files_do():
             np.testing.assert_array_equal(array, same)
 
 
+def write_tars():
+    """Two archives, which number their members alike."""
+    both = [*zip(NAMES, TEXTS, strict=True)]
+    for number, half in enumerate((both[:6], both[6:])):
+        files = {}
+        for place, (name, text) in enumerate(half):
+            files[f"{place}.wav"] = Path(name).read_bytes()
+            files[f"{place}.json"] = json.dumps({"text": text}).encode()
+        Path(f"{number}.tar").write_bytes(tar(files))
+    return "*.tar"
+
+
+def test_archives_are_prepared():
+    corpus = read_speech_corpus(write_tars())
+    prepared = prepare_speech("out", "*.tar", part_size=25000)
+    audio = corpus.validation.raw("audio")
+    for path in Path().glob("*.tar"):
+        path.unlink()
+    opened = read_speech_corpus("out")
+    assert opened.describe() == prepared.describe() == corpus.describe()
+    assert opened.test.raw("audio") == audio
+    for one, other in zip(batches_of(corpus), batches_of(opened), strict=True):
+        for array, same in zip(flat(one), flat(other), strict=True):
+            np.testing.assert_array_equal(array, same)
+
+
 def test_what_is_finished_stays(monkeypatch):
     """A process that ends at any part resumes: the same bytes."""
     prepare_speech("whole", "a.tsv")
@@ -119,6 +147,9 @@ def test_the_bytes_are_those_of_any_number_of_processes():
     prepare_speech("one", "a.tsv", part_size=25000)
     prepare_speech("two", "a.tsv", part_size=25000, processes=2)
     assert files("one") == files("two")
+    prepare_speech("three", write_tars(), part_size=25000)
+    prepare_speech("four", "*.tar", part_size=25000, processes=2)
+    assert files("three") == files("four")
 
 
 def test_other_files_and_options_are_refused():

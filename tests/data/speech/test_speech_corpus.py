@@ -1,5 +1,7 @@
 """Transcripts and their recordings or features, read and batched."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from kseq.data import (
     training_batches,
 )
 from kseq.user_error import UserError
+from tests.data.tar import tar
 from tests.data.wav import tone, wav
 
 NAMES = [f"{i}.wav" for i in range(12)]
@@ -171,6 +174,79 @@ def test_recordings_of_any_kind_are_resampled(folder):
         assert np.argmax(one, axis=1).tolist() == np.argmax(other, 1).tolist()
     with pytest.raises(DataError, match="resample is for recordings"):
         read_speech_corpus("table.tsv", features="a.npz", resample=8000)
+
+
+def write_tars():
+    """Two archives of six recordings each, and their transcripts."""
+    for number in range(2):
+        files = {}
+        for name, text in [*zip(NAMES, TEXTS, strict=True)][number::2]:
+            files[name] = Path(name).read_bytes()
+            files[name.replace("wav", "txt")] = text.encode()
+        Path(f"{number}.tar").write_bytes(tar(files))
+    return "*.tar"
+
+
+def test_archives_have_recordings_and_transcripts():
+    corpus = read_speech_corpus("table.tsv")
+    found = read_speech_corpus(write_tars())
+    assert not found.problems
+    size = "Training recordings: 11, "
+    assert found.facts[0].startswith(size)
+    frames = {
+        text_and_length(corpus, split, place)
+        for split in ("train", "validation")
+        for place in range(len(getattr(corpus, split).names))
+    }
+    assert len(frames) == 12
+    assert frames == {
+        text_and_length(found, split, place)
+        for split in ("train", "validation")
+        for place in range(len(getattr(found, split).names))
+    }
+    [audio] = found.validation.raw("audio")
+    assert audio in [Path(name).read_bytes() for name in NAMES]
+
+
+def text_and_length(corpus, split, place):
+    chosen = getattr(corpus, split)
+    features = corpus.features[chosen.numbers[place]]
+    return chosen.texts[place], len(features), features.tobytes()
+
+
+def test_archives_of_training_and_validation():
+    """The same names are other recordings, and a copy has the same."""
+    Path("a.tar").write_bytes(tar({"0.wav": wav(tone()), "0.txt": b"yes"}))
+    Path("b.tar").write_bytes(tar({"0.wav": wav(tone(0.3)), "0.txt": b"no"}))
+    corpus = read_speech_corpus("a.tar", "b.tar")
+    assert not corpus.problems
+    assert corpus.validation.numbers != corpus.train.numbers
+    assert corpus.validation.raw("audio") == [wav(tone(0.3))]
+    Path("c.tar").write_bytes(Path("a.tar").read_bytes())
+    [problem] = read_speech_corpus("a.tar", "c.tar").problems
+    assert "1 of 1 validation recordings are also in training" in problem
+    found = read_transcripts("b.tar", sample_rate=8000)
+    assert found.texts == ["no"]
+
+
+def test_what_is_wrong_in_an_archive():
+    files = {"0.wav": wav(np.zeros(800)), "0.txt": b"yes"}
+    Path("a.tar").write_bytes(
+        tar(files | {"1.wav": wav(tone()), "1.cls": b"3"})
+    )
+    corpus = read_speech_corpus("a.tar", "a.tar")
+    assert corpus.train.labels == ["3"]
+    assert corpus.problems[0].startswith("a.tar: 1 recordings are left out: ")
+    assert corpus.problems[0].endswith("/0.wav' in a.tar.")
+    Path("a.tar").write_bytes(tar(files | {"0.wav": b"RIFF"}))
+    with pytest.raises(DataError, match=r"^a\.tar: 0\.wav is not a readable"):
+        read_speech_corpus("a.tar")
+    for option in ({"audio": "."}, {"features": "a.npz"}, {"columns": "ab"}):
+        name = next(iter(option))
+        with pytest.raises(DataError, match=rf"Leave out {name}\."):
+            read_speech_corpus("a.tar", **option)
+    with pytest.raises(DataError, match="others are tables"):
+        read_speech_corpus("table.tsv", "a.tar")
 
 
 def test_silent_long_and_blank_ones_are_left_out(folder):
