@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kseq.data import DataError, Tokenizer, open_prepared
+from tests.data.tar import tar
 from tests.data.wav import tone, wav
 
 
@@ -103,6 +104,29 @@ def test_recordings(call, refused):
         assert message in refused(*arguments, *words)
     with pytest.raises(DataError, match=r"cannot be used|holds 'recordings'"):
         open_prepared("out")
+
+
+def test_archives_say_what_they_contain(call, refused):
+    files = {"0.wav": wav(tone()), "1.wav": wav(tone(0.1))}
+    Path("a.tar").write_bytes(tar({**files, "0.txt": b"yes", "1.cls": b"no"}))
+    output, _ = call("prepare", "out", "--train", "*.tar", "--num-mels", "20")
+    facts = call("check", "a.tar")[0].replace("a.tar", "*.tar").splitlines()
+    assert output.splitlines() == [
+        *facts,
+        "Next: kseq train transcribe_speech --train out",
+    ]
+    assert "features: 26 x 20 features (float16)" in call("check", "out")[0]
+    Path("b.tar").write_bytes(tar({"0.png": b"GIF89a", "0.txt": b"A dog."}))
+    Path("c.tar").write_bytes(tar({"0.txt": b"A dog."}))
+    for words, message in (
+        (["a.tar", "--audio", "."], "Leave out audio"),
+        (["a.tar", "--columns", "a", "b"], "Leave out columns"),
+        (["b.tar"], "b.tar: 0.png is not a readable JPEG or PNG file, but GIF"),
+        (["b.tar", "--resample", "9"], "--resample is for recordings"),
+        (["c.tar"], "c.tar contains no recording and no picture"),
+        (["c.tar.gz"], "Decompress it to a .tar file"),
+    ):
+        assert message in refused("check", *words)
 
 
 def test_features_of_pictures(call, refused):
