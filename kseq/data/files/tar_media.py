@@ -3,7 +3,8 @@
 import os
 from collections.abc import Callable
 
-from kseq.data.files.media_folder import MediaFolder
+from kseq.data.files.data_error import DataError
+from kseq.data.files.media_folder import LARGEST_FILE, MediaFolder
 from kseq.data.files.tar_members import TarMember
 from kseq.data.files.text_files import Line
 
@@ -26,7 +27,7 @@ class TarMedia:
         Its bytes.
 
     Raises:
-        DataError: it cannot be read.
+        DataError: it cannot be read, or is larger than 256 MiB.
     """
 
     path = None  # of no folder
@@ -38,7 +39,10 @@ class TarMedia:
         self.members = members
 
     def __call__(self, name: str) -> bytes:
-        return self.read(self.title(name), content=self.members[name].read())
+        member = self.members[name]
+        if member.size > LARGEST_FILE:
+            raise DataError(f"{member} is larger than 256 MiB.")
+        return self.read(str(member), content=member.read())
 
     def title(self, name: str) -> str:
         """Where it is, for messages."""

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from kseq.data.files.compressed_files import open_uncompressed, unreadable
 from kseq.data.files.data_error import DataError
-from kseq.data.files.media_folder import LARGEST_FILE
 from kseq.data.files.records import without_surrogates
 from kseq.data.files.text_files import (
     BYTE_ORDER_MARK,
@@ -60,10 +59,8 @@ class TarMember(NamedTuple):
         """Its bytes.
 
         Raises:
-            DataError: it cannot be read, or is larger than 256 MiB.
+            DataError: it cannot be read.
         """
-        if self.size > LARGEST_FILE:
-            raise DataError(f"{self} is larger than 256 MiB.")
         try:
             with open(self.path, "rb") as file:
                 file.seek(self.offset)

@@ -213,21 +213,19 @@ def check_captions(
     train: str | os.PathLike,
     validation: str | os.PathLike | None = None,
     columns: Sequence[str] = (),
-    images: str | os.PathLike = "",
 ) -> CaptionCorpus:
-    """Reads all pictures and their captions, and computes no features.
+    """Reads all pictures and captions of archives, and computes no features.
 
     Args:
-        train: see `read_caption_corpus`.
-        validation: see `read_caption_corpus`.
-        columns: see `read_caption_corpus`.
-        images: see `read_caption_corpus`.
+        train: path of tar archives, see `read_caption_corpus`.
+        validation: the same, or None.
+        columns: there are none.
 
     Raises:
         DataError: a file cannot be used.
     """
-    tables = read_caption_tables(train, validation, columns, images=images)
-    names, media = picture_names(tables), pictures_of(tables, images)
+    tables = read_caption_tables(train, validation, columns)
+    names, media = picture_names(tables), pictures_of(tables, "")
     with progress("Checking pictures", len(names), "pictures") as advance:
         for name in names:
             media(name)
