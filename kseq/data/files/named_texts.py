@@ -116,7 +116,9 @@ def read_named_texts(
             counts["blank" if is_blank(text) else "too_long"] += 1
             continue
         texts.setdefault(name, []).append(text)
-        lines.setdefault(name, line)
+        first = lines.setdefault(name, line)
+        if isinstance(line, TarMember) and line.path != first.path:
+            raise DataError(f"{line.place} is a copy of {first.place}.")
     if not texts:
         raise DataError(f"{pattern} contains no {known.text}.")
     return texts, lines, counts

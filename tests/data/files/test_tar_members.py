@@ -99,6 +99,9 @@ def test_names_differ_between_archives_and_not_between_places(folder):
     (folder / "b.tar").rename("more/c.tar")
     [name] = read_named_texts("more/c.tar", known=TRANSCRIPTS)[0]
     assert name == names[1]
+    (folder / "d.tar").write_bytes(Path("a.tar").read_bytes())
+    with pytest.raises(DataError, match=r"^d\.tar is a copy of a\.tar"):
+        read_named_texts("*.tar", known=TRANSCRIPTS)
 
 
 def test_links_devices_and_sparse_members_are_ignored(folder):
