@@ -41,6 +41,7 @@ def here(tmp_path, monkeypatch):
         "日本\x0b東京",
     )
     dialogues += [dialogues[7], list(odd), ["alone"], ["w " * 40] * 9]
+    dialogues.append([*["y " * 30_000] * 3, "Yes."])  # together over 64 KiB
     records = [json.dumps({"turns": turns}) for turns in dialogues]
     Path("a.jsonl").write_text("\n".join(records))
     texts = ["\n".join(turns) + "\n\n" for turns in dialogues[:12]]
