@@ -30,11 +30,12 @@ def split_over_devices(batches: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def disable_autotuning(data: tf.data.Dataset) -> tf.data.Dataset:
-    """Disables the autotuning of buffers and threads of a data set.
+    """Disables the autotuning and the optimization of a data set.
 
-    TensorFlow tunes both in a thread that sleeps for up to a minute.
-    Occasionally that thread misses that its iterator is deleted, and the
-    deletion waits for it, for example at the end of training.
+    TensorFlow tunes buffers and threads in a thread that sleeps for up to a
+    minute. Occasionally that thread misses that its iterator is deleted, and
+    the deletion waits for it, for example at the end of training. To optimize
+    a data set, it copies all tensors that it reads, such as mapped files.
 
     Args:
         data: any data set; data sets made from it are not tuned either.
@@ -44,4 +45,5 @@ def disable_autotuning(data: tf.data.Dataset) -> tf.data.Dataset:
     """
     options = tf.data.Options()
     options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
     return data.with_options(options)

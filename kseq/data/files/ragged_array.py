@@ -182,10 +182,10 @@ def mapped(
 
 def as_tensor(array: np.ndarray) -> tf.Tensor:
     """A tensor of an array; one in a file is mapped and takes no memory."""
-    if isinstance(array, np.memmap):
-        return tf.raw_ops.ImmutableConst(
-            dtype=tf.as_dtype(array.dtype),
-            shape=array.shape,
-            memory_region_name=os.fsencode(Path(array.filename).absolute()),
-        )
-    return tf.constant(array)
+    if not isinstance(array, np.memmap):
+        return tf.constant(array)
+    # Only an array that could be written is shared; nobody writes it.
+    # `ImmutableConst` maps a file, too, but TensorFlow copies it once.
+    file = Path(array.filename).absolute()
+    shared = np.memmap(file, array.dtype, "c", shape=array.shape)
+    return tf.experimental.dlpack.from_dlpack(np.asarray(shared).__dlpack__())
