@@ -29,7 +29,6 @@ from kseq.data.documents.prepared_documents import (
     open_prepared_documents,
 )
 from kseq.data.files.corpora import logged
-from kseq.data.files.prepare_files import prepare_files
 from kseq.data.files.prepared_folder import replace_file
 from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
 from kseq.data.text.prepare_rows import prepare_rows
@@ -95,20 +94,10 @@ def prepare_documents(
         "seed": seed,
         "part_size": part_size,
     }
-    paths = train, validation
-
-    def prepare(prepared, options):
-        return prepare_rows(
-            prepared,
-            functools.partial(_read, *paths, options),
-            _lines,
-            _tokenizing,
-            vocab_size,
-            processes,
-            beam,
-        )
-
-    prepare_files(folder, KIND, paths, options, prepare)
+    prepare_rows(
+        *(folder, KIND, (train, validation), options),
+        *(_read, _lines, _tokenizing, processes, beam),
+    )
     return logged(open_prepared_documents(folder), log)
 
 

@@ -1,6 +1,5 @@
 """Prepares tagged sentences for training: checks and tokenizes them once."""
 
-import functools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.corpora import logged
-from kseq.data.files.prepare_files import prepare_files
 from kseq.data.files.prepared_folder import replace_file
 from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
 from kseq.data.tags.prepared_tags import KIND, PreparedTags, open_prepared_tags
@@ -75,20 +73,10 @@ def prepare_tags(
         "vocab_size": vocab_size,
         "part_size": part_size,
     }
-    paths = train, validation
-
-    def prepare(prepared, options):
-        return prepare_rows(
-            prepared,
-            functools.partial(_read, *paths, options),
-            _lines,
-            _tokenizing,
-            vocab_size,
-            processes,
-            beam,
-        )
-
-    prepare_files(folder, KIND, paths, options, prepare)
+    prepare_rows(
+        *(folder, KIND, (train, validation), options),
+        *(_read, _lines, _tokenizing, processes, beam),
+    )
     return logged(open_prepared_tags(folder), log)
 
 

@@ -1,6 +1,7 @@
 """Rows of a corpus: written in parts, and tokenized by any process."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from kseq.data.files.prepared_folder import PreparedFolder, replace_file
+from kseq.data.files.prepare_files import prepare_files
+from kseq.data.files.prepared_folder import replace_file
 from kseq.data.files.process_jobs import processes_for, run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.files.row_parts import read_rows, write_rows
@@ -61,34 +63,51 @@ class TokenizeRowsJob(NamedTuple):
 
 
 def prepare_rows(
-    prepared: PreparedFolder,
-    read: Callable[[Path], dict[str, Any]],
+    folder: str | os.PathLike,
+    kind: str,
+    paths: tuple[str | os.PathLike, str | os.PathLike | None],
+    options: dict[str, Any],
+    read: Callable[..., dict[str, Any]],
     lines: Callable[[Any], Iterable[str]],
     tokenize: Callable[[dict], Callable],
-    vocab_size: int,
     processes: int | None,
     beam: Sequence[str] | None,
-) -> dict[str, Any]:
+):
     """Reads rows, trains a tokenizer, and writes the ids of the rows.
 
     Each step resumes where it was interrupted.
 
     Args:
-        prepared: where to write.
-        read: function of a folder, which writes there the rows of training in
-            `RowParts`, the numbers of those that are held out as `held_out`,
-            int64, and, if there are others to validate on,
-            `validation.jsonl`. It returns what is recorded, with "starts".
+        folder: see `prepare_files`.
+        kind: see `prepare_files`.
+        paths: see `prepare_files`.
+        options: see `prepare_files`; `vocab_size` is that of `Tokenizer.train`.
+        read: function of both paths, the options, and a folder, which writes
+            there the rows of training in `RowParts`, the numbers of those that
+            are held out as `held_out`, int64, and, if there are others to
+            validate on, `validation.jsonl`. It returns what is recorded, with
+            "starts".
         lines: function of a row, its text for the tokenizer.
         tokenize: function of what `read` has returned, the function of
             `TokenizeRowsJob`, which can be pickled.
-        vocab_size: see `Tokenizer.train`.
         processes: see `prepare_pairs`.
         beam: see `prepare_pairs`.
 
-    Returns:
-        What is recorded.
+    Raises:
+        DataError: see `prepare_files`.
     """
+
+    def prepare(prepared, options):
+        return _prepare(
+            prepared,
+            functools.partial(read, *paths, options),
+            *(lines, tokenize, options["vocab_size"], processes, beam),
+        )
+
+    prepare_files(folder, kind, paths, options, prepare)
+
+
+def _prepare(prepared, read, lines, tokenize, vocab_size, processes, beam):
     summary = prepared.parts / "read.json"
     if not summary.is_file():
         replace_file(summary, to_json(read(prepared.parts)).encode())
