@@ -23,7 +23,11 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions, options.RecurrentDecoderOptions):
+class Config(
+    options.FineTuningOptions,
+    options.RecurrentDecoderOptions,
+    options.LossOptions,
+):
     """Trains and exports a decoder that attends to the cells of a picture."""
 
     train: str | None = None  # table of names and captions; None: scenes
@@ -50,7 +54,6 @@ class Config(options.FineTuningOptions, options.RecurrentDecoderOptions):
     batch_tokens: options.PositiveInt = 4096  # cells, or tokens of captions
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 500
-    label_smoothing: options.Rate = 0.1
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     ema: options.Rate = 0.998  # momentum of the moving averages of the weights
     beam_size: options.SmallInt = 5
@@ -143,9 +146,7 @@ def main(config):
             training.adam(
                 config.learning_rate, config.warmup_steps, ema=config.ema
             ),
-            label_smoothing=config.label_smoothing,
-            clip_norm=1.0,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     beam = decoding.BeamSearch(config.beam_size)
     served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)

@@ -22,7 +22,11 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions, options.RecurrentDecoderOptions):
+class Config(
+    options.FineTuningOptions,
+    options.RecurrentDecoderOptions,
+    options.LossOptions,
+):
     """Trains an LSTM that answers to the turns of a dialogue and exports it."""
 
     train: str | None = None  # dialogues, or prepared; None: small talk
@@ -128,9 +132,7 @@ def main(config):
             training.adam(
                 config.learning_rate, config.warmup_steps, ema=config.ema
             ),
-            label_smoothing=config.label_smoothing,
-            clip_norm=1.0,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     beam = decoding.BeamSearch(config.beam_size)
     longest = pairs.longest_target(config.max_length)

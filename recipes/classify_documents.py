@@ -13,7 +13,9 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions, options.TransformerOptions):
+class Config(
+    options.FineTuningOptions, options.TransformerOptions, options.LossOptions
+):
     """Trains a classifier on labelled documents and exports it."""
 
     train: str | None = None  # of labels and texts, or prepared; None: reports
@@ -34,7 +36,6 @@ class Config(options.FineTuningOptions, options.TransformerOptions):
     batch_pieces: options.PositiveInt = 16_384
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 200
-    label_smoothing: options.Rate = 0.1
     ema: options.Rate = 0.995  # of the moving averages of the weights
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     pretraining_steps: options.NonNegativeInt = 0  # of piece prediction
@@ -113,9 +114,7 @@ def main(config):
             training.adam(
                 config.learning_rate, config.warmup_steps, ema=config.ema
             ),
-            label_smoothing=config.label_smoothing,
-            clip_norm=1.0,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     classifier = serving.Classifier(model, preprocessor, corpus.labels)
     start.initialize(classifier)

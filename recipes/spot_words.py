@@ -18,7 +18,7 @@ WORDS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.TrainingOptions):
+class Config(options.TrainingOptions, options.LossOptions):
     """Trains a classifier on recordings of single words and exports it."""
 
     train: str | None = None  # table of recordings and words; None: Morse
@@ -41,7 +41,6 @@ class Config(options.TrainingOptions):
     batch_tokens: options.PositiveInt = 6000  # frames
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 200
-    label_smoothing: options.Rate = 0.1
     dtype: options.DType = "float32"
     ema: options.Rate = 0.995  # momentum of the moving averages of the weights
 
@@ -105,9 +104,7 @@ def main(config):
             training.adam(
                 config.learning_rate, config.warmup_steps, ema=config.ema
             ),
-            label_smoothing=config.label_smoothing,
-            clip_norm=1.0,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     classifier = serving.Classifier(model, corpus.preprocessor, words)
     start.initialize(classifier)

@@ -13,7 +13,9 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions, options.TransformerOptions):
+class Config(
+    options.FineTuningOptions, options.TransformerOptions, options.LossOptions
+):
     """Trains a tagger on sentences with a tag for each word; exports it."""
 
     train: str | None = None  # with tags, or prepared; None: journeys
@@ -95,9 +97,7 @@ def main(config):
             training.adam(
                 config.learning_rate, config.warmup_steps, ema=config.ema
             ),
-            label_smoothing=config.label_smoothing,
-            clip_norm=1.0,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     tagger = serving.Tagger(model, preprocessor, corpus.tags)
     start.initialize(tagger)

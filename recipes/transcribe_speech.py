@@ -22,7 +22,11 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions, options.RecurrentDecoderOptions):
+class Config(
+    options.FineTuningOptions,
+    options.RecurrentDecoderOptions,
+    options.LossOptions,
+):
     """Trains an LSTM that attends to the frames of speech and exports it."""
 
     train: str | None = None  # table of recordings and transcripts; None: Morse
@@ -55,7 +59,6 @@ class Config(options.FineTuningOptions, options.RecurrentDecoderOptions):
     batch_tokens: options.PositiveInt = 4000  # frames
     learning_rate: options.PositiveFloat = 0.003
     warmup_steps: options.PositiveInt = 200
-    label_smoothing: options.Rate = 0.1
     dtype: options.DType = "float32"
     ema: options.Rate = 0.995  # momentum of the moving averages of the weights
     beam_size: options.SmallInt = 8
@@ -147,9 +150,7 @@ def main(config):
             training.adam(
                 config.learning_rate, config.warmup_steps, ema=config.ema
             ),
-            label_smoothing=config.label_smoothing,
-            clip_norm=1.0,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     by_ctc = {"ctc_weight": config.ctc_weight}
     beam = decoding.BeamSearch(config.beam_size, **by_ctc)

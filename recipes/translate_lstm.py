@@ -21,7 +21,9 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions, options.RecurrentOptions):
+class Config(
+    options.FineTuningOptions, options.RecurrentOptions, options.LossOptions
+):
     """Trains an LSTM with attention on pairs of sentences and exports it."""
 
     train: tuple[str, ...] | None = None  # files, or prepared; None: dates
@@ -40,8 +42,6 @@ class Config(options.FineTuningOptions, options.RecurrentOptions):
     batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
-    label_smoothing: options.Rate = 0.1
-    clip_norm: options.PositiveFloat = 1.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     ema: options.Rate = 0.998  # momentum of the moving averages of the weights
     beam_size: options.SmallInt = 5
@@ -111,9 +111,7 @@ def main(config):
             training.adam(
                 config.learning_rate, config.warmup_steps, ema=config.ema
             ),
-            label_smoothing=config.label_smoothing,
-            clip_norm=config.clip_norm,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     beam = decoding.BeamSearch(config.beam_size)
     longest = pairs.longest_target(config.max_length)

@@ -13,7 +13,9 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions, options.TransformerOptions):
+class Config(
+    options.FineTuningOptions, options.TransformerOptions, options.LossOptions
+):
     """Trains a Transformer on pairs of sentences and exports it."""
 
     train: tuple[str, ...] | None = None  # files, or prepared; None: dates
@@ -35,8 +37,6 @@ class Config(options.FineTuningOptions, options.TransformerOptions):
     batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.005
     warmup_steps: options.PositiveInt = 2000
-    label_smoothing: options.Rate = 0.1
-    clip_norm: options.PositiveFloat = 1.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     averaged: options.SmallInt = 8  # last checkpoints in the final weights
     beam_size: options.SmallInt = 5
@@ -88,9 +88,7 @@ def main(config):
                 beta_2=0.98,
                 epsilon=1e-9,
             ),
-            label_smoothing=config.label_smoothing,
-            clip_norm=config.clip_norm,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     beam = decoding.BeamSearch(config.beam_size)
     longest = pairs.longest_target(config.max_length)

@@ -13,7 +13,9 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.TrainingOptions, options.TransformerOptions):
+class Config(
+    options.TrainingOptions, options.TransformerOptions, options.LossOptions
+):
     """Trains a language model on running text and exports it."""
 
     train: str | None = None  # text, or what is prepared; None: brackets
@@ -37,7 +39,7 @@ class Config(options.TrainingOptions, options.TransformerOptions):
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
     ema: options.Rate = 0.995  # of the moving averages of the weights
-    clip_norm: options.PositiveFloat = 1.0
+    label_smoothing: options.Rate = 0.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     temperature: options.PositiveFloat = 0.8
     top_k: options.NonNegativeInt = 0  # 0: all
@@ -110,8 +112,7 @@ def main(config):
                 beta_2=0.99,
                 ema=config.ema,
             ),
-            clip_norm=config.clip_norm,
-            accumulation_steps=config.accumulation_steps,
+            **config.compile_arguments(),
         )
     writer = serving.Generator(
         model,

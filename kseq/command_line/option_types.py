@@ -152,6 +152,25 @@ class FineTuningOptions(TrainingOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class LossOptions:
+    """What is minimized by a model whose answers are classes or tokens.
+
+    A recipe that inherits them has `accumulation_steps`.
+    """
+
+    label_smoothing: Rate = 0.1
+    r_drop: NonNegativeFloat = (
+        0.0  # weight of R-Drop; a step takes twice as long
+    )
+    clip_norm: PositiveFloat = 1.0
+
+    def compile_arguments(self) -> dict:
+        """The keyword arguments of `compile`, beside the optimizer."""
+        names = ("label_smoothing", "r_drop", "clip_norm", "accumulation_steps")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TransformerOptions:
     """What the blocks of a Transformer compute.
 

@@ -46,6 +46,8 @@ class BinaryRNN(ExactModel):
         Graves et al. 2014, arXiv:1410.5401, section 4.
     """
 
+    uses_softmax = False
+
     def __init__(
         self,
         input_dim: int,

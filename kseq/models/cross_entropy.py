@@ -1,4 +1,4 @@
-"""Cross-entropy with label smoothing, in few passes over the logits."""
+"""Cross-entropy of logits with labels, and divergence of two predictions."""
 
 import tensorflow as tf
 
@@ -100,3 +100,19 @@ def _of_rows(labels, logits, label_smoothing):
         return (loss, likelihood, of_label == highest), gradient
 
     return losses(logits)
+
+
+def symmetric_divergence(logits, others):
+    """KL(p || q) + KL(q || p) of two predictions of the same labels.
+
+    Args:
+        logits: (..., V) float, of p.
+        others: (..., V) float, of q.
+
+    Returns:
+        (...) float32.
+    """
+    log_p = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+    log_q = tf.nn.log_softmax(tf.cast(others, tf.float32))
+    products = (tf.exp(log_p) - tf.exp(log_q)) * (log_p - log_q)
+    return tf.reduce_sum(products, axis=-1)

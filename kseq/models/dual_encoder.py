@@ -66,6 +66,7 @@ class DualEncoder(ExactModel):
     """
 
     uses_in_batch_negatives = True
+    uses_softmax = False
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """A keras.Model whose training step is exact on any number of devices."""
 
+import math
 from typing import Any, NamedTuple
 
 import keras
@@ -93,6 +94,7 @@ class ExactModel(keras.Model):
     uses_in_batch_negatives = (
         False  # whether losses depend on other rows of the batch
     )
+    uses_softmax = True  # whether outputs are logits of exclusive classes
 
     def __init__(
         self, *args, dtype: str | keras.DTypePolicy | None = None, **kwargs
@@ -140,6 +142,7 @@ class ExactModel(keras.Model):
         label_smoothing: float = 0.0,
         clip_norm: float | None = None,
         accumulation_steps: int = 1,
+        r_drop: float = 0.0,
         run_eagerly: bool = False,
         auto_scale_loss: bool = True,
         loss=None,
@@ -159,6 +162,10 @@ class ExactModel(keras.Model):
             clip_norm: float, largest global norm of the gradient, or None.
             accumulation_steps: int, micro-batches that a batch is cut into
                 to save memory. The update stays the same.
+            r_drop: float, weight of R-Drop, for small data: a batch is
+                predicted twice, with different dropout masks, and
+                r_drop / 4 * (KL(p || q) + KL(q || p)) is added to the mean of
+                both losses. A step takes twice as long.
             run_eagerly: bool, see `keras.Model.compile`.
             auto_scale_loss: bool, see `keras.Model.compile`.
             loss: None; the loss is that of `token_losses`.
@@ -177,6 +184,9 @@ class ExactModel(keras.Model):
         Raises:
             ValueError: if a value is out of range, if exactness would be
                 lost, or if Keras is not on TensorFlow.
+
+        Reference:
+            R-Drop: Wu et al. 2021, arXiv:2106.14448.
         """
         if keras.backend.backend() != "tensorflow":
             raise ValueError(
@@ -185,6 +195,7 @@ class ExactModel(keras.Model):
             )
         optimizer = keras.optimizers.get(optimizer)
         _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps)
+        _check_r_drop(self, r_drop)
         _check_unused(
             loss=loss,
             loss_weights=loss_weights,
@@ -205,6 +216,7 @@ class ExactModel(keras.Model):
         self.label_smoothing = label_smoothing
         self.clip_norm = clip_norm
         self.accumulation_steps = accumulation_steps
+        self.r_drop = r_drop
         self.steps_done = 0
         self.seconds_waiting = 0.0
         self.auto_scale_loss = auto_scale_loss
@@ -234,7 +246,7 @@ class ExactModel(keras.Model):
         if not self.compiled:
             return config
         names = ("label_smoothing", "clip_norm", "accumulation_steps")
-        for name in (*names, "auto_scale_loss"):
+        for name in (*names, "r_drop", "auto_scale_loss"):
             config[name] = getattr(self, name)
         # As it was given: a saved model may be loaded beside another GPU.
         config["jit_compile"] = self._jit_compile_given
@@ -349,6 +361,19 @@ def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
                 "compile(clip_norm=..., accumulation_steps=...). "
                 f"Received: {name}={value}"
             )
+
+
+def _check_r_drop(model, r_drop):
+    if not 0 <= r_drop < math.inf:
+        raise ArgumentError(
+            "r_drop must be a finite number of at least 0. "
+            f"Received: r_drop={r_drop}"
+        )
+    if r_drop and not model.uses_softmax:
+        raise ArgumentError(
+            "r_drop needs a model with logits of exclusive classes. "
+            f"Received: {type(model).__name__}"
+        )
 
 
 def _check_unused(**given):

@@ -6,6 +6,7 @@ import itertools
 import keras
 import tensorflow as tf
 
+from kseq.models.cross_entropy import symmetric_divergence
 from kseq.models.optimizer_update import (
     compiles_whole_step,
     guarded_update,
@@ -207,15 +208,19 @@ def _scaled_loss(model, data, scale, loss_outputs):
 
 def _sums(model, data, label_smoothing, training, loss_outputs):
     inputs, labels, weight = keras.utils.unpack_x_y_sample_weight(data)
-    outputs = loss_outputs(inputs, training)
+    outputs = [loss_outputs(inputs, training)]
+    if training and model.r_drop:
+        outputs.append(loss_outputs(inputs, training))
     if model.losses:
         raise ValueError(
             "Regularizers and add_loss are not part of the exact step: add "
             f"them in token_losses. Received: {len(model.losses)} losses"
         )
-    losses = model.token_losses(
-        inputs, labels, outputs, weight, label_smoothing
-    )
+    losses = [
+        model.token_losses(inputs, labels, each, weight, label_smoothing)
+        for each in outputs
+    ]
+    losses = _r_drop(model, losses, outputs) if losses[1:] else losses[0]
     loss = tf.cast(losses.loss, tf.float32)
     weight = losses.weight
     weight = tf.ones_like(loss) if weight is None else weight
@@ -240,6 +245,38 @@ def _sums(model, data, label_smoothing, training, loss_outputs):
         if values is not None:
             sums[name] = tf.reduce_sum(tf.cast(values, tf.float32) * weight)
     return sums
+
+
+def _r_drop(model, losses, outputs):
+    """The token losses of two predictions of a batch, and their divergence.
+
+        (loss_p + loss_q) / 2 + r_drop / 4 * (KL(p || q) + KL(q || p))
+
+    It is half the loss of the paper, so that it is that of one prediction
+    where both agree.
+
+    Args:
+        model: `ExactModel`.
+        losses: two `TokenLosses`.
+        outputs: two of `loss_outputs`: logits (..., V), or the first of them.
+
+    Returns:
+        `TokenLosses`.
+
+    Reference:
+        Wu et al. 2021, arXiv:2106.14448.
+    """
+    logits = [each[0] if isinstance(each, tuple) else each for each in outputs]
+    first, second = losses
+    mean = {
+        name: (tf.cast(one, tf.float32) + tf.cast(other, tf.float32)) / 2
+        for name in ("loss", "likelihood", "right")
+        for one, other in [(getattr(first, name), getattr(second, name))]
+        if one is not None
+    }
+    divergence = symmetric_divergence(*logits)
+    mean["loss"] += model.r_drop / 4 * divergence
+    return first._replace(**mean)
 
 
 def _real_positions(inputs, weight):

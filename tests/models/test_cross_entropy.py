@@ -2,9 +2,10 @@ import resource
 
 import numpy as np
 import pytest
+import scipy.special
 import tensorflow as tf
 
-from kseq.models.cross_entropy import cross_entropy
+from kseq.models.cross_entropy import cross_entropy, symmetric_divergence
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -112,3 +113,14 @@ def test_logits_are_overwritten():
     step()
     size = rows * classes * 4 / resource.getpagesize()
     assert (pages() - before) / size < 1.5
+
+
+def test_symmetric_divergence(seed):
+    logits, others = np.random.normal(0, 3, (2, 4, 5)).astype("float16")
+    p, q = (scipy.special.softmax(x.astype(float), -1) for x in (logits, others))
+    expected = scipy.special.rel_entr(p, q) + scipy.special.rel_entr(q, p)
+    found = symmetric_divergence(logits, others)
+    assert found.dtype == tf.float32
+    np.testing.assert_allclose(found, expected.sum(axis=-1), rtol=1e-3)
+    far = symmetric_divergence([[1e4, 0.0]], [[0.0, 1e4]])  # log 0
+    np.testing.assert_allclose(far, [2e4])

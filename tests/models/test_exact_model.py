@@ -4,9 +4,11 @@ import time
 import keras
 import numpy as np
 import pytest
+import scipy.special
 import tensorflow as tf
 
-from kseq.models import ExactModel, exact_step
+from kseq.layers import Dropout
+from kseq.models import BinaryRNN, ExactModel, exact_step
 from kseq.ops import padding_mask
 from tests.half_precision import HALF_POLICIES
 from tests.models.one_by_one import one_by_one
@@ -15,7 +17,7 @@ from tests.slow import slow
 VOCAB = 11
 
 
-def tiny_model(dtype=None):
+def tiny_model(dtype=None, dropout=0.0):
     """Each position sees all before it, by a sum: a loop is traced longer."""
     ids = keras.Input((None,), dtype="int32", name="ids")
     x = keras.layers.Embedding(VOCAB, 8, dtype=dtype, name="embedding")(ids)
@@ -23,6 +25,8 @@ def tiny_model(dtype=None):
     x = keras.layers.Dense(8, "tanh", dtype=dtype, name="hidden")(
         keras.ops.cumsum(x, axis=1)
     )
+    if dropout:
+        x = Dropout(dropout, name="dropout")(x)
     logits = keras.layers.Dense(VOCAB, dtype=dtype, name="logits")(x)
     return ExactModel(
         inputs={"ids": ids}, outputs=logits, dtype=dtype, name="tiny"
@@ -285,12 +289,62 @@ def test_smoothing_is_of_the_loss_and_not_of_the_perplexity():
     assert smooth["perplexity"] == pytest.approx(plain["perplexity"], rel=1e-5)
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_r_drop_adds_the_divergence_of_two_predictions(jit_compile):
+    model = same_start(tiny_model(dropout=0.5))
+    [(inputs, labels, weights)] = batches([5])
+    [seeds] = [v for v in model.non_trainable_variables if v.dtype == "int64"]
+    before = np.array(seeds)
+    p, q = (
+        scipy.special.log_softmax(model(inputs, training=True), axis=-1)
+        for _ in range(2)
+    )
+    assert np.abs(p - q).max() > 0.1
+    divergence = scipy.special.rel_entr(np.exp(p), np.exp(q))
+    divergence += scipy.special.rel_entr(np.exp(q), np.exp(p))
+    of_labels = -np.take_along_axis((p + q) / 2, labels[..., None], axis=-1)
+    losses = of_labels[..., 0] + 3.0 / 4 * divergence.sum(axis=-1)
+    seeds.assign(before)
+
+    history, _ = train(model, [5], r_drop=3.0, jit_compile=jit_compile)
+    expected = np.average(losses, weights=weights)
+    np.testing.assert_allclose(history["loss"], expected, rtol=1e-5)
+    likelihood = np.average(of_labels[..., 0], weights=weights)
+    np.testing.assert_allclose(
+        history["perplexity"], np.exp(likelihood), rtol=1e-5
+    )
+
+
+def test_r_drop_changes_nothing_where_predictions_agree():
+    """Without dropout; and evaluation reads a batch once."""
+    plain = train(same_start(tiny_model()), [6, 4], run_eagerly=True)
+    model = same_start(tiny_model())
+    twice = train(model, [6, 4], r_drop=5.0, run_eagerly=True)
+    for name, values in plain[0].items():
+        np.testing.assert_allclose(twice[0][name], values, rtol=1e-6)
+    assert_all_close(plain[1], twice[1], atol=1e-7)
+
+    model = same_start(tiny_model(dropout=0.5))
+    reported = []
+    for r_drop in (0.0, 5.0):
+        model.compile("sgd", r_drop=r_drop, run_eagerly=True)
+        reported.append(model.evaluate(dataset([5]), verbose=0))
+    assert reported[0] == reported[1]
+
+
+def test_r_drop_needs_logits_of_classes():
+    model = BinaryRNN(2, 3, keras.layers.SimpleRNNCell(4))
+    with pytest.raises(ValueError, match="exclusive classes.*BinaryRNN"):
+        model.compile("sgd", r_drop=1.0)
+
+
 def test_a_saved_model_resumes_training(tmp_path):
     model = same_start(tiny_model())
     settings = {
         "clip_norm": 0.5,
         "label_smoothing": 0.1,
         "accumulation_steps": 2,
+        "r_drop": 0.5,
         "run_eagerly": True,
         "auto_scale_loss": False,
     }
@@ -314,6 +368,9 @@ def test_a_saved_model_resumes_training(tmp_path):
         ({"accumulation_steps": 0}, "accumulation_steps=0"),
         ({"accumulation_steps": 1.5}, "accumulation_steps=1.5"),
         ({"clip_norm": float("nan")}, "clip_norm=nan"),
+        ({"r_drop": -1.0}, "r_drop=-1.0"),
+        ({"r_drop": float("nan")}, "r_drop=nan"),
+        ({"r_drop": float("inf")}, "r_drop=inf"),
         ({"optimizer": None}, "optimizer=None"),
         (
             {"optimizer": keras.optimizers.SGD(0.1, global_clipnorm=1.0)},
