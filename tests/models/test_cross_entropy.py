@@ -117,7 +117,9 @@ def test_logits_are_overwritten():
 
 def test_symmetric_divergence(seed):
     logits, others = np.random.normal(0, 3, (2, 4, 5)).astype("float16")
-    p, q = (scipy.special.softmax(x.astype(float), -1) for x in (logits, others))
+    p, q = (
+        scipy.special.softmax(x.astype(float), -1) for x in (logits, others)
+    )
     expected = scipy.special.rel_entr(p, q) + scipy.special.rel_entr(q, p)
     found = symmetric_divergence(logits, others)
     assert found.dtype == tf.float32

@@ -334,7 +334,7 @@ def test_r_drop_changes_nothing_where_predictions_agree():
 
 def test_r_drop_needs_logits_of_classes():
     model = BinaryRNN(2, 3, keras.layers.SimpleRNNCell(4))
-    with pytest.raises(ValueError, match="exclusive classes.*BinaryRNN"):
+    with pytest.raises(ValueError, match=r"exclusive classes.*BinaryRNN"):
         model.compile("sgd", r_drop=1.0)
 
 
