@@ -27,6 +27,7 @@ class Config(
     options.FineTuningOptions,
     options.RecurrentDecoderOptions,
     options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains and exports a decoder that attends to the cells of a picture."""
 
@@ -50,12 +51,12 @@ class Config(
     dropout: options.Rate = 0.4
     steps: options.PositiveInt = 2500
     evaluate_every: options.PositiveInt = 500
-    patience: options.PositiveInt = 6  # evaluations without a better BLEU
+    patience: options.NonNegativeInt = 6
     batch_tokens: options.PositiveInt = 4096  # cells, or tokens of captions
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 500
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
-    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    ema: options.Rate = 0.998
     beam_size: options.SmallInt = 5
 
 
@@ -143,9 +144,7 @@ def main(config):
     with devices.device_strategy().scope():
         model = build_model(config, grid, tokenizer.vocab_size)
         model.compile(
-            training.adam(
-                config.learning_rate, config.warmup_steps, ema=config.ema
-            ),
+            training.build_optimizer(config),
             **config.compile_arguments(),
         )
     beam = decoding.BeamSearch(config.beam_size)

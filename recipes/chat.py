@@ -26,6 +26,7 @@ class Config(
     options.FineTuningOptions,
     options.RecurrentDecoderOptions,
     options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains an LSTM that answers to the turns of a dialogue and exports it."""
 
@@ -42,13 +43,13 @@ class Config(
     dropout: options.Rate = 0.3
     steps: options.PositiveInt = 6000
     evaluate_every: options.PositiveInt = 500
-    patience: options.PositiveInt = 4  # evaluations without a lower loss
+    patience: options.NonNegativeInt = 4
     batch_tokens: options.PositiveInt = 6000
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
     label_smoothing: options.Rate = 0.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
-    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    ema: options.Rate = 0.998
     beam_size: options.SmallInt = 4
 
 
@@ -129,9 +130,7 @@ def main(config):
             **encoder_and_decoder(config),
         )
         model.compile(
-            training.adam(
-                config.learning_rate, config.warmup_steps, ema=config.ema
-            ),
+            training.build_optimizer(config),
             **config.compile_arguments(),
         )
     beam = decoding.BeamSearch(config.beam_size)

@@ -14,7 +14,10 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.FineTuningOptions, options.TransformerOptions, options.LossOptions
+    options.FineTuningOptions,
+    options.TransformerOptions,
+    options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains a classifier on labelled documents and exports it."""
 
@@ -35,8 +38,6 @@ class Config(
     steps: options.PositiveInt = 2000
     batch_pieces: options.PositiveInt = 16_384
     learning_rate: options.PositiveFloat = 0.002
-    warmup_steps: options.PositiveInt = 200
-    ema: options.Rate = 0.995  # of the moving averages of the weights
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     pretraining_steps: options.NonNegativeInt = 0  # of piece prediction
 
@@ -111,9 +112,7 @@ def main(config):
         model = build_model(config, preprocessor.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)
         model.compile(
-            training.adam(
-                config.learning_rate, config.warmup_steps, ema=config.ema
-            ),
+            training.build_optimizer(config),
             **config.compile_arguments(),
         )
     classifier = serving.Classifier(model, preprocessor, corpus.labels)
@@ -135,6 +134,7 @@ def main(config):
             run,
             monitor="val_loss",
             mode="min",
+            patience=config.patience,
             save_every=config.save_every,
         ),
         steps=config.steps,

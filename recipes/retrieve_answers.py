@@ -12,7 +12,7 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions):
+class Config(options.FineTuningOptions, options.OptimizerOptions):
     """Trains two encoders, of turns and of answers, and exports an index."""
 
     train: str | None = None  # file of dialogues; None: small talk
@@ -28,12 +28,12 @@ class Config(options.FineTuningOptions):
     dropout: options.Rate = 0.2
     steps: options.PositiveInt = 4000
     evaluate_every: options.PositiveInt = 500
-    patience: options.PositiveInt = 4  # evaluations without a better recall
+    patience: options.NonNegativeInt = 4
     batch_tokens: options.PositiveInt = 8000
     learning_rate: options.PositiveFloat = 0.001
     warmup_steps: options.PositiveInt = 400
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
-    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    ema: options.Rate = 0.998
 
 
 SMALL_TALK = Config(
@@ -82,9 +82,7 @@ def main(config):
             dtype=config.dtype,
         )
         model.compile(
-            training.adam(
-                config.learning_rate, config.warmup_steps, ema=config.ema
-            ),
+            training.build_optimizer(config),
             clip_norm=1.0,
             accumulation_steps=config.accumulation_steps,
         )

@@ -18,7 +18,9 @@ WORDS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.TrainingOptions, options.LossOptions):
+class Config(
+    options.TrainingOptions, options.LossOptions, options.OptimizerOptions
+):
     """Trains a classifier on recordings of single words and exports it."""
 
     train: str | None = None  # table of recordings and words; None: Morse
@@ -40,9 +42,7 @@ class Config(options.TrainingOptions, options.LossOptions):
     steps: options.PositiveInt = 3000
     batch_tokens: options.PositiveInt = 6000  # frames
     learning_rate: options.PositiveFloat = 0.002
-    warmup_steps: options.PositiveInt = 200
     dtype: options.DType = "float32"
-    ema: options.Rate = 0.995  # momentum of the moving averages of the weights
 
 
 MORSE = Config(
@@ -101,9 +101,7 @@ def main(config):
             dtype=config.dtype,
         )
         model.compile(
-            training.adam(
-                config.learning_rate, config.warmup_steps, ema=config.ema
-            ),
+            training.build_optimizer(config),
             **config.compile_arguments(),
         )
     classifier = serving.Classifier(model, corpus.preprocessor, words)
@@ -121,6 +119,7 @@ def main(config):
             run,
             monitor="val_loss",
             mode="min",
+            patience=config.patience,
             save_every=config.save_every,
         ),
         steps=config.steps,

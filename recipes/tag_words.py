@@ -14,7 +14,10 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.FineTuningOptions, options.TransformerOptions, options.LossOptions
+    options.FineTuningOptions,
+    options.TransformerOptions,
+    options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains a tagger on sentences with a tag for each word; exports it."""
 
@@ -32,9 +35,7 @@ class Config(
     steps: options.PositiveInt = 2000
     batch_pieces: options.PositiveInt = 2048
     learning_rate: options.PositiveFloat = 0.003
-    warmup_steps: options.PositiveInt = 200
     label_smoothing: options.Rate = 0.0
-    ema: options.Rate = 0.995  # of the moving averages of the weights
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
 
 
@@ -94,9 +95,7 @@ def main(config):
     with devices.device_strategy().scope():
         model = build_model(config, preprocessor.vocab_size, len(corpus.tags))
         model.compile(
-            training.adam(
-                config.learning_rate, config.warmup_steps, ema=config.ema
-            ),
+            training.build_optimizer(config),
             **config.compile_arguments(),
         )
     tagger = serving.Tagger(model, preprocessor, corpus.tags)
@@ -110,6 +109,7 @@ def main(config):
         training.Checkpoints(
             run,
             monitor="val_accuracy",
+            patience=config.patience,
             save_every=config.save_every,
         ),
         steps=config.steps,

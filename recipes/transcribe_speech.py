@@ -26,6 +26,7 @@ class Config(
     options.FineTuningOptions,
     options.RecurrentDecoderOptions,
     options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains an LSTM that attends to the frames of speech and exports it."""
 
@@ -55,12 +56,10 @@ class Config(
     masks: options.NonNegativeInt = 1  # random ones of time and of features
     ctc: options.Rate = 0.5  # weight of the CTC loss of the encoder
     steps: options.PositiveInt = 3000
-    patience: options.PositiveInt = 12  # evaluations without a better CER
+    patience: options.NonNegativeInt = 12
     batch_tokens: options.PositiveInt = 4000  # frames
     learning_rate: options.PositiveFloat = 0.003
-    warmup_steps: options.PositiveInt = 200
     dtype: options.DType = "float32"
-    ema: options.Rate = 0.995  # momentum of the moving averages of the weights
     beam_size: options.SmallInt = 8
     ctc_weight: options.Share = 0.5  # weight of the CTC scores in the search
 
@@ -147,9 +146,7 @@ def main(config):
             **config.recurrent_arguments(),
         )
         model.compile(
-            training.adam(
-                config.learning_rate, config.warmup_steps, ema=config.ema
-            ),
+            training.build_optimizer(config),
             **config.compile_arguments(),
         )
     by_ctc = {"ctc_weight": config.ctc_weight}

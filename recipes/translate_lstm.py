@@ -22,7 +22,10 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.FineTuningOptions, options.RecurrentOptions, options.LossOptions
+    options.FineTuningOptions,
+    options.RecurrentOptions,
+    options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains an LSTM with attention on pairs of sentences and exports it."""
 
@@ -38,12 +41,12 @@ class Config(
     units: options.EvenSize = 512
     dropout: options.Rate = 0.4
     steps: options.PositiveInt = 2250
-    patience: options.PositiveInt = 8  # evaluations without a better score
+    patience: options.NonNegativeInt = 8
     batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
-    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    ema: options.Rate = 0.998
     beam_size: options.SmallInt = 5
     metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
 
@@ -108,9 +111,7 @@ def main(config):
             **config.recurrent_arguments(),
         )
         model.compile(
-            training.adam(
-                config.learning_rate, config.warmup_steps, ema=config.ema
-            ),
+            training.build_optimizer(config),
             **config.compile_arguments(),
         )
     beam = decoding.BeamSearch(config.beam_size)

@@ -14,7 +14,10 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.FineTuningOptions, options.TransformerOptions, options.LossOptions
+    options.FineTuningOptions,
+    options.TransformerOptions,
+    options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains a Transformer on pairs of sentences and exports it."""
 
@@ -37,6 +40,7 @@ class Config(
     batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.005
     warmup_steps: options.PositiveInt = 2000
+    ema: options.Rate = 0.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     averaged: options.SmallInt = 8  # last checkpoints in the final weights
     beam_size: options.SmallInt = 5
@@ -83,11 +87,7 @@ def main(config):
             **config.block_arguments(),
         )
         model.compile(
-            training.adam(
-                *(config.learning_rate, config.warmup_steps),
-                beta_2=0.98,
-                epsilon=1e-9,
-            ),
+            training.build_optimizer(config, beta_2=0.98, epsilon=1e-9),
             **config.compile_arguments(),
         )
     beam = decoding.BeamSearch(config.beam_size)
@@ -108,6 +108,7 @@ def main(config):
         training.Checkpoints(
             run,
             keep=config.averaged,
+            patience=config.patience,
             save_every=config.save_every,
             **evaluation.monitored(config.metrics),
         ),

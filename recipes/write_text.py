@@ -14,7 +14,10 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.TrainingOptions, options.TransformerOptions, options.LossOptions
+    options.TrainingOptions,
+    options.TransformerOptions,
+    options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains a language model on running text and exports it."""
 
@@ -38,7 +41,6 @@ class Config(
     batch_size: options.PositiveInt = 32  # rows
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
-    ema: options.Rate = 0.995  # of the moving averages of the weights
     label_smoothing: options.Rate = 0.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     temperature: options.PositiveFloat = 0.8
@@ -107,11 +109,7 @@ def main(config):
     with devices.device_strategy().scope():
         model = build_model(config, tokenizer.vocab_size)
         model.compile(
-            training.adam(
-                *(config.learning_rate, config.warmup_steps),
-                beta_2=0.99,
-                ema=config.ema,
-            ),
+            training.build_optimizer(config, beta_2=0.99),
             **config.compile_arguments(),
         )
     writer = serving.Generator(
@@ -141,6 +139,7 @@ def main(config):
             run,
             monitor="val_loss",
             mode="min",
+            patience=config.patience,
             save_every=config.save_every,
         ),
         steps=config.steps,

@@ -152,6 +152,22 @@ class FineTuningOptions(TrainingOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class OptimizerOptions:
+    """How weights are updated, and when training ends early.
+
+    A recipe that inherits them has `learning_rate` and `steps`: see
+    `kseq.training.build_optimizer`.
+    """
+
+    optimizer: Literal["adam", "lion", "adafactor"] = "adam"
+    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    warmup_steps: PositiveInt = 200  # until the peak of the learning rate
+    weight_decay: Rate = 0.0  # decoupled, times the learning rate
+    ema: Rate = 0.995  # momentum of the moving averages of the weights; 0: none
+    patience: NonNegativeInt = 0  # evaluations without a better one; 0: no end
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class LossOptions:
     """What is minimized by a model whose answers are classes or tokens.
 

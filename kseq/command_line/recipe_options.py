@@ -16,6 +16,8 @@ from kseq.command_line.argument_types import reader
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.option_types import (
     FineTuningOptions,
+    LossOptions,
+    OptimizerOptions,
     RecurrentDecoderOptions,
     RecurrentOptions,
     TrainingOptions,
@@ -50,6 +52,8 @@ _GROUPS = {
     RecurrentOptions: "options of the recurrent layers",
     TrainingOptions: "options of training",
     FineTuningOptions: "options of training",
+    LossOptions: "options of training",
+    OptimizerOptions: "options of training",
 }
 
 

@@ -5,7 +5,7 @@ from kseq.training.export_and_test import export_and_test
 from kseq.training.fine_tuning import FineTuning
 from kseq.training.fit import fit
 from kseq.training.metrics_log import MetricsLog, verbosity
-from kseq.training.optimizer import adam, ema_weights
+from kseq.training.optimizer import build_optimizer, ema_weights
 from kseq.training.pretrain import pretrain
 from kseq.training.start_run import set_seed, start_run
 from kseq.training.validation import Validation
@@ -17,7 +17,7 @@ __all__ = [
     "MetricsLog",
     "Validation",
     "WarmupInverseSqrt",
-    "adam",
+    "build_optimizer",
     "ema_weights",
     "export_and_test",
     "fit",

@@ -72,7 +72,7 @@ class Checkpoints(keras.callbacks.Callback):
         mode: "max" or "min".
         keep: int, number of the last states to keep; at least 1.
         patience: int or None. Training ends after this number of epochs without
-            improvement, counted across interruptions.
+            improvement, counted across interruptions; 0 and None: it does not.
         save_every: float or None, minutes after which `last` is saved within
             an epoch.
 
@@ -98,11 +98,11 @@ class Checkpoints(keras.callbacks.Callback):
                 f'mode must be "max" or "min". Received: mode={mode!r}'
             )
         check_integers(keep=keep)
-        if patience is not None and not patience > 0:
+        if patience is not None and not patience >= 0:
             raise ValueError(
-                f"patience must be above 0, or None. Received: {patience=}"
+                f"patience must be at least 0, or None. Received: {patience=}"
             )
-        if patience is not None and monitor is None:
+        if patience and monitor is None:
             raise ValueError(
                 f"patience needs monitor. Received: {patience=}, {monitor=}"
             )
@@ -114,7 +114,7 @@ class Checkpoints(keras.callbacks.Callback):
         self.monitor = monitor
         self.mode = mode
         self.keep = keep
-        self.patience = patience
+        self.patience = patience or None
         self.save_every = save_every
         self.validation = ()  # callbacks that validate, before this one
 

@@ -1,29 +1,66 @@
-"""Adam, its moving averages of the weights, and its number of steps."""
+"""Optimizers, moving averages of the weights, and the number of steps."""
 
 import contextlib
 
 import keras
+from keras.optimizers.schedules import CosineDecay
 
 from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
 
+_UNDECAYED = ["bias", "gamma", "beta", "scale"]  # in names of variables
 
-def adam(learning_rate, warmup_steps, *, ema=None, **options):
-    """Adam with `WarmupInverseSqrt` and moving averages of the weights.
+
+def build_optimizer(config, **adam_options):
+    """The optimizer of a recipe, with its schedule and moving averages.
+
+    After `warmup_steps` of linear growth the learning rate decays with the
+    inverse square root of the step, or as a cosine to 0 at the last of
+    `steps`, or it stays constant. With moving averages, validation scores
+    these, and `best` saves them.
 
     Args:
-        learning_rate: float, the peak.
-        warmup_steps: int.
-        ema: float, the momentum of the moving averages, with which validation
-            scores and `best` is saved; None for no averages.
-        **options: of `keras.optimizers.Adam`.
+        config: see `kseq.command_line.option_types.OptimizerOptions`.
+        **adam_options: of `keras.optimizers.Adam`, if it is that optimizer.
 
     Returns:
-        A `keras.optimizers.Adam`.
+        A `keras.optimizers.Optimizer`.
+
+    Reference:
+        Kingma and Ba 2015, arXiv:1412.6980; Chen et al. 2023, arXiv:2302.06675
+        (Lion, which needs a learning rate three to ten times lower than Adam);
+        Shazeer and Stern 2018, arXiv:1804.04235 (Adafactor); Loshchilov and
+        Hutter 2019, arXiv:1711.05101 (`weight_decay`, not of biases and
+        normalization).
     """
-    if ema is not None:
-        options |= {"use_ema": True, "ema_momentum": ema}
-    schedule = WarmupInverseSqrt(learning_rate, warmup_steps)
-    return keras.optimizers.Adam(schedule, **options)
+    options = {"learning_rate": _schedule(config)}
+    if config.ema:
+        options |= {"use_ema": True, "ema_momentum": config.ema}
+    if config.weight_decay:
+        options["weight_decay"] = config.weight_decay
+    if config.optimizer == "lion":
+        optimizer = keras.optimizers.Lion(**options)
+    elif config.optimizer == "adafactor":
+        # The schedule is that of the rate, and not relative to the weights.
+        options["relative_step"] = False
+        optimizer = keras.optimizers.Adafactor(**options)
+    else:
+        optimizer = keras.optimizers.Adam(**options, **adam_options)
+    if config.weight_decay:
+        optimizer.exclude_from_weight_decay(var_names=_UNDECAYED)
+    return optimizer
+
+
+def _schedule(config):
+    peak, warmup = config.learning_rate, config.warmup_steps
+    if config.schedule == "inverse_sqrt":
+        return WarmupInverseSqrt(peak, warmup)
+    return CosineDecay(
+        initial_learning_rate=0.0,
+        warmup_target=peak,
+        warmup_steps=warmup,
+        decay_steps=max(1, config.steps - warmup),
+        alpha=1.0 if config.schedule == "constant" else 0.0,  # least fraction
+    )
 
 
 @contextlib.contextmanager

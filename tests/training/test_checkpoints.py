@@ -490,7 +490,7 @@ def test_an_unknown_mode_is_refused(tmp_path):
     "options",
     [
         *({"keep": value} for value in (0, -1, True, 2.0, None)),
-        *({"patience": value} for value in (0, -1, float("nan"))),
+        *({"patience": value} for value in (-1, float("nan"))),
         {"patience": 2, "monitor": None},
     ],
     ids=str,

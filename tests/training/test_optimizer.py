@@ -1,8 +1,12 @@
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 
-from kseq.training import adam, ema_weights
+from kseq.command_line.option_types import OptimizerOptions
+from kseq.models import ExactModel
+from kseq.training import build_optimizer, ema_weights
 
 
 def trained_model(optimizer):
@@ -35,13 +39,75 @@ def test_nothing_happens_without_averages():
             np.testing.assert_array_equal(a, b)
 
 
-def test_adam_has_the_schedule_and_averages_where_asked():
-    optimizer = adam(0.3, 7, beta_2=0.98)
-    assert not optimizer.use_ema
-    assert optimizer.beta_2 == 0.98
-    assert optimizer.get_config()["learning_rate"]["config"] == {
-        "peak": 0.3,
-        "warmup_steps": 7,
-    }
-    averaged = adam(0.3, 7, ema=0.0)
-    assert averaged.use_ema and averaged.ema_momentum == 0.0
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config(OptimizerOptions):
+    learning_rate: float = 0.3
+    steps: int = 27
+    warmup_steps: int = 7
+    ema: float = 0.0
+
+
+def rates(**options):
+    schedule = build_optimizer(Config(**options)).get_config()["learning_rate"]
+    schedule = keras.optimizers.schedules.deserialize(schedule)
+    return np.array([float(schedule(step)) for step in range(30)])
+
+
+def test_the_rate_grows_and_decays():
+    steps = np.arange(1, 31)
+    np.testing.assert_allclose(
+        rates(), 0.3 * np.minimum(steps / 7, np.sqrt(7 / steps)), rtol=1e-6
+    )
+    rising = 0.3 * np.arange(8) / 7
+    for schedule in ("cosine", "constant"):
+        np.testing.assert_allclose(rates(schedule=schedule)[:8], rising, 1e-6)
+    np.testing.assert_allclose(rates(schedule="constant")[7:], 0.3, rtol=1e-6)
+    falling = 0.15 * (1 + np.cos(np.pi * np.arange(21) / 20))
+    cosine = rates(schedule="cosine")
+    np.testing.assert_allclose(cosine[7:28], falling, atol=1e-6)
+    assert cosine[28:].max() < 1e-7
+    # A warm-up that is longer than the training.
+    short = rates(schedule="cosine", steps=5)
+    np.testing.assert_allclose(short[:8], rising, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adam", "lion", "adafactor"])
+def test_optimizers_and_their_options(name):
+    plain = build_optimizer(Config(optimizer=name), beta_2=0.98)
+    assert type(plain).__name__.lower() == name
+    assert not plain.use_ema
+    if name == "adam":
+        assert plain.beta_2 == 0.98
+    averaged = build_optimizer(Config(optimizer=name, ema=0.5))
+    assert averaged.use_ema and averaged.ema_momentum == 0.5
+
+    # Without a gradient, decay alone changes a weight.
+    weights = [
+        keras.Variable(np.ones(3), name=name) for name in ("kernel", "bias")
+    ]
+    decayed = build_optimizer(
+        Config(optimizer=name, weight_decay=0.5, schedule="constant")
+    )
+    decayed.build(weights)
+    decayed.iterations.assign(10)
+    decayed.apply([keras.ops.zeros(3)] * 2, weights)
+    np.testing.assert_allclose(weights[0], 1 - 0.3 * 0.5, rtol=1e-6)
+    np.testing.assert_allclose(weights[1], 1)
+
+
+@pytest.mark.parametrize("name", ["lion", "adafactor"])
+def test_other_optimizers_train_exactly_in_micro_batches(name):
+    trained = []
+    for parts in (1, 3):
+        keras.utils.set_random_seed(1)
+        inputs = keras.Input((3,))
+        logits = keras.layers.Dense(4)(inputs)
+        model = ExactModel(inputs, logits)
+        config = Config(optimizer=name, ema=0.5, weight_decay=0.01)
+        model.compile(build_optimizer(config), accumulation_steps=parts)
+        draw = np.random.default_rng(0)
+        data = draw.normal(size=(7, 3)), draw.integers(0, 4, 7)
+        model.fit(*data, batch_size=7, epochs=3, verbose=0)
+        trained.append(model.get_weights())
+    for one, other in zip(*trained, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
