@@ -234,6 +234,13 @@ def test_patience_outlives_an_interruption(tmp_path):
     assert steps(tmp_path)[-1] == 4 * STEPS
 
 
+def test_without_patience_training_goes_on(tmp_path):
+    report = Report(2.0, 1.0, 1.0)
+    settings = {"monitor": "val_bleu", "mode": "max", "patience": 0}
+    train(tmp_path, 3, [report], **settings)
+    assert steps(tmp_path)[-1] == 3 * STEPS
+
+
 def test_the_best_value_is_kept_to_the_bit(tmp_path):
     """As float32 0.7 would be less, and the same value then an improvement."""
     report = Report(0.7, 0.7)
