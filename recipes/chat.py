@@ -129,6 +129,7 @@ def main(config):
             dtype=config.dtype,
             **encoder_and_decoder(config),
         )
+        training.freeze(model, config.freeze)
         model.compile(
             training.build_optimizer(config),
             **config.compile_arguments(),

@@ -145,6 +145,7 @@ def main(config):
             dtype=config.dtype,
             **config.recurrent_arguments(),
         )
+        training.freeze(model, config.freeze)
         model.compile(
             training.build_optimizer(config),
             **config.compile_arguments(),

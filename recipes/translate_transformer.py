@@ -86,6 +86,7 @@ def main(config):
             dtype=config.dtype,
             **config.block_arguments(),
         )
+        training.freeze(model, config.freeze)
         model.compile(
             training.build_optimizer(config, beta_2=0.98, epsilon=1e-9),
             **config.compile_arguments(),

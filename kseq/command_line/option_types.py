@@ -149,6 +149,7 @@ class FineTuningOptions(TrainingOptions):
 
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     new_tokenizer: bool = False  # train a tokenizer on the new data
+    freeze: tuple[str, ...] = ()  # layers whose weights stay, as in encoder_*
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,7 +165,9 @@ class OptimizerOptions:
     warmup_steps: PositiveInt = 200  # until the peak of the learning rate
     weight_decay: Rate = 0.0  # decoupled, times the learning rate
     ema: Rate = 0.995  # momentum of the moving averages of the weights; 0: none
-    patience: NonNegativeInt = 0  # validations without a better one; 0: no limit
+    patience: NonNegativeInt = (
+        0  # validations without a better one; 0: no limit
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from kseq.training.checkpoints import Checkpoints
 from kseq.training.export_and_test import export_and_test
-from kseq.training.fine_tuning import FineTuning
+from kseq.training.fine_tuning import FineTuning, freeze
 from kseq.training.fit import fit
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.optimizer import build_optimizer, ema_weights
@@ -21,6 +21,7 @@ __all__ = [
     "ema_weights",
     "export_and_test",
     "fit",
+    "freeze",
     "pretrain",
     "set_seed",
     "start_run",

@@ -1,5 +1,7 @@
 """Starts a run from the weights and the tokenizer of another run."""
 
+import fnmatch
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -15,6 +17,7 @@ from kseq.runs.checkpoint_files import (
     read_newest,
     step_of,
 )
+from kseq.user_error import UserError
 
 # Variables with a row for each item of a list: the end of their path, the axis
 # of the rows, and the list. All others are copied as they are.
@@ -210,6 +213,32 @@ class FineTuning:
                 f"{tuple(variable.shape)} here."
             )
         return value
+
+
+def freeze(model, names):
+    """Has some weights stay as they are in training; call it before `compile`.
+
+    Args:
+        model: `keras.Model`.
+        names: patterns of names, such as "encoder_*". Weights stay if their
+            layer, or one that contains it, has such a name.
+
+    Raises:
+        UserError: if a pattern matches no layer, or no weight would be trained.
+    """
+    weights = [(v, v.path.split("/")) for v in model.trainable_variables]
+    for name in names:
+        found = [v for v, path in weights if fnmatch.filter(path[:-1], name)]
+        if not found:
+            layers = ", ".join(dict.fromkeys(path[0] for _, path in weights))
+            raise UserError(
+                f"--freeze: no layer has the name {name!r}. The model has: "
+                f"{layers}"
+            )
+        for variable in found:
+            variable.trainable = False
+    if not model.trainable_variables:
+        raise UserError("--freeze leaves no weight to train.")
 
 
 def _without_seeds(variables):

@@ -10,7 +10,7 @@ from kseq.models import HierarchicalAttention, LSTMSeq2Seq, Transformer
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.serving import Classifier, Generator
-from kseq.training import FineTuning
+from kseq.training import FineTuning, freeze
 from kseq.user_error import UserError
 
 OLD = ["ein Hund rennt", "eine Katze schläft", "der Hund schläft"]
@@ -275,3 +275,35 @@ def test_a_start_that_is_no_run_is_refused(tmp_path, tokenizer):
         FineTuning(run, run.path)
     with pytest.raises(RunError, match="no intact checkpoint"):
         FineTuning(RunDirectory(tmp_path / "b"), run.path).initialize(new)
+
+
+def test_frozen_layers_keep_their_weights():
+    tokenizer = Tokenizer.train(OLD, 300)
+    model = transformer(tokenizer)
+    freeze(model, ["encoder_*", "target_embedding", "cross_attention"])
+    model.compile("adam", clip_norm=1.0)
+    before = {v.path: np.array(v) for v in model.variables}
+    ids = np.array([[2, 5, 6, 3]], "int32")
+    inputs = {"source_ids": ids, "target_ids": ids}
+    weights = np.ones_like(ids, float)
+    model.fit(inputs, ids, sample_weight=weights, verbose=0)
+
+    after = {v.path: np.array(v) for v in model.variables}
+    stayed = {p for p in before if np.array_equal(before[p], after[p])}
+    frozen = {
+        path
+        for path in before
+        if path.startswith(("encoder_", "target_embedding/"))
+        or "/cross_attention/" in path
+    }
+    assert frozen and stayed == frozen
+    trained = len(model.trainable_variables)
+    assert len(model.optimizer.variables) == 2 + 2 * trained
+
+
+def test_a_layer_that_is_not_there_cannot_be_frozen():
+    model = transformer(Tokenizer.train(OLD, 300))
+    with pytest.raises(UserError, match=r"'encode'.* encoder_0, decoder_0"):
+        freeze(model, ["encode"])
+    with pytest.raises(UserError, match="no weight to train"):
+        freeze(model, ["*"])
