@@ -40,6 +40,7 @@ _OF_ONE_RUN = frozenset(
         *("features", "images", "audio"),
         *("run", "overwrite", "from_", "new_tokenizer"),
         *("steps", "evaluate_every", "patience", "pretraining_steps"),
+        *("optimizer", "schedule", "weight_decay", "freeze"),
         *("learning_rate", "warmup_steps"),
         "dtype",  # depends on the machine
     )

@@ -8,6 +8,7 @@ import pytest
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.option_types import (
     FineTuningOptions,
+    OptimizerOptions,
     PositiveFloat,
     PositiveInt,
     RecurrentDecoderOptions,
@@ -86,6 +87,29 @@ class Inherits(FineTuningOptions):
     run: str = "runs/x"
     steps: PositiveInt = 30
     learning_rate: PositiveFloat = 0.1  # constant
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimizes(Inherits, OptimizerOptions):
+    pass
+
+
+def test_a_new_run_has_an_optimizer_of_its_own(make_run):
+    chosen = {
+        "optimizer": "lion",
+        "schedule": "cosine",
+        "warmup_steps": 9,
+        "weight_decay": 0.1,
+        "patience": 3,
+        "freeze": ("encoder_*",),
+    }
+    make_run("runs/old", Optimizes(**chosen, ema=0.5, width=7))
+    words = ["--from", "runs/old", "--run", "runs/new"]
+    options = read_options(
+        Optimizes(), Optimizes(), words, prog="x", description="One."
+    )
+    expected = Optimizes(from_="runs/old", run="runs/new", ema=0.5, width=7)
+    assert options.config == expected
 
 
 def test_shared_options_have_the_help_of_their_base_class(capsys):
