@@ -418,7 +418,7 @@ def test_attention_finds_the_planted_evidence(
         ),
         ("transcribe_speech", {"attention": "general", "order": "luong"}),
         ("chat", {"model": "single", "attention": "scaled_dot"}),
-        ("chat", {"model": "joined"}),
+        ("chat", {"model": "joined", "r_drop": 1.0, "patience": 0}),
         ("chat", {"attention": "none", "cell": "gru"}),
         ("learn_algorithms", {"model": "lstm", "task": "sort"}),
         ("learn_algorithms", {"controller": "dense", "task": "recall"}),
@@ -426,7 +426,17 @@ def test_attention_finds_the_planted_evidence(
         ("learn_algorithms", {"task": "ngrams"}),
         ("write_text", {"model": "lstm", "tokens": "bpe", "vocab_size": 500}),
         ("write_text", {"train": None, "positions": "learned", "window": 4}),
-        ("write_text", {"positions": "relative", "share_layers": True}),
+        (
+            "write_text",
+            {
+                "positions": "relative",
+                "share_layers": True,
+                "optimizer": "lion",
+                "schedule": "cosine",
+                "weight_decay": 0.1,
+                "label_smoothing": 0.1,
+            },
+        ),
         (
             "translate_transformer",
             {
@@ -436,6 +446,11 @@ def test_attention_finds_the_planted_evidence(
                 "normalization": "rms",
                 "activation": "swiglu",
                 "decoder_layers": 2,
+                "optimizer": "adafactor",
+                "schedule": "constant",
+                "ema": 0.9,
+                "r_drop": 2.0,
+                "freeze": ("encoder_0",),
             },
         ),
         (
