@@ -98,12 +98,13 @@ def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
     max_turns = 1 if config.model == "single" else config.max_turns
-    corpus = data.read_dialogue_corpus(
-        config.train, config.validation, max_turns=max_turns
+    corpus = start.prepare(
+        *(data.prepare_dialogues, config.train, config.validation),
+        max_turns=max_turns,
+        vocab_size=config.vocab_size,
+        tokenizer=start.kept_tokenizer(),
     )
-    tokenizer = start.tokenizer(
-        corpus.lines(), config.vocab_size, known=corpus.tokenizer
-    )
+    tokenizer = corpus.tokenizer
     preprocessor = data.DialoguePreprocessor(
         tokenizer,
         max_turns=max_turns,

@@ -88,14 +88,15 @@ def build_model(config, vocab_size, num_classes):
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
-    corpus = data.read_document_corpus(
-        config.train, config.validation, config.columns, seed=config.seed
-    )
-    tokenizer = start.tokenizer(
-        corpus.lines(), config.vocab_size, known=corpus.tokenizer
+    corpus = start.prepare(
+        data.prepare_documents,
+        *(config.train, config.validation, config.columns),
+        vocab_size=config.vocab_size,
+        tokenizer=start.kept_tokenizer(),
+        seed=config.seed,
     )
     preprocessor = data.DocumentPreprocessor(
-        tokenizer, in_lines=corpus.in_lines
+        corpus.tokenizer, in_lines=corpus.in_lines
     )
     ids = corpus.tokenized(preprocessor)
     vectors = data.piece_vectors(ids, preprocessor.vocab_size, config.dim)

@@ -64,7 +64,8 @@ MORSE = Config(
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_)
-    corpus = data.read_speech_corpus(
+    corpus = start.prepare(
+        data.prepare_speech,
         *(config.train, config.validation, config.columns),
         audio=config.audio,
         features=config.features,

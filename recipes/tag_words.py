@@ -77,13 +77,13 @@ def build_model(config, vocab_size, num_tags):
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
-    corpus = data.read_tagging_corpus(
-        config.train, config.validation, config.columns
+    corpus = start.prepare(
+        data.prepare_tags,
+        *(config.train, config.validation, config.columns),
+        vocab_size=config.vocab_size,
+        tokenizer=start.kept_tokenizer(),
     )
-    tokenizer = start.tokenizer(
-        corpus.lines(), config.vocab_size, known=corpus.tokenizer
-    )
-    preprocessor = data.WordPreprocessor(tokenizer)
+    preprocessor = data.WordPreprocessor(corpus.tokenizer)
     batches = data.tagging_batches(
         corpus.tokenized(preprocessor),
         corpus.train_tags,

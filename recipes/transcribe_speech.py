@@ -97,7 +97,8 @@ def attention_of(config):
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
-    corpus = data.read_speech_corpus(
+    corpus = start.prepare(
+        data.prepare_speech,
         *(config.train, config.validation, config.columns),
         audio=config.audio,
         features=config.features,

@@ -85,12 +85,14 @@ def attention_of(config):
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
-    corpus = data.read_corpus(
-        config.train, config.validation, config.columns, config.weights
+    corpus = start.prepare(
+        *(data.prepare_pairs, config.train, config.validation, config.columns),
+        weights=config.weights,
+        tokenizers=start.pair_tokenizers(config.vocab_size, config.pieces),
     )
-    source, target = start.tokenizers(corpus, config.vocab_size, config.pieces)
+    source, target = corpus.tokenizers
     both = (data.TextPreprocessor(source), target)
-    pairs = corpus.tokenized(*both)
+    pairs = corpus.tokenized(both[0])
     batches = data.training_batches(
         pairs,
         batch_tokens=config.batch_tokens,

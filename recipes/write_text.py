@@ -89,16 +89,14 @@ def build_model(config, vocab_size):
 
 def main(config):
     run, config = training.start_run(config)
-
-    corpus = data.read_text_corpus(
-        config.train, config.validation, config.column
+    start = training.FineTuning(run)
+    corpus = start.prepare(
+        *(data.prepare_text, config.train, config.validation, config.column),
+        vocab_size=config.vocab_size,
+        tokens=config.tokens,
+        tokenizer=start.kept_tokenizer(),
     )
-    tokenizer = corpus.tokenizer or training.FineTuning(run).tokenizer(
-        corpus.lines(),
-        config.vocab_size,
-        model_type=config.tokens,
-        verbatim=True,
-    )
+    tokenizer = corpus.tokenizer
     batches = data.running_text_batches(
         corpus.tokenized(tokenizer),
         batch_size=config.batch_size,

@@ -50,6 +50,7 @@ class RunDirectory:
     | `task.json` | how the model is used: preprocessor, search, labels |
     | `source.model`, `target.model` | the tokenizers |
     | `answers.txt` | the answers of a retriever, one per line |
+    | `prepared/` | the data of training, as `kseq prepare` writes them |
     | `pretraining/` | checkpoints and metrics of pretraining, if any |
     | `features.npz`, `network.npz` | of pictures, and their network |
     | `checkpoints/` | `last`, `best` and, on request, `average` |
@@ -58,9 +59,10 @@ class RunDirectory:
     | `README.md` | model card: what was trained, its scores, its use |
 
     `start` checks and locks the directory, `save` writes to it: a command that
-    fails in between leaves it unchanged. Files are written atomically, so a run
-    can be killed at any moment. The same config on the same directory resumes
-    where it stopped. One process at a time may train: it holds the file `lock`.
+    fails in between leaves it unchanged, except for `prepared`. Files are
+    written atomically, so a run can be killed at any moment. The same config on
+    the same directory resumes where it stopped. One process at a time may
+    train: it holds the file `lock`.
     In a cluster only the chief writes; the others read its checkpoints, on a
     disk that all share.
 
@@ -89,6 +91,7 @@ class RunDirectory:
         self.task = self.path / "task.json"
         self._documents = self.path / "documents.json"  # of version 0.1
         self.answers = self.path / "answers.txt"
+        self.prepared = self.path / "prepared"
         self.pretraining = self.path / "pretraining"
         self.checkpoints = self.path / "checkpoints"
         self.metrics = self.path / "metrics.jsonl"
@@ -157,8 +160,8 @@ class RunDirectory:
 
     def _lock(self, overwrite):
         check_exports(self.exports, self.path)
-        # Left by a start of version 0.1 that was killed.
-        leftovers = [self.environment.name]
+        # Left by a start that was killed; the second one by version 0.1.
+        leftovers = [self.prepared.name, self.environment.name]
         leftovers += [
             partial_path(f).name for f in (self.environment, self.config)
         ]

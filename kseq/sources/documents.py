@@ -5,9 +5,8 @@ from collections import Counter
 
 from kseq.data.documents.document_labels import DEFAULT_COLUMNS
 from kseq.data.documents.documents import document_rows
-from kseq.sources.prepared_paths import prepared_paths
+from kseq.sources.prepared_paths import prepare_with_bpe
 from kseq.sources.text import TEXT
-from kseq.user_error import UserError
 
 
 def _first_rows(path, columns, num_files):
@@ -25,16 +24,11 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     from kseq.data import prepare_documents
 
-    if options.pieces:
-        raise UserError("Documents have pieces of bpe: leave out --pieces.")
-    given = {"vocab_size": options.vocab_size} if options.vocab_size else {}
-    return prepare_documents(
-        *prepared_paths(options, kept, "documents"),
-        tuple(options.columns) or DEFAULT_COLUMNS,
-        **given,
-        processes=options.processes,
-        beam=beam,
-        log=False,
+    return prepare_with_bpe(
+        *(prepare_documents, options, kept, beam),
+        option="documents",
+        items="Documents",
+        columns=[tuple(options.columns) or DEFAULT_COLUMNS],
     )
 
 

@@ -1,4 +1,4 @@
-"""The paths of `kseq prepare`, where a kind of data takes one file."""
+"""`kseq prepare` where a kind of data takes one file."""
 
 from kseq.user_error import UserError
 
@@ -20,4 +20,34 @@ def prepared_paths(options, kept, option):
         options.folder,
         options.train[0],
         (*(options.validation or ()), None)[0],
+    )
+
+
+def prepare_with_bpe(
+    prepare, options, kept, beam, *, option, items, columns=()
+):
+    """Prepares what has one tokenizer, of bpe.
+
+    Args:
+        prepare: function of `kseq.data`.
+        options: see `prepared_paths`.
+        kept: see `prepared_paths`.
+        beam: options of Beam, or None.
+        option: see `prepared_paths`.
+        items: str, what has the pieces, for the message.
+        columns: arguments of the function after the paths.
+
+    Raises:
+        UserError: there are pieces or tokenizers.
+    """
+    if options.pieces:
+        raise UserError(f"{items} have pieces of bpe: leave out --pieces.")
+    given = {"vocab_size": options.vocab_size} if options.vocab_size else {}
+    return prepare(
+        *prepared_paths(options, kept, option),
+        *columns,
+        **given,
+        processes=options.processes,
+        beam=beam,
+        log=False,
     )

@@ -3,9 +3,8 @@
 from collections import Counter
 
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
-from kseq.sources.prepared_paths import prepared_paths
+from kseq.sources.prepared_paths import prepare_with_bpe
 from kseq.sources.source_type import SourceType
-from kseq.user_error import UserError
 
 
 def _read_lines(model, options):
@@ -25,15 +24,10 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     from kseq.data import prepare_dialogues
 
-    if options.pieces:
-        raise UserError("Dialogues have pieces of bpe: leave out --pieces.")
-    given = {"vocab_size": options.vocab_size} if options.vocab_size else {}
-    return prepare_dialogues(
-        *prepared_paths(options, kept, "dialogues"),
-        **given,
-        processes=options.processes,
-        beam=beam,
-        log=False,
+    return prepare_with_bpe(
+        *(prepare_dialogues, options, kept, beam),
+        option="dialogues",
+        items="Dialogues",
     )
 
 

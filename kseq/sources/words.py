@@ -4,9 +4,8 @@ import dataclasses
 from collections import Counter
 
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
-from kseq.sources.prepared_paths import prepared_paths
+from kseq.sources.prepared_paths import prepare_with_bpe
 from kseq.sources.text import TEXT
-from kseq.user_error import UserError
 
 
 def _first_rows(path, columns, num_files):
@@ -24,16 +23,11 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     from kseq.data import prepare_tags
 
-    if options.pieces:
-        raise UserError("Words have pieces of bpe: leave out --pieces.")
-    given = {"vocab_size": options.vocab_size} if options.vocab_size else {}
-    return prepare_tags(
-        *prepared_paths(options, kept, "tags"),
-        tuple(options.columns) or DEFAULT_COLUMNS,
-        **given,
-        processes=options.processes,
-        beam=beam,
-        log=False,
+    return prepare_with_bpe(
+        *(prepare_tags, options, kept, beam),
+        option="tags",
+        items="Words",
+        columns=[tuple(options.columns) or DEFAULT_COLUMNS],
     )
 
 

@@ -1,4 +1,6 @@
-"""Starts a run from the weights and the tokenizer of another run."""
+"""The data and tokenizers of a run, and the weights that it starts from."""
+
+import shutil
 
 import fnmatch
 
@@ -7,8 +9,15 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.answers import ANSWERS
-from kseq.data import PairTokenizers, Tokenizer, load_pair_tokenizers
-from kseq.devices import is_chief
+from kseq.data import (
+    DataError,
+    PairTokenizers,
+    Tokenizer,
+    load_pair_tokenizers,
+)
+from kseq.data.files.prepared_folder import is_prepared, prepared_folder
+from kseq.data.text.prepare_rows import kept_or_trained
+from kseq.devices import from_chief, is_chief
 from kseq.files.model_path import run_path
 from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import (
@@ -87,7 +96,6 @@ class FineTuning:
         name="source",
         model_type="bpe",
         verbatim=False,
-        known=None,
     ):
         """The tokenizer of the run, of the other run, or one that is trained.
 
@@ -100,37 +108,34 @@ class FineTuning:
             name: "source" or "target", of the one that is kept.
             model_type: see `Tokenizer.train`.
             verbatim: see `Tokenizer.train`.
-            known: `Tokenizer` of prepared data, in place of one that is
-                trained; or None.
 
         Returns:
             A `Tokenizer`.
         """
-        if known is not None and not self._keeps_tokenizers:
-            return known
-        if not self._keeps_tokenizers:
-            return Tokenizer.train(lines, vocab_size, model_type, verbatim)
-        kept = Tokenizer.load((self._other or self.run).tokenizer(name))
-        kept.report_unknown(lines)
-        return kept
+        kept = self.kept_tokenizer(name)
+        return kept_or_trained(kept, lines, vocab_size, model_type, verbatim)
 
-    def tokenizers(self, corpus, vocab_size, pieces=("bpe",)):
-        """The tokenizers of source and target, which may be one.
+    def kept_tokenizer(self, name="source"):
+        """That of the run that resumes, or of the other run, or None.
+
+        Args:
+            name: "source" or "target".
+        """
+        if not self._keeps_tokenizers:
+            return None
+        return Tokenizer.load((self._other or self.run).tokenizer(name))
+
+    def pair_tokenizers(self, vocab_size, pieces=("bpe",)):
+        """How the tokenizers of source and target are made, or kept.
 
         A run that resumes has its own.
 
         Args:
-            corpus: `kseq.data.Corpus`, whose training text is read; or
-                `kseq.data.PreparedPairs`, which have tokenizers.
-            vocab_size: int, of each tokenizer that is trained.
-            pieces: one `model_type`, see `Tokenizer.train`, for a vocabulary
-                of source and target together; or two, each with its own.
+            vocab_size: int, see `kseq.data.PairTokenizers`.
+            pieces: see there.
 
         Returns:
-            Two `Tokenizer`s, or the same one twice.
-
-        Raises:
-            UserError: if there are not one or two types of pieces.
+            `kseq.data.PairTokenizers`.
         """
         kept = None
         if self._keeps_tokenizers:
@@ -138,9 +143,51 @@ class FineTuning:
             kept = load_pair_tokenizers(
                 other.tokenizer("source"), other.tokenizer("target")
             )
-        elif known := getattr(corpus, "tokenizers", None):
-            return known
-        return PairTokenizers(vocab_size, pieces, kept).of(corpus)
+        return PairTokenizers(vocab_size, pieces, kept)
+
+    def prepare(self, prepare, train, *given, **options):
+        """Prepares the data of the run in its folder, or opens what is there.
+
+        A run that resumes opens its folder, and refuses files that have
+        changed. In a new run, what an earlier start has left is used or
+        replaced. In a cluster the chief prepares, and the others open.
+
+        Args:
+            prepare: `kseq.data.prepare_pairs`, or another such function.
+            train: its `train`; a folder that is prepared already is opened,
+                wherever it is.
+            *given: its arguments after `train`.
+            **options: its options.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            UserError: where it does; on every machine where the chief does.
+        """
+        if not is_chief():
+            if message := from_chief(None):
+                raise DataError(message)
+            return prepare(self.run.prepared, train, *given, **options)
+        try:
+            found = self._prepare(prepare, train, *given, **options)
+        except UserError as error:
+            from_chief(str(error))
+            raise
+        from_chief(None)
+        return found
+
+    def _prepare(self, prepare, train, *given, **options):
+        is_new = self.run.kept is None and prepared_folder(train) is None
+        may_differ = is_new and is_prepared(self.run.prepared)
+        try:
+            return prepare(self.run.prepared, train, *given, **options)
+        except DataError:
+            if is_new:
+                shutil.rmtree(self.run.prepared, ignore_errors=True)
+            if not may_differ:
+                raise
+        return self._prepare(prepare, train, *given, **options)
 
     def initialize(self, served):
         """Copies the weights into a model that has not been trained.

@@ -142,15 +142,15 @@ class Corpus:
 
 def test_one_vocabulary_or_two(tmp_path, tokenizer):
     start = FineTuning(RunDirectory(tmp_path / "new"))
-    source, target = start.tokenizers(Corpus(), 290)
+    source, target = start.pair_tokenizers(290).of(Corpus())
     assert source is target
     assert source.model == Tokenizer.train(OLD + NEW, 290).model
-    source, target = start.tokenizers(Corpus(), 99, ("char", "word"))
+    source, target = start.pair_tokenizers(99, ("char", "word")).of(Corpus())
     assert source.model == Tokenizer.train(OLD, 99, "char").model
     assert target.model == Tokenizer.train(NEW, 99, "word").model
     for pieces in ((), ("char",) * 3):
         with pytest.raises(UserError, match="--pieces takes one type"):
-            start.tokenizers(Corpus(), 99, pieces)
+            start.pair_tokenizers(99, pieces)
 
 
 @pytest.mark.parametrize("other", [None, NEW])
@@ -161,7 +161,7 @@ def test_one_vocabulary_or_two_as_in_the_other_run(tmp_path, tokenizer, other):
     served = Generator(served.model, served.preprocessor, target)
     saved(tmp_path / "old", served)
     start = FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old")
-    both = start.tokenizers(Corpus(), 290, ("bpe",))
+    both = start.pair_tokenizers(290, ("bpe",)).of(Corpus())
     assert [each.model for each in both] == [tokenizer.model, target.model]
     assert (both[0] is both[1]) == (other is None)
 
@@ -222,7 +222,7 @@ def test_a_run_that_resumes_keeps_its_tokenizers(tmp_path, tokenizer, capsys):
     saved(tmp_path / "run", generator(tokenizer, lstm(tokenizer)))
     start = FineTuning(RunDirectory(tmp_path / "run"))
     assert start.tokenizer(NEW, 290).model == tokenizer.model
-    source, target = start.tokenizers(Corpus(), 290)
+    source, target = start.pair_tokenizers(290).of(Corpus())
     assert source is target
     assert source.model == tokenizer.model
 

@@ -29,6 +29,7 @@ from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.source_hashes import source_hashes
 from kseq.data.files.text_files import matching_files
 from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs
+from kseq.data.text.tokenizer import Tokenizer
 from kseq.terminal import escaped_line, progress
 
 
@@ -41,7 +42,8 @@ class DialogueCorpus(NamedTuple):
         test: Dialogues.
         facts: lines of text: the numbers of dialogues and answers.
         problems: lines of text: what is wrong with some of them.
-        tokenizer: None: one is trained.
+        tokenizer: of the built-in corpus, see `prepare_dialogues`; otherwise
+            None.
     """
 
     train: Dialogues
@@ -49,7 +51,7 @@ class DialogueCorpus(NamedTuple):
     test: Dialogues
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    tokenizer: None = None
+    tokenizer: Tokenizer | None = None
 
     def lines(self) -> Iterator[str]:
         """The turns of training, to train a tokenizer on."""

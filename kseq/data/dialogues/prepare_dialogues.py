@@ -8,6 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.dialogues.dialogue_corpus import (
+    DialogueCorpus,
+    read_dialogue_corpus,
     read_dialogue_rows,
     split_dialogues,
 )
@@ -17,24 +19,26 @@ from kseq.data.dialogues.prepared_dialogues import (
     open_prepared_dialogues,
 )
 from kseq.data.files.corpora import logged
-from kseq.data.files.prepared_folder import replace_file
+from kseq.data.files.prepared_folder import is_prepared, replace_file
 from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
-from kseq.data.text.prepare_rows import prepare_rows
+from kseq.data.text.prepare_rows import prepare_rows, with_tokenizer
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
 
 
 def prepare_dialogues(
     folder: str | os.PathLike,
-    train: str | os.PathLike,
+    train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
     *,
+    max_turns: int = 5,
     vocab_size: int = 8000,
+    tokenizer: Tokenizer | None = None,
     processes: int | None = None,
     beam: Sequence[str] | None = None,
     log: bool = True,
     part_size: int = PART_SIZE,
-) -> PreparedDialogues:
+) -> PreparedDialogues | DialogueCorpus:
     r"""Checks and tokenizes dialogues once, and writes a folder to train from.
 
     The dialogues, what is held out and what is wrong are those of
@@ -49,9 +53,13 @@ def prepare_dialogues(
         folder: where to write. It has the ids of training in files that are
             read without loading them, the dialogues of validation as text, and
             the tokenizer.
-        train: path, see `read_dialogue_corpus`.
+        train: path, see `read_dialogue_corpus`; a folder that is prepared
+            already is opened, and the built-in corpus is not written.
         validation: the same, or None.
+        max_turns: see `read_dialogue_corpus`; the folder does not depend on it.
         vocab_size: see `Tokenizer.train`.
+        tokenizer: by default one is trained. It must be that of a folder that
+            is prepared already.
         processes: see `prepare_documents`.
         beam: see `prepare_pairs`.
         log: whether the facts are logged, what is wrong as a warning.
@@ -70,12 +78,20 @@ def prepare_dialogues(
     >>> len(prepared.ids), len(prepared.validation.answers)
     (18, 4)
     """
-    options = {"vocab_size": vocab_size, "part_size": part_size}
-    prepare_rows(
-        *(folder, KIND, (train, validation), options),
-        *(_read, _lines, _tokenizing, processes, beam),
-    )
-    return logged(open_prepared_dialogues(folder), log)
+    if train is None or is_prepared(train):
+        corpus = read_dialogue_corpus(
+            train, validation, max_turns=max_turns, log=False
+        )
+    else:
+        options = {"part_size": part_size}
+        prepare_rows(
+            *(folder, KIND, (train, validation), options),
+            *(_read, _lines, _tokenizing, vocab_size, tokenizer),
+            *(processes, beam),
+        )
+        corpus = open_prepared_dialogues(folder, max_turns)
+    corpus = with_tokenizer(corpus, KIND, tokenizer, vocab_size)
+    return logged(corpus, log)
 
 
 def _read(train, validation, options, folder) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.row_parts import read_rows
+from kseq.data.text.prepare_rows import refuse_tokenizer
 from kseq.data.text.tokenized_pairs import TokenizedPairs
 from kseq.data.text.tokenizer import Tokenizer
 
@@ -55,10 +55,6 @@ class PreparedDialogues:
         """The same dialogues as `validation`."""
         return self.validation
 
-    def lines(self) -> Iterator[str]:
-        """None: the text was read when it was prepared."""
-        return iter(())
-
     def tokenized(self, preprocessor: DialoguePreprocessor) -> TokenizedPairs:
         """The ids of the turns and answers of training.
 
@@ -66,10 +62,7 @@ class PreparedDialogues:
             DataError: this is not the tokenizer of the folder.
         """
         if preprocessor.tokenizer.model != self.tokenizer.model:
-            raise DataError(
-                "The dialogues are prepared with another tokenizer than that "
-                "of the run to start from: train with --new-tokenizer."
-            )
+            refuse_tokenizer(KIND)
         contexts = TurnRanges(self.ids, self.answers, preprocessor)
         answers = TurnRanges(self.ids, self.answers)
         return TokenizedPairs(contexts, answers, (len(answers),), preprocessor)

@@ -34,6 +34,7 @@ from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.text_files import matching_files
 from kseq.data.files.text_folders import is_text_folder
+from kseq.data.text.tokenizer import Tokenizer
 
 _MOST_HELD_OUT = 2_500
 _MOST_UNCHECKED = 20  # documents that may all have different labels
@@ -49,7 +50,8 @@ class DocumentCorpus(NamedTuple):
         labels: those of `train`, sorted; as numbers if all are integers.
         facts: lines of text: the numbers of documents.
         problems: lines of text: what is wrong with some of them.
-        tokenizer: None: one is trained.
+        tokenizer: of the built-in corpus, see `prepare_documents`; otherwise
+            None.
     """
 
     train: Documents
@@ -58,8 +60,7 @@ class DocumentCorpus(NamedTuple):
     labels: tuple[str, ...]
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-
-    tokenizer: None = None
+    tokenizer: Tokenizer | None = None
 
     @property
     def in_lines(self) -> bool:

@@ -10,11 +10,13 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.documents.document_corpus import (
+    DocumentCorpus,
     DocumentRows,
     check_labels,
     compare_documents,
     document_keys,
     hold_out_documents,
+    read_document_corpus,
 )
 from kseq.data.documents.document_labels import DEFAULT_COLUMNS
 from kseq.data.documents.document_preprocessor import DocumentPreprocessor
@@ -29,9 +31,9 @@ from kseq.data.documents.prepared_documents import (
     open_prepared_documents,
 )
 from kseq.data.files.corpora import logged
-from kseq.data.files.prepared_folder import replace_file
+from kseq.data.files.prepared_folder import is_prepared, replace_file
 from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
-from kseq.data.text.prepare_rows import prepare_rows
+from kseq.data.text.prepare_rows import prepare_rows, with_tokenizer
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
 from kseq.terminal import escaped_line, progress
@@ -41,17 +43,18 @@ _KEYS = 1024  # documents whose keys are computed together
 
 def prepare_documents(
     folder: str | os.PathLike,
-    train: str | os.PathLike,
+    train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
     columns: tuple[str, str] = DEFAULT_COLUMNS,
     *,
     vocab_size: int = 16_000,
+    tokenizer: Tokenizer | None = None,
     seed: int = 1,
     processes: int | None = None,
     beam: Sequence[str] | None = None,
     log: bool = True,
     part_size: int = PART_SIZE,
-) -> PreparedDocuments:
+) -> PreparedDocuments | DocumentCorpus:
     r"""Checks and tokenizes documents once, and writes a folder to train from.
 
     The documents, what is held out and what is wrong are those of
@@ -64,10 +67,13 @@ def prepare_documents(
         folder: where to write. It has the ids of training in files that are
             read without loading them, the documents of validation as text, and
             the tokenizer.
-        train: path, see `read_document_corpus`.
+        train: path, see `read_document_corpus`; a folder that is prepared
+            already is opened, and the built-in corpus is not written.
         validation: the same, or None.
         columns: see `read_document_corpus`.
         vocab_size: see `Tokenizer.train`.
+        tokenizer: by default one is trained. It must be that of a folder that
+            is prepared already.
         seed: of the documents held out.
         processes: number of processes. By default all cores for large files,
             and this process alone for others.
@@ -88,17 +94,22 @@ def prepare_documents(
     >>> len(prepared.ids), len(prepared.validation.texts), prepared.labels
     (18, 2, ('0', '1'))
     """
-    options = {
-        "columns": [*columns],
-        "vocab_size": vocab_size,
-        "seed": seed,
-        "part_size": part_size,
-    }
-    prepare_rows(
-        *(folder, KIND, (train, validation), options),
-        *(_read, _lines, _tokenizing, processes, beam),
-    )
-    return logged(open_prepared_documents(folder), log)
+    if train is None or is_prepared(train):
+        corpus = read_document_corpus(train, validation, log=False)
+    else:
+        options = {
+            "columns": [*columns],
+            "seed": seed,
+            "part_size": part_size,
+        }
+        prepare_rows(
+            *(folder, KIND, (train, validation), options),
+            *(_read, _lines, _tokenizing, vocab_size, tokenizer),
+            *(processes, beam),
+        )
+        corpus = open_prepared_documents(folder)
+    corpus = with_tokenizer(corpus, KIND, tokenizer, vocab_size)
+    return logged(corpus, log)
 
 
 def _read(train, validation, options, folder) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.row_parts import read_rows
+from kseq.data.text.prepare_rows import refuse_tokenizer
 from kseq.data.text.tokenizer import Tokenizer
 
 KIND = "documents"
@@ -47,10 +47,6 @@ class PreparedDocuments:
         """The same documents as `validation`."""
         return self.validation
 
-    def lines(self) -> Iterator[str]:
-        """None: the text was read when it was prepared."""
-        return iter(())
-
     def tokenized(self, preprocessor: DocumentPreprocessor) -> RaggedArray:
         """The ids of training, (N, L, W).
 
@@ -63,10 +59,7 @@ class PreparedDocuments:
             preprocessor.tokenizer.model != self.tokenizer.model
             or preprocessor.get_config() != own.get_config()
         ):
-            raise DataError(
-                "The documents are prepared with another tokenizer than that "
-                "of the run to start from: train with --new-tokenizer."
-            )
+            refuse_tokenizer(KIND)
         return self.ids
 
     describe = facts_and_problems

@@ -9,7 +9,7 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from kseq.user_error import DiskError
 
 FORMAT = 1
 _RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
-OTHERWISE = "Use --overwrite, or a different folder."
+MODELS = ("source.model", "target.model")  # of tokenizers
+_OTHERWISE = "Use --overwrite, or a different folder."
 _NEEDS = (
     "Preparing needs a file system with flock, which keeps a second process "
     "from writing the same folder."
@@ -77,9 +78,14 @@ class PreparedFolder:
     def locked(self) -> Iterator["PreparedFolder"]:
         """Locks the folder while it is prepared, see `lock`.
 
+        Complete data are only read.
+
         Raises:
             DiskError: the disk is full.
         """
+        if self.is_complete:
+            yield self
+            return
         self.lock()
         try:
             yield self
@@ -128,6 +134,7 @@ class PreparedFolder:
         options: dict[str, Any],
         paths: dict[str, list[str]],
         others: str = "",
+        read: Callable[[], tuple[dict[str, Any], dict[str, str]]] | None = None,
     ) -> dict[str, Any]:
         """The plan to follow: a new one, or that of the same data and options.
 
@@ -138,6 +145,8 @@ class PreparedFolder:
             options: for JSON.
             paths: of the files that are read, by what they are for.
             others: identifies files that are not read for it.
+            read: function for a new plan: what else is in it, and the sha256
+                of the files that were read for it.
 
         Raises:
             DataError: the folder is prepared from other data, or with other
@@ -145,56 +154,63 @@ class PreparedFolder:
         """
         plan = self.record(kind)["plan"] if self.is_complete else self.plan()
         if plan is None:
+            more, hashes = read() if read else ({}, {})
             files = {
-                name: [file_identity(path, content_hash(path)) for path in each]
+                name: [
+                    file_identity(path, hashes.get(path) or content_hash(path))
+                    for path in each
+                ]
                 for name, each in paths.items()
             }
             plan = {"options": options, "files": files, "others": others}
-            self.begin(plan := as_read(plan))
-        self.refuse_other_options(plan, options)
-        self.refuse_other_files(
+            self.begin(plan := as_read(plan | more))
+        self._refuse_other_options(plan, options)
+        self._refuse_other_files(
             (paths.get(name, []), plan["files"].get(name, []))
             for name in sorted({*paths, *plan["files"]})
         )
         if plan.get("others", "") != others:
             raise DataError(
-                f"{self.path} is prepared from other files. {OTHERWISE}"
+                f"{self.path} is prepared from other files. {_OTHERWISE}"
             )
         if self.is_complete:
             self.remove_parts()
         return plan
 
-    def refuse_other_options(self, plan: dict, options: dict[str, Any]):
-        """Raises DataError unless a plan has the same options.
-
-        Args:
-            plan: its "options" are compared.
-            options: for JSON.
-        """
+    def _refuse_other_options(self, plan: dict, options: dict[str, Any]):
+        """Raises DataError unless a plan has the same options."""
         for key, now in as_read(options).items():
-            if (known := plan["options"].get(key)) != now:
+            known = plan["options"].get(key)
+            if key == "tokenizers" and self._has_models(now.get("kept")):
+                continue  # they may have been trained here
+            if known != now:
                 raise DataError(
                     f"{self.path} is prepared with other options: {key} is "
-                    f"{known}, now {now}. {OTHERWISE}"
+                    f"{known}, now {now}. {_OTHERWISE}"
                 )
 
-    def refuse_other_files(self, groups: Iterable[tuple[list, list]]):
-        """Raises DataError unless files are those that were read.
+    def _has_models(self, hashes) -> bool:
+        """Whether the complete data have these tokenizers."""
+        if not hashes or not self.is_complete:
+            return False
+        files = self.record()["files"]
+        return hashes == [
+            files.get(name, {}).get("sha256") for name in MODELS[: len(hashes)]
+        ]
 
-        Args:
-            groups: paths, and the `file_identity` of each that was read.
-        """
+    def _refuse_other_files(self, groups: Iterable[tuple[list, list]]):
+        """Raises DataError unless files are those that were read."""
         groups = list(groups)
         if any(len(paths) != len(known) for paths, known in groups):
             raise DataError(
-                f"{self.path} is prepared from other files. {OTHERWISE}"
+                f"{self.path} is prepared from other files. {_OTHERWISE}"
             )
         for paths, identities in groups:
             for path, identity in zip(paths, identities, strict=True):
                 if not is_same_file(path, identity):
                     raise DataError(
                         f"{path} is not what {self.path} is prepared from, or "
-                        f"has changed since. {OTHERWISE}"
+                        f"has changed since. {_OTHERWISE}"
                     )
 
     def finish(self, record: dict[str, Any]):
@@ -277,6 +293,16 @@ class PreparedFolder:
 def is_prepared(path: str | os.PathLike) -> bool:
     """Whether a path is that of a folder where data are prepared."""
     return os.path.isdir(path) and PreparedFolder(path).is_begun
+
+
+def prepared_folder(
+    train: str | os.PathLike | Sequence[str | os.PathLike] | None,
+) -> str | os.PathLike | None:
+    """The folder of prepared data that `train` is, or None."""
+    if train is None:
+        return None
+    paths = [train] if isinstance(train, str | os.PathLike) else list(train)
+    return paths[0] if len(paths) == 1 and is_prepared(paths[0]) else None
 
 
 def refuse_prepared(**given):

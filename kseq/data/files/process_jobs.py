@@ -4,6 +4,8 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
+import types
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 from typing import Any
@@ -112,7 +114,8 @@ def _workers(count):
         for _ in range(count):
             ours, theirs = context.Pipe()
             process = context.Process(target=_work, args=(theirs,), daemon=True)
-            process.start()
+            with _without_main():
+                process.start()
             theirs.close()
             processes.append(process)
             workers.append(ours)
@@ -122,6 +125,17 @@ def _workers(count):
             process.terminate()
         for process in processes:
             process.join()
+
+
+@contextlib.contextmanager
+def _without_main():
+    """Keeps a process from importing the program, which may be a recipe."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _received(worker):

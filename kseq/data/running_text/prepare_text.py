@@ -13,7 +13,7 @@ from kseq.data.files.blank_text import is_blank
 from kseq.data.files.corpora import logged
 from kseq.data.files.data_error import DataError
 from kseq.data.files.prepare_files import prepare_files
-from kseq.data.files.prepared_folder import replace_file
+from kseq.data.files.prepared_folder import is_prepared, replace_file
 from kseq.data.files.process_jobs import processes_for, run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.running_text.prepared_text import (
@@ -24,6 +24,8 @@ from kseq.data.running_text.prepared_text import (
 )
 from kseq.data.running_text.running_ids import ids_of_chunks, lines_of
 from kseq.data.running_text.text_corpus import (
+    TextCorpus,
+    read_text_corpus,
     size_of_text,
     text_problems,
     trained_characters,
@@ -32,6 +34,11 @@ from kseq.data.running_text.text_documents import (
     Chunk,
     chunks_of,
     read_texts,
+)
+from kseq.data.text.prepare_rows import (
+    kept_or_trained,
+    tokenizer_options,
+    with_tokenizer,
 )
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
@@ -43,17 +50,18 @@ PART_SIZE = 2**23  # characters, about; the same for any number of processes
 
 def prepare_text(
     folder: str | os.PathLike,
-    train: str | os.PathLike,
+    train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
     column: str = "text",
     *,
     vocab_size: int = 8000,
     tokens: str = "char",
+    tokenizer: Tokenizer | None = None,
     processes: int | None = None,
     beam: Sequence[str] | None = None,
     log: bool = True,
     part_size: int = PART_SIZE,
-) -> PreparedText:
+) -> PreparedText | TextCorpus:
     r"""Tokenizes running text once, and writes a folder to train from.
 
     The text and what is held out are those of `read_text_corpus`, but the text
@@ -64,11 +72,14 @@ def prepare_text(
     Args:
         folder: where to write. It has the ids of training in a file that is
             read without loading it, the text of validation, and the tokenizer.
-        train: path, see `read_text_corpus`.
+        train: path, see `read_text_corpus`; a folder that is prepared already
+            is opened, and the built-in text is not written.
         validation: the same, or None.
         column: see `read_text_corpus`.
         vocab_size: see `Tokenizer.train`.
         tokens: its `model_type`.
+        tokenizer: by default one is trained. It must be that of a folder that
+            is prepared already.
         processes: number of processes. By default all cores for large files,
             and this process alone for others.
         beam: see `prepare_pairs`.
@@ -87,21 +98,24 @@ def prepare_text(
     >>> prepared.ids[:3].tolist(), prepared.tokenizer.vocab_size
     ([2, 10, 4], 14)
     """
-    options = {
-        "column": column,
-        "vocab_size": vocab_size,
-        "tokens": tokens,
-        "part_size": part_size,
-    }
-    given = train, validation
-    prepare_files(
-        *(folder, KIND, given, options),
-        functools.partial(_prepare, given, processes, beam),
-    )
-    return logged(open_prepared_text(folder), log)
+    made = tokenizer, vocab_size, tokens, True
+    if train is None or is_prepared(train):
+        corpus = read_text_corpus(train, validation, log=False)
+    else:
+        options = {"column": column, "part_size": part_size}
+        options |= tokenizer_options(
+            tokenizer, vocab_size=vocab_size, tokens=tokens
+        )
+        given = train, validation
+        prepare_files(
+            *(folder, KIND, given, options),
+            functools.partial(_prepare, given, made, processes, beam),
+        )
+        corpus = open_prepared_text(folder)
+    return logged(with_tokenizer(corpus, KIND, *made), log)
 
 
-def _prepare(given, processes, beam, prepared, options) -> dict[str, Any]:
+def _prepare(given, made, processes, beam, prepared, options) -> dict[str, Any]:
     """Each step resumes where it was interrupted."""
     train, validation = given
     summary = prepared.parts / "read.json"
@@ -114,10 +128,8 @@ def _prepare(given, processes, beam, prepared, options) -> dict[str, Any]:
     model = prepared.path / "source.model"
     if not model.is_file():
         lines = (line for part in parts for line in _lines(read_part(part)))
-        tokenizer = Tokenizer.train(
-            lines, options["vocab_size"], options["tokens"], verbatim=True
-        )
-        atomic_write(model, tokenizer.model)
+        kept, *trained = made
+        atomic_write(model, kept_or_trained(kept, lines, *trained).model)
     dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
     jobs = [TokenizeTextJob(part, str(model), dtype) for part in parts]
     jobs = [job for job in jobs if not os.path.isfile(f"{job.part}.ids")]

@@ -10,6 +10,7 @@ from kseq.data.files.corpora import facts_and_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.files.ragged_array import mapped
+from kseq.data.text.prepare_rows import refuse_tokenizer
 from kseq.data.text.tokenizer import Tokenizer
 
 KIND = "text"
@@ -50,10 +51,7 @@ class PreparedText:
             DataError: this is not the tokenizer of the folder.
         """
         if tokenizer.model != self.tokenizer.model:
-            raise DataError(
-                "The text is prepared with another tokenizer than that of the "
-                "run."
-            )
+            refuse_tokenizer(KIND)
         return self.ids
 
     describe = facts_and_problems

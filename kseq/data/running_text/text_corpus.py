@@ -39,7 +39,7 @@ class TextCorpus(NamedTuple):
         problems: lines of text: what is unusual about the files.
         is_valid: only of the built-in text: a function str -> bool, whether a
             text follows its rule.
-        tokenizer: None; see `PreparedText`.
+        tokenizer: of the built-in text, see `prepare_text`; otherwise None.
     """
 
     train: list[str]
@@ -48,7 +48,7 @@ class TextCorpus(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     is_valid: Callable[[str], bool] | None = None
-    tokenizer: None = None
+    tokenizer: Tokenizer | None = None
 
     def tokenized(self, tokenizer: Tokenizer) -> np.ndarray:
         """The tokens of the training text, see `running_ids`."""

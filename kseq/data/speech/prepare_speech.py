@@ -15,7 +15,7 @@ from kseq.data.files.feature_parts import (
     compute_features,
     files_hash,
 )
-from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.saved_examples import save_examples
 from kseq.data.files.stored_features import StoredFeatures
@@ -27,6 +27,7 @@ from kseq.data.speech.speech_corpus import (
     SpeechCorpus,
     corpus_of_tables,
     open_prepared_speech,
+    read_speech_corpus,
 )
 from kseq.data.speech.speech_table import (
     audio_preprocessor,
@@ -40,7 +41,7 @@ from kseq.data.speech.speech_table import (
 
 def prepare_speech(
     folder: str | os.PathLike,
-    train: str | os.PathLike,
+    train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
     columns: Sequence[str] = (),
     *,
@@ -49,6 +50,7 @@ def prepare_speech(
     num_mels: int = 40,
     max_seconds: float = 30.0,
     resample: int = 0,
+    words: Sequence[str] = (),
     processes: int | None = None,
     beam: Sequence[str] | None = None,
     log: bool = True,
@@ -69,7 +71,8 @@ def prepare_speech(
 
     Args:
         folder: where to write.
-        train: see `read_speech_corpus`.
+        train: see `read_speech_corpus`; a folder that is prepared already is
+            opened, and the built-in Morse code is not written.
         validation: see `read_speech_corpus`.
         columns: see `read_speech_corpus`.
         audio: see `read_speech_corpus`.
@@ -79,6 +82,7 @@ def prepare_speech(
         max_seconds: longer recordings are left out; by default those that
             `transcribe_speech` leaves out.
         resample: see `read_speech_corpus`.
+        words: see `read_speech_corpus`.
         processes: see `prepare_pairs`.
         beam: see `prepare_pairs`.
         log: whether the facts are logged, what is wrong as a warning.
@@ -99,6 +103,17 @@ def prepare_speech(
     >>> corpus.train.texts, corpus.features[2].shape
     (['yes', 'no no'], (40, 13))
     """
+    if train is None or is_prepared(train):
+        return read_speech_corpus(
+            *(train, validation, columns),
+            audio=audio,
+            features=features,
+            num_mels=num_mels,
+            max_seconds=max_seconds,
+            resample=resample,
+            words=words,
+            log=log,
+        )
     refuse_features_and(features, audio, resample)
     options = {
         "columns": [*columns],

@@ -8,32 +8,35 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.corpora import logged
-from kseq.data.files.prepared_folder import replace_file
+from kseq.data.files.prepared_folder import is_prepared, replace_file
 from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
 from kseq.data.tags.prepared_tags import KIND, PreparedTags, open_prepared_tags
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS
 from kseq.data.tags.tagging_corpus import (
+    TaggingCorpus,
     check_tagset,
+    read_tagging_corpus,
     read_tagging_rows,
     split_sentences,
 )
 from kseq.data.tags.word_preprocessor import WordPreprocessor
-from kseq.data.text.prepare_rows import prepare_rows
+from kseq.data.text.prepare_rows import prepare_rows, with_tokenizer
 from kseq.data.text.tokenizer import Tokenizer
 
 
 def prepare_tags(
     folder: str | os.PathLike,
-    train: str | os.PathLike,
+    train: str | os.PathLike | None = None,
     validation: str | os.PathLike | None = None,
     columns: tuple[str, str] = DEFAULT_COLUMNS,
     *,
     vocab_size: int = 8000,
+    tokenizer: Tokenizer | None = None,
     processes: int | None = None,
     beam: Sequence[str] | None = None,
     log: bool = True,
     part_size: int = PART_SIZE,
-) -> PreparedTags:
+) -> PreparedTags | TaggingCorpus:
     r"""Checks and tokenizes tagged sentences once, and writes a folder.
 
     The sentences, what is held out and what is wrong are those of
@@ -46,10 +49,13 @@ def prepare_tags(
         folder: where to write. It has the ids and the tags of training in
             files that are read without loading them, the sentences of
             validation as text, and the tokenizer.
-        train: path, see `read_tagging_corpus`.
+        train: path, see `read_tagging_corpus`; a folder that is prepared
+            already is opened, and the built-in corpus is not written.
         validation: the same, or None.
         columns: see `read_tagging_corpus`.
         vocab_size: see `Tokenizer.train`.
+        tokenizer: by default one is trained. It must be that of a folder that
+            is prepared already.
         processes: see `prepare_documents`.
         beam: see `prepare_pairs`.
         log: whether the facts are logged, what is wrong as a warning.
@@ -68,16 +74,21 @@ def prepare_tags(
     >>> len(prepared.ids), len(prepared.validation.texts), prepared.tags
     (18, 2, ('B-to', 'O'))
     """
-    options = {
-        "columns": [*columns],
-        "vocab_size": vocab_size,
-        "part_size": part_size,
-    }
-    prepare_rows(
-        *(folder, KIND, (train, validation), options),
-        *(_read, _lines, _tokenizing, processes, beam),
-    )
-    return logged(open_prepared_tags(folder), log)
+    if train is None or is_prepared(train):
+        corpus = read_tagging_corpus(train, validation, log=False)
+    else:
+        options = {
+            "columns": [*columns],
+            "part_size": part_size,
+        }
+        prepare_rows(
+            *(folder, KIND, (train, validation), options),
+            *(_read, _lines, _tokenizing, vocab_size, tokenizer),
+            *(processes, beam),
+        )
+        corpus = open_prepared_tags(folder)
+    corpus = with_tokenizer(corpus, KIND, tokenizer, vocab_size)
+    return logged(corpus, log)
 
 
 def _read(train, validation, options, folder) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator
 
 from kseq.data.files.corpora import facts_and_problems
 from kseq.data.files.data_error import DataError
@@ -11,6 +10,7 @@ from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.row_parts import read_rows
 from kseq.data.tags.tagged_sentences import TaggedSentences
 from kseq.data.tags.word_preprocessor import WordPreprocessor
+from kseq.data.text.prepare_rows import refuse_tokenizer
 from kseq.data.text.tokenizer import Tokenizer
 
 KIND = "sentences"
@@ -43,10 +43,6 @@ class PreparedTags:
         """The same sentences as `validation`."""
         return self.validation
 
-    def lines(self) -> Iterator[str]:
-        """None: the text was read when it was prepared."""
-        return iter(())
-
     def tokenized(self, preprocessor: WordPreprocessor) -> RaggedArray:
         """The ids of training, (N, W, P).
 
@@ -59,10 +55,7 @@ class PreparedTags:
             preprocessor.tokenizer.model != self.tokenizer.model
             or preprocessor.get_config() != own.get_config()
         ):
-            raise DataError(
-                "The sentences are prepared with another tokenizer than that "
-                "of the run to start from: train with --new-tokenizer."
-            )
+            refuse_tokenizer(KIND)
         return self.ids
 
     describe = facts_and_problems

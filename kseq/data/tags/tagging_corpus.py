@@ -28,6 +28,7 @@ from kseq.data.tags.tagged_sentences import (
     usable_sentences,
 )
 from kseq.data.tags.word_preprocessor import WordPreprocessor
+from kseq.data.text.tokenizer import Tokenizer
 from kseq.terminal import escaped_line, progress
 
 _MOST_UNCHECKED = 20  # tags, even if there are fewer words
@@ -43,7 +44,8 @@ class TaggingCorpus(NamedTuple):
         tags: the tagset, all tags of the training file, sorted.
         facts: lines of text: the numbers of sentences.
         problems: lines of text: what is wrong with some of them.
-        tokenizer: None: one is trained.
+        tokenizer: of the built-in corpus, see `prepare_tags`; otherwise
+            None.
     """
 
     train: TaggedSentences
@@ -52,7 +54,7 @@ class TaggingCorpus(NamedTuple):
     tags: tuple[str, ...]
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    tokenizer: None = None
+    tokenizer: Tokenizer | None = None
 
     @property
     def train_tags(self) -> list[list[str]]:

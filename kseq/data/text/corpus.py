@@ -17,17 +17,15 @@ from kseq.data.files.corpora import (
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import overlap
-from kseq.data.files.prepared_folder import refuse_prepared
+from kseq.data.files.prepared_folder import (
+    prepared_folder,
+    refuse_prepared,
+)
 from kseq.data.files.source_hashes import are_among, choose_held_out
 from kseq.data.text.dates import SIZES, dates
 from kseq.data.text.parallel_text import texts_of_splits
-from kseq.data.text.prepared_pairs import (
-    PreparedPairs,
-    open_prepared,
-    prepared_folder,
-)
+from kseq.data.text.prepared_pairs import PreparedPairs, open_prepared
 from kseq.data.text.references import split_examples
-from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs
 from kseq.terminal import escaped_line, progress
 
 
@@ -57,10 +55,6 @@ class Corpus(NamedTuple):
     facts: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     of_tables: bool = False
-
-    def tokenized(self, preprocessor, target_tokenizer) -> TokenizedPairs:
-        """The ids of the training pairs, see `tokenize_pairs`."""
-        return tokenize_pairs(list(self.parts), preprocessor, target_tokenizer)
 
     def lines(self, sides: Sequence[str] = ("source", "target")):
         """Sources and targets of the training pairs, or one side; bytes."""
@@ -131,10 +125,10 @@ def read_corpus(
         refuse_prepared(validation=validation, columns=columns)
         prepared = open_prepared(given)
         names = [given] * len(prepared.counts)
-        weights = _checked_weights(weights, names)
+        weights = checked_weights(weights, names)
         return logged(dataclasses.replace(prepared, weights=weights), log)
     texts, others = texts_of_splits(train, validation, columns)
-    weights = _checked_weights(weights, texts)
+    weights = checked_weights(weights, texts)
     for text in texts + others:
         text.check_files()
 
@@ -147,7 +141,12 @@ def read_corpus(
     return logged(corpus, log)
 
 
-def _checked_weights(weights, texts) -> tuple[float, ...]:
+def checked_weights(weights, texts) -> tuple[float, ...]:
+    """Weights of texts, 1 in all; () if none are given.
+
+    Raises:
+        DataError: there is not one above 0 for each text.
+    """
     weights = tuple(weights)
     if not weights:
         return ()

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from kseq.data.files.data_error import DataError
@@ -43,8 +44,7 @@ class PairTokenizers:
     def options(self) -> dict[str, Any]:
         """What the tokenizers depend on beside the text, for JSON."""
         if self.kept is not None:
-            models = [tokenizer.model for tokenizer in self.kept]
-            return {"kept": [hashlib.sha256(m).hexdigest() for m in models]}
+            return kept_tokenizers(self.kept)
         return {"vocab_size": self.vocab_size, "pieces": [*self.pieces]}
 
     def of(self, corpus) -> tuple[Tokenizer, Tokenizer]:
@@ -80,6 +80,29 @@ def load_pair_tokenizers(
         target: path.
     """
     return _one_if_equal(Tokenizer.load(source), Tokenizer.load(target))
+
+
+def kept_tokenizers(kept: Sequence[Tokenizer]) -> dict[str, Any]:
+    """What identifies tokenizers that are kept, for JSON."""
+    hashes = [hashlib.sha256(each.model).hexdigest() for each in kept]
+    return {"kept": hashes}
+
+
+def refuse_other_tokenizers(
+    kept: Sequence[Tokenizer] | None, prepared: Sequence[Tokenizer]
+):
+    """Raises DataError unless the tokenizers that are kept made the ids.
+
+    Args:
+        kept: those of a run, or None.
+        prepared: those of the prepared pairs.
+    """
+    if kept and kept_tokenizers(kept) != kept_tokenizers(prepared):
+        raise DataError(
+            "The pairs are prepared with other tokenizers than those of the "
+            "run to start from. Prepare them with --from RUN, or train with "
+            "--new-tokenizer."
+        )
 
 
 def _one_if_equal(source, target):

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import os
 from collections import Counter
@@ -25,11 +26,10 @@ from kseq.data.files.line_ranges import (
     split_by_size,
 )
 from kseq.data.files.prepared_folder import (
-    OTHERWISE,
+    MODELS,
     PreparedFolder,
     content_hash,
-    file_identity,
-    refuse_prepared,
+    prepared_folder,
     replace_file,
 )
 from kseq.data.files.process_jobs import processes_for, run_part_jobs
@@ -37,7 +37,9 @@ from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.files.text_files import matching_files, read_lines
 from kseq.data.text.corpus import (
     are_tables,
+    checked_weights,
     held_out_facts,
+    read_corpus,
     referenced_examples,
     refuse_split,
     repeats,
@@ -61,18 +63,20 @@ from kseq.data.text.pair_parts import (
     write_parts,
     write_some_of_part,
 )
-from kseq.data.text.pair_tokenizers import PairTokenizers
+from kseq.data.text.pair_tokenizers import (
+    PairTokenizers,
+    refuse_other_tokenizers,
+)
 from kseq.data.text.parallel_text import ParallelText, texts_of_splits
 from kseq.data.text.prepared_pairs import (
     KIND,
     PreparedPairs,
     open_prepared,
-    prepared_folder,
 )
 from kseq.data.text.text_report import TextReport
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
-from kseq.files.json_files import as_read, read_json
+from kseq.files.json_files import read_json
 from kseq.terminal import escaped_line, progress
 
 _SIDES = ("source", "target")
@@ -85,6 +89,7 @@ def prepare_pairs(
     validation: Sequence[str | os.PathLike] | None = None,
     columns: Sequence[str] = (),
     *,
+    weights: Sequence[float] = (),
     tokenizers: PairTokenizers | None = None,
     filters: LineFilters | None = None,
     processes: int | None = None,
@@ -106,7 +111,9 @@ def prepare_pairs(
         train: see `read_corpus`; or a folder that is prepared already.
         validation: see `read_corpus`.
         columns: see `read_corpus`.
-        tokenizers: how the tokenizers are made.
+        weights: see `read_corpus`; the folder does not depend on them.
+        tokenizers: how the tokenizers are made. Those that are kept must be
+            those of a folder that is prepared already.
         filters: of the pairs of `train`; of equal pairs in all files the first
             is kept.
         processes: number of processes. By default all cores for large files,
@@ -131,29 +138,46 @@ def prepare_pairs(
     (1, 1)
     """
     tokenizers = tokenizers or PairTokenizers()
-    if train is not None and (given := prepared_folder(train)):
-        refuse_prepared(validation=validation, columns=columns)
-        return logged(open_prepared(given), log)
-    splits = _texts(train, validation, columns)
+    if prepared_folder(train):
+        found = read_corpus(train, validation, columns, weights, log=False)
+        refuse_other_tokenizers(tokenizers.kept, found.tokenizers)
+        return logged(found, log)
+    splits = _texts(train, validation, columns, weights)
+    weights = checked_weights(weights, splits["train"])
     options = {
         "columns": [*columns],
         "tokenizers": tokenizers.options(),
         "filters": filters and dataclasses.asdict(filters),
         "part_size": part_size,
     }
+    paths = {
+        f"{split} {number} {side}": found
+        for split, texts in splits.items()
+        for number, text in enumerate(texts)
+        for side, found in zip(_SIDES, _paths(text), strict=False)
+    }
     with PreparedFolder(folder).locked() as prepared:
-        if prepared.is_complete:
-            plan = prepared.record(KIND)["plan"]
-            _refuse_other_plan(prepared, plan, options, splits)
-            prepared.remove_parts()
-        else:
-            _prepare(prepared, splits, options, tokenizers, processes, beam)
-    return logged(open_prepared(folder), log)
+        plan = prepared.follow(
+            *(KIND, options, paths),
+            read=functools.partial(_jobs_and_hashes, splits, part_size),
+        )
+        if not prepared.is_complete:
+            preparation = _Preparation(prepared, splits, plan, processes, beam)
+            record = preparation.read()
+            preparation.tokenize(tokenizers)
+            record |= preparation.join()
+            prepared.finish({"kind": KIND, "plan": plan, **record})
+    prepared = dataclasses.replace(open_prepared(folder), weights=weights)
+    return logged(prepared, log)
 
 
-def _texts(train, validation, columns) -> dict[str, tuple[ParallelText, ...]]:
+def _texts(
+    train, validation, columns, weights
+) -> dict[str, tuple[ParallelText, ...]]:
     if train is None:
-        refuse_without_train(validation=validation, columns=columns)
+        refuse_without_train(
+            validation=validation, columns=columns, weights=weights
+        )
         return {"train": (), "validation": ()}
     texts, others = texts_of_splits(train, validation, columns)
     for text in texts + others:
@@ -161,53 +185,28 @@ def _texts(train, validation, columns) -> dict[str, tuple[ParallelText, ...]]:
     return {"train": texts, "validation": others}
 
 
-def _prepare(prepared, splits, options, tokenizers, processes, beam):
-    plan = prepared.plan()
-    if plan is None:
-        plan = as_read(_plan(splits, options))
-        prepared.begin(plan)
-    else:
-        _refuse_other_plan(prepared, plan, options, splits)
-    preparation = _Preparation(prepared, splits, plan, processes, beam)
-    record = preparation.read()
-    preparation.tokenize(tokenizers)
-    record |= preparation.join()
-    prepared.finish({"kind": KIND, "plan": plan, **record})
-
-
-def _plan(splits, options):
+def _jobs_and_hashes(splits, part_size):
     """What is read, in jobs that depend on the files alone."""
-    texts = [
-        {"split": split, "name": str(text), **_plan_of(text, options)}
-        for split, texts in splits.items()
-        for text in texts
-    ]
-    return {"options": options, "texts": texts}
+    texts, hashes = [], {}
+    for text in itertools.chain.from_iterable(splits.values()):
+        jobs, of_text = _jobs_of(text, part_size)
+        texts.append({"jobs": jobs})
+        hashes |= of_text
+    return {"texts": texts}, hashes
 
 
-def _plan_of(text, options):
+def _jobs_of(text, part_size):
     sides = _paths(text)
-    for path in itertools.chain.from_iterable(sides):
+    files = [*itertools.chain.from_iterable(sides)]
+    for path in files:
         if text.target is not None:
             next(read_lines(path))  # raises an error if it is no text
     with progress(f"Reading {escaped_line(text)}"):
-        if text.target is None or any(
-            compression_of(path) for side in sides for path in side
-        ):
-            digests = {
-                path: content_hash(path) for side in sides for path in side
-            }
-            files = range(len(sides[0])) if text.target is None else [None]
-            jobs = [{"file": number} for number in files]
-        else:
-            jobs, digests = _ranges(text, sides, options["part_size"] // 2)
-    return {
-        "sides": [
-            [file_identity(path, digests[path]) for path in side]
-            for side in sides
-        ],
-        "jobs": jobs,
-    }
+        if text.target is None or any(map(compression_of, files)):
+            numbers = range(len(files)) if text.target is None else [None]
+            jobs = [{"file": number} for number in numbers]
+            return jobs, {path: content_hash(path) for path in files}
+        return _ranges(text, sides, part_size // 2)
 
 
 def _ranges(text, sides, size):
@@ -232,19 +231,8 @@ def _paths(text) -> list[list[str]]:
     return [matching_files(side) for side in sides]
 
 
-def _refuse_other_plan(prepared, plan, options, splits):
-    """Raises DataError unless a plan is that of the same data and options."""
-    prepared.refuse_other_options(plan, options)
-    texts = [(split, text) for split in splits for text in splits[split]]
-    known = [(text["split"], text["sides"]) for text in plan["texts"]]
-    if [split for split, _ in texts] != [split for split, _ in known]:
-        raise DataError(
-            f"{prepared.path} is prepared from other files. {OTHERWISE}"
-        )
-    groups = []
-    for (_, text), (_, sides) in zip(texts, known, strict=True):
-        groups += itertools.zip_longest(_paths(text), sides, fillvalue=[])
-    prepared.refuse_other_files(groups)
+def _bytes_of(text) -> int:
+    return sum(map(os.path.getsize, itertools.chain(*_paths(text))))
 
 
 def _are_first(path, repeated, is_known) -> np.ndarray:
@@ -286,12 +274,7 @@ class _Preparation:
         self.splits = splits
         self.plan = plan
         self.processes = processes or processes_for(
-            sum(
-                file["bytes"]
-                for text in plan["texts"]
-                for side in text["sides"]
-                for file in side
-            )
+            sum(map(_bytes_of, itertools.chain.from_iterable(splits.values())))
         )
         self.beam = beam
         filters = plan["options"].get("filters")
@@ -332,16 +315,17 @@ class _Preparation:
 
     def _jobs(self):
         """(ReadJob, bytes) of all texts."""
-        texts = [text for split in self.splits.values() for text in split]
+        texts = [
+            (split, text)
+            for split in self.splits
+            for text in self.splits[split]
+        ]
         size = self.plan["options"]["part_size"]
         found = []
-        for number, (text, plan) in enumerate(
+        for number, ((split, text), plan) in enumerate(
             zip(texts, self.plan["texts"], strict=True)
         ):
             sides = _paths(text)
-            bytes_of_sides = sum(
-                file["bytes"] for side in plan["sides"] for file in side
-            )
             for job_number, job in enumerate(plan["jobs"]):
                 ranges, path = None, None
                 if "ranges" in job:
@@ -356,9 +340,9 @@ class _Preparation:
                 name = f"{number:03}-{job_number:06}"
                 read = ReadJob(
                     *(str(self.parts), name, text, ranges, path, size),
-                    self.filters if plan["split"] == "train" else None,
+                    self.filters if split == "train" else None,
                 )
-                found.append((read, bytes_of_sides // len(plan["jobs"])))
+                found.append((read, _bytes_of(text) // len(plan["jobs"])))
         return found
 
     def _run(self, description, function, jobs, sizes):
@@ -498,7 +482,7 @@ class _Preparation:
 
     def tokenize(self, tokenizers):
         """Makes the tokenizers, and the ids of the training pairs."""
-        paths = [self.folder / f"{side}.model" for side in _SIDES]
+        paths = [self.folder / name for name in MODELS]
         if not all(path.is_file() for path in paths):
             for path, tokenizer in zip(paths, tokenizers.of(self), strict=True):
                 atomic_write(path, tokenizer.model)

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from kseq.data.files.data_error import DataError
 from kseq.data.files.prepare_files import prepare_files
 from kseq.data.files.prepared_folder import replace_file
 from kseq.data.files.process_jobs import processes_for, run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.files.row_parts import read_rows, write_rows
+from kseq.data.text.pair_tokenizers import kept_tokenizers
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
 from kseq.files.json_files import read_json, to_json
@@ -70,6 +72,8 @@ def prepare_rows(
     read: Callable[..., dict[str, Any]],
     lines: Callable[[Any], Iterable[str]],
     tokenize: Callable[[dict], Callable],
+    vocab_size: int,
+    kept: Tokenizer | None,
     processes: int | None,
     beam: Sequence[str] | None,
 ):
@@ -81,7 +85,7 @@ def prepare_rows(
         folder: see `prepare_files`.
         kind: see `prepare_files`.
         paths: see `prepare_files`.
-        options: see `prepare_files`; `vocab_size` is that of `Tokenizer.train`.
+        options: see `prepare_files`.
         read: function of both paths, the options, and a folder, which writes
             there the rows of training in `RowParts`, the numbers of those that
             are held out as `held_out`, int64, and, if there are others to
@@ -90,6 +94,8 @@ def prepare_rows(
         lines: function of a row, its text for the tokenizer.
         tokenize: function of what `read` has returned, the function of
             `TokenizeRowsJob`, which can be pickled.
+        vocab_size: see `Tokenizer.train`.
+        kept: the tokenizer, if none is trained.
         processes: see `prepare_pairs`.
         beam: see `prepare_pairs`.
 
@@ -101,13 +107,74 @@ def prepare_rows(
         return _prepare(
             prepared,
             functools.partial(read, *paths, options),
-            *(lines, tokenize, options["vocab_size"], processes, beam),
+            *(lines, tokenize, vocab_size, kept, processes, beam),
         )
 
+    options |= tokenizer_options(kept, vocab_size=vocab_size)
     prepare_files(folder, kind, paths, options, prepare)
 
 
-def _prepare(prepared, read, lines, tokenize, vocab_size, processes, beam):
+def tokenizer_options(kept: Tokenizer | None, **trained) -> dict[str, Any]:
+    """What a tokenizer depends on beside the text, for JSON.
+
+    Args:
+        kept: the tokenizer, if none is trained.
+        **trained: arguments of `Tokenizer.train`.
+    """
+    return trained if kept is None else {"tokenizers": kept_tokenizers([kept])}
+
+
+def kept_or_trained(
+    kept: Tokenizer | None, lines: Iterable[str], *arguments
+) -> Tokenizer:
+    """A tokenizer; lines are read to train it, or to warn of characters.
+
+    Args:
+        kept: the tokenizer, if none is trained.
+        lines: see `Tokenizer.train`.
+        *arguments: of `Tokenizer.train`, after `lines`.
+    """
+    if kept is None:
+        return Tokenizer.train(lines, *arguments)
+    kept.report_unknown(lines)
+    return kept
+
+
+def with_tokenizer(corpus, kind: str, kept: Tokenizer | None, *arguments):
+    """A corpus with its tokenizer.
+
+    Args:
+        corpus: a built-in one, which has none; or what is prepared.
+        kind: of its data.
+        kept: see `kept_or_trained`.
+        *arguments: see `kept_or_trained`.
+
+    Raises:
+        DataError: the corpus is prepared with another tokenizer.
+    """
+    if corpus.tokenizer is None:
+        made = kept_or_trained(kept, corpus.lines(), *arguments)
+        return corpus._replace(tokenizer=made)
+    if kept is not None and kept.model != corpus.tokenizer.model:
+        refuse_tokenizer(kind)
+    return corpus
+
+
+def refuse_tokenizer(kind: str):
+    """Raises DataError: prepared data have ids of another tokenizer."""
+    if kind == "text":
+        raise DataError(
+            "The text is prepared with another tokenizer than that of the run."
+        )
+    raise DataError(
+        f"The {kind} are prepared with another tokenizer than that of the run "
+        "to start from: train with --new-tokenizer."
+    )
+
+
+def _prepare(
+    prepared, read, lines, tokenize, vocab_size, kept, processes, beam
+):
     summary = prepared.parts / "read.json"
     if not summary.is_file():
         replace_file(summary, to_json(read(prepared.parts)).encode())
@@ -126,7 +193,8 @@ def _prepare(prepared, read, lines, tokenize, vocab_size, processes, beam):
         text = (
             line for job in jobs for row in job.rows()[0] for line in lines(row)
         )
-        atomic_write(Path(model), Tokenizer.train(text, vocab_size).model)
+        made = kept_or_trained(kept, text, vocab_size)
+        atomic_write(Path(model), made.model)
     dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
     jobs = [job._replace(dtype=dtype) for job in jobs]
     rest = [job for job in jobs if not os.path.isfile(f"{job.part}.held_out")]

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from kseq.data.files.corpora import facts_and_problems
 from kseq.data.files.data_error import DataError
-from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
+from kseq.data.files.prepared_folder import MODELS, PreparedFolder
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.text.pair_tokenizers import load_pair_tokenizers
 from kseq.data.text.references import split_examples
@@ -48,42 +48,18 @@ class PreparedPairs:
     of_tables: bool = False
     weights: tuple[float, ...] = ()
 
-    def tokenized(
-        self, preprocessor: TextPreprocessor, target_tokenizer: Tokenizer
-    ) -> TokenizedPairs:
+    def tokenized(self, preprocessor: TextPreprocessor) -> TokenizedPairs:
         """The training pairs, which were tokenized when they were prepared.
 
         Args:
-            preprocessor: of the sources.
-            target_tokenizer: of the targets.
-
-        Raises:
-            DataError: these are not the tokenizers of the folder.
+            preprocessor: of the sources, with their tokenizer.
         """
-        given = preprocessor.tokenizer, target_tokenizer
-        for own, other in zip(self.tokenizers, given, strict=True):
-            if own.model != other.model:
-                raise DataError(
-                    "The pairs are prepared with other tokenizers than those "
-                    "of the run to start from. Prepare them with --from RUN, "
-                    "or train with --new-tokenizer."
-                )
         return TokenizedPairs(
             self.source, self.target, self.counts, preprocessor
         )
 
-    def lines(self, sides=()):
-        """None: the text was read when it was prepared."""
-        return iter(())
-
     examples = split_examples
     describe = facts_and_problems
-
-
-def prepared_folder(train):
-    """The folder of prepared data that `train` is, or None."""
-    paths = [train] if isinstance(train, str | os.PathLike) else list(train)
-    return paths[0] if len(paths) == 1 and is_prepared(paths[0]) else None
 
 
 def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
@@ -112,7 +88,7 @@ def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
             *arrays,
             counts=tuple(record["counts"]),
             tokenizers=load_pair_tokenizers(
-                prepared.path / "source.model", prepared.path / "target.model"
+                *(prepared.path / name for name in MODELS)
             ),
             validation=validation,
             test=_pairs(prepared.path, "test") if has_test else validation,

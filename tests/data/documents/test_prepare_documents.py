@@ -173,6 +173,8 @@ def test_other_options_and_files_are_refused():
     corpus = read_document_corpus("out", log=False)
     other = Tokenizer.train(corpus.validation.lines(), 300)
     with pytest.raises(DataError, match="with another tokenizer"):
+        prepare("new", "out", tokenizer=other)
+    with pytest.raises(DataError, match="with another tokenizer"):
         corpus.tokenized(DocumentPreprocessor(other))
 
 
@@ -206,3 +208,27 @@ def test_what_is_held_out_is_limited(monkeypatch):
     corpus = read_document_corpus("a.tsv", log=False)
     assert prepare().validation == corpus.validation
     assert len(corpus.validation.texts) <= 6
+
+
+def test_a_tokenizer_that_is_kept():
+    """It may be the one that was trained for the folder."""
+    prepared = prepare()
+    again = prepare("again", tokenizer=prepared.tokenizer)
+    assert files_of("again").keys() == files_of("out").keys()
+    for name, content in files_of("out").items():
+        assert files_of("again")[name] == content or name == "prepared.json"
+    known = files_of("out")
+    prepare(tokenizer=prepared.tokenizer, vocab_size=300)
+    assert files_of("out") == known
+    other = Tokenizer.train(["other text"] * 9, 280)
+    with pytest.raises(DataError, match="other options: tokenizers is None"):
+        prepare(tokenizer=other)
+    with pytest.raises(DataError, match="other options: vocab_size is None"):
+        prepare("again")
+    assert again.describe() == prepared.describe()
+
+
+def test_the_built_in_corpus_is_in_memory():
+    corpus = prepare("unused", None)
+    assert not Path("unused").exists()
+    assert prepare("unused", None, tokenizer=corpus.tokenizer) == corpus

@@ -179,6 +179,18 @@ def test_a_folder_has_its_tokenizer():
     other = Tokenizer.train([words(30, 2)], 20, "char", verbatim=True)
     with pytest.raises(DataError, match="prepared with another tokenizer"):
         prepared.tokenized(other)
+    with pytest.raises(DataError, match="prepared with another tokenizer"):
+        prepare_text("new", "out", tokenizer=other)
+    with pytest.raises(DataError, match="other options: tokenizers is None"):
+        prepare_text("out", "a.txt", tokenizer=other)
+    own = prepared.tokenizer
+    for folder, train in (("out", "a.txt"), ("b", "a.txt"), ("new", "out")):
+        again = prepare_text(folder, train, tokenizer=own, tokens="bpe")
+        assert again.ids.tolist() == prepared.ids.tolist()
+    assert not Path("new").exists()
+    built_in = prepare_text("new", tokens="char")
+    assert not Path("new").exists()
+    assert prepare_text("new", tokenizer=built_in.tokenizer) == built_in
     with pytest.raises(DataError, match="validation is part of a prepared"):
         read_text_corpus("out", "a.txt")
     with pytest.raises(DataError, match="holds 'text'; expected 'pairs'"):

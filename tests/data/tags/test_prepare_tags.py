@@ -142,6 +142,8 @@ def test_other_options_and_files_are_refused():
         read_tagging_corpus("text")
     corpus = read_tagging_corpus("out", log=False)
     other = Tokenizer.train(corpus.validation.lines(), 320)
+    with pytest.raises(DataError, match="with another tokenizer"):
+        prepare("new", "out", tokenizer=other)
     for preprocessor in (
         WordPreprocessor(other),
         WordPreprocessor(corpus.tokenizer, max_pieces=3),
@@ -177,3 +179,27 @@ def test_errors_are_those_of_reading():
     with pytest.raises(DataError) as found:
         prepare("new", "a.tsv", "c.tsv")
     assert str(found.value) == str(expected.value)
+
+
+def test_a_tokenizer_that_is_kept():
+    """It may be the one that was trained for the folder."""
+    prepared = prepare()
+    again = prepare("again", tokenizer=prepared.tokenizer)
+    assert files_of("again").keys() == files_of("out").keys()
+    for name, content in files_of("out").items():
+        assert files_of("again")[name] == content or name == "prepared.json"
+    known = files_of("out")
+    prepare(tokenizer=prepared.tokenizer, vocab_size=300)
+    assert files_of("out") == known
+    other = Tokenizer.train(["other text"] * 9, 280)
+    with pytest.raises(DataError, match="other options: tokenizers is None"):
+        prepare(tokenizer=other)
+    with pytest.raises(DataError, match="other options: vocab_size is None"):
+        prepare("again")
+    assert again.describe() == prepared.describe()
+
+
+def test_the_built_in_corpus_is_in_memory():
+    corpus = prepare("unused", None)
+    assert not Path("unused").exists()
+    assert prepare("unused", None, tokenizer=corpus.tokenizer) == corpus

@@ -1,3 +1,4 @@
+import functools
 import gzip
 import itertools
 import json
@@ -23,6 +24,7 @@ from kseq.data import (
     open_prepared,
     prepare_pairs,
     read_corpus,
+    tokenize_pairs,
     training_batches,
 )
 from kseq.data.files.prepared_folder import PreparedFolder
@@ -206,6 +208,24 @@ def test_number_of_processes_does_not_matter(tmp_path, kept):
 
     for file in Path("one").iterdir():
         assert file.read_bytes() == Path("two", file.name).read_bytes()
+
+
+def test_processes_do_not_run_the_program(tmp_path, kept):
+    """It may be the page of a recipe that trains wherever it is imported."""
+    write_files(tmp_path, pairs(400))
+    Path("page.py").write_text("""
+from kseq.data import PairTokenizers, prepare_pairs
+print("once")
+tokenizers = PairTokenizers(300)
+pairs = prepare_pairs("out", ["a.de", "a.en"], tokenizers=tokenizers,
+    processes=2, part_size=3000)
+print(pairs.counts)
+""")
+    done = subprocess.run(
+        [sys.executable, "page.py"], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "once\n(360,)\n"
 
 
 def noisy(count, start=0):
@@ -426,9 +446,7 @@ def test_training_from_a_folder_is_that_from_files(tmp_path, kept):
     files = write_files(tmp_path, pairs(60))
     prepare_pairs("out", files, tokenizers=kept, part_size=500)
 
-    def batches(corpus):
-        source, target = kept.kept
-        tokenized = corpus.tokenized(TextPreprocessor(source), target)
+    def batches(tokenized):
         found = training_batches(
             tokenized, batch_tokens=64, max_length=40, seed=1
         )
@@ -438,8 +456,13 @@ def test_training_from_a_folder_is_that_from_files(tmp_path, kept):
         ]
 
     folder = read_corpus(["out"], log=False)
-    assert folder.describe() == read_corpus(files, log=False).describe()
-    assert batches(folder) == batches(read_corpus(files, log=False))
+    corpus = read_corpus(files, log=False)
+    assert folder.describe() == corpus.describe()
+    source, target = kept.kept
+    preprocessor = TextPreprocessor(source)
+    assert batches(folder.tokenized(preprocessor)) == batches(
+        tokenize_pairs([*corpus.parts], preprocessor, target)
+    )
 
 
 def test_a_folder_has_its_columns_and_tokenizers(tmp_path, kept):
@@ -448,12 +471,17 @@ def test_a_folder_has_its_columns_and_tokenizers(tmp_path, kept):
     for given in ({"columns": ("a", "b")}, {"validation": files}):
         with pytest.raises(DataError, match="part of a prepared folder"):
             read_corpus(["out"], **given)
-    assert read_corpus(["out"], weights=(2,), log=False).weights == (1,)
-    with pytest.raises(DataError, match="one number above 0 for each corpus"):
-        read_corpus(["out"], weights=(1, 2))
+    for paths in (["out"], files):
+        for read in (read_corpus, functools.partial(prepare_pairs, "out")):
+            given = {"weights": (2,), "log": False}
+            if read is not read_corpus:
+                given["tokenizers"] = kept
+            assert read(paths, **given).weights == (1,)
+            with pytest.raises(DataError, match="above 0 for each corpus"):
+                read(paths, **given | {"weights": (1, 2)})
 
     other = Tokenizer.train(["other words than those"] * 9, 275)
+    others = PairTokenizers(kept=(other, other))
     with pytest.raises(DataError, match="prepared with other tokenizers"):
-        read_corpus(["out"], log=False).tokenized(
-            TextPreprocessor(other), other
-        )
+        prepare_pairs("new", ["out"], tokenizers=others, log=False)
+    assert not Path("new").exists()
