@@ -61,15 +61,15 @@ def read_in_parts(rows: tf.data.Dataset, read: Callable) -> tf.data.Dataset:
 
     def parts(context):
         devices = context.num_replicas_in_sync
-        own = devices // context.num_input_pipelines
-        first = context.input_pipeline_id * own
 
         def split(rows, others):
-            def part(device):
-                return _part(rows, device, devices), others
+            def part(number):
+                return _part(rows, number, devices), others
 
-            numbers = tf.data.Dataset.range(first, first + own)
-            return numbers.map(without_autograph(part))
+            own = tf.data.Dataset.range(
+                context.input_pipeline_id, devices, context.num_input_pipelines
+            )
+            return own.map(without_autograph(part))
 
         return batches_of(rows.flat_map(without_autograph(split)))
 
@@ -78,13 +78,13 @@ def read_in_parts(rows: tf.data.Dataset, read: Callable) -> tf.data.Dataset:
     return batches
 
 
-def _part(rows, device, devices):
-    """The rows of a device: all but the last devices have the same number."""
+def _part(rows, number, devices):
+    """The rows of a part: all but the last parts have the same number."""
 
     def part(tensor):
         count = tf.shape(tensor, tf.int64)[0]
         size = -(-count // devices)
-        start = tf.minimum(device * size, count)
+        start = tf.minimum(number * size, count)
         own = tensor[start : tf.minimum(start + size, count)]
         if tensor.shape[0] is not None and tensor.shape[0] % devices == 0:
             own.set_shape([tensor.shape[0] // devices, *tensor.shape[1:]])

@@ -63,7 +63,7 @@ def test_a_host_reads_only_the_rows_of_its_devices(hosts, devices):
     whole = labels_of(batches_of(counted_pairs()), steps + read_ahead)
     for host in range(hosts):
         pairs = counted_pairs()
-        own = range(host * devices // hosts, (host + 1) * devices // hosts)
+        own = range(host, devices, hosts)
         expected = [part_of(b, d, devices) for b in whole for d in own]
         context = tf.distribute.InputContext(hosts, host, devices)
         parts = batches_of(pairs).parts(context)
