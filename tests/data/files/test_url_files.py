@@ -34,6 +34,8 @@ def copied(monkeypatch):
 
 def put(url, content=b"a rose\n"):
     gfile.makedirs(url.rsplit("/", 1)[0])
+    if gfile.exists(url):  # it would be appended to
+        gfile.remove(url)
     with gfile.GFile(url, "wb") as file:
         file.write(content)
 
