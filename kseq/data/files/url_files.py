@@ -13,7 +13,7 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.fingerprints import sha256_of
 from kseq.files.json_files import read_json
 from kseq.terminal import escaped_line, progress
-from kseq.user_error import DiskError
+from kseq.user_error import DiskError, UserError
 
 _RECORD = "prepared.json"  # of a folder of prepared data
 
@@ -143,7 +143,9 @@ def _copy_prepared(url):
     if (folder / _RECORD).is_file():
         return folder
     with _downloaded(f"{url}/{_RECORD}", folder / _RECORD) as record:
-        files = read_json(record).get("files")
+        files = None
+        with contextlib.suppress(UserError):
+            files = read_json(record).get("files")
         if not isinstance(files, dict):
             raise DataError(f"{url}/{_RECORD} is broken.")
         for name, identity in files.items():
@@ -161,11 +163,11 @@ def _copy_prepared(url):
 
 @contextlib.contextmanager
 def _downloaded(url, path) -> Iterator[Path]:
-    """A copy under a name of this call, which gets its own name at the end."""
+    """A copy beside its folder, which is moved there at the end."""
     from tensorflow.io import gfile
 
     # Several processes of this machine may copy it at the same time.
-    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    part = path.parent.with_name(f"{uuid.uuid4().hex}.part")
     try:
         with progress(f"Copying {escaped_line(url)}"):
             gfile.copy(url, str(part))

@@ -149,7 +149,7 @@ def test_prepared_data_that_have_changed(store):
 @pytest.mark.parametrize("record", [b"{}", b'{"files": 1}', b"[", b"\xff"])
 def test_a_broken_record(store, record):
     put(store + "/out/prepared.json", record)
-    with pytest.raises(ValueError, match="broken"):
+    with pytest.raises(DataError, match=r"out/prepared\.json is broken"):
         local_copies(store + "/out")
 
 
