@@ -18,6 +18,7 @@ from typing import (
     get_type_hints,
 )
 
+from kseq.data.files.url_files import is_url
 from kseq.user_error import UserError
 
 _LARGEST = 2**31 - 1  # int32, as in most of TensorFlow
@@ -62,6 +63,8 @@ class _NewDirectory:
 
     def check(self, value):
         path = Path(value)
+        if is_url(value):
+            return "expected a local directory: nothing is written to URLs"
         if not value or "\0" in value or path.name in ("", ".."):
             return "expected the name of a directory, as in runs/NAME"
         try:

@@ -26,6 +26,7 @@ from kseq.command_line.option_types import (
     option,
 )
 from kseq.data.files.text_files import matching_files
+from kseq.data.files.url_files import is_url
 from kseq.files import version_0_1
 from kseq.files.json_files import read_json
 from kseq.files.model_path import is_run, run_path
@@ -117,7 +118,7 @@ def _check_files(given, config, corpus):
         read_first_rows(corpus, *splits, _tuple(columns))
         return
     for path in itertools.chain(*splits):
-        if not os.path.isdir(path):
+        if not (is_url(path) or os.path.isdir(path)):
             matching_files(path)
 
 

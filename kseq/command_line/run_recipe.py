@@ -1,11 +1,13 @@
 """The command line of a recipe."""
 
+import dataclasses
 import logging
 import sys
 from pathlib import Path
 
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.recipe_options import read_options
+from kseq.data.files.url_files import local_copies
 from kseq.process import start_keras, stop_in_order
 
 
@@ -14,8 +16,10 @@ def run_recipe(main, config, without_files, corpus=None, presets=None):
 
     Every field of the config becomes an option; invalid values, and files of
     `--train` and `--validation` that are missing or whose first row is wrong,
-    are rejected before TensorFlow is imported. An error that the user can fix
-    gives one message and an exit code; with `--debug` it keeps its traceback.
+    are rejected before TensorFlow is imported. URLs of files are replaced by
+    local copies, see `kseq.data.files.url_files.local_copies`. An error that
+    the user can fix gives one message and an exit code; with `--debug` it keeps
+    its traceback.
 
     The process ends with exit code 0; 2 if the command, a file or the
     configuration is wrong; 3 if training diverged; 4 if memory or disk is full;
@@ -59,7 +63,12 @@ def run_recipe(main, config, without_files, corpus=None, presets=None):
 
         device_strategy()  # before TensorFlow does anything else
         with stop_in_order():
-            main(options.config)
+            copies = {
+                name: local_copies(getattr(options.config, name))
+                for name in ("train", "validation")
+                if hasattr(options.config, name)
+            }
+            main(dataclasses.replace(options.config, **copies))
 
     if code := exit_code(read, act, name=name, broken_pipe=141):
         sys.exit(code)

@@ -4,6 +4,7 @@ from collections import Counter
 
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
+from kseq.data.files.url_files import is_url, local_copies
 from kseq.process import OPTIONAL, start_keras
 from kseq.sources import source_of_files
 from kseq.sources.first_rows import read_first_rows
@@ -13,6 +14,11 @@ from kseq.terminal import escaped_line
 
 def run(options):
     """Prints what a recipe would train on and what it would leave out."""
+    given = *options.files, *options.validation
+    if any(map(is_url, given)):
+        start_keras(without=OPTIONAL)
+        options.files = local_copies(options.files)
+        options.validation = local_copies(options.validation)
     if len(options.files) == 1 and is_prepared(options.files[0]):
         _check_prepared(PreparedFolder(options.files[0]))
         return

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
+from kseq.data.files.url_files import local_copies
 from kseq.files.model_path import run_path
 from kseq.process import OPTIONAL, start_keras, stop_in_order
 from kseq.sources import SOURCES, source_of_files
@@ -38,9 +39,7 @@ def run(options):
     line_filters(options, source)  # raises an error if they do not fit
     if options.from_:
         run_path(options.from_)  # raises an error if it is none
-    for path in options.train or ():
-        if is_prepared(path):
-            raise DataError(f"{path} is prepared already.")
+    _refuse_prepared(options.train)
     if options.train:
         given = options.train, options.validation or (), options.columns
         read_first_rows(source.content, *given)
@@ -49,11 +48,20 @@ def run(options):
     # On one processor as in the processes, for the same bits.
     start_keras(without=OPTIONAL, for_search=True)
     with stop_in_order():
+        options.train = local_copies(options.train)
+        options.validation = local_copies(options.validation)
+        _refuse_prepared(options.train)
         prepared = source.prepare(options, _kept_tokenizers(options), beam)
     for line in prepared.describe():
         print(line)
     folder = shlex.quote(options.folder)
     print(f"Next: kseq train {source.trains} --train {folder}")
+
+
+def _refuse_prepared(paths):
+    for path in paths or ():
+        if is_prepared(path):
+            raise DataError(f"{path} is prepared already.")
 
 
 def _refuse_several_files(options, source):

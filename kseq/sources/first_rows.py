@@ -5,6 +5,7 @@ import os
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.text_files import matching_files
+from kseq.data.files.url_files import is_url
 from kseq.sources import SOURCES
 
 
@@ -14,7 +15,8 @@ def read_first_rows(content, train, validation=(), columns=()):
     Args:
         content: what the files hold: "pairs", "documents", "tags",
             "dialogues", "text", "captions" or "transcripts".
-        train: paths; a pattern names several files.
+        train: paths; a pattern names several files. URLs are not read, which
+            takes TensorFlow.
         validation: the same; may be empty.
         columns: of tables, names or numbers; may be empty.
 
@@ -40,7 +42,7 @@ def read_first_rows(content, train, validation=(), columns=()):
     check_columns(columns, source)
     # Prepared data are complete, or say that they are not when they are opened.
     splits = [
-        [path for path in paths if not is_prepared(path)]
+        [path for path in paths if not (is_url(path) or is_prepared(path))]
         for paths in (train, validation)
     ]
     for paths in splits:

@@ -6,6 +6,7 @@ import math
 import keras
 
 from kseq import devices
+from kseq.data.files.device_parts import distribute
 from kseq.terminal import progress
 from kseq.training.compile_shapes import compile_shapes
 from kseq.training.metrics_log import MetricsLog, verbosity
@@ -80,7 +81,7 @@ def fit(
         compile_shapes(model, batches)
     with contextlib.ExitStack() as first_step:
         model.fit(
-            rest,
+            distribute(rest, model.distribute_strategy),
             steps_per_epoch=steps_per_epoch,
             epochs=epochs,
             initial_epoch=first_epoch,

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -230,3 +231,29 @@ def test_sigterm_before_training_exits_in_order(run):
         run(main)
     assert stop.value.code == 143
     assert ended and signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_recipe_reads_local_copies(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tf.io.gfile.makedirs("ram://recipe")
+    tf.io.gfile.copy("a", "ram://recipe/c", overwrite=True)
+    seen = []
+    run(seen.append, "--train", "b", "ram://recipe/c")
+    local, copy = seen[0].train
+    assert local == "b"
+    assert copy.startswith(str(tmp_path / "cache"))
+    assert Path(copy).read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("ram://recipe/none", "There is no file 'ram://recipe/none'."),
+        ("none://x/y", "no file system for none://"),
+    ],
+)
+def test_urls_that_cannot_be_read(run, capsys, url, message):
+    with pytest.raises(SystemExit) as stopped:
+        run(print, "--train", url)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tensorflow.io import gfile
 
 from kseq.data import DataError, Tokenizer, open_prepared
 from tests.data.tar import tar
@@ -52,6 +53,33 @@ def test_prepare_and_check(call):
     output, _ = call(*arguments, "--overwrite")
     assert output.splitlines()[:3] == facts
     call("check", "out")
+
+
+def test_object_stores(call, monkeypatch, tmp_path):
+    """TensorFlow's file system in memory is one of them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    gfile.makedirs("ram://store/out")
+    gfile.copy("a.tsv", "ram://store/a.tsv", overwrite=True)
+    arguments = ["--vocab-size", "290", "--processes", "1"]
+    call("prepare", "out", "--train", "a.tsv", *arguments)
+    call("prepare", "other", "--train", "ram://store/a.tsv", *arguments)
+    for file in Path("out").iterdir():
+        if file.name != "prepared.json":  # the paths of the files
+            assert file.read_bytes() == Path("other", file.name).read_bytes()
+        gfile.copy(file, f"ram://store/out/{file.name}", overwrite=True)
+
+    output, _ = call("check", "ram://store/out")
+    assert "Training pairs: 180 (a.tsv)" in output
+    output, _ = call("check", "ram://store/a.tsv")
+    assert "Training pairs: 180" in output
+    for words, message in (
+        (["out2", "--train", "ram://store/out"], "is prepared already"),
+        (["out2", "--train", "ram://store/b.tsv"], "There is no file 'ram:"),
+        (["out2", "--train", "no://a/b.tsv"], "no file system for no://"),
+        (["s3://a/out", "--train", "a.tsv"], "nothing is written to URLs"),
+    ):
+        _, notes = call("prepare", *words, code=2)
+        assert message in notes
 
 
 def test_running_text(call, refused):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from kseq.data.files.dataset_options import split_over_devices
+from kseq.data.files.device_parts import split_over_devices
 
 
 def one_by_one(batches):

@@ -56,7 +56,9 @@ def document_batches(
     numbers = as_tensor(labels)
 
     def batch(chosen, lengths):
-        source_ids = ids.gather(chosen).to_tensor(PAD)
+        source_ids = ids.gather(chosen).to_tensor(
+            PAD, shape=(-1, *tf.unstack(lengths))
+        )
         inputs = {"source_ids": tf.cast(source_ids, tf.int32)}
         targets = tf.gather(numbers, chosen)
         return inputs, targets, tf.gather(weights, targets)

@@ -53,11 +53,14 @@ def piece_prediction_batches(
         key = tf.stack([seed % 2**31, number % 2**31 * 2 + purpose])
         return tf.random.stateless_uniform((size,), key, 0, most, tf.int64)
 
-    def batch(number):
+    def rows_at(number):
         starts = drawn(number, rows, count - width + 1, purpose=0)
+        return starts, drawn(number, _CANDIDATES, count, purpose=1)
+
+    def read(starts, candidates):
+        rows = tf.shape(starts)[0]
         places = starts[:, None] + tf.range(width, dtype=tf.int64)
         source_ids = tf.cast(tf.gather(pieces, places), tf.int32)
-        candidates = drawn(number, _CANDIDATES, count, purpose=1)
         candidates = tf.cast(tf.gather(pieces, candidates), tf.int32)
         inputs = {
             "source_ids": source_ids,
@@ -66,4 +69,4 @@ def piece_prediction_batches(
         shape = rows, width - 2, 2  # in both directions
         return inputs, tf.zeros(shape, tf.int32), tf.ones(shape)
 
-    return numbered_batches(batch)
+    return numbered_batches(rows_at, read)

@@ -1,4 +1,4 @@
-"""Options of data sets: parts for devices, threads, no autotuning."""
+"""Options of data sets: threads, no autotuning."""
 
 import tensorflow as tf
 
@@ -8,25 +8,6 @@ IN_PARALLEL = {"num_parallel_calls": tf.data.AUTOTUNE, "deterministic": True}
 # For functions of `map` without Python control flow on tensors: they are traced
 # in half the time.
 without_autograph = tf.autograph.experimental.do_not_convert
-
-
-def split_over_devices(batches: tf.data.Dataset) -> tf.data.Dataset:
-    """Makes every device, of any machine, compute a part of each batch.
-
-    By default TensorFlow gives each machine different files to read, so that
-    the batches depend on the number of machines.
-
-    Args:
-        batches: a data set that is the same on all machines.
-
-    Example:
-    >>> batches = split_over_devices(tf.data.Dataset.range(9).batch(4))
-    """
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = (
-        tf.data.experimental.AutoShardPolicy.DATA
-    )
-    return disable_autotuning(batches).with_options(options)
 
 
 def disable_autotuning(data: tf.data.Dataset) -> tf.data.Dataset:

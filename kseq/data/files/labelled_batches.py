@@ -57,7 +57,7 @@ def labelled_batches(
     lengths = features.lengths(tf.RaggedTensor.from_tensor(places[:, None]))
 
     def batch(chosen, lengths):
-        inputs = features.inputs(tf.gather(places, chosen))
+        inputs = features.inputs(tf.gather(places, chosen), lengths[0])
         chosen = tf.gather(targets, chosen)
         return inputs, chosen, tf.gather(weights, chosen)
 

@@ -14,11 +14,8 @@ from kseq.data.files.batch_shapes import (
     with_shapes,
 )
 from kseq.data.files.data_error import DataError
-from kseq.data.files.dataset_options import (
-    IN_PARALLEL,
-    split_over_devices,
-    without_autograph,
-)
+from kseq.data.files.dataset_options import without_autograph
+from kseq.data.files.device_parts import read_in_parts
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.stream_positions import with_positions
 from kseq.terminal import progress
@@ -65,14 +62,17 @@ def shuffled_batches(
     of examples that were read. It is found at once, on any number of devices
     and with any batch size.
 
+    Each machine of a cluster finds all batches by the sizes of all examples,
+    and reads only the examples of its own devices.
+
     Args:
         counts: number of examples of each corpus, which are numbered from 0,
             one corpus after the other.
         sizes: function of the numbers of examples, (B,) int64, that returns
             their `Sizes`.
         batch: function of the numbers of examples, (B,) int64, and of the
-            lengths to which they are padded, (D,) int64, -1 for that of the
-            longest. It returns `(inputs, labels, sample_weight)`.
+            lengths to which they are padded, (D,) int64. It returns
+            `(inputs, labels, sample_weight)`.
         budget: a batch has as many examples as fit if each has the cost of the
             largest; at least one.
         seed: of the order.
@@ -98,29 +98,27 @@ def shuffled_batches(
     shapes = None
     if most is not None:
         shapes = _Shapes(all_sizes, budget, most, positions, shape_costs)
-    longest = [-1] * all_sizes[0].shape[1]
     order = _Order(counts, weights, seed)
     planner = _Planner(order, sizes, budget, seed, shapes)
 
-    def read(numbers, is_new, shape):
+    def read(rows, lengths):
+        numbers, is_new = rows
+        inputs, labels, weight = batch(numbers, lengths)
         if shapes is None:
-            return batch(numbers, longest)
-        inputs, labels, weight = batch(numbers, shapes.lengths[shape])
+            return inputs, labels, weight
         is_new = tf.cast(is_new, weight.dtype)
         is_new = tf.reshape(is_new, [-1] + [1] * (weight.shape.rank - 1))
         return inputs, labels, weight * is_new
 
     def starting_at(position):
         window, rest = divmod(position, order.window)
-        batches = (
+        rows = (
             tf.data.Dataset.counter(window)
             .map(without_autograph(planner))
             .prefetch(1)
             .flat_map(without_autograph(lambda p: p.batches(window, rest)))
-            .map(without_autograph(read), **IN_PARALLEL)
-            .prefetch(2)
         )
-        return split_over_devices(batches)
+        return read_in_parts(rows, read)
 
     batches = with_positions(starting_at, planner.position_after)
     if shapes is None:
@@ -173,7 +171,7 @@ class _Plan(NamedTuple):
         rows: (K,) int64, its examples.
         full: (K,) int64, its examples, with those that are repeated without
             weight to fill its shape.
-        shapes: (K,) int64, the index of its shape, if there are shapes.
+        lengths: (K, D) int64, to which its examples are padded.
     """
 
     window: tf.Tensor
@@ -181,7 +179,7 @@ class _Plan(NamedTuple):
     starts: tf.Tensor
     rows: tf.Tensor
     full: tf.Tensor
-    shapes: tf.Tensor
+    lengths: tf.Tensor
 
     def batches(self, window, read):
         """A data set of the batches, in a window only those not yet read.
@@ -191,8 +189,8 @@ class _Plan(NamedTuple):
             read: int, the examples that were read in this window.
 
         Returns:
-            Data set of numbers (B,) int64, whether they are not repeated (B,)
-            bool, and the index of the shape.
+            Data set of numbers (B,) int64 and whether they are not repeated
+            (B,) bool; and of the lengths (D,) int64.
         """
         is_read = tf.cumsum(self.rows) <= read
         first = tf.math.count_nonzero(is_read & (self.window == window))
@@ -201,7 +199,8 @@ class _Plan(NamedTuple):
             row = tf.range(self.full[place])
             numbers = self.starts[place] + row % self.rows[place]
             is_new = row < self.rows[place]
-            return tf.gather(self.numbers, numbers), is_new, self.shapes[place]
+            rows = tf.gather(self.numbers, numbers), is_new
+            return rows, self.lengths[place]
 
         return tf.data.Dataset.range(first, tf.size(self.rows, tf.int64)).map(
             without_autograph(batch)
@@ -236,15 +235,16 @@ class _Planner:
         used = tf.where(tf.reduce_all(lengths > 0, axis=1))[:, 0]
         parts = (tf.gather(part, used) for part in (numbers, costs, lengths))
         if self._shapes is None:
-            numbers, starts, rows = self._by_cost(window, *parts)
-            full, shapes = rows, tf.zeros_like(rows)
+            numbers, starts, rows, lengths = self._by_cost(window, *parts)
+            full = rows
         else:
             numbers, starts, rows, shapes = self._shapes.cut(*parts)
             full = tf.gather(self._shapes.rows, shapes)
+            lengths = tf.gather(self._shapes.lengths, shapes)
         count = tf.size(starts, tf.int64)
         key = self._seed, window % 2**31, -1  # no corpus has this number
         order = _shuffled(tf.range(count), count, key)
-        each = (tf.gather(x, order) for x in (starts, rows, full, shapes))
+        each = (tf.gather(x, order) for x in (starts, rows, full, lengths))
         return _Plan(window, numbers, *each)
 
     def position_after(self, position, batches):
@@ -262,7 +262,7 @@ class _Planner:
         return position
 
     def _by_cost(self, window, numbers, costs, lengths):
-        """Examples in the order of batches; of each, its start and its rows.
+        """Examples in the order of batches; of each, start, rows and lengths.
 
         Examples of similar costs, those of a few batches, are sorted by how
         their lengths differ: from wide to tall.
@@ -282,7 +282,9 @@ class _Planner:
         starts = number * size // count
         rows = (number + 1) * size // count - starts
         starts += tf.gather(pools, pool)
-        return tf.gather(numbers, order), starts, rows
+        batch, _ = _numbered(rows)
+        longest = tf.math.segment_max(tf.gather(lengths, order), batch)
+        return tf.gather(numbers, order), starts, rows, longest
 
     def _pools(self, window, costs, most):
         """Where sorted examples are divided by their costs, (P,) int64.

@@ -5,14 +5,19 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
+from kseq.data.files.dataset_options import IN_PARALLEL
+from kseq.data.files.device_parts import read_in_parts
 
 
-def numbered_batches(batch: Callable, step: int = 1) -> tf.data.Dataset:
+def numbered_batches(
+    batch: Callable, read: Callable | None = None, *, step: int = 1
+) -> tf.data.Dataset:
     """An endless data set whose batches depend on their position alone.
 
     Args:
-        batch: function of a position, () int64, that returns a batch.
+        batch: function of a position, () int64, that returns a batch, a tuple;
+            with `read`, the rows of a batch, see `read_in_parts`.
+        read: see `read_in_parts`; None if a batch is computed as a whole.
         step: the difference of the positions of two batches.
 
     Returns:
@@ -20,8 +25,12 @@ def numbered_batches(batch: Callable, step: int = 1) -> tf.data.Dataset:
     """
 
     def starting_at(position):
-        numbers = tf.data.Dataset.counter(position, step)
-        return split_over_devices(numbers.map(batch, **IN_PARALLEL).prefetch(2))
+        rows = tf.data.Dataset.counter(position, step)
+        rows = rows.map(batch, **IN_PARALLEL)
+        if read is not None:
+            return read_in_parts(rows, read)
+        rows = rows.map(lambda *whole: (whole, ()))
+        return read_in_parts(rows, lambda whole, _: whole)
 
     return with_positions(
         starting_at, lambda position, batches: position + batches * step

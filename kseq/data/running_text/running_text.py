@@ -5,7 +5,8 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD, START
 from kseq.data.files.data_error import DataError
-from kseq.data.files.dataset_options import IN_PARALLEL, split_over_devices
+from kseq.data.files.dataset_options import IN_PARALLEL
+from kseq.data.files.device_parts import split_over_devices
 from kseq.data.files.ragged_array import as_tensor
 from kseq.data.files.stream_positions import numbered_batches
 
@@ -55,7 +56,7 @@ def running_text_batches(
         ids = as_tensor(ids)
     key = tf.constant(seed % 2**31, tf.int64)
 
-    def batch(position):
+    def rows_at(position):
         places = position + tf.range(batch_size, dtype=tf.int64)
         epochs = places // rows
         keys = tf.stack([tf.fill(epochs.shape, key), epochs, 0 * epochs], 1)
@@ -66,12 +67,14 @@ def running_text_batches(
         )
         # Multiples of the golden ratio, modulo 1, are evenly spread.
         offsets = epochs * _GOLDEN % 2**32 * (spare + 1) // 2**32
-        starts = offsets + chosen * length
+        return offsets + chosen * length, ()
+
+    def read(starts, _):
         steps = tf.range(length + 1, dtype=tf.int64)
         found = tf.gather(ids, starts[:, None] + steps)
         return _example(tf.cast(found, tf.int32))
 
-    return numbered_batches(batch, batch_size)
+    return numbered_batches(rows_at, read, step=batch_size)
 
 
 def running_text_evaluation(

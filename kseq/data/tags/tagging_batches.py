@@ -59,7 +59,7 @@ def tagging_batches(
         raise ValueError("Expected one tag for each word of each sentence.")
 
     def batch(chosen, lengths):
-        words, pieces = tf.unstack(tf.cast(lengths, tf.int64))
+        words, pieces = tf.unstack(lengths)
         source_ids = ids.gather(chosen).to_tensor(
             PAD, shape=(-1, words, pieces)
         )

@@ -9,10 +9,8 @@ import tensorflow as tf
 from kseq.control_tokens import PAD
 from kseq.data.files.batch_shapes import MAX_SHAPES, sum_of_lengths
 from kseq.data.files.data_error import DataError
-from kseq.data.files.dataset_options import (
-    IN_PARALLEL,
-    split_over_devices,
-)
+from kseq.data.files.dataset_options import IN_PARALLEL
+from kseq.data.files.device_parts import split_over_devices
 from kseq.data.files.shuffled_batches import Sizes, shuffled_batches
 from kseq.data.text.teacher_forcing import teacher_forcing
 from kseq.data.text.text_preprocessor import TextPreprocessor
