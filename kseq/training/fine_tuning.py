@@ -1,8 +1,7 @@
 """The data and tokenizers of a run, and the weights that it starts from."""
 
-import shutil
-
 import fnmatch
+import shutil
 
 import keras
 import numpy as np
