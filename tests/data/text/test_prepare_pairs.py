@@ -193,6 +193,7 @@ def test_built_in_dates(kept, monkeypatch):
     check_same(prepared, read_corpus())
 
 
+@pytest.mark.slow  # each process imports TensorFlow
 def test_number_of_processes_does_not_matter(tmp_path, kept):
     files = write_files(tmp_path, pairs(400) + [(odd, odd) for odd in ODD])
     for folder, processes in (("one", 1), ("two", 2)):
