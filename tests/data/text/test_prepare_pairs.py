@@ -145,8 +145,9 @@ def test_tables(tmp_path, kept, name):
     train = [file, other]
     prepared = prepare_pairs("out", train, tokenizers=kept, part_size=2000)
 
-    check_same(prepared, read_corpus(train, log=False))
-    assert prepared.examples() == read_corpus(train, log=False).examples()
+    corpus = read_corpus(train, log=False)
+    check_same(prepared, corpus)
+    assert prepared.examples() == corpus.examples()
 
 
 def test_validation_files_patterns_and_compressed_ones(tmp_path, kept):
