@@ -7,10 +7,12 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
+import functools
 import secrets
 import shutil
 import signal
 import sys
+import typing
 import zlib
 from pathlib import Path
 
@@ -36,7 +38,7 @@ with quiet_stderr():
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
         from tensorflow.python.eager import context
-        from tensorflow.python.util import tf_stack
+        from tensorflow.python.util import tf_stack, traceback_utils
 
         # A worker of pytest has one core: more threads would only wait.
         tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -61,6 +63,11 @@ with quiet_stderr():
             seeds_set.add(seed)
 
         context.pywrap_tfe.TFE_ContextClearCaches = clear_kernels_of_seed
+
+        # Each operation asks whether to filter tracebacks, and whether what
+        # it is given follows a protocol, which Python 3.12 looks up once.
+        traceback_utils.is_traceback_filtering_enabled = bool
+        typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
 
         from tests.simulated_gpu import reported_gpu, simulated_gpu  # noqa: F401
 

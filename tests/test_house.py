@@ -1,6 +1,7 @@
 """The rules of the house that a program can check."""
 
 import ast
+import functools
 import graphlib
 import sys
 from pathlib import Path
@@ -242,13 +243,20 @@ def name_of(path):
     return str(path.relative_to(ROOT))
 
 
+@functools.cache
 def tree_of(path):
     return ast.parse(path.read_text("utf-8"))
 
 
+@functools.cache
 def imported_names(path):
     """What each import of a module names, with its dots."""
-    for node in ast.walk(ForEditors().visit(tree_of(path))):
+    tree = ast.parse(path.read_text("utf-8"))
+    return tuple(names_of_imports(ForEditors().visit(tree)))
+
+
+def names_of_imports(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

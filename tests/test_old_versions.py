@@ -11,6 +11,7 @@ validation: without one 0.1 held out others than are now.
 
 import dataclasses
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -75,14 +76,26 @@ class OldModel:
         return Path(path).name, numbered(read_checkpoint(path), "vars")
 
 
+@pytest.fixture(scope="session")
+def unpacked(tmp_path_factory):
+    """The folders of all versions."""
+    folder = tmp_path_factory.mktemp("versions")
+    for version in EXPECTED:
+        path = HERE / f"version_{version}" / "models.tar.xz"
+        with tarfile.open(path) as archive:
+            archive.extractall(folder / version, filter="data")
+    return folder
+
+
 @pytest.fixture
-def old(request, tmp_path, monkeypatch):
+def old(request, unpacked, tmp_path, monkeypatch):
     """The `OldModel` of a version and a name in its `expected.json`."""
     version, name = request.param.split()
     expected = EXPECTED[version][name]
-    with tarfile.open(HERE / f"version_{version}" / "models.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    monkeypatch.chdir(tmp_path / expected["folder"])
+    folder = tmp_path / expected["folder"]
+    source = unpacked / version / expected["folder"]
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    monkeypatch.chdir(folder)
     return OldModel(
         run=Path("runs", expected["run"]),
         export=Path("saved_models", expected["run"], "1"),

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import io
 import sys
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseq import run_recipe
+from kseq.command_line import recipe_options
 from kseq.command_line.option_types import check_options, option
 from kseq.user_error import UserError
 from tests.recipes import RECIPES, load_recipe
@@ -30,6 +32,10 @@ def page(request):
     del sys.modules[request.param.stem]
 
 
+# To read the source of a class takes longer than all else.
+comments_of = functools.cache(recipe_options._comments)
+
+
 def ended(page, words):
     """(exit code, what is on standard error, the config if it is accepted)."""
     config = page.Config()
@@ -39,6 +45,7 @@ def ended(page, words):
         # Nothing is imported before the values are checked.
         patch.setitem(run_recipe.__globals__, "start_keras", lambda: None)
         patch.setattr("kseq.devices.device_strategy", lambda: None)
+        patch.setattr(recipe_options, "_comments", comments_of)
         with contextlib.redirect_stderr(errors):
             try:
                 run_recipe(accepted.append, config, without_files=config)

@@ -161,7 +161,7 @@ def readers():
 @pytest.mark.parametrize(
     ("count", "seed"),
     [
-        (100, 1),
+        (60, 1),
         pytest.param(1000, random.randrange(10**6), marks=pytest.mark.slow),
     ],
 )

@@ -8,7 +8,7 @@ from kseq.control_tokens import END
 from kseq.decoding import BeamSearch, GreedySearch, NoRepeatedNgrams, Sampling
 from kseq.layers import LuongAttention
 from kseq.models import LSTMSeq2Seq
-from tests.slow import others_slow
+from tests.slow import others_slow, slow
 
 SEARCHES = [
     GreedySearch(),
@@ -16,6 +16,10 @@ SEARCHES = [
     BeamSearch(3, patience=1.0),
     Sampling(num_samples=2),
 ]
+# The loop is the same for all of them: the others run before a release.
+two_searches = pytest.mark.parametrize(
+    "search", others_slow(SEARCHES, SEARCHES[:2])
+)
 
 
 class Watched:
@@ -59,8 +63,19 @@ def test_answers_do_not_depend_on_what_leaves_the_batch(
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("constraints", [(), (NoRepeatedNgrams(3),)])
+@pytest.mark.parametrize(
+    ("search", "constraints"),
+    [
+        (SEARCHES[0], ()),
+        (SEARCHES[1], (NoRepeatedNgrams(3),)),
+        (SEARCHES[2], ()),
+        (SEARCHES[3], (NoRepeatedNgrams(3),)),
+        slow(SEARCHES[0], (NoRepeatedNgrams(3),)),
+        slow(SEARCHES[1], ()),
+        slow(SEARCHES[2], (NoRepeatedNgrams(3),)),
+        slow(SEARCHES[3], ()),
+    ],
+)
 def test_items_that_are_done_leave(make_model, many, search, constraints):
     watched = Watched(make_model(bias={END: 1.0}))
     search = type(search)(**{**vars(search), "constraints": constraints})
@@ -88,7 +103,7 @@ def test_a_batch_for_a_gpu_has_two_groups(make_model, many, size, groups):
     assert watched.encoded == groups
 
 
-@pytest.mark.parametrize("search", SEARCHES)
+@two_searches
 def test_groups_of_any_inputs(make_model, many, search):
     """An input that is no batch of items leaves the batch whole."""
     ids, limits = many[0], tf.minimum(many[1], 4)
@@ -107,7 +122,7 @@ def test_groups_of_any_inputs(make_model, many, search):
         assert watched.encoded == encoded
 
 
-@pytest.mark.parametrize("search", SEARCHES)
+@two_searches
 def test_constants_are_computed_once(make_model, many, search):
     class Doubled(Watched):
         """Twice the logits, by a constant."""

@@ -125,6 +125,9 @@ def test_same_as_in_plain_python(seed, penalty, patience, end_rate):
     search = BeamSearch(BEAM, *penalty, patience)
 
     best = found_by(search, tables, limits, n_best)
+    all_scores, all_ids, all_lengths = (
+        each.numpy() for each in (best.scores, best.ids, best.lengths)
+    )
 
     compared = 0
     for item, (table, limit) in enumerate(zip(tables, limits, strict=True)):
@@ -138,12 +141,12 @@ def test_same_as_in_plain_python(seed, penalty, patience, end_rate):
         expected = expected[:n_best]
         scores = [score for score, _ in expected]
         np.testing.assert_allclose(
-            best.scores[item, : len(scores)], scores, atol=1e-4
+            all_scores[item, : len(scores)], scores, atol=1e-4
         )
-        assert (best.scores[item, len(scores) :] == -math.inf).numpy().all()
+        assert (all_scores[item, len(scores) :] == -math.inf).all()
         if np.diff(scores, append=-math.inf).max() < -1e-5:
-            ids = best.ids[item].numpy().tolist()
-            lengths = best.lengths[item].numpy()
+            ids = all_ids[item].tolist()
+            lengths = all_lengths[item]
             found = [
                 tuple(row[:length])
                 for row, length in zip(ids, lengths, strict=True)

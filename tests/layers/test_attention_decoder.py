@@ -196,7 +196,7 @@ def test_hypotheses_step_by_step(seed, attention, wiring):
     if reads_last and wiring == "luong":
         pytest.skip("nothing is fed back")
     layer = built(wiring, attention=attention)
-    inputs, memory = normal(6, 5, 4), normal(2, 7, 6)
+    inputs, memory = normal(6, 3, 4), normal(2, 7, 6)
     outputs = layer(
         inputs,
         np.repeat(memory, 3, axis=0),

@@ -99,8 +99,14 @@ def test_turn_by_turn_by_hand(cell):
 # Influence.
 
 
-@pytest.mark.parametrize(("turns", "words"), [(0, 2), (2, 0), (1, 3)])
-def test_padding_changes_nothing(cell, turns, words):
+@pytest.mark.parametrize(
+    ("cell", "turns", "words"),
+    [
+        *(("lstm", 0, 2), ("lstm", 2, 0), ("lstm", 1, 3)),
+        *(("gru", 1, 3), ("tanh", 1, 3)),
+    ],
+)
+def test_padding_changes_nothing(seed, cell, turns, words):
     layer, source = built(cell=cell), normal(3, 3, 4, 5)
     memory, _, [states] = layer(source, MASK)
     longer = normal(3, 3 + turns, 4 + words, 5)

@@ -82,7 +82,7 @@ def test_a_head_that_idles_stays_where_it_is(seed, controller, heads):
     bias[:, SIZES["slot_dim"] + 1] = -20  # the gate: by location
     bias[:, SIZES["slot_dim"] + 3 + cell.shift_range] = 4.0
     cell.addressing.bias.assign(bias.ravel())
-    _, states = steps(cell, normal(2, 50, 7))
+    _, states = steps(cell, normal(2, 20, 7))
     for weights in cell.weights_of(states[-1]):
         assert (numpy_of(weights).max(axis=-1) > 0.99).all()
 
@@ -101,7 +101,7 @@ def test_weightings_of_half_precision_are_distributions(seed, policy):
     cell = built(dtype=policy)
     whole = built()
     whole.set_weights([numpy_of(weight) for weight in cell.weights])
-    inputs = normal(2, 60, 7)
+    inputs = normal(2, 20, 7)
     _, states = steps(cell, inputs)
     for state in states:
         for weights in cell.weights_of(state):

@@ -318,11 +318,12 @@ CASES = _PAIRS | _VARIANTS
 # The most different ones in every run, all pairs of values before a release.
 _OFTEN = {
     *("lstm", "another transformer", "rotary positions and grouped queries"),
-    *("relative positions and shared layers", "reversed source"),
+    "relative positions and shared layers",
 }
 # Most of what has a state of its own, too.
 _OFTEN_IN_STEPS = {
     *(*_OFTEN, "speech", "gru, one direction", "location, feeding"),
+    "reversed source",
 }
 
 

@@ -37,8 +37,7 @@ CUDNN_ALONE = {
     "write_text lstm",
 }
 KINDS = [
-    kind if kind == "classify_documents hierarchical" else slow(kind)
-    for kind in SERVED
+    kind if kind == "classify_documents flat" else slow(kind) for kind in SERVED
 ]
 
 

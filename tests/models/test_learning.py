@@ -85,10 +85,11 @@ def right_answers(model, task, length, size=200):
     "make_model",
     [
         slow(lambda: lstm(BahdanauAttention(units=16), order="bahdanau")),
-        lambda: lstm(BahdanauAttention(units=16), input_feeding=True),
+        slow(lambda: lstm(BahdanauAttention(units=16), input_feeding=True)),
+        lambda: lstm(LuongAttention("general")),  # traced without a loop
         slow(transformer),
     ],
-    ids=["Bahdanau", "input feeding", "Transformer"],
+    ids=["Bahdanau", "input feeding", "Luong", "Transformer"],
 )
 def test_overfits_one_batch(new_seed, make_model):
     model = make_model()

@@ -67,7 +67,7 @@ def late(monkeypatch):
 
 @pytest.mark.parametrize(
     ("devices", "jit_compile"),
-    [(1, False), (1, True), (2, False), slow(2, True)],
+    [slow(1, False), (1, True), (2, False), slow(2, True)],
 )
 def test_nothing_changes_until_it_is_noticed(
     devices, jit_compile, two_devices, late

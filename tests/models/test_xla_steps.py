@@ -50,7 +50,7 @@ def settings(**more):
 
 
 @pytest.mark.parametrize(
-    ("devices", "parts"), [slow(1, 1), slow(1, 3), (2, 1), slow(2, 2)]
+    ("devices", "parts"), [(1, 1), slow(1, 3), slow(2, 1), slow(2, 2)]
 )
 def test_devices_and_micro_batches_change_nothing(devices, parts, two_devices):
     history, weights = train(same_start(tiny_model()), [6, 6], **settings())

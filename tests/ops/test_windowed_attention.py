@@ -23,8 +23,8 @@ def masked(queries, keys, values, window, mask=None, causal=False):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("window", [0, 1, 2, 5, 40])
-@pytest.mark.parametrize("time", [1, 2, 5, 6, 17])
+@pytest.mark.parametrize("window", [0, 1, 5, 40])
+@pytest.mark.parametrize("time", [1, 5, 6, 17])
 def test_equals_the_masked_form(seed, time, window, causal):
     arrays = [normal(3, 2, time, 4) for _ in range(3)]
     for mask in (None, np.random.rand(3, time) < 0.5):

@@ -12,6 +12,7 @@ from kseq.decoding import GreedySearch
 from kseq.models import TransformerLM
 from kseq.serving import Generator, export
 from kseq.user_error import UserError
+from tests.slow import slow
 
 LETTERS = "abcdefgh \n"
 PROMPTS = ["a b", "", "ge\ncab de", " ", "ab" * 20]
@@ -80,11 +81,13 @@ def run(stopping, run_of):
     return run_of(stopping)
 
 
-@pytest.fixture(scope="module")
-def opened(stopping, run, tmp_path_factory):
-    """Of the same run, and of its export."""
-    path = export(stopping, tmp_path_factory.mktemp("saved_models"))
-    return kseq.load(run), kseq.load(path)
+# The road of an export is that of a translator.
+@pytest.fixture(scope="module", params=["run", slow("export")])
+def opened(request, stopping, run, tmp_path_factory):
+    """Of a run, or of its export."""
+    if request.param == "run":
+        return kseq.load(run)
+    return kseq.load(export(stopping, tmp_path_factory.mktemp("saved_models")))
 
 
 def test_it_writes_what_the_model_does_in_training(plain, expected):
@@ -103,10 +106,9 @@ def test_it_writes_what_the_model_does_in_training(plain, expected):
 def test_a_run_and_an_export_stop_where_a_string_begins(opened, expected, stop):
     stopped = [text.split(stop[0])[0] for text in expected]
     assert stopped != expected
-    for predictor in opened:
-        assert predictor(PROMPTS) == stopped
-        assert predictor(PROMPTS[1:2]) == stopped[1:2]
-        assert predictor([]) == []
+    assert opened(PROMPTS) == stopped
+    assert opened(PROMPTS[1:2]) == stopped[1:2]
+    assert opened([]) == []
 
 
 def test_a_different_search_stops_too(run, stopping, stop):
@@ -130,18 +132,16 @@ def test_a_score_is_a_loop_over_steps(opened, stopping):
             total += float(tf.nn.log_softmax(logits)[0, token])
             last = token
         expected.append(total)
-    for predictor in opened:
-        found = predictor.scores(PROMPTS, targets)
-        np.testing.assert_allclose(found, expected, atol=1e-4)
-        cuts = predictor.scores_and_cuts(PROMPTS, targets)
-        assert [cut for _, cut in cuts] == [False, False, True, False, True]
+    found = opened.scores(PROMPTS, targets)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    cuts = opened.scores_and_cuts(PROMPTS, targets)
+    assert [cut for _, cut in cuts] == [False, False, True, False, True]
 
 
 def test_there_is_no_source_to_attend_to(opened):
-    for predictor in opened:
-        assert "explain" not in predictor.signatures
-        with pytest.raises(UserError, match="no attention to its source"):
-            predictor.attention(["a"])
+    assert "explain" not in opened.signatures
+    with pytest.raises(UserError, match="no attention to its source"):
+        opened.attention(["a"])
 
 
 def test_wrong_strings_to_stop(stop):

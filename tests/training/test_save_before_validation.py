@@ -11,6 +11,7 @@ from kseq import training
 from kseq.data.files.stream_positions import numbered_batches
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import numbered, read_newest
+from tests.slow import slow
 from tests.training.test_checkpoints import steps
 from tests.training.test_compile_shapes import batch, make_model
 from tests.training.tiny_training import Config
@@ -54,7 +55,7 @@ def weights_in(path, name):
     return found, [x.numpy() for x in numbered(tensors, "vars")]
 
 
-@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("at", [0, slow(1), 2])
 def test_a_validation_that_was_killed_is_done_first(tmp_path, capfd, at):
     class KilledError(BaseException):
         pass

@@ -18,6 +18,7 @@ from kseq.data import (
 )
 from kseq.data.dialogues.small_talk import small_talk
 from kseq.data.files.prepared_folder import PreparedFolder
+from tests.slow import others_slow
 
 MODELS = {  # arguments of the preprocessor
     "single": {"max_turns": 1, "max_pieces": 60},
@@ -95,7 +96,8 @@ def test_it_is_what_is_read(validation):
         )
 
 
-@pytest.mark.parametrize("name", MODELS)
+# That the ids are the same, the test above shows of each.
+@pytest.mark.parametrize("name", others_slow(MODELS, ["hierarchical"]))
 def test_batches_are_those_of_a_run_from_the_files(name):
     preprocessor = MODELS[name]
     corpora = (

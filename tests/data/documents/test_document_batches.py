@@ -26,7 +26,7 @@ def ids_of_all(documents, tokenizer):
     return tokenizer.tokenize_all(documents.texts)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def batches(documents, tokenizer, ids_of_all):
     def make(others=None, classes=LABELS, **arguments):
         ids, labels = ids_of_all, documents.labels
@@ -42,6 +42,12 @@ def some(batches, count):
     return list(itertools.islice(batches.as_numpy_iterator(), count))
 
 
+@pytest.fixture(scope="module")
+def first_batches(batches):
+    """Those of several epochs: tracing takes longer than running."""
+    return some(batches(), 100)
+
+
 def rows_of(batch):
     """Documents of a batch as tuples of their words, without padding."""
     inputs, labels, _ = batch
@@ -49,22 +55,24 @@ def rows_of(batch):
         yield tuple(ids[ids != 0].tolist()), int(label)
 
 
-def test_every_document_comes_with_its_label(documents, tokenizer, batches):
+def test_every_document_comes_with_its_label(
+    documents, tokenizer, first_batches
+):
     expected = {
         (tuple(ids.flat_values.numpy().tolist()), LABELS.index(label))
         for ids, label in zip(
             tokenizer.tokenize(documents.texts), documents.labels, strict=True
         )
     }
-    found = [row for batch in some(batches(), 200) for row in rows_of(batch)]
+    found = [row for batch in first_batches for row in rows_of(batch)]
     assert set(found) == expected
     # Each is seen once an epoch, though some wait for their batch to be full.
     seen = Counter(found)
     assert max(seen.values()) - min(seen.values()) <= 2
 
 
-def test_batches_hold_a_budget_of_words(batches):
-    for inputs, _, weights in some(batches(), 50):
+def test_batches_hold_a_budget_of_words(first_batches):
+    for inputs, _, weights in first_batches:
         ids = inputs["source_ids"]
         assert (ids != 0).sum() <= 600
         assert len(weights) == len(ids) > 1
@@ -77,8 +85,8 @@ def test_a_document_over_the_budget_is_a_batch(batches):
     assert {len(b[1]) for b in some(batches(batch_pieces=1), 20)} == {1}
 
 
-def test_alike_documents_stand_together(batches):
-    for inputs, *_ in some(batches(), 50):
+def test_alike_documents_stand_together(first_batches):
+    for inputs, *_ in first_batches:
         words = (inputs["source_ids"] != 0).sum(axis=(1, 2))
         assert words.max() <= 1.5 * words.min()
 

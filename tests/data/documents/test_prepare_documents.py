@@ -41,7 +41,7 @@ def here(tmp_path, monkeypatch):
 
 
 def prepare(folder="out", train="a.tsv", validation=None, **options):
-    options = {"vocab_size": 400, "part_size": 3000, "log": False, **options}
+    options = {"vocab_size": 400, "part_size": 12_000, "log": False, **options}
     return prepare_documents(folder, train, validation, **options)
 
 
@@ -135,7 +135,7 @@ def test_number_of_processes_does_not_matter():
 def test_it_resumes_where_it_was_interrupted(monkeypatch):
     rows = Path("a.tsv").read_text().splitlines(keepends=True)
     Path("a.tsv").write_text("".join(rows[:20]))
-    prepare("whole")
+    prepare("whole", part_size=3000)
     replace, written = os.replace, []
 
     def interrupted(source, path):
@@ -148,7 +148,7 @@ def test_it_resumes_where_it_was_interrupted(monkeypatch):
         patch.setattr(os, "replace", interrupted)
         for _ in range(500):
             try:
-                prepare()
+                prepare(part_size=3000)
             except KeyboardInterrupt:
                 continue
             break

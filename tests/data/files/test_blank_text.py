@@ -58,24 +58,30 @@ def test_its_answer_is_blank(blank, preprocessor, tokenizer):
     assert source.blank.numpy().tolist() == [True, False, False]
 
 
-def test_a_dialogue_of_blank_turns_is_blank(blank, tokenizer):
+def test_a_dialogue_of_blank_turns_is_blank(tokenizer):
+    dialogues = [
+        *([blank, blank] for blank in BLANK.values()),
+        *([blank, "a dog"] for blank in BLANK.values()),
+    ]
     for nested in (False, True):
         preprocessor = DialoguePreprocessor(tokenizer, nested=nested)
-        source = preprocessor([[blank, blank], [blank, "a dog"]])
-        assert source.blank.numpy().tolist() == [True, False]
+        source = preprocessor(dialogues)
+        count = len(BLANK)
+        expected = [True] * count + [False] * count
+        assert source.blank.numpy().tolist() == expected
         alone = preprocessor([["a dog"]]).inputs["source_ids"][0]
-        both = source.inputs["source_ids"][1]
-        assert tf.reduce_all(both[: len(alone)] == alone)
+        for both in source.inputs["source_ids"][count:]:
+            assert tf.reduce_all(both[: len(alone)] == alone)
 
 
-def test_check_and_training_leave_out_the_same_pairs(blank, write):
-    texts = [*NOT_BLANK, blank, "a"]
+def test_check_and_training_leave_out_the_same_pairs(write):
+    texts = [*NOT_BLANK, *BLANK.values(), "a"]
     lines = "\n".join(texts).encode() + b"\n"
     path = write("a.txt", lines)
     text = ParallelText(path, path)
 
-    assert text.check().blank == 1
-    assert len(list(text.pairs())) == len(texts) - 1
+    assert text.check().blank == len(BLANK)
+    assert len(list(text.pairs())) == len(NOT_BLANK) + 1
     assert are_usable(texts, texts).numpy().tolist() == [
         not is_blank(text) for text in texts
     ]

@@ -14,6 +14,7 @@ from kseq.data.files.compressed_files import compression_of, uncompressed_name
 from kseq.data.files.fingerprints import fingerprints
 from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import read_lines
+from tests.slow import others_slow
 
 COMPRESS = {
     ".gz": gzip.compress,
@@ -70,7 +71,8 @@ def test_broken_files(end):
         list(read_lines(write(f"a{end}", COMPRESS[end](b""))))
 
 
-@pytest.mark.parametrize("end", ENDS)
+# Lines of all of them are read above.
+@pytest.mark.parametrize("end", others_slow(ENDS, [".gz"]))
 def test_pairs_and_documents(end):
     compress = COMPRESS[end]
     sides = [

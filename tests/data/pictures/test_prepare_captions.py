@@ -56,7 +56,21 @@ def assert_same(corpus, opened):
             np.testing.assert_array_equal(array, same)
 
 
-def test_a_folder_trains_as_the_pictures_do(monkeypatch):
+@pytest.fixture
+def one_layer(monkeypatch):
+    """A layer in place of the network, which takes seconds to be made."""
+    original = keras.applications.MobileNetV3Small
+
+    def network(include_top, weights, input_shape):
+        inputs = keras.Input(input_shape)
+        layer = keras.layers.Conv2D(8, 9, strides=32, padding="same")
+        return keras.Model(inputs, layer(inputs))
+
+    network.__module__ = original.__module__
+    monkeypatch.setattr(keras.applications, original.__name__, network)
+
+
+def test_a_folder_trains_as_the_pictures_do(one_layer, monkeypatch):
     for module in (picture_features, preparation):
         monkeypatch.setattr(module, "BATCH", 2)
     corpus = read_caption_corpus("a.tsv", images=".", network=SMALL)

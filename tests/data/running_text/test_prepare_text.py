@@ -115,6 +115,7 @@ def test_validation_files_and_pieces():
     ]
 
 
+@pytest.mark.slow  # each process imports TensorFlow
 def test_number_of_processes_does_not_matter():
     Path("a.txt").write_text(words(300))
     for folder, processes in (("one", 1), ("two", 2)):

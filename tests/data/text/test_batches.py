@@ -223,7 +223,7 @@ def test_any_position_is_found_at_once(tokenizer):
 
     whole = following(training(tokenizer, numbered(60)), 40)
     batches = training(tokenizer, numbered(60))
-    for first, second in ((0, 1), (9, 0), (3, 25)):
+    for first, second in ((9, 0), (3, 25)):
         position = batches.position_after(0, first)
         position = batches.position_after(position, second)
         found = following(batches.starting_at(position))

@@ -147,8 +147,9 @@ def test_tables(tmp_path, kept, name):
     train = [file, other]
     prepared = prepare_pairs("out", train, tokenizers=kept, part_size=2000)
 
-    check_same(prepared, read_corpus(train, log=False))
-    assert prepared.examples() == read_corpus(train, log=False).examples()
+    corpus = read_corpus(train, log=False)
+    check_same(prepared, corpus)
+    assert prepared.examples() == corpus.examples()
 
 
 def test_validation_files_patterns_and_compressed_ones(tmp_path, kept):
@@ -195,6 +196,7 @@ def test_built_in_dates(kept, monkeypatch):
     check_same(prepared, read_corpus())
 
 
+@pytest.mark.slow  # each process imports TensorFlow
 def test_number_of_processes_does_not_matter(tmp_path, kept):
     files = write_files(tmp_path, pairs(400) + [(odd, odd) for odd in ODD])
     for folder, processes in (("one", 1), ("two", 2)):

@@ -1,0 +1,26 @@
+"""Work in several processes; tests of prepared data show the same bytes."""
+
+import math
+import os
+
+import pytest
+
+from kseq.data import DataError
+from kseq.data.files.process_jobs import run_jobs
+
+
+def test_results_are_those_of_one_process():
+    jobs = ["a" * size for size in range(7)]
+    expected = list(run_jobs(len, jobs, processes=1))
+    assert expected == [(size, size) for size in range(7)]
+    assert sorted(run_jobs(len, jobs, processes=2)) == expected
+
+
+def test_an_error_of_the_function_is_raised():
+    with pytest.raises(ValueError, match="math domain error"):
+        list(run_jobs(math.sqrt, [1, -1, 4], processes=2))
+
+
+def test_a_process_that_dies_is_one_message():
+    with pytest.raises(DataError, match=r"was preparing .* has died"):
+        list(run_jobs(os._exit, [1, 1], processes=2))
