@@ -12,7 +12,8 @@ def open_predictor(options):
     """Opens the run or the export at `options.path`.
 
     Args:
-        options: of the command, with those of `_add_search` that it has.
+        options: of the command, with those of `_add_search` that it has;
+            `ensemble` has the paths of more runs.
 
     Returns:
         What `kseq.load` returns.
@@ -21,6 +22,7 @@ def open_predictor(options):
     draws = draws_of_export(options)
     predictor = load(
         options.path,
+        *(getattr(options, "ensemble", None) or ()),
         weights=getattr(options, "weights", None),
         search=None if draws else search,
         allow_ops=getattr(options, "allow_op", ()),

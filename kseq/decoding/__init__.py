@@ -26,6 +26,7 @@ from kseq.decoding.constraints import (
     NoRepeatedNgrams,
     RepetitionPenalty,
 )
+from kseq.decoding.ensemble import Ensemble
 from kseq.decoding.greedy_search import GreedySearch
 from kseq.decoding.hypotheses import Hypotheses, length_limits, sequence_scores
 from kseq.decoding.sampling import Sampling
@@ -34,6 +35,7 @@ Search = BeamSearch | GreedySearch | Sampling
 
 __all__ = [
     "BeamSearch",
+    "Ensemble",
     "ForbiddenTokens",
     "ForcedPrefix",
     "GreedySearch",
