@@ -116,6 +116,20 @@ def _add_predict(commands):
         help="file with a prefix for each answer, one per input line",
     )
     command.add_argument(
+        "--glossary",
+        type=existing_file,
+        metavar="FILE",
+        help="for a run: TSV of phrases and the translations that answers must "
+        'contain; "!" in a third column: must not contain',
+    )
+    command.add_argument(
+        "--mbr",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="of N candidates, those of the beam or samples, the one with the "
+        "highest mean chrF to the others",
+    )
+    command.add_argument(
         "--n-best",
         type=reader(PositiveInt),
         default=1,

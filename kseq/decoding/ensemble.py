@@ -9,6 +9,7 @@ from keras import ops
 from kseq.user_error import ArgumentError
 
 _OF_ITEMS = ("memory", "shared")  # entries of a state with one row per item
+_OF_SEARCH = ("constants", "attention")
 
 
 class Ensemble:
@@ -86,10 +87,10 @@ class Ensemble:
         """The parameters of all models."""
         return sum(model.count_params() for model in self.models)
 
-    def __call__(self, inputs):
+    def __call__(self, inputs) -> Any:
         return _mean([model(inputs) for model in self.models])
 
-    def loss_outputs(self, inputs, training: bool):
+    def loss_outputs(self, inputs, training: bool) -> Any:
         """Those of language models, for the likelihood of running text."""
         return _mean(
             [
@@ -103,10 +104,11 @@ class Ensemble:
         states = [model.encode(inputs) for model in self.models]
         state = _joined(states)
         memories = [each.get("memory") for each in states]
-        if self._is_aligned and all(map(_has_ctc, memories)):
+        if self._is_aligned and _has(memories, "mask"):
+            state["memory"]["mask"] = memories[0]["mask"]
+        if self._is_aligned and _has(memories, "ctc_log_probs"):
             log_probs = [memory["ctc_log_probs"] for memory in memories]
             state["memory"]["ctc_log_probs"] = _log_mean_exp(log_probs)
-            state["memory"]["mask"] = memories[0]["mask"]
         return state
 
     def decoding_constants(self) -> list[dict]:
@@ -118,7 +120,7 @@ class Ensemble:
             for model in self.models
         ]
 
-    def decode_step(self, token_ids, state: dict):
+    def decode_step(self, token_ids: Any, state: dict) -> tuple[Any, dict]:
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
         constants = state.get("constants", [{}] * len(self.models))
         steps = []
@@ -128,11 +130,17 @@ class Ensemble:
                 *(state["shared"][i], state["models"][i], constants[i]),
             )
             own = {key: value for part in parts for key, value in part.items()}
+            if "attention" in state:
+                own["attention"] = state["attention"]
             steps.append(model.decode_step(token_ids, own))
         logits, states = zip(*steps, strict=True)
-        return _mean(logits), {**state, **_joined(states)}
+        next_state = {**state, **_joined(states)}
+        if "attention" in state:
+            weights = ops.stack([each["attention"] for each in states])
+            next_state["attention"] = ops.mean(weights, axis=0)
+        return _mean(logits), next_state
 
-    def attention_weights(self, inputs):
+    def attention_weights(self, inputs) -> Any:
         """Over the source, the mean of the models: (B, T, S) float32."""
         weights = [model.attention_weights(inputs) for model in self.models]
         return ops.mean(ops.stack(weights), axis=0)
@@ -144,7 +152,7 @@ def _joined(states):
         {
             key: value
             for key, value in state.items()
-            if key not in (*_OF_ITEMS, "constants")
+            if key not in (*_OF_ITEMS, *_OF_SEARCH)
         }
         for state in states
     ]
@@ -155,8 +163,8 @@ def _joined(states):
     return {"memory": {"models": memory}, "shared": shared, "models": rest}
 
 
-def _has_ctc(memory):
-    return isinstance(memory, dict) and "ctc_log_probs" in memory
+def _has(memories, name):
+    return all(isinstance(each, dict) and name in each for each in memories)
 
 
 def _mean(logits):

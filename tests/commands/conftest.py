@@ -16,7 +16,8 @@ from tests.commands.some_lines import LEARNT
 
 DECIDE_WHAT_IS_OPENED = (
     *("path", "weights", "greedy", "sample", "temperature", "top_k", "top_p"),
-    *("seed", "beam_size", "patience", "length_penalty", "ensemble"),
+    *("seed", "beam_size", "patience", "length_penalty", "mbr"),
+    *("coverage_penalty", "num_groups", "diversity", "ensemble"),
 )
 
 

@@ -54,7 +54,7 @@ def test_predict_score_and_evaluate(run, other_run, call, tmp_path):
         atol=2e-4,
     )
     report, _ = call("evaluate", run, source, target, "--ensemble", other_run)
-    assert "exact_match" in report
+    assert "exact match 100.00 %" in report
 
 
 def test_an_export_of_several_answers_as_they_do(
