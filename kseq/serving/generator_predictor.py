@@ -251,8 +251,8 @@ class GeneratorPredictor:
                 raise UserError(
                     "Phrases are not for samples or answers with a prefix."
                 )
-            required, forbidden = map(list, zip(*phrases, strict=True))
-            columns |= {"required": required, "forbidden": forbidden}
+            columns["required"] = [required for required, _ in phrases]
+            columns["forbidden"] = [forbidden for _, forbidden in phrases]
             name = "phrases"
         rows = self._rows(name, columns, progress)
         if rows and n_best > 1 and len(rows[0]["texts"]) < n_best:
