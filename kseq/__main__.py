@@ -104,6 +104,7 @@ def _add_check(commands):
 def _add_predict(commands):
     command = _command(commands, "predict", "one answer for each line of input")
     _add_path(command, model_path)
+    _add_more_runs(command)
     add_search(command)
     _add_batch_size(command)
     add_features(command)
@@ -113,6 +114,20 @@ def _add_predict(commands):
         type=existing_file,
         metavar="FILE",
         help="file with a prefix for each answer, one per input line",
+    )
+    command.add_argument(
+        "--glossary",
+        type=existing_file,
+        metavar="FILE",
+        help="for a run: TSV of phrases and the translations that answers must "
+        'contain; "!" in a third column: must not contain',
+    )
+    command.add_argument(
+        "--mbr",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="of N candidates, those of the beam or samples, the one with the "
+        "highest mean chrF to the others",
     )
     command.add_argument(
         "--n-best",
@@ -133,6 +148,7 @@ def _add_predict(commands):
 def _add_chat(commands):
     command = _command(commands, "chat", "chat with a dialogue model")
     _add_path(command, model_path)
+    _add_more_runs(command)
     add_search(command)
     add_allow_op(command)
 
@@ -141,6 +157,7 @@ def _add_score(commands):
     command = _command(commands, "score", "the score of each given answer")
     _add_path(command, model_path)
     _add_two_files(command, "TARGET", nargs="?")
+    _add_more_runs(command, "--ensemble", nargs="+")
     add_weights(command)
     add_length_penalty(command)
     _add_batch_size(command)
@@ -155,6 +172,7 @@ def _add_evaluate(commands):
     )
     _add_path(command, model_path)
     _add_two_files(command, "REFERENCE", nargs="?")
+    _add_more_runs(command, "--ensemble", nargs="+")
     command.add_argument(
         "--columns",
         nargs="+",
@@ -217,6 +235,7 @@ def _add_explain(commands):
 def _add_export(commands):
     command = _command(commands, "export", "write a model to be served")
     _add_path(command, run_path)
+    _add_more_runs(command)
     add_search(command)
     add_export(command)
 
@@ -256,6 +275,17 @@ def _command(commands, name, help):
 
 def _add_path(command, type):
     command.add_argument("path", type=checked(type), metavar="PATH")
+
+
+def _add_more_runs(command, name="ensemble", nargs="*"):
+    """More models beside that of PATH; an option where files follow it."""
+    command.add_argument(
+        name,
+        type=checked(run_path),
+        nargs=nargs,
+        metavar="RUN",
+        help="more runs: the mean of the probabilities of all models",
+    )
 
 
 def _add_two_files(command, second, nargs=None):

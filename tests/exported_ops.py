@@ -31,6 +31,8 @@ _CONSTRAINTS = (
 _SEARCHES = {
     "beam": decoding.BeamSearch(2),
     "patient beam": decoding.BeamSearch(3, length_penalty=0.5, patience=2.0),
+    "groups": decoding.BeamSearch(4, num_groups=2),
+    "coverage": decoding.BeamSearch(2, coverage_penalty=0.2),
     "beam with constraints": decoding.BeamSearch(2, constraints=_CONSTRAINTS),
     "greedy": decoding.GreedySearch(),
     "greedy with constraints": decoding.GreedySearch(constraints=_CONSTRAINTS),
@@ -45,6 +47,7 @@ _OTHERS = (
     *("rotary positions and grouped queries", "reversed source"),
     "relative positions and shared layers",
 )
+_PAIR = ("lstm", "transformer")  # of an ensemble
 # One of each family of keras.applications, the smallest.
 _NETWORKS = (
     *("ConvNeXtTiny", "DenseNet121", "EfficientNetB0", "EfficientNetV2B0"),
@@ -61,6 +64,8 @@ def exported_ops():
         found |= _of_export(recipe_models.make_served(kind))
     for quantize in ("int8", "bfloat16"):
         found |= _of_export(_wide(), quantize)
+    pair = decoding.Ensemble([CASES[name][0]() for name in _PAIR])
+    found |= _of_export(_translator(pair))
     for name in _OTHERS:
         found |= _of_export(_translator(CASES[name][0]()))
     for search in _SEARCHES.values():

@@ -28,6 +28,26 @@ def add_search(command):
     )
     add_length_penalty(command)
     command.add_argument(
+        "--coverage-penalty",
+        type=reader(NonNegativeFloat),
+        metavar="X",
+        help="for a run with attention: weight of source positions without "
+        "attention; default: that of its config, or 0",
+    )
+    command.add_argument(
+        "--groups",
+        type=reader(PositiveInt),
+        dest="num_groups",
+        metavar="G",
+        help="for a run: G groups of the beam that differ; default: 1",
+    )
+    command.add_argument(
+        "--diversity",
+        type=reader(NonNegativeFloat),
+        metavar="X",
+        help="with --groups: how much they differ; default: 0.5",
+    )
+    command.add_argument(
         "--ctc-weight",
         type=reader(Share),
         metavar="W",

@@ -95,7 +95,7 @@ class Capabilities:
                 )
 
     def n_best(self, options):
-        """How many answers an input has.
+        """How many answers are asked for, an input.
 
         Args:
             options: of the command, see `open_predictor`.
@@ -103,7 +103,8 @@ class Capabilities:
         Raises:
             UserError: if it cannot give that many, as far as is known.
         """
-        if options.n_best == 1:
+        candidates = options.mbr or options.n_best
+        if candidates == 1:
             # The scores of classes are those of all of them.
             are_all = self.answer.ranks_classes and options.scores
             return _ALL if are_all else 1
@@ -115,11 +116,12 @@ class Capabilities:
             limit = (
                 f"needs a beam of at least that size; this search gives {most}."
             )
-        if most is not None and options.n_best > most:
-            raise UserError(f"--n-best {options.n_best} {limit}")
+        option = "--mbr" if options.mbr else "--n-best"
+        if most is not None and candidates > most:
+            raise UserError(f"{option} {candidates} {limit}")
         if not self.answer.ranks_classes and not options.prefix:
-            self.check_signature("n_best", "--n-best")
-        return options.n_best
+            self.check_signature("n_best", option)
+        return candidates
 
     def _own_search(self):
         try:

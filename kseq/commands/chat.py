@@ -6,7 +6,7 @@ import random
 import sys
 
 from kseq.commands.capabilities import Capabilities
-from kseq.commands.open_predictor import open_predictor
+from kseq.commands.open_predictor import OF_BEAM, open_predictor
 from kseq.commands.read_chunks import read_chunks, standard_input
 from kseq.files.model_path import is_run
 from kseq.terminal import single_line
@@ -44,7 +44,7 @@ def run(options):
 
 def _choose_sampling(options, model):
     """Samples, unless the search is chosen or an export cannot."""
-    names = (*_SAMPLING, "greedy", "beam_size", "patience", "length_penalty")
+    names = (*_SAMPLING, *OF_BEAM, "greedy", "length_penalty")
     is_chosen = any(getattr(options, name) is not None for name in names)
     answers_from_a_list = "search" not in model.task
     can = is_run(options.path) or "sample" in model.signatures

@@ -18,6 +18,8 @@ def run(options):
             "--quantize is for --format saved_model; CTranslate2 takes its "
             'compute_type, such as "int8", when it loads a model.'
         )
+    if options.ensemble and options.format != "saved_model":
+        raise UserError("--format ctranslate2 takes one run.")
     if options.format == "ctranslate2":
         print(_export_ctranslate2(run, options))
         return

@@ -12,7 +12,8 @@ def open_predictor(options):
     """Opens the run or the export at `options.path`.
 
     Args:
-        options: of the command, with those of `_add_search` that it has.
+        options: of the command, with those of `_add_search` that it has;
+            `ensemble` has the paths of more runs.
 
     Returns:
         What `kseq.load` returns.
@@ -21,6 +22,7 @@ def open_predictor(options):
     draws = draws_of_export(options)
     predictor = load(
         options.path,
+        *(getattr(options, "ensemble", None) or ()),
         weights=getattr(options, "weights", None),
         search=None if draws else search,
         allow_ops=getattr(options, "allow_op", ()),
@@ -54,7 +56,8 @@ def chosen_search(options):
         for name, value in vars(options).items()
         if name in _FIELDS and value is not None and value is not False
     }
-    if not given:
+    candidates = getattr(options, "mbr", None)
+    if not given and not (candidates and is_run(options.path)):
         return None
     from kseq.decoding import BeamSearch, GreedySearch, Sampling
 
@@ -66,24 +69,33 @@ def chosen_search(options):
     fields = {field.name for field in dataclasses.fields(kind)}
     for name in given.keys() - fields - {"greedy", "sample"}:
         hint = " needs --sample" if name in _OF_SAMPLING else " is for a beam"
-        raise UserError(f"--{name.replace('_', '-')}{hint}.")
+        option = name.removeprefix("num_").replace("_", "-")
+        raise UserError(f"--{option}{hint}.")
+    if "diversity" in given and given.get("num_groups", 1) == 1:
+        raise UserError("--diversity needs --groups of two or more.")
     chosen = {name: value for name, value in given.items() if name in fields}
+    if candidates and "sample" in given:
+        chosen["num_samples"] = candidates
     try:
         if kinds or not is_run(options.path):
             return kind(**chosen)
         from kseq.loading.load_run import search_of_run  # imports all models
 
         default = search_of_run(options.path)
-        if isinstance(default, BeamSearch):
-            return dataclasses.replace(default, **chosen)
-        return BeamSearch(**chosen)
+        if not isinstance(default, BeamSearch):
+            default = BeamSearch()
+        if candidates and "beam_size" not in chosen:
+            chosen["beam_size"] = max(candidates, default.beam_size)
+        return dataclasses.replace(default, **chosen)
     except ValueError as error:
         raise UserError(str(error)) from error
 
 
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
-_OF_BEAM = ("beam_size", "patience")
+OF_BEAM = (
+    *("beam_size", "patience", "coverage_penalty", "num_groups", "diversity"),
+)
 _OF_ALL = ("length_penalty", "ctc_weight")
 # What an export that draws its answers cannot change.
 _FIXED = ("top_k", *_OF_ALL)
-_FIELDS = ("greedy", "sample", *_OF_SAMPLING, *_OF_BEAM, *_OF_ALL)
+_FIELDS = ("greedy", "sample", *_OF_SAMPLING, *OF_BEAM, *_OF_ALL)

@@ -5,6 +5,7 @@ import json
 import sys
 
 from kseq.commands.capabilities import Capabilities
+from kseq.commands.glossary import Glossary
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
     above_the_answers,
@@ -15,6 +16,8 @@ from kseq.commands.read_chunks import (
     warn_if_cut,
 )
 from kseq.data import read_lines
+from kseq.evaluation import expected_chrf
+from kseq.files.model_path import is_run
 from kseq.terminal import BREAKS, single_line
 from kseq.user_error import UserError
 
@@ -27,6 +30,7 @@ def run(options):
     inputs_of = model.source.read_lines(model, options)
     predictor = open_predictor(options)
     prefixes = options.prefix and _Prefixes(options.prefix)
+    glossary = options.glossary and Glossary(options.glossary)
     number = 0
     stdin = standard_input()
     chunks = read_chunks(stdin, size=chunk_size(options.batch_size))
@@ -37,12 +41,15 @@ def run(options):
                 inputs_of(lines),
                 n_best=n_best,
                 prefixes=prefix,
+                phrases=glossary and list(map(glossary.phrases, lines)),
                 attention=options.attention,
                 progress=advance,
             )
         for line, answer in zip(lines, answers, strict=True):
             number += 1
             warn_if_cut(number, answer.truncated, line)
+            if options.mbr:
+                answer = _of_minimum_risk(answer, options.n_best)
             text = _formatted(answer, options).encode("utf-8", "replace")
             sys.stdout.buffer.write(text + b"\n")
         sys.stdout.buffer.flush()
@@ -59,11 +66,39 @@ def _check(model, options):
             "--attention is not shown for answers with a prefix: leave out "
             "--prefix."
         )
+    for option, given in (
+        ("--glossary", options.glossary),
+        ("--mbr", options.mbr),
+    ):
+        if given and options.attention:
+            raise UserError(f"--attention is not shown with {option}.")
+    if options.mbr:
+        model.check_signature("n_best", "--mbr")
+        if options.n_best > options.mbr:
+            raise UserError(
+                f"--n-best {options.n_best} is more than the {options.mbr} "
+                "candidates of --mbr."
+            )
+    if options.glossary:
+        _check_glossary(model, options)
     if options.attention:
         model.check_signature("explain", "--attention")
     if options.prefix:
         model.check_signature("prefix", "--prefix")
     model.check_options(options)
+
+
+def _check_glossary(model, options):
+    """UserError where no beam of a run finds the answers."""
+    if options.prefix:
+        raise UserError("--glossary and --prefix are mutually exclusive.")
+    if options.greedy or options.sample:
+        raise UserError("--glossary is for a beam.")
+    if not is_run(options.path):
+        raise UserError(
+            f"--glossary is for a run; {options.path} is an export."
+        )
+    model.check_signature("n_best", "--glossary")
 
 
 class _Prefixes:
@@ -84,6 +119,29 @@ class _Prefixes:
             raise UserError(
                 f"{self.path} has more lines than the {count} of the input."
             )
+
+
+def _of_minimum_risk(answer, n_best):
+    """The answer with the candidates of the highest mean chrF, best first."""
+    candidates = answer.hypotheses
+    scores = expected_chrf([each.text for each in candidates])
+    best = {}  # each text once
+    for place in sorted(range(len(candidates)), key=lambda i: -scores[i]):
+        best.setdefault(candidates[place].text, place)
+    places = list(best.values())[:n_best]
+    records = [
+        {
+            "text": candidates[place].text,
+            "score": round(candidates[place].score, 6),
+            "expected_chrf": round(scores[place], 4),
+        }
+        for place in places
+    ]
+    record = dict(records[0])
+    if n_best > 1:
+        record["hypotheses"] = records
+    hypotheses = [candidates[place] for place in places]
+    return answer._replace(hypotheses=hypotheses, record=record)
 
 
 def _formatted(answer, options):

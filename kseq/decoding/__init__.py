@@ -16,6 +16,9 @@ search reads, -inf for what is impossible. One that only excludes tokens
 leaves the score of an answer as the model finds it. If it has the attribute
 `is_row_wise`, True, it looks at each row alone, and a search may leave out the
 rows of items that are done.
+
+For a coverage penalty the state has one more entry, "attention" (R, S):
+`decode_step` replaces it by the attention weights of this step, float32.
 """
 
 from kseq.decoding.beam_search import BeamSearch
@@ -26,20 +29,24 @@ from kseq.decoding.constraints import (
     NoRepeatedNgrams,
     RepetitionPenalty,
 )
+from kseq.decoding.ensemble import Ensemble
 from kseq.decoding.greedy_search import GreedySearch
 from kseq.decoding.hypotheses import Hypotheses, length_limits, sequence_scores
+from kseq.decoding.phrases import Phrases
 from kseq.decoding.sampling import Sampling
 
 Search = BeamSearch | GreedySearch | Sampling
 
 __all__ = [
     "BeamSearch",
+    "Ensemble",
     "ForbiddenTokens",
     "ForcedPrefix",
     "GreedySearch",
     "Hypotheses",
     "MinLength",
     "NoRepeatedNgrams",
+    "Phrases",
     "RepetitionPenalty",
     "Sampling",
     "length_limits",

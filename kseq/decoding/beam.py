@@ -26,7 +26,7 @@ class Beam(NamedTuple):
     ids: tf.Tensor  # (B, R, T), all so far
     log_probs: tf.Tensor  # (B, R), their sums, -inf if there is no hypothesis
     finished_ids: tf.Tensor  # (B, K, T)
-    finished_scores: tf.Tensor  # (B, K), the best first, -inf if empty
+    finished_scores: tf.Tensor  # (B, K), in each group the best first; or -inf
     num_finished: tf.Tensor  # (B,), also those that were not kept
     done: tf.Tensor  # (B,)
 

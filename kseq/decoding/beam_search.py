@@ -10,7 +10,6 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding.beam import (
     Beam,
-    Extensions,
     concat_extensions,
     equal_greedy,
     extended_ids,
@@ -18,13 +17,19 @@ from kseq.decoding.beam import (
     mask_finished,
     with_rows,
 )
+from kseq.decoding.best_extensions import best_extensions
 from kseq.decoding.greedy_search import GreedySearch
-from kseq.decoding.hypotheses import Hypotheses, penalized_scores
+from kseq.decoding.hypotheses import (
+    Hypotheses,
+    coverage_scores,
+    penalized_scores,
+)
 from kseq.decoding.loops import (
     INTEGER,
     decode_until_finished,
     map_micro_batches,
 )
+from kseq.decoding.phrases import Phrases, contains_all
 from kseq.decoding.search_fields import (
     check_common_fields,
     check_number,
@@ -35,7 +40,7 @@ from kseq.decoding.start_decoding import (
     make_items,
     start_decoding,
 )
-from kseq.user_error import check_integers
+from kseq.user_error import ArgumentError, check_integers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +63,16 @@ class BeamSearch:
 
     A beam of one is greedy search, whatever the patience.
 
+    With G groups the beam is searched in G parts of K / G hypotheses, one after
+    the other. At every step the log-probability of a token is lowered by
+    `diversity` for each hypothesis of the groups before that has just got the
+    same token. Each group has K / G answers of its own, with the scores of the
+    model; there is no extra row.
+
+    With phrases that an answer must contain, it ends after all of them. The
+    best hypotheses of each number of their tokens share the beam, so that some
+    come closer at every step, however unlikely the phrases are.
+
     Args:
         beam_size: int, K, up to 10000.
         length_penalty: float, 0 to 10, see `penalized_scores`.
@@ -69,6 +84,12 @@ class BeamSearch:
             was trained with it, see `kseq.models.LSTMSeq2Seq`.
         constraints: callables (log_probs (R, V), ids (R, T)) -> (R, V), where
             the rows of an item are consecutive.
+        coverage_penalty: float, 0 to 100, b of Wu et al. 2016: a finished
+            answer gains b * (the sum over the source positions of log min(c,
+            1)), where c is the attention that a position got in total. For a
+            model with attention to its source.
+        num_groups: int, G, a divisor of `beam_size`.
+        diversity: float, 0 to 1000, between groups; 0.2 to 0.8 in the paper.
 
     Call arguments:
         model: has `encode` and `decode_step`.
@@ -79,6 +100,9 @@ class BeamSearch:
         n_best: int, answers for each item, at most `beam_size`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
             item's own prefix; see `ForcedPrefix`.
+        phrases: `kseq.decoding.Phrases` or None, what each answer must and
+            must not contain. A required phrase needs a beam of two or more,
+            and `max_lengths` beyond its tokens.
 
     Returns:
         Hypotheses, N = n_best.
@@ -98,7 +122,10 @@ class BeamSearch:
         TensorShape([2, 2])
 
     Reference:
-        Kasai et al. 2022, arXiv:2204.05424 (patience).
+        Kasai et al. 2022, arXiv:2204.05424 (patience); Wu et al. 2016,
+        arXiv:1609.08144, equation 14 (coverage); Vijayakumar et al. 2016,
+        arXiv:1610.02424 (groups); Post and Vilar 2018, arXiv:1804.06609
+        (phrases).
     """
 
     beam_size: int = 4
@@ -107,9 +134,25 @@ class BeamSearch:
     patience: float | None = None
     ctc_weight: float = 0.0
     constraints: tuple[Callable, ...] | list[Callable] = ()
+    coverage_penalty: float = 0.0
+    num_groups: int = 1
+    diversity: float = 0.5
 
     def __post_init__(self):
         check_integers(beam_size=self.beam_size, maximum=10_000)
+        check_integers(num_groups=self.num_groups, maximum=self.beam_size)
+        if self.beam_size % self.num_groups:
+            raise ArgumentError(
+                "beam_size must be a multiple of num_groups. Received: "
+                f"beam_size={self.beam_size}, num_groups={self.num_groups}"
+            )
+        check_number("diversity", self.diversity, 0, 1000)
+        check_number("coverage_penalty", self.coverage_penalty, 0, 100)
+        if self.coverage_penalty and self.beam_size == 1:
+            raise ArgumentError(
+                "coverage_penalty needs a beam of two or more. "
+                "Received: beam_size=1"
+            )
         if self.patience is not None:
             check_number("patience", self.patience, 0.01, 1000)
         check_common_fields(self)
@@ -120,29 +163,55 @@ class BeamSearch:
         return self.beam_size
 
     def get_config(self) -> dict[str, Any]:
-        return config_of(self)
+        config = config_of(self)
+        # Earlier versions read a search without what they do not know.
+        for name in ("coverage_penalty", "num_groups", "diversity"):
+            if config[name] == getattr(BeamSearch, name):
+                del config[name]
+        return config
 
     def __call__(
-        self, model: Any, inputs, max_lengths, *, n_best: int = 1, prefix=None
+        self,
+        model: Any,
+        inputs,
+        max_lengths,
+        *,
+        n_best: int = 1,
+        prefix=None,
+        phrases: Phrases | None = None,
     ) -> Hypotheses:
         check_integers(n_best=n_best, maximum=self.most_answers)
+        if self.beam_size == 1 and phrases is not None:
+            raise ArgumentError(
+                "phrases need a beam of two or more. Received: beam_size=1"
+            )
         if self.beam_size == 1:
             names = [field.name for field in dataclasses.fields(GreedySearch)]
             greedy = GreedySearch(*(getattr(self, name) for name in names))
             return greedy(model, inputs, max_lengths, prefix=prefix)
 
-        items = make_items(inputs, max_lengths, prefix)
+        items = make_items(inputs, max_lengths, prefix, phrases=phrases)
         width = self.beam_size + 1
-        start, step = start_decoding(self, model, prefix is not None, width)
+        start, step = start_decoding(
+            self, model, prefix is not None, width, phrases
+        )
 
         def advance(beam, memory):
             ids = tf.gather(beam.ids, hypotheses_of_rows(beam), batch_dims=1)
             ids = tf.reshape(ids, (tf.size(beam.tokens), tf.shape(ids)[2]))
             likeliest, state = step(beam.tokens, ids, beam.state, memory)
-            best, greedy = self._extend(beam, *likeliest)
+            best, alive, greedy = best_extensions(
+                beam,
+                *likeliest,
+                size=self.beam_size,
+                num_groups=self.num_groups,
+                diversity=self.diversity,
+                required=memory.phrases and memory.phrases.required,
+            )
             max_lengths = memory.items.max_lengths
-            beam = self._finish(beam, best, greedy, max_lengths)
-            alive = self._alive(best, greedy)
+            coverage = self._coverage(beam, state, memory)
+            beam = self._finish(beam, best, greedy, memory, coverage)
+            alive = concat_extensions(alive, mask_finished(greedy))
             return self._keep(beam, alive, state, max_lengths, n_best)
 
         is_splittable = are_row_wise(self.constraints)
@@ -151,13 +220,10 @@ class BeamSearch:
             state, memory = start(items)
             return decode_until_finished(
                 advance,
-                self._start(state, items.max_lengths),
+                self._start(state, items),
                 memory,
                 is_done=lambda beam: beam.done,
-                answers=lambda beam: (
-                    beam.finished_ids[:, :n_best],
-                    beam.finished_scores[:, :n_best],
-                ),
+                answers=lambda beam: self._best(beam, n_best),
                 is_splittable=is_splittable,
             )
 
@@ -167,127 +233,130 @@ class BeamSearch:
         return Hypotheses(tf.cast(ids, tf.int32), scores, lengths)
 
     @property
-    def _live(self):
-        """Live hypotheses of an item, the greedy one included."""
-        return self.beam_size + (self.patience is None)
+    def _has_greedy(self):
+        """Whether the greedy hypothesis is tracked, too."""
+        return self.patience is None and self.num_groups == 1
 
-    def _start(self, state, max_lengths):
+    def _best(self, beam, n_best):
+        """The best of all groups."""
+        ids, scores = beam.finished_ids, beam.finished_scores
+        if self.num_groups > 1:
+            scores, places = tf.math.top_k(scores, self.beam_size)
+            ids = tf.gather(ids, places, batch_dims=1)
+        return ids[:, :n_best], scores[:, :n_best]
+
+    def _start(self, state, items):
         """The hypotheses of an item are equal, and share a row.
 
-        Only one of the beam may count. Where the limit is 0, the empty answer
-        has finished.
+        Only one of each group may count, and no greedy one where phrases are
+        required. Where the limit is 0, the empty answer has finished.
         """
-        batch = tf.shape(max_lengths)[0]
-        is_first = tf.range(self._live) % self.beam_size == 0
-        empty = (max_lengths <= 0)[:, None] & is_first[: self.beam_size]
+        max_lengths, size = items.max_lengths, self.beam_size
+        batch, live = tf.shape(max_lengths)[0], size + self._has_greedy
+        is_first = tf.range(live) % (size // self.num_groups) == 0
+        empty = (max_lengths <= 0)[:, None] & (tf.range(size) == 0)
         log_probs = tf.where(is_first, 0.0, -math.inf)
+        log_probs = tf.tile(log_probs[None], (batch, 1))
+        if items.phrases is not None and self._has_greedy:
+            is_free = tf.reduce_all(items.phrases[0] == PAD, axis=[1, 2])
+            is_beam = tf.range(live) < size
+            log_probs = tf.where(
+                is_free[:, None] | is_beam, log_probs, -math.inf
+            )
         return Beam(
             tokens=tf.fill((batch,), tf.constant(START, INTEGER)),
             state=state,
-            rows=tf.zeros((batch, self._live), INTEGER),
+            rows=tf.zeros((batch, live), INTEGER),
             hypotheses=tf.zeros((batch,), INTEGER),
-            ids=tf.zeros((batch, self._live, 0), INTEGER),
-            log_probs=tf.tile(log_probs[None], (batch, 1)),
-            finished_ids=tf.zeros((batch, self.beam_size, 0), INTEGER),
+            ids=tf.zeros((batch, live, 0), INTEGER),
+            log_probs=log_probs,
+            finished_ids=tf.zeros((batch, size, 0), INTEGER),
             finished_scores=tf.where(empty, 0.0, -math.inf),
             num_finished=tf.zeros_like(max_lengths),
             done=max_lengths <= 0,
         )
 
-    def _extend(self, beam, log_probs, tokens):
-        """The 2 K best extensions of the beam, and that of greedy search.
-
-        At most K of 2 K end, so K stay alive. For them it is enough to look at
-        the K + 1 most likely tokens of each row, (B * W, K + 1).
-        """
-        size, width = self.beam_size, tokens.shape[-1]
-        shape = (*tf.unstack(tf.shape(hypotheses_of_rows(beam))), width)
-        log_probs, tokens = (
-            tf.gather(tf.reshape(tensor, shape), beam.rows, batch_dims=1)
-            for tensor in (log_probs, tokens)
-        )  # (B, R, width)
-        log_probs += beam.log_probs[:, :, None]
-
-        flat = (-1, size * width)
-        of_beam, places = tf.math.top_k(
-            tf.reshape(log_probs[:, :size], flat), min(2 * size, flat[1])
+    def _coverage(self, beam, state, memory):
+        """What the scores of each live hypothesis gain, (B, R) or None."""
+        if not self.coverage_penalty:
+            return None
+        mask = tf.repeat(
+            memory.model["mask"],
+            tf.shape(hypotheses_of_rows(beam))[1],
+            axis=0,
         )
-        places = tf.cast(places, INTEGER)
-        all_tokens = tf.reshape(tokens[:, :size], flat)
-        best = Extensions(
-            parents=places // width,
-            tokens=tf.gather(all_tokens, places, batch_dims=1),
-            log_probs=of_beam,
-        )
-        of_greedy = tokens[:, size:, 0]  # (B, R - K)
-        greedy = Extensions(
-            parents=tf.fill(tf.shape(of_greedy), tf.constant(size, INTEGER)),
-            tokens=of_greedy,
-            log_probs=log_probs[:, size:, 0],
-        )
-        return best, greedy
+        gained = coverage_scores(state["coverage"], mask, self.coverage_penalty)
+        gained = tf.reshape(gained, tf.shape(hypotheses_of_rows(beam)))
+        return tf.gather(gained, beam.rows, batch_dims=1)
 
-    def _finish(self, beam, best, greedy, max_lengths):
+    def _finish(self, beam, best, greedy, memory, coverage):
         """The beam with those extensions that end among the finished ones."""
         size = self.beam_size
-        best = Extensions(*(tensor[:, :size] for tensor in best))
         extensions = concat_extensions(best, greedy)
         ids = extended_ids(beam, extensions)  # (B, R, T + 1)
         length = tf.shape(ids)[2]
+        max_lengths = memory.items.max_lengths
         at_limit = (max_lengths <= tf.cast(length, INTEGER))[:, None]
         ended = (extensions.tokens == END) | at_limit
+        if memory.phrases is not None:
+            ended &= contains_all(memory.phrases.required, ids)
         ended &= ~beam.done[:, None] & (extensions.log_probs > -math.inf)
         num_finished = tf.math.count_nonzero(
             ended[:, :size], axis=1, dtype=INTEGER
         )
-        if self.patience is None:  # the greedy answer, unless it is found
+        if self._has_greedy:  # the greedy answer, unless it is found
             found = equal_greedy(beam, extensions) & ended[:, :size]
             is_new = ended[:, size:] & ~tf.reduce_any(found, 1, keepdims=True)
             ended = tf.concat([ended[:, :size], is_new], axis=1)
 
         scores = self._scores(extensions.log_probs, length)
+        if coverage is not None:
+            scores += tf.gather(coverage, extensions.parents, batch_dims=1)
         scores = tf.where(ended, scores, -math.inf)
         pad = tf.fill(tf.shape(ids[:, :size, :1]), tf.constant(PAD, INTEGER))
         before = tf.concat([beam.finished_ids, pad], axis=2)
-        scores = tf.concat([beam.finished_scores, scores], axis=1)
-        scores, places = tf.math.top_k(scores, size)
-        ids = tf.concat([before, ids], axis=1)
+        parts = beam.finished_scores, scores, before, ids
+        each = size // self.num_groups
+        if self.num_groups > 1:
+            parts = [
+                tf.reshape(part, (-1, each, *tf.unstack(tf.shape(part))[2:]))
+                for part in parts
+            ]
+        scores, places = tf.math.top_k(tf.concat(parts[:2], axis=1), each)
+        ids = tf.gather(tf.concat(parts[2:], axis=1), places, batch_dims=1)
+        if self.num_groups > 1:
+            scores = tf.reshape(scores, (-1, size))
+            ids = tf.reshape(ids, (-1, size, length))
         return beam._replace(
-            finished_ids=tf.gather(ids, places, batch_dims=1),
+            finished_ids=ids,
             finished_scores=scores,
             num_finished=beam.num_finished + num_finished,
         )
-
-    def _alive(self, best, greedy):
-        """The K best extensions that do not end, and the greedy one."""
-        best, greedy = mask_finished(best), mask_finished(greedy)
-        log_probs, places = tf.math.top_k(best.log_probs, self.beam_size)
-        alive = Extensions(
-            parents=tf.gather(best.parents, places, batch_dims=1),
-            tokens=tf.gather(best.tokens, places, batch_dims=1),
-            log_probs=log_probs,
-        )
-        return concat_extensions(alive, greedy)
 
     def _keep(self, beam, alive, state, max_lengths, n_best):
         """The beam of those extensions that may still be among the n best."""
         done = max_lengths <= tf.cast(tf.shape(beam.ids)[2] + 1, INTEGER)
         log_probs = alive.log_probs
-        if self.patience is None:
-            highest = self._scores(log_probs, max_lengths[:, None])
-            may_win = highest > beam.finished_scores[:, n_best - 1, None]
-            log_probs = tf.where(may_win, log_probs, -math.inf)
-        else:
+        worst = beam.finished_scores[:, n_best - 1, None]
+        if self.num_groups > 1:  # of the own group
+            each = self.beam_size // self.num_groups
+            worst = tf.repeat(
+                beam.finished_scores[:, each - 1 :: each], each, axis=1
+            )
+        highest = self._scores(log_probs, max_lengths[:, None])
+        if self._has_greedy:
+            log_probs = tf.where(highest > worst, log_probs, -math.inf)
+        else:  # those of one group count for the next one
+            done |= tf.reduce_all(highest <= worst, axis=1)
+        if self.patience is not None:
             enough = max(n_best, math.ceil(self.patience * self.beam_size))
             done |= beam.num_finished >= enough
-            best = self._scores(tf.reduce_max(log_probs, 1), max_lengths)
-            done |= best <= beam.finished_scores[:, n_best - 1]
         done |= beam.done | ~tf.reduce_any(log_probs > -math.inf, axis=1)
 
         alive = alive._replace(log_probs=log_probs)
         needs_row = (log_probs > -math.inf) & ~done[:, None]
         equal = None
-        if self.patience is None:
+        if self._has_greedy:
             equal = equal_greedy(beam, alive)
         beam = with_rows(beam, alive, state, needs_row, equal)
         return beam._replace(log_probs=log_probs, done=done)

@@ -64,6 +64,26 @@ def penalized_scores(
     return log_probs / tf.minimum(base**length_penalty, tf.float32.max)
 
 
+def coverage_scores(coverage, mask, coverage_penalty: float) -> tf.Tensor:
+    """coverage_penalty * (the sum over the source of log min(coverage, 1)).
+
+    Args:
+        coverage: (R, S) float32, the attention weights of all tokens of an
+            answer, END included, summed.
+        mask: (R, S) bool, True at real positions of the source.
+        coverage_penalty: float, 0 or more.
+
+    Returns:
+        (R,) float32, 0 or less.
+
+    Reference:
+        Wu et al. 2016, arXiv:1609.08144, equation 14.
+    """
+    # Finite where nothing is covered.
+    logs = tf.math.log(tf.clip_by_value(coverage, 1e-6, 1.0))
+    return coverage_penalty * tf.reduce_sum(tf.where(mask, logs, 0.0), axis=1)
+
+
 def sequence_scores(
     logits,
     labels,

@@ -13,6 +13,12 @@ from kseq.decoding.ctc_prefix_scores import (
 )
 from kseq.decoding.loops import INTEGER
 from kseq.decoding.next_tokens import next_log_probs, top_k, top_k_tokens
+from kseq.decoding.phrases import (
+    of_phrases,
+    phrase_memory,
+    progress,
+    with_tokens,
+)
 from kseq.user_error import ArgumentError
 
 _CONSTANT = ("memory", "constants")  # entries of a state that no step changes
@@ -26,12 +32,14 @@ class Items(NamedTuple):
         max_lengths: (B,) int64.
         prefix: (B, P) int64, see `ForcedPrefix`, or None.
         params: `SamplingParams`, or None.
+        phrases: required and forbidden ones, see `Phrases`, or None.
     """
 
     inputs: Any
     max_lengths: tf.Tensor
     prefix: Any
     params: Any
+    phrases: Any = None
 
 
 class Memory(NamedTuple):
@@ -40,15 +48,17 @@ class Memory(NamedTuple):
     Args:
         model: the entry "memory" of the model's state, or None.
         ctc: `CTCMemory`, or None.
-        items: `Items` without their inputs.
+        items: `Items` without their inputs and phrases.
+        phrases: `PhraseMemory`, or None.
     """
 
     model: Any
     ctc: Any
     items: Items
+    phrases: Any = None
 
 
-def make_items(inputs, max_lengths, prefix, params=None):
+def make_items(inputs, max_lengths, prefix, params=None, phrases=None):
     """The `Items` of a search.
 
     Raises:
@@ -65,10 +75,15 @@ def make_items(inputs, max_lengths, prefix, params=None):
                 f"prefix.shape={prefix.shape}, "
                 f"max_lengths.shape={max_lengths.shape}"
             )
-    return Items(inputs, max_lengths, prefix, params)
+    if phrases is not None:
+        phrases = (
+            tf.cast(tf.convert_to_tensor(phrases.required), INTEGER),
+            tf.convert_to_tensor(phrases.forbidden, tf.string),
+        )
+    return Items(inputs, max_lengths, prefix, params, phrases)
 
 
-def start_decoding(search, model, has_prefix, width=None):
+def start_decoding(search, model, has_prefix, width=None, phrases=None):
     """The first state of items, and the step that every search repeats.
 
     Neither reads a variable, which takes time and lets TensorFlow run nothing
@@ -81,6 +96,8 @@ def start_decoding(search, model, has_prefix, width=None):
             `decoding_constants`.
         has_prefix: bool, whether the items have prefixes.
         width: int, how many of the most likely tokens are wanted; None for all.
+        phrases: `Phrases` of the items, or None; their next tokens are then
+            among those that are wanted.
 
     Returns:
         - a callable `Items` -> the first state, with one row for each item,
@@ -92,10 +109,16 @@ def start_decoding(search, model, has_prefix, width=None):
           of all log-probabilities.
 
     Raises:
-        ValueError: if the model has no CTC for `ctc_weight`.
+        ValueError: if the model has no CTC for `ctc_weight`, or no attention
+            for `coverage_penalty`.
     """
     is_plain = not search.constraints and not has_prefix
-    is_plain &= not search.ctc_weight
+    is_plain &= not search.ctc_weight and phrases is None
+    covers = bool(getattr(search, "coverage_penalty", 0.0))
+    if covers and not _attends(model):
+        raise ArgumentError(
+            "coverage_penalty needs a model with attention to its source."
+        )
 
     variables = getattr(model, "variables", ())
     values = [(each, tf.convert_to_tensor(each.value)) for each in variables]
@@ -107,22 +130,38 @@ def start_decoding(search, model, has_prefix, width=None):
         with keras.StatelessScope(values):
             encoded = model.encode(items.inputs)
         ctc = _ctc_memory(encoded) if search.ctc_weight else None
-        items = items._replace(inputs=None)
+        found = None
+        if phrases is not None:
+            found = phrase_memory(*items.phrases, phrases.surfaces)
         state = _that_changes(encoded)
         if ctc is not None:
             state["ctc"] = empty_prefixes(ctc)
-        return state, Memory(encoded.get("memory"), ctc, items)
+        if covers:
+            mask = encoded["memory"]["mask"]
+            state["coverage"] = tf.cast(tf.zeros_like(mask), tf.float32)
+        items = items._replace(inputs=None, phrases=None)
+        return state, Memory(encoded.get("memory"), ctc, items, found)
 
     def step(token_ids, ids, state, memory):
         state = {**state, **constants}
         if memory.model is not None:
             state["memory"] = memory.model
         prefixes = state.pop("ctc", None)
+        if covers:
+            state["attention"] = coverage = state.pop("coverage")
         with keras.StatelessScope(values):
             tokens = tf.cast(token_ids, tf.int32)
             logits, state = model.decode_step(tokens, state)
         logits = tf.cast(logits, tf.float32)
         state = _that_changes(state)
+        if covers:
+            weights = state.pop("attention", coverage)
+            if weights is coverage:
+                raise ArgumentError(
+                    "coverage_penalty needs a model whose decode_step replaces "
+                    'state["attention"] by its attention weights.'
+                )
+            state["coverage"] = coverage + weights
         if width is not None and is_plain:
             return top_k_tokens(logits, min(width, logits.shape[-1])), state
         log_probs = tf.nn.log_softmax(logits)
@@ -135,9 +174,17 @@ def start_decoding(search, model, has_prefix, width=None):
         forced = memory.items.prefix
         if forced is not None:
             forced = ForcedPrefix(forced)
-        log_probs = next_log_probs(log_probs, ids, search.constraints, forced)
+        constraints = search.constraints
+        if phrases is not None:
+            met, following = progress(memory.phrases.required, ids)
+            limit = of_phrases(met, memory.phrases, phrases.surfaces)
+            constraints = (*constraints, limit)
+        log_probs = next_log_probs(log_probs, ids, constraints, forced)
         if width is not None:
-            return top_k(log_probs, min(width, log_probs.shape[-1])), state
+            best = top_k(log_probs, min(width, log_probs.shape[-1]))
+            if phrases is not None:
+                best = with_tokens(best, log_probs, following)
+            return best, state
         return log_probs, state
 
     return start, step
@@ -156,6 +203,11 @@ def map_rows(function, state):
         else tf.nest.map_structure(function, part)
         for name, part in state.items()
     }
+
+
+def _attends(model):
+    has_weights = hasattr(model, "attention_weights")
+    return has_weights and getattr(model, "attention", True) is not None
 
 
 def _that_changes(state):

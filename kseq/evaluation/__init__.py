@@ -14,6 +14,7 @@ from kseq.evaluation.classification_scores import (
 )
 from kseq.evaluation.classifications import Classifications
 from kseq.evaluation.error_rates import cer, wer
+from kseq.evaluation.expected_chrf import expected_chrf
 from kseq.evaluation.generated_texts import (
     caption_evaluation,
     dialogue_evaluation,
@@ -59,6 +60,7 @@ __all__ = [
     "distinct_1",
     "distinct_2",
     "exact_match",
+    "expected_chrf",
     "macro_f1",
     "metrics_named",
     "monitored",

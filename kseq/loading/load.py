@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from kseq.files.model_path import is_run, model_path
+from kseq.files.model_path import is_run, model_path, run_path
 from kseq.process import start_tensorflow
 from kseq.user_error import UserError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # TensorFlow is imported after `start_tensorflow`
 
 def load(
     path: str | os.PathLike,
-    *,
+    *others: str | os.PathLike,
     weights: str | None = None,
     search: "Search | None" = None,
     allow_ops: Collection[str] = (),
@@ -26,6 +26,9 @@ def load(
     Args:
         path: str or path: `runs/<name>`, `saved_models/<name>` for its newest
             version, or `saved_models/<name>/<version>`.
+        *others: more runs, whose models answer together with the first: an
+            ensemble, the mean of their probabilities. They generate text, and
+            have the same tokenizers.
         weights: of a run: "average", "best" or "last"; by default the first of
             these that exists.
         search: of a run: how answers are found, for example
@@ -42,8 +45,8 @@ def load(
 
     Raises:
         UserError: if there is no such run or export, or `weights` or `search`
-            is given for an export or `allow_ops` for a run, or the export may
-            not be loaded.
+            is given for an export or `allow_ops` for a run, the export may
+            not be loaded, or the runs cannot be an ensemble.
 
     Example:
         >>> translator = kseq.load("saved_models/dates")  # doctest: +SKIP
@@ -63,12 +66,24 @@ def load(
                     f"{name} can be chosen for run directories; {path} is an "
                     "export, where it is fixed."
                 )
+    runs = [run_path(each) for each in others]
+    if runs and not is_run(path):
+        raise UserError(
+            f"An ensemble is of run directories; {path} is an export."
+        )
     if "tensorflow" not in sys.modules:
         start_tensorflow()
     if is_run(path):
         from kseq.loading.load_run import load_run  # imports all model code
+        from kseq.serving import ensemble
 
-        return load_run(path, weights=weights, search=search).predictor()
+        served = {
+            str(run): load_run(run, weights=weights, search=search)
+            for run in (path, *runs)
+        }
+        if runs:
+            return ensemble(served).predictor()
+        return served[str(path)].predictor()
     from kseq.loading.load_export import load_export
 
     return load_export(path, allow_ops=allow_ops)

@@ -278,12 +278,16 @@ class LSTMSeq2Seq(ExactModel):
         """One step. (B * K,) int, state -> (B * K, V) float32, state."""
         token_ids = ops.cast(token_ids, "int64")  # int32 is on the host
         memory = state["memory"]
-        outputs, decoder = self.decoder.step(
+        covers = "attention" in state  # what a coverage penalty reads
+        outputs, *weights, decoder = self.decoder.step(
             self._embed_target(token_ids),
             state["decoder"],
             memory["projected"],
             memory_mask=memory["mask"],
+            return_weights=covers,
         )
+        if covers:
+            state = {**state, "attention": ops.cast(weights[0], "float32")}
         logits = self._project(outputs, state.get("constants"))
         return logits, {**state, "decoder": decoder}
 

@@ -272,13 +272,19 @@ class Transformer(ExactModel):
             distances = tokens_from(is_ancestor) - 1
             of_all["distances"] = ops.reshape(distances, ops.shape(mask))
         each = [{"projected_memory": p, "cache": c, **of_all} for p, c in pairs]
+        if "attention" in state:
+            each[-1]["return_weights"] = True
         x = self._embed_target(token_ids[:, None], start=position)
         x = ops.reshape(x, (*ops.shape(mask)[:2], self.model_dim))
         x, grown = apply_blocks(self.decoder_blocks, x, each)
         x = ops.reshape(x, (ops.shape(token_ids)[0], self.model_dim))
+        if "attention" in state:
+            weights = ops.mean(ops.cast(grown[-1][1], "float32"), axis=1)
+            shape = ops.shape(state["attention"])
+            state = {**state, "attention": ops.reshape(weights, shape)}
         return self._logits(x, state.get("constants")), {
             **state,
-            "shared": [cache for (cache,) in grown],
+            "shared": [cache for (*_, cache) in grown],
             "is_ancestor": is_ancestor,
             "position": position + 1,
         }

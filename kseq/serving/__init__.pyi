@@ -3,6 +3,7 @@ from .answer import Answer as Answer, Hypothesis as Hypothesis
 from .attention import Attention as Attention
 from .classifier import Classifier as Classifier
 from .classifier_predictor import ClassifierPredictor as ClassifierPredictor
+from .ensemble import ensemble as ensemble
 from .explained_document import ExplainedDocument as ExplainedDocument
 from .generator import Generator as Generator
 from .generator_predictor import GeneratorPredictor as GeneratorPredictor

@@ -9,9 +9,15 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data import Tokenizer, teacher_forcing
-from kseq.decoding import BeamSearch, Search, length_limits, sequence_scores
+from kseq.decoding import (
+    BeamSearch,
+    Phrases,
+    Search,
+    length_limits,
+    sequence_scores,
+)
 from kseq.decoding.constraints import StopStrings, stop_pattern
-from kseq.decoding.hypotheses import penalized_scores
+from kseq.decoding.hypotheses import coverage_scores, penalized_scores
 from kseq.decoding.sampling import SamplingParams, to_sampling
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
@@ -19,7 +25,7 @@ from kseq.serving.object_config import object_config, source_config
 from kseq.serving.preprocessor import Preprocessor
 from kseq.serving.served_function import served_function, served_part
 from kseq.sources import source_named
-from kseq.user_error import check_integers
+from kseq.user_error import ArgumentError, check_integers
 
 
 class Generator:
@@ -165,7 +171,15 @@ class Generator:
     def predictor(self, batch_size: int | None = None) -> GeneratorPredictor:
         """The `GeneratorPredictor` of Python lists."""
         source = self.preprocessor.input_name
-        return GeneratorPredictor(self.signatures, self, batch_size, source)
+        texts = {
+            name: tf.TensorSpec((None, None), tf.string, name)
+            for name in ("required", "forbidden")
+        }
+        raw = self.preprocessor.input_signature
+        # Not exported, where it would be one more search to trace.
+        phrases = served_function(self._with_phrases, {**raw, **texts})
+        signatures = {**self.signatures, "phrases": phrases}
+        return GeneratorPredictor(signatures, self, batch_size, source)
 
     def get_config(self) -> dict[str, Any]:
         """Its description for `task.json`, JSON-able."""
@@ -197,7 +211,26 @@ class Generator:
         else:
             with tf.name_scope(TARGET_SCOPE):
                 prefix_ids = self.tokenizer.tokenize(prefix).to_tensor(PAD)
-        best = self._all(source, prefix_ids)
+        return self._texts_of(self._all(source, prefix_ids), source)
+
+    def _with_phrases(self, required, forbidden, **raw):
+        search = self._search
+        if not isinstance(search, BeamSearch) or search.beam_size == 1:
+            raise ArgumentError("Phrases need a beam of two or more.")
+        source = self.preprocessor(**raw)
+        with tf.name_scope(TARGET_SCOPE):
+            ids = self.tokenizer.tokenize(tf.reshape(required, (-1,)))
+        ids = ids.to_tensor(PAD)
+        shape = (*tf.unstack(tf.shape(required)), tf.shape(ids)[1])
+        phrases = Phrases(
+            tf.reshape(ids, shape), forbidden, self.tokenizer.surfaces()
+        )
+        best = self._answers(
+            source, n_best=search.most_answers, phrases=phrases
+        )
+        return self._texts_of(best, source)
+
+    def _texts_of(self, best, source):
         batch, answers, length = tf.unstack(tf.shape(best.ids))
         texts = self._texts(tf.reshape(best.ids, (batch * answers, length)))
         return {
@@ -221,17 +254,29 @@ class Generator:
         tokens = tf.reduce_sum(real, axis=1)
         # A blank input has a blank answer for sure.
         log_probs = tf.where(source.blank & (tokens <= 1), 0.0, log_probs)
+        scores = penalized_scores(
+            log_probs,
+            tokens,
+            self.search.length_penalty,
+            self.search.penalty_offset,
+        )
+        if penalty := getattr(self.search, "coverage_penalty", 0.0):
+            scores += self._coverage(source, labels, real, penalty)
         return {
-            "score": penalized_scores(
-                log_probs,
-                tokens,
-                self.search.length_penalty,
-                self.search.penalty_offset,
-            ),
+            "score": scores,
             "log_prob": log_probs,
             "tokens": tf.cast(tokens, tf.int32),
             "truncated": source.truncated | cut,
         }
+
+    def _coverage(self, source, labels, real, penalty):
+        """What answers gain by their attention, 0 for a blank input."""
+        inputs = {**source.inputs, "target_ids": teacher_forcing(labels)}
+        weights = self.model.attention_weights(inputs)  # (B, T, S)
+        mask = self.model.encode(source.inputs)["memory"]["mask"]
+        coverage = tf.reduce_sum(weights * real[:, :, None], axis=1)
+        gained = coverage_scores(coverage, mask, penalty)
+        return tf.where(source.blank, 0.0, gained)
 
     def _explain(self, **raw):
         source = self.preprocessor(**raw)
@@ -268,10 +313,27 @@ class Generator:
         sampling = to_sampling(self._search)
         return self._answers(source, n_best=1, search=sampling, params=params)
 
-    def _answers(self, source, *, n_best, prefix=None, search=None, **params):
+    def _answers(
+        self,
+        source,
+        *,
+        n_best,
+        prefix=None,
+        phrases=None,
+        search=None,
+        **options,
+    ):
         limits = tf.maximum(length_limits(source.lengths), self.training_length)
         if prefix is not None:
             limits += tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
+        if phrases is not None:
+            tokens = tf.math.count_nonzero(
+                phrases.required, axis=[1, 2], dtype=tf.int32
+            )
+            limits += tokens
+            fits = tokens < self.max_length - 1
+            required = tf.where(fits[:, None, None], phrases.required, PAD)
+            options["phrases"] = phrases._replace(required=required)
         limits = tf.minimum(limits, self.max_length - 1)
         best = (search or self._search)(
             self.model,
@@ -279,7 +341,7 @@ class Generator:
             tf.where(source.blank, 0, limits),
             n_best=n_best,
             prefix=prefix,
-            **params,
+            **options,
         )
         scores = tf.where(source.blank[:, None], 0.0, best.scores)
         return best._replace(scores=scores)

@@ -207,6 +207,7 @@ class GeneratorPredictor:
         *,
         n_best: int = 1,
         prefixes: list[str] | list[bytes] | None = None,
+        phrases: list[tuple[list[str], list[str]]] | None = None,
         attention: bool = False,
         progress: Progress | None = None,
     ) -> list[Answer]:
@@ -216,6 +217,9 @@ class GeneratorPredictor:
             inputs: list of str or bytes, or of what `source` says.
             n_best: int.
             prefixes: list of str or bytes, or None.
+            phrases: list of two lists of str each, what an answer must and
+                must not contain, see `kseq.decoding.Phrases`; of a run with a
+                beam of two or more. Or None.
             attention: bool, whether to explain the best answer.
             progress: see `predict_batches`.
 
@@ -242,6 +246,14 @@ class GeneratorPredictor:
                 columns[key] = [value] * len(inputs)
         if prefixes is not None:
             columns["prefix"], name = prefixes, "prefix"
+        if phrases is not None:
+            if prefixes is not None or self.sampling is not None:
+                raise UserError(
+                    "Phrases are not for samples or answers with a prefix."
+                )
+            columns["required"] = [required for required, _ in phrases]
+            columns["forbidden"] = [forbidden for _, forbidden in phrases]
+            name = "phrases"
         rows = self._rows(name, columns, progress)
         if rows and n_best > 1 and len(rows[0]["texts"]) < n_best:
             raise UserError(

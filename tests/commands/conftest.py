@@ -16,7 +16,8 @@ from tests.commands.some_lines import LEARNT
 
 DECIDE_WHAT_IS_OPENED = (
     *("path", "weights", "greedy", "sample", "temperature", "top_k", "top_p"),
-    *("seed", "beam_size", "patience", "length_penalty"),
+    *("seed", "beam_size", "patience", "length_penalty", "mbr"),
+    *("coverage_penalty", "num_groups", "diversity", "ensemble"),
 )
 
 
@@ -49,6 +50,7 @@ def open_once(opened, monkeypatch):
             getattr(options, name, None) for name in DECIDE_WHAT_IS_OPENED
         ]
         values[0] = str(options.path)
+        values[-1] = str(values[-1] or [])
         key = tuple(None if value is False else value for value in values)
         if key not in opened:
             opened[key] = open_predictor(options)

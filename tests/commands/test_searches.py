@@ -53,6 +53,11 @@ def test_options_that_contradict_each_other(run, refused, options, message):
     ("option", "values"),
     {
         "--beam-size": ["0", "-1", "10001", "1" + "0" * 30, "1.5", "nan", ""],
+        "--coverage-penalty": ["-1", "nan", "inf", "1e30", "", "x"],
+        "--groups": ["0", "-1", "1.5", "nan", "1" + "0" * 30, ""],
+        "--diversity": ["-1", "nan", "inf", "1e30", "", "x"],
+        "--mbr": ["0", "-1", "1.5", "nan", "inf", ""],
+        "--glossary": ["", "/", "no-such-file"],
         "--n-best": ["0", "-1", "1.5", "nan", "inf", ""],
         "--batch-size": ["0", "-1", "1.5", "nan", "inf", ""],
         "--length-penalty": ["-1", "nan", "inf", "1e30", "", "x"],
@@ -68,6 +73,8 @@ def test_absurd_values(run, refused, option, values):
     needed = ()
     if option in ("--temperature", "--top-k", "--top-p", "--seed"):
         needed = ("--sample",)
+    if option == "--diversity":
+        needed = ("--groups=2",)
     for value in values:
         message = refused("predict", run, *needed, f"{option}={value}")
         assert message.count("\n") == 1

@@ -259,6 +259,14 @@ def test_config():
         "patience": 1.5,
         "constraints": [{"n": 3}],
     }
+    diverse = BeamSearch(8, num_groups=4, coverage_penalty=0.2)
+    assert (
+        diverse.get_config().items()
+        >= {
+            "num_groups": 4,
+            "coverage_penalty": 0.2,
+        }.items()
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""A glossary: words that answers must or must not contain."""
+
+import re
+
+from kseq.data import DataError, read_lines
+
+_FORBIDDEN = "!"
+# Between two of them there is no end of a word: not in Han, Kana or Thai.
+_LETTER = r"[^\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]"
+
+
+class Glossary:
+    """The phrases of a glossary that matter for a line of input.
+
+    A row has a phrase of the source, a tab and its translation. If a line has
+    the phrase, as whole words, its answer must contain the translation. With a
+    third column "!" it must not contain it; without a translation it must not
+    contain the phrase itself. A row without a phrase of the source is about
+    every line.
+
+    Args:
+        path: of a file of UTF-8 text.
+
+    Raises:
+        DataError: if a row has no phrase, or other columns.
+    """
+
+    def __init__(self, path):
+        self._rows = []
+        for line in read_lines(path):
+            text = line.text.decode("utf-8", "replace")
+            if text.strip():
+                self._rows.append(_row(text, line))
+
+    def phrases(self, line):
+        """What the answer to a line must and must not contain.
+
+        Args:
+            line: bytes.
+
+        Returns:
+            two lists of str.
+        """
+        text = line.decode("utf-8", "replace")
+        required, forbidden = {}, {}
+        for source, target, is_forbidden in self._rows:
+            if _contains(text, source):
+                (forbidden if is_forbidden else required)[target] = True
+        return list(required), list(forbidden)
+
+
+def _row(text, where):
+    source, *others = (column.strip() for column in text.split("\t"))
+    target, mark = ([*others, "", ""])[:2]
+    if not others or len(others) > 2 or mark not in ("", _FORBIDDEN):
+        raise DataError(
+            f"{where}: expected a phrase of the source, a tab and its "
+            f'translation, and perhaps a tab and "!"; found {text[:80]!r}.'
+        )
+    if not (source or target):
+        raise DataError(f"{where}: both phrases are empty.")
+    return source, target or source, bool(mark) or not target
+
+
+def _contains(text, phrase):
+    """Whether a text has a phrase as whole words."""
+    if phrase not in text:
+        return False
+    before = f"(?<!{_LETTER})" if re.match(_LETTER, phrase) else ""
+    after = f"(?!{_LETTER})" if re.search(f"{_LETTER}$", phrase) else ""
+    return re.search(f"{before}{re.escape(phrase)}{after}", text) is not None

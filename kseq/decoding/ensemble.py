@@ -1,0 +1,179 @@
+"""Several models as one."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops
+
+from kseq.user_error import ArgumentError
+
+_OF_ITEMS = ("memory", "shared")  # entries of a state with one row per item
+_OF_SEARCH = ("constants", "attention")
+
+
+class Ensemble:
+    """Several models that a search reads as one.
+
+        p(token) = (p_1(token) + ... + p_n(token)) / n
+
+    The models read the same source and have the same vocabulary; their
+    architectures may differ. Searches, constraints, scores and exports take an
+    ensemble as they take a model.
+
+    Args:
+        models: sequence of two models or more, which have `encode` and
+            `decode_step`.
+
+    Attributes:
+        variables: list, those of all models.
+        attention: None if a model has no attention to its source, or if the
+            models attend to different numbers of positions.
+
+    Call arguments:
+        inputs: see the models.
+
+    Returns:
+        log-probabilities, (B, T, V) float32: logits that are normalized.
+
+    Raises:
+        ValueError: if there are fewer than two models.
+
+    Example:
+        >>> models = [
+        ...     kseq.models.LSTMSeq2Seq(
+        ...         source_vocab_size=9, target_vocab_size=9,
+        ...         embedding_dim=4, units=units, attention=None,
+        ...     )
+        ...     for units in (4, 6)
+        ... ]
+        >>> ensemble = Ensemble(models)
+        >>> inputs = {"source_ids": tf.constant([[4, 5, 3], [6, 3, 0]])}
+        >>> best = GreedySearch()(ensemble, inputs, tf.constant([5, 5]))
+        >>> best.scores.shape
+        TensorShape([2, 1])
+    """
+
+    name = "ensemble"
+
+    def __init__(self, models: Sequence[Any]):
+        if len(models) < 2:
+            raise ArgumentError(
+                f"An ensemble needs two models or more. Received: {len(models)}"
+            )
+        self.models = tuple(models)
+        self.variables = [
+            variable
+            for model in models
+            for variable in getattr(model, "variables", ())
+        ]
+        self.source_layer = getattr(models[0], "source_layer", None)
+        strides = {
+            getattr(getattr(model, "source_layer", None), "stride", 1)
+            for model in models
+        }
+        self._is_aligned = len(strides) == 1
+        explains = all(
+            getattr(model, "attention", True) is not None for model in models
+        )
+        self.attention = True if explains and self._is_aligned else None
+
+    @property
+    def max_length(self) -> int:
+        """The longest sequence that all models read."""
+        return min(model.max_length for model in self.models)
+
+    def count_params(self) -> int:
+        """The parameters of all models."""
+        return sum(model.count_params() for model in self.models)
+
+    def __call__(self, inputs) -> Any:
+        return _mean([model(inputs) for model in self.models])
+
+    def loss_outputs(self, inputs, training: bool) -> Any:
+        """Those of language models, for the likelihood of running text."""
+        return _mean(
+            [
+                model.loss_outputs(inputs, training=training)
+                for model in self.models
+            ]
+        )
+
+    def encode(self, inputs) -> dict:
+        """The state before the first step, from the inputs of the source."""
+        states = [model.encode(inputs) for model in self.models]
+        state = _joined(states)
+        memories = [each.get("memory") for each in states]
+        if self._is_aligned and _has(memories, "mask"):
+            state["memory"]["mask"] = memories[0]["mask"]
+        if self._is_aligned and _has(memories, "ctc_log_probs"):
+            log_probs = [memory["ctc_log_probs"] for memory in memories]
+            state["memory"]["ctc_log_probs"] = _log_mean_exp(log_probs)
+        return state
+
+    def decoding_constants(self) -> list[dict]:
+        """What every step needs and no input changes, of each model."""
+        return [
+            {"constants": model.decoding_constants()}
+            if hasattr(model, "decoding_constants")
+            else {}
+            for model in self.models
+        ]
+
+    def decode_step(self, token_ids: Any, state: dict) -> tuple[Any, dict]:
+        """One step. (B * K,) int, state -> (B * K, V) float32, state."""
+        constants = state.get("constants", [{}] * len(self.models))
+        steps = []
+        for i, model in enumerate(self.models):
+            parts = (
+                state["memory"]["models"][i],
+                *(state["shared"][i], state["models"][i], constants[i]),
+            )
+            own = {key: value for part in parts for key, value in part.items()}
+            if "attention" in state:
+                own["attention"] = state["attention"]
+            steps.append(model.decode_step(token_ids, own))
+        logits, states = zip(*steps, strict=True)
+        next_state = {**state, **_joined(states)}
+        if "attention" in state:
+            weights = ops.stack([each["attention"] for each in states])
+            next_state["attention"] = ops.mean(weights, axis=0)
+        return _mean(logits), next_state
+
+    def attention_weights(self, inputs) -> Any:
+        """Over the source, the mean of the models: (B, T, S) float32."""
+        weights = [model.attention_weights(inputs) for model in self.models]
+        return ops.mean(ops.stack(weights), axis=0)
+
+
+def _joined(states):
+    """The states of the models in one, whose entries have the same rows."""
+    rest = [
+        {
+            key: value
+            for key, value in state.items()
+            if key not in (*_OF_ITEMS, *_OF_SEARCH)
+        }
+        for state in states
+    ]
+    memory, shared = (
+        [{key: state[key]} if key in state else {} for state in states]
+        for key in _OF_ITEMS
+    )
+    return {"memory": {"models": memory}, "shared": shared, "models": rest}
+
+
+def _has(memories, name):
+    return all(isinstance(each, dict) and name in each for each in memories)
+
+
+def _mean(logits):
+    """The logarithm of the mean of the probabilities, from logits."""
+    return _log_mean_exp(
+        [ops.log_softmax(ops.cast(each, "float32")) for each in logits]
+    )
+
+
+def _log_mean_exp(log_probs):
+    total = ops.logsumexp(ops.stack(log_probs), axis=0)
+    return total - math.log(len(log_probs))

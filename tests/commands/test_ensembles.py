@@ -1,0 +1,100 @@
+"""Several runs that answer as one model."""
+
+import json
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+import kseq
+from kseq import data, models, serving
+from kseq.layers import LuongAttention
+from tests.commands.saved_run import saved_run
+from tests.commands.some_lines import LEARNT, SOURCES, lines_of
+
+
+@pytest.fixture(scope="session")
+def other_run(tmp_path_factory, run):
+    """An untrained LSTM with the tokenizers of the Transformer."""
+    keras.utils.set_random_seed(2)
+    tokenizer = data.Tokenizer.load(run / "target.model")
+    model = models.LSTMSeq2Seq(
+        tokenizer.vocab_size,
+        tokenizer.vocab_size,
+        embedding_dim=4,
+        units=4,
+        attention=LuongAttention("dot"),
+    )
+    generator = serving.Generator(
+        model, data.TextPreprocessor(tokenizer, 64), tokenizer
+    )
+    path = tmp_path_factory.mktemp("other") / "lstm"
+    return saved_run(generator, path)
+
+
+def test_predict_score_and_evaluate(run, other_run, call, tmp_path):
+    together, notes = call(
+        *("predict", run, other_run, "--json", "--attention"),
+        text=lines_of(SOURCES),
+    )
+    assert notes == ""
+    found = [json.loads(line) for line in together.splitlines()]
+    assert len(found) == len(SOURCES)
+    assert all("attention" in each for each in found)
+
+    source = tmp_path / "source"
+    target = tmp_path / "target"
+    source.write_bytes(lines_of(SOURCES))
+    target.write_text("".join(f"{each['text']}\n" for each in found))
+    scores, _ = call("score", run, source, target, "--ensemble", other_run)
+    np.testing.assert_allclose(
+        [float(score) for score in scores.split()],
+        [each["score"] for each in found],
+        atol=2e-4,
+    )
+    report, _ = call("evaluate", run, source, target, "--ensemble", other_run)
+    assert "exact match 100.00 %" in report
+
+
+def test_an_export_of_several_answers_as_they_do(
+    run, other_run, call, predict, tmp_path
+):
+    to = tmp_path / "both"
+    output, _ = call("export", run, other_run, "--to", to)
+    assert output.strip() == str(to / "1")
+    expected, _ = call(
+        *("predict", run, other_run, "--scores"), text=lines_of(LEARNT)
+    )
+    found, _ = predict(to, lines_of(LEARNT), "--scores")
+    assert "\n".join(found) == expected.strip("\n")
+    card = (to / "1" / "assets.extra" / "kseq.json").read_text()
+    parameters = [
+        kseq.load(each).model.count_params() for each in (run, other_run)
+    ]
+    assert json.loads(card)["parameters"] == sum(parameters)
+
+
+def test_an_ensemble_needs_equal_tokenizers(run, other_run, refused, tmp_path):
+    strange = tmp_path / "strange"
+    shutil.copytree(other_run, strange)
+    tokenizer = data.Tokenizer.train([*LEARNT[::-1], "zz"], 270, "bpe")
+    (strange / "target.model").write_bytes(tokenizer.model)
+    message = refused("predict", run, other_run, strange)
+    assert message.count("\n") == 1
+    assert f"{run} and {strange} cannot be an ensemble" in message
+    assert "different tokenizers (target.model)" in message
+
+
+def test_an_ensemble_is_of_runs_that_generate_text(
+    run, export, classifier_run, refused
+):
+    assert "is an export" in refused("predict", run, export)
+    assert "an ensemble is of run" in refused("predict", export, run).lower()
+    message = refused("predict", run, classifier_run)
+    assert "models that generate text" in message
+    message = refused("export", run, run, "--format", "ctranslate2")
+    assert "takes one run" in message
+    message = refused("predict", run, run)
+    assert "two models or more" in message
+    assert "does not exist" in refused("predict", run, "nowhere")

@@ -1,0 +1,85 @@
+"""The coverage penalty, step by step and over whole answers."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.control_tokens import END, PAD, START
+from kseq.decoding import BeamSearch, Ensemble
+from tests.models.seq2seq_systems import VOCAB, lstm, transformer
+
+MODELS = {
+    "transformer": transformer,
+    "input feeding": lambda: lstm("general", "feeding"),
+    "luong": lambda: lstm("dot"),
+    "ensemble": lambda: Ensemble([transformer(), lstm("dot")]),
+}
+SOURCE = np.array([[4, 5, 6, 3, 0], [9, 7, 5, 8, 3]])
+
+
+def gains(model, source, answers, penalty):
+    """By NumPy, from the weights over whole answers."""
+    count = len(answers)
+    start = np.full((count, 1), START)
+    target = np.concatenate([start, answers[:, :-1]], axis=1)
+    inputs = {
+        "source_ids": np.repeat(source[None], count, axis=0),
+        "target_ids": target,
+    }
+    weights = np.array(model.attention_weights(inputs))  # (N, T, S)
+    coverage = (weights * (answers != PAD)[:, :, None]).sum(axis=1)
+    coverage = np.clip(coverage[:, source != PAD], 1e-6, 1)
+    labels = np.array(model(inputs), "float64")
+    labels -= np.log(np.exp(labels).sum(axis=2, keepdims=True))
+    labels = np.take_along_axis(labels, answers[:, :, None], axis=2)[..., 0]
+    log_probs = np.where(answers != PAD, labels, 0).sum(axis=1)
+    return log_probs + penalty * np.log(coverage).sum(axis=1)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_wide_beam_is_exhaustive_search(name):
+    model = MODELS[name]()
+    tokens = [i for i in range(VOCAB) if i not in (PAD, START)]
+    answers = np.array(
+        [[END, PAD]]
+        + [list(pair) for pair in itertools.product(tokens, repeat=2)]
+    )
+    answers = answers[(answers[:, 0] != END) | (answers[:, 1] == PAD)]
+    search = BeamSearch(200, 0.0, coverage_penalty=2.0)
+    best = search(model, {"source_ids": tf.constant(SOURCE)}, [2, 2], n_best=5)
+
+    for item in range(2):
+        scores = gains(model, SOURCE[item], answers, 2.0)
+        order = np.argsort(-scores)[:5]
+        np.testing.assert_allclose(best.scores[item], scores[order], atol=1e-3)
+        np.testing.assert_array_equal(best.ids[item], answers[order])
+
+
+def test_a_model_without_attention():
+    search = BeamSearch(2, coverage_penalty=0.5)
+    with pytest.raises(ValueError, match="with attention to its source"):
+        search(lstm("none"), {"source_ids": tf.constant(SOURCE)}, [2, 2])
+
+
+def test_a_model_that_does_not_give_its_weights(make_model):
+    model, encode = make_model(), make_model().encode
+    model.attention_weights = None
+    model.encode = lambda inputs: {
+        **encode(inputs),
+        "memory": {"mask": inputs["source_ids"] != PAD},
+    }
+    model.decode_step = lambda tokens, state: (tf.zeros((2, 7)), state)
+    search = BeamSearch(2, coverage_penalty=0.5)
+    with pytest.raises(ValueError, match="decode_step replaces"):
+        search(model, {"source_ids": tf.constant(SOURCE)}, [2, 2])
+
+
+@pytest.mark.parametrize("value", [-1, math.nan, math.inf, 101, "1"])
+def test_bad_penalties(value):
+    with pytest.raises(ValueError, match="coverage_penalty"):
+        BeamSearch(2, coverage_penalty=value)
+    with pytest.raises(ValueError, match="beam of two or more"):
+        BeamSearch(1, coverage_penalty=0.5)

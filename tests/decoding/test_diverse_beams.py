@@ -1,0 +1,110 @@
+"""Groups of a beam against their definition in plain Python."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.control_tokens import END, START
+from kseq.decoding import BeamSearch
+from tests.decoding.test_when_a_search_ends import (
+    TOKENS,
+    TableModel,
+    penalized,
+    random_tables,
+)
+
+GROUPS, EACH, DIVERSITY = 3, 2, 0.8
+PENALTY = (1.0, 5.0)
+
+
+def plain_groups(table, limit):
+    """(score, ids) of the best answers of each group, and the least gap."""
+    live = [[(0.0, (START,))] for _ in range(GROUPS)]
+    finished, gap = [[] for _ in range(GROUPS)], math.inf
+    for length in range(1, limit + 1):
+        chosen = []  # tokens of the groups before
+        for group in range(GROUPS):
+            extensions = sorted(
+                (
+                    (
+                        log_prob
+                        + table[length - 1, ids[-1], token]
+                        - DIVERSITY * chosen.count(token),
+                        log_prob + table[length - 1, ids[-1], token],
+                        (*ids, token),
+                    )
+                    for log_prob, ids in live[group]
+                    for token in TOKENS
+                ),
+                reverse=True,
+            )
+            alive = [each for each in extensions if each[2][-1] != END]
+            for ranking in (extensions, alive):
+                for kept, dropped in itertools.pairwise(ranking):
+                    gap = min(gap, kept[0] - dropped[0])
+            finished[group] += [
+                (penalized(log_prob, length, *PENALTY), ids[1:])
+                for _, log_prob, ids in extensions[:EACH]
+                if ids[-1] == END or length == limit
+            ]
+            live[group] = [each[1:] for each in alive[:EACH]]
+            chosen += [ids[-1] for _, ids in live[group]]
+    best = [sorted(each, reverse=True)[:EACH] for each in finished]
+    return sorted((pair for each in best for pair in each), reverse=True), gap
+
+
+def test_same_as_in_plain_python(seed):
+    tables, limits = random_tables(seed, end_rate=0.2)
+    tables, limits = tables[:40], limits[:40]
+    search = BeamSearch(
+        GROUPS * EACH, *PENALTY, num_groups=GROUPS, diversity=DIVERSITY
+    )
+    best = search(
+        TableModel(),
+        {"tables": tf.constant(tables)},
+        tf.constant(limits, tf.int32),
+        n_best=6,
+    )
+
+    compared = 0
+    for item, (table, limit) in enumerate(zip(tables, limits, strict=True)):
+        expected, gap = plain_groups(table, limit)
+        if gap < 1e-5:  # rounding decides
+            continue
+        scores = [score for score, _ in expected]
+        np.testing.assert_allclose(
+            best.scores[item, : len(scores)], scores, atol=1e-4
+        )
+        compared += 1
+    assert compared > 20
+
+
+def test_groups_of_no_diversity_are_equal(make_model, source_ids, searched):
+    search = BeamSearch(4, num_groups=2, diversity=0.0)
+    best = searched(search, make_model(), source_ids, [6, 4, 9], n_best=4)
+    for first in (0, 2):
+        np.testing.assert_array_equal(
+            best.ids[:, first], best.ids[:, first + 1]
+        )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"num_groups": 0},
+        {"num_groups": -1},
+        {"num_groups": 1.5},
+        {"num_groups": 5},
+        {"num_groups": 3},
+        {"num_groups": 2, "diversity": -1.0},
+        {"num_groups": 2, "diversity": math.nan},
+        {"num_groups": 2, "diversity": 1e9},
+    ],
+    ids=str,
+)
+def test_bad_fields(fields):
+    with pytest.raises(ValueError, match=list(fields)[-1]):
+        BeamSearch(4, **fields)

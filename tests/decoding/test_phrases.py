@@ -1,0 +1,184 @@
+"""Phrases that answers must and must not contain, against all answers."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.control_tokens import END, PAD, START
+from kseq.decoding import BeamSearch, Phrases
+from kseq.decoding.phrases import in_turn, progress
+
+SURFACES = [b"", b"", b"", b"", b" a", b"b", b" c", b"."]
+LIMIT = 4
+REQUIRED = [[[5, 4], [PAD, PAD]], [[7, PAD], [4, PAD]], [[PAD] * 2] * 2]
+FORBIDDEN = [["c", ""], ["ab", "a c"], ["", ""]]
+
+
+@pytest.fixture
+def phrases():
+    """Of the three items of `source_ids`; the last one is free."""
+    required = tf.constant(REQUIRED, tf.int64)
+    return Phrases(required, tf.constant(FORBIDDEN), SURFACES)
+
+
+def contains(answer, phrase):
+    phrase = [token for token in phrase if token != PAD]
+    return any(
+        answer[i : i + len(phrase)] == phrase for i in range(len(answer) + 1)
+    )
+
+
+def has_word(answer, word):
+    """An answer that its limit cuts may go on with the same word."""
+    text = " " + b"".join(SURFACES[token] for token in answer).decode()
+    text += "" if answer[-1:] == [END] else "x"
+    return bool(word) and re.search(rf"(?<!\w){word}(?!\w)", text)
+
+
+def fits(answer, item):
+    needed = all(contains(answer, phrase) for phrase in REQUIRED[item])
+    return needed and not any(has_word(answer, w) for w in FORBIDDEN[item])
+
+
+def all_answers():
+    tokens = [1, 4, 5, 6, 7]
+    for length in range(LIMIT):
+        for answer in itertools.product(tokens, repeat=length):
+            yield [*answer, END]
+    yield from map(list, itertools.product(tokens, repeat=LIMIT))
+
+
+def log_probs_of(model, source_ids, answers):
+    ids = np.zeros((len(answers), LIMIT), int)
+    for row, answer in zip(ids, answers, strict=True):
+        row[: len(answer)] = answer
+    start = np.full((len(ids), 1), START)
+    inputs = {
+        "source_ids": tf.repeat(source_ids, len(ids), axis=0),
+        "target_ids": tf.constant(np.concatenate([start, ids[:, :-1]], 1)),
+    }
+    found = tf.nn.log_softmax(model(inputs)).numpy()
+    found = np.take_along_axis(found, ids[:, :, None], axis=2)[:, :, 0]
+    return np.where(ids != PAD, found, 0).sum(axis=1)
+
+
+def test_wide_beam_is_exhaustive_search(
+    make_model, source_ids, searched, phrases
+):
+    model = make_model(vocab_size=8)
+    best = searched(
+        BeamSearch(400, 0.0),
+        model,
+        source_ids,
+        [LIMIT] * 3,
+        n_best=3,
+        phrases=phrases,
+    )
+
+    for item in range(3):
+        answers = [each for each in all_answers() if fits(each, item)]
+        scores = log_probs_of(model, source_ids[item : item + 1], answers)
+        order = np.argsort(-scores)[:3]
+        np.testing.assert_allclose(best.scores[item], scores[order], atol=1e-4)
+        found = [
+            [token for token in ids if token != PAD]
+            for ids in best.ids[item].numpy().tolist()
+        ]
+        assert found == [answers[place] for place in order]
+
+
+@pytest.mark.parametrize("beam_size", [2, 5])
+def test_a_narrow_beam_keeps_to_all_phrases(
+    make_model, source_ids, searched, phrases, beam_size
+):
+    """However unlikely they are, alone and in a batch."""
+    model = make_model(vocab_size=8, bias={5: -20.0, 7: -20.0, 6: 5.0})
+    search, limits = BeamSearch(beam_size), [9, 6, 9]
+    best = searched(search, model, source_ids, limits, phrases=phrases)
+    free = searched(search, model, source_ids, limits)
+
+    for item in range(3):
+        answer = best.ids[item, 0, : best.lengths[item, 0]].numpy().tolist()
+        assert np.isfinite(best.scores[item, 0])
+        assert fits(answer, item)
+    length = int(free.lengths[2, 0])
+    np.testing.assert_array_equal(
+        best.ids[2, 0, :length], free.ids[2, 0, :length]
+    )
+    own = Phrases(phrases.required[:1], phrases.forbidden[:1], SURFACES)
+    alone = searched(search, model, source_ids[:1], limits[:1], phrases=own)
+    length = int(alone.lengths[0, 0])
+    np.testing.assert_array_equal(
+        alone.ids[0, 0, :length], best.ids[0, 0, :length]
+    )
+
+
+def test_no_phrases_change_nothing(make_model, source_ids, searched):
+    model, limits = make_model(vocab_size=8), [6, 2, 9]
+    none = Phrases(tf.zeros((3, 0, 0), tf.int64), tf.fill((3, 1), ""), SURFACES)
+    plain = searched(BeamSearch(), model, source_ids, limits, n_best=3)
+    found = searched(
+        BeamSearch(), model, source_ids, limits, n_best=3, phrases=none
+    )
+    np.testing.assert_array_equal(found.ids, plain.ids)
+    np.testing.assert_allclose(found.scores, plain.scores, atol=1e-5)
+
+
+def test_words_of_scripts_without_spaces(make_model, source_ids, searched):
+    """They have no ends: a forbidden one is nowhere in an answer."""
+    surfaces = [*SURFACES[:4], "日".encode(), "本".encode(), b" c", b"."]
+    model = make_model(vocab_size=8, bias={4: 9.0, 5: 9.0})
+    phrases = Phrases(
+        tf.zeros((3, 0, 0), tf.int64), tf.fill((3, 1), "日本"), surfaces
+    )
+    best = searched(
+        BeamSearch(3), model, source_ids, [9] * 3, n_best=3, phrases=phrases
+    )
+    for ids in best.ids.numpy().reshape(9, -1).tolist():
+        assert not contains(ids, [4, 5])
+
+
+def test_progress_is_that_of_plain_python(seed):
+    random = np.random.default_rng(seed)
+    required = np.zeros((4, 3, 4), int)
+    for phrase in required.reshape(12, 4):
+        phrase[: random.integers(0, 4)] = random.integers(4, 6)
+        phrase[1:] *= random.integers(1, 2, 3)
+        size = random.integers(0, 4)
+        phrase[:] = 0
+        phrase[:size] = random.integers(4, 6, size)
+    ids = random.integers(4, 6, (8, 5))
+    met, following = progress(tf.constant(required), tf.constant(ids))
+
+    for row in range(8):
+        answer, total, begun = ids[row].tolist(), 0, [0]
+        for number, phrase in enumerate(required[row // 2].tolist()):
+            tokens = [token for token in phrase if token]
+            if contains(answer, tokens):
+                total += len(tokens)
+                assert following[row, number] == PAD
+                continue
+            most = max(
+                k
+                for k in range(len(tokens))
+                if answer[len(answer) - k :] == tokens[:k]
+            )
+            begun.append(most)
+            assert following[row, number] == tokens[most]
+        assert met[row] == total + max(begun)
+
+
+def test_the_numbers_of_met_tokens_take_turns():
+    log_probs = tf.constant([[-1.0, -2.0, -3.0, -4.0, -np.inf]])
+    order = in_turn(log_probs, tf.constant([[0, 0, 1, 0, 2]], tf.int64))
+    assert order.numpy().tolist() == [[2, 0, 1, 3, 4]]
+
+
+def test_phrases_need_a_beam(make_model, source_ids, searched, phrases):
+    with pytest.raises(ValueError, match="beam of two or more"):
+        searched(
+            BeamSearch(1), make_model(), source_ids, [3] * 3, phrases=phrases
+        )
