@@ -7,6 +7,7 @@ from kseq.layers.attention_scores import (
 )
 from kseq.layers.dropout import Dropout, SentenceDropout
 from kseq.layers.flatten_sentences import FlattenSentences
+from kseq.layers.gated_convolution import GatedConvolution
 from kseq.layers.grid_encoder import GridEncoder
 from kseq.layers.hierarchical_bahdanau_attention import (
     HierarchicalBahdanauAttention,
@@ -35,6 +36,7 @@ __all__ = [
     "BahdanauAttention",
     "Dropout",
     "FlattenSentences",
+    "GatedConvolution",
     "GridEncoder",
     "HierarchicalBahdanauAttention",
     "HierarchicalEncoder",

@@ -22,7 +22,7 @@ from kseq.layers import (
     PyramidalEncoder,
     SpecAugment,
 )
-from kseq.models import DualEncoder, LSTMSeq2Seq, Transformer
+from kseq.models import ConvSeq2Seq, DualEncoder, LSTMSeq2Seq, Transformer
 from tests.models.new_weights import new_weights
 from tests.slow import others_slow
 
@@ -78,6 +78,18 @@ def transformer(**settings):
         **settings,
     }
     return Transformer(**settings)
+
+
+def convolutional(**settings):
+    settings = {
+        "embedding_dim": 6,
+        "units": 8,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "max_length": 16,
+        **settings,
+    }
+    return ConvSeq2Seq(12, VOCAB, **settings)
 
 
 def captions(attention="bahdanau", wiring="bahdanau", **settings):
@@ -164,6 +176,7 @@ def batch_of(source, size):
 SYSTEMS = {
     "lstm": (functools.partial(lstm, "general", "feeding"), text),
     "transformer": (transformer, text),
+    "convolutional": (convolutional, text),
     "captions": (functools.partial(captions, coverage=0.5), frames),
     "caption transformer": (caption_transformer, frames),
     "speech": (speech, frames),
@@ -265,6 +278,14 @@ _VARIANTS = SYSTEMS | {
         text,
     ),
     "untied output": (functools.partial(transformer, tie_output=False), text),
+    "convolutional, untied output, kernels of 4": (
+        functools.partial(convolutional, tie_output=False, kernel_size=4),
+        text,
+    ),
+    "convolutional, kernels of 1": (
+        functools.partial(convolutional, kernel_size=1),
+        text,
+    ),
     "another transformer": (
         functools.partial(
             transformer,
@@ -317,7 +338,8 @@ _PAIRS = {
 CASES = _PAIRS | _VARIANTS
 # The most different ones in every run, all pairs of values before a release.
 _OFTEN = {
-    *("lstm", "another transformer", "rotary positions and grouped queries"),
+    *("lstm", "convolutional", "another transformer"),
+    "rotary positions and grouped queries",
     *("relative positions and shared layers", "reversed source"),
 }
 # Most of what has a state of its own, too.
