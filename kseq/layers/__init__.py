@@ -14,6 +14,7 @@ from kseq.layers.hierarchical_bahdanau_attention import (
 )
 from kseq.layers.hierarchical_encoder import HierarchicalEncoder
 from kseq.layers.layer_normalization import LayerNormalization
+from kseq.layers.local_attention import LocalAttention
 from kseq.layers.location_aware_attention import LocationAwareAttention
 from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.neural_turing_machine import NeuralTuringMachine
@@ -42,6 +43,7 @@ __all__ = [
     "HierarchicalEncoder",
     "LayerNormalization",
     "LearnedPositionalEmbedding",
+    "LocalAttention",
     "LocationAttention",
     "LocationAwareAttention",
     "LuongAttention",

@@ -186,7 +186,6 @@ class ConvSeq2Seq(ExactModel):
 
     def _decode(self, ids, projected, mask, start=0, before=None, kernels=None):
         """The last layer, the weights of each, and their last inputs."""
-        count = self.num_decoder_layers
         embedded = self.target_embedding(ids)
         embedded = self.target_positions(embedded, start=start)
         embedded = self.dropout_layer(embedded)

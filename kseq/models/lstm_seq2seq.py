@@ -58,6 +58,7 @@ class LSTMSeq2Seq(ExactModel):
             encourages the weights of each position to sum to 1 over all steps.
         ctc: float in [0, 1), weight of a CTC loss on x, which encourages a
             monotonic alignment; the cross-entropy has weight 1 - ctc.
+        context_gate: bool, see `AttentionDecoder`.
         dtype: dtype policy or its name.
         name: str.
         **kwargs: `trainable`.
@@ -112,6 +113,7 @@ class LSTMSeq2Seq(ExactModel):
         source_dim: int | None = None,
         coverage: float = 0.0,
         ctc: float = 0.0,
+        context_gate: bool = False,
         dtype: str | keras.DTypePolicy | None = None,
         name: str = "lstm_seq2seq",
         **kwargs,
@@ -162,6 +164,7 @@ class LSTMSeq2Seq(ExactModel):
             input_feeding=input_feeding,
             cell=cell,
             dropout=dropout,
+            context_gate=context_gate,
             dtype=policy,
             name="decoder",
         )
@@ -184,6 +187,7 @@ class LSTMSeq2Seq(ExactModel):
         self.input_feeding = input_feeding
         self.cell = cell
         self.tie_embeddings = tie_embeddings
+        self.context_gate = context_gate
 
         # Graph
         inputs = seq2seq_inputs(source_dim, self.source_layer)

@@ -22,6 +22,8 @@ SEQUENCE = {
     "Dropout": {"rate": 0.2},
     "LayerNormalization": {},
     "LearnedPositionalEmbedding": {"max_length": 5},
+    "GatedConvolution": {"units": 6, "kernel_size": 3, "dropout": 0.1},
+    "GatedConvolution causal": {"units": 6, "kernel_size": 4, "causal": True},
     "MultiHeadAttention": {"num_heads": 2, "key_dim": 4, "window": 2},
     "MultiHeadAttention rotary": {
         "num_heads": 2,
@@ -51,6 +53,8 @@ VECTORS = {"ScaledSimilarity": {}}  # of length one
 PAIR = {
     "BahdanauAttention": {"units": 5},
     "BahdanauAttention shared": {"units": 5, "shared": True, "window": 3},
+    "LocalAttention": {"window": 2},
+    "LocalAttention monotonic": {"window": 1, "alignment": "monotonic"},
     "LocationAttention": {"max_length": 9},
     "LuongAttention": {},
     "LuongAttention concat": {"score": "concat", "units": 5},
@@ -66,6 +70,7 @@ DECODERS = {
     "AttentionDecoder": {"dropout": 0.1, "num_layers": 2},
     "AttentionDecoder fed": {"cell": "gru", "input_feeding": True},
     "AttentionDecoder tanh": {"cell": "tanh", "order": "bahdanau"},
+    "AttentionDecoder gated": {"context_gate": True, "input_feeding": True},
     "LocationAwareAttention": {  # alone, it has no last weights
         "attention": layers.LocationAwareAttention(3, 2, kernel_size=3),
         "order": "bahdanau",
@@ -163,6 +168,8 @@ def arrays_of(name):
 # What another layer of theirs, or their cell, proves in every run.
 _BEFORE_A_RELEASE = {
     "BahdanauAttention shared",
+    "GatedConvolution causal",
+    "LocalAttention monotonic",
     "LuongAttention concat",
     "LuongAttention symmetric",
     "MultiHeadAttention memory",
@@ -171,6 +178,7 @@ _BEFORE_A_RELEASE = {
     "TransformerEncoderBlock gated",
     "TransformerDecoderBlock rotary",
     "AttentionDecoder tanh",
+    "AttentionDecoder gated",
     "AttentionDecoder fed",
     "HierarchicalEncoder gru",
     "NeuralTuringMachine dense",

@@ -16,6 +16,7 @@ from kseq.layers import (
     GridEncoder,
     HierarchicalBahdanauAttention,
     HierarchicalEncoder,
+    LocalAttention,
     LocationAttention,
     LocationAwareAttention,
     LuongAttention,
@@ -38,6 +39,10 @@ ATTENTIONS = {
     "location-aware": lambda: LocationAwareAttention(
         5, 2, kernel_size=3, name="attention"
     ),
+    "local-m": lambda: LocalAttention(
+        "dot", window=1, alignment="monotonic", name="attention"
+    ),
+    "local-p": lambda: LocalAttention(window=2, name="attention"),
     "location": lambda: LocationAttention(max_length=5, name="attention"),
     "turns": lambda: HierarchicalBahdanauAttention(5, name="attention"),
     "none": lambda: None,
@@ -191,6 +196,13 @@ _VARIANTS = SYSTEMS | {
     ),
     "window, luong": (functools.partial(lstm, "window"), text),
     "location, feeding": (functools.partial(lstm, "location", "feeding"), text),
+    "local-m, luong": (functools.partial(lstm, "local-m"), text),
+    "local-m, gru, bahdanau": (
+        functools.partial(lstm, "local-m", "bahdanau", cell="gru"),
+        text,
+    ),
+    "local-m, gru": (functools.partial(lstm, "local-m", cell="gru"), text),
+    "local-p, feeding": (functools.partial(lstm, "local-p", "feeding"), text),
     "no attention": (functools.partial(lstm, "none"), text),
     "one direction": (functools.partial(lstm, bidirectional=False), text),
     "reversed source": (
@@ -301,6 +313,14 @@ _VARIANTS = SYSTEMS | {
         functools.partial(captions, wiring="feeding"),
         frames,
     ),
+    "captions, gated context": (
+        functools.partial(captions, context_gate=True),
+        frames,
+    ),
+    "captions, feeding, gated context": (
+        functools.partial(captions, wiring="feeding", context_gate=True),
+        frames,
+    ),
     "captions, gru, two layers": (
         functools.partial(
             captions, wiring="luong", cell="gru", num_decoder_layers=2
@@ -341,6 +361,7 @@ _OFTEN = {
     *("lstm", "convolutional", "another transformer"),
     "rotary positions and grouped queries",
     *("relative positions and shared layers", "reversed source"),
+    *("local-m, luong", "local-p, feeding", "captions, gated context"),
 }
 # Most of what has a state of its own, too.
 _OFTEN_IN_STEPS = {
