@@ -293,6 +293,7 @@ class RecurrentOptions(RecurrentDecoderOptions):
     last_states: NonNegativeInt = 0  # of the source, attended to; 0: all
     local: Literal["none", "monotonic", "predictive"] = "none"  # moving window
     window: PositiveInt = 10  # positions each way of the center, with --local
+    copy: bool = False  # pieces of the source, by a pointer-generator network
     layers: SmallInt = 1  # of the encoder, and of the decoder
     bidirectional: bool = True  # the encoder, half of --units each way
     reverse_source: bool = False  # the encoder reads from the end
@@ -304,6 +305,7 @@ class RecurrentOptions(RecurrentDecoderOptions):
             "num_decoder_layers": self.layers,
             "bidirectional": self.bidirectional,
             "reverse_source": self.reverse_source,
+            "copy": self.copy,
         }
 
     def check(self):
@@ -325,6 +327,13 @@ class RecurrentOptions(RecurrentDecoderOptions):
             raise UserError(
                 f"--local {self.local} needs --last-states 0. "
                 f"Received: --last-states {self.last_states}"
+            )
+        if self.copy and self.attention == "none":
+            raise UserError("--copy needs attention. Received: none")
+        if self.copy and len(getattr(self, "pieces", ())) > 1:
+            raise UserError(
+                "--copy needs one vocabulary of source and target: one type "
+                f"of --pieces. Received: {' '.join(self.pieces)}"
             )
         if self.reverse_source and self.bidirectional:
             raise UserError("--reverse-source needs --no-bidirectional.")

@@ -19,6 +19,7 @@ from kseq.layers.location_aware_attention import LocationAwareAttention
 from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.neural_turing_machine import NeuralTuringMachine
 from kseq.layers.piece_embedding import PieceEmbedding
+from kseq.layers.pointer_generator import PointerGenerator
 from kseq.layers.positional_encoding import (
     LearnedPositionalEmbedding,
     SinusoidalPositionalEncoding,
@@ -51,6 +52,7 @@ __all__ = [
     "NeuralTuringMachine",
     "NormalizedProjection",
     "PieceEmbedding",
+    "PointerGenerator",
     "PyramidalEncoder",
     "RecurrentPooling",
     "ScaledSimilarity",

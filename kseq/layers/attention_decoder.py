@@ -236,7 +236,14 @@ class AttentionDecoder(keras.layers.Layer):
             state["position"] = ops.zeros((batch,), dtype="float32")
         return state
 
-    def step(self, inputs, state, projected_memory, memory_mask=None):
+    def step(
+        self,
+        inputs,
+        state,
+        projected_memory,
+        memory_mask=None,
+        return_weights: bool = False,
+    ):
         """One step.
 
         Args:
@@ -244,16 +251,20 @@ class AttentionDecoder(keras.layers.Layer):
             state: the output of `start` or of the previous step, for B * K.
             projected_memory: the output of `project_memory`, for B.
             memory_mask: (B, S) bool.
+            return_weights: bool, whether to return the attention weights too.
 
         Returns:
-            outputs (B * K, U), state.
+            outputs (B * K, U), state; with `return_weights` instead of the
+            outputs a tuple of them and the weights, (B * K, S).
         """
         inputs = inputs[:, None]
         attend = self._attend(projected_memory, memory_mask)
         projected = self._project_inputs(inputs, projected_memory)[:, 0]
         state = self._advance(state, {"projected": projected}, attend)
         states = keras.tree.map_structure(lambda x: x[:, None], state)
-        outputs, _ = self._read_out(inputs, states, attend)
+        outputs, weights = self._read_out(inputs, states, attend)
+        if return_weights:
+            return (outputs[:, 0], weights[:, 0]), state
         return outputs[:, 0], state
 
     def _attend(self, projected_memory, memory_mask):

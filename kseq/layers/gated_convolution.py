@@ -111,6 +111,7 @@ class GatedConvolution(keras.layers.Layer):
         before=None,
         kernel=None,
         training: bool | None = None,
+        mask=None,
     ):
         if before is not None and not self.causal:
             raise ValueError(
@@ -118,6 +119,7 @@ class GatedConvolution(keras.layers.Layer):
                 "Received: causal=False and before"
             )
         x = self.dropout_layer(inputs, training=training)
+        inputs_mask = mask if inputs_mask is None else inputs_mask
         if inputs_mask is not None:
             x = x * ops.cast(inputs_mask, x.dtype)[..., None]
 

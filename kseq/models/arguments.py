@@ -138,6 +138,7 @@ _LATER = {
     "share_layers": False,
     "reverse_source": False,
     "context_gate": False,
+    "copy": False,
 }
 
 

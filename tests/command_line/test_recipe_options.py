@@ -196,6 +196,7 @@ def test_blocks_of_another_model_do_not_limit_its_sizes():
             {"local": "predictive", "last_states": 4},
             "--local predictive needs --last-states 0",
         ),
+        ({"copy": True, "attention": "none"}, "--copy needs attention"),
         ({"window": 4}, "--window needs --local monotonic or --local pred"),
         ({"reverse_source": True}, "--reverse-source needs --no-bidirectional"),
     ],

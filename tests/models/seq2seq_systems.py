@@ -203,6 +203,22 @@ _VARIANTS = SYSTEMS | {
     ),
     "local-m, gru": (functools.partial(lstm, "local-m", cell="gru"), text),
     "local-p, feeding": (functools.partial(lstm, "local-p", "feeding"), text),
+    "copies": (
+        functools.partial(lstm, source_vocab_size=VOCAB, copy=True),
+        text,
+    ),
+    "copies, feeding, coverage": (
+        functools.partial(
+            lstm,
+            "general",
+            "feeding",
+            source_vocab_size=VOCAB,
+            copy=True,
+            coverage=0.5,
+            tie_embeddings=True,
+        ),
+        text,
+    ),
     "no attention": (functools.partial(lstm, "none"), text),
     "one direction": (functools.partial(lstm, bidirectional=False), text),
     "reversed source": (
@@ -361,7 +377,12 @@ _OFTEN = {
     *("lstm", "convolutional", "another transformer"),
     "rotary positions and grouped queries",
     *("relative positions and shared layers", "reversed source"),
-    *("local-m, luong", "local-p, feeding", "captions, gated context"),
+    *(
+        "copies",
+        "local-m, luong",
+        "local-p, feeding",
+        "captions, gated context",
+    ),
 }
 # Most of what has a state of its own, too.
 _OFTEN_IN_STEPS = {
