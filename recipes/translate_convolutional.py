@@ -1,7 +1,7 @@
 """Translates with convolutions: the built-in dates, or your two files.
 
 kseq train translate_convolutional --train train.de train.en
-Built-in dates, two CPU cores, seed 1: MINUTES, exact match SCORE %.
+Built-in dates, two CPU cores, seed 1: 2 minutes, exact match 100.0 %.
 """
 
 import dataclasses
