@@ -46,6 +46,7 @@ class Config(
     units: options.EvenSize = 384  # of the decoder and of the memory
     embedding_dim: options.Size = 256  # of the LSTM
     coverage: options.NonNegativeFloat = 0.0  # of the LSTM, see the paper
+    context_gate: bool = False  # of the LSTM, on what it attends to
     decoder_layers: options.SmallInt = 3  # of the Transformer
     num_heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.4
@@ -113,6 +114,7 @@ def build_model(config, grid, vocab_size):
         attention=attention_of(config),
         tie_embeddings=True,
         coverage=config.coverage,
+        context_gate=config.context_gate,
         **config.recurrent_arguments(),
         **both,
     )

@@ -79,6 +79,11 @@ def attention_of(config):
         longest = config.max_length + 1
         return layers.LocationAttention(longest, name="attention")
     units = config.units if config.attention == "concat" else None
+    if config.local != "none":
+        window = {"window": config.window, "name": "attention"}
+        return layers.LocalAttention(
+            config.attention, units, alignment=config.local, **window
+        )
     return layers.LuongAttention(config.attention, units, **window)
 
 

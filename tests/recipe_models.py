@@ -129,6 +129,21 @@ def _translate_transformer(dtype):
     return _generator(model, data.TextPreprocessor(_tokenizer(), 32))
 
 
+def _translate_convolutional(dtype):
+    size = _tokenizer().vocab_size
+    model = models.ConvSeq2Seq(
+        *(size, size),
+        embedding_dim=8,
+        units=8,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        dropout=RATE,
+        max_length=32,
+        dtype=dtype,
+    )
+    return _generator(model, data.TextPreprocessor(_tokenizer(), 32))
+
+
 def _classify_documents(model, dtype, **options):
     preprocessor = data.DocumentPreprocessor(
         _tokenizer(), max_sentences=5, max_pieces=12
@@ -287,6 +302,7 @@ _partial = functools.partial
 SERVED = {
     "translate_lstm": _translate_lstm,
     "translate_transformer": _translate_transformer,
+    "translate_convolutional": _translate_convolutional,
     "classify_documents hierarchical": _partial(
         _classify_documents, models.HierarchicalAttention, **_HAN_SIZES
     ),

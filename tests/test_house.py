@@ -213,6 +213,7 @@ TENSORFLOW_IN = {
 # two of ours; `SentenceDropout` has the arguments and the state of `Dropout`.
 HEIRS = {
     "HierarchicalBahdanauAttention": "BahdanauAttention",
+    "LocalAttention": "LuongAttention",
     "LocationAwareAttention": "BahdanauAttention",
     "SentenceDropout": "Dropout",
     "TrainFunction": "StepFunction",

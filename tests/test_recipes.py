@@ -34,6 +34,12 @@ SMALL = {
         "metrics": ("cer", "exact_match"),
     },
     "translate_transformer": {"layers": 1, "model_dim": 16, "ffn_dim": 16},
+    "translate_convolutional": {
+        "embedding_dim": 8,
+        "units": 8,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+    },
     # The others take long to be traced; their proof is a slow test.
     "classify_documents": {
         "dim": 8,
@@ -54,6 +60,7 @@ SMALL = {
 BUILT_IN = {
     "translate_lstm": "DATES",
     "translate_transformer": "DATES",
+    "translate_convolutional": "DATES",
     "classify_documents": "REPORTS",
     "tag_words": "JOURNEYS",
     "caption_images": "SCENES",
@@ -100,6 +107,7 @@ TASKS = {
         scores="CER ",
     ),
     "translate_transformer": Task(),
+    "translate_convolutional": Task(),
     "classify_documents": Task(
         files=("table.tsv",), val="accuracy", scores="accuracy "
     ),
@@ -408,6 +416,7 @@ def test_attention_finds_the_planted_evidence(
         ),
         ("caption_images", {"decoder": "transformer"}),
         ("caption_images", {"attention": "dot", "cell": "gru"}),
+        ("caption_images", {"context_gate": True}),
         (
             "caption_images",
             {"attention": "none", "train": None, "features": ""},
@@ -475,6 +484,9 @@ def test_attention_finds_the_planted_evidence(
         ),
         ("translate_lstm", {"attention": "location"}),
         ("translate_lstm", {"attention": "concat", "last_states": 4}),
+        ("translate_lstm", {"copy": True, "pieces": ("bpe",)}),
+        ("translate_lstm", {"local": "predictive", "window": 3}),
+        ("translate_lstm", {"local": "monotonic", "attention": "concat"}),
     ],
     indirect=["recipe"],
 )

@@ -299,7 +299,8 @@ class RecurrentDecoderOptions:
         if decoder != "lstm":
             needs = f"--decoder lstm. Received: --decoder {decoder}"
             # Version 0.2 ignored the order.
-            _check_defaults(self, ("attention", "input_feeding", "cell"), needs)
+            names = "attention", "input_feeding", "cell", "context_gate"
+            _check_defaults(self, names, needs)
         if self.input_feeding and self.order == "bahdanau":
             raise UserError("--order bahdanau needs --no-input-feeding.")
         if self.input_feeding and self.attention == "none":
@@ -312,6 +313,8 @@ class RecurrentDecoderOptions:
             )
         if self.attention == "none" and getattr(self, "coverage", 0.0):
             raise UserError(f"{attention} needs --coverage 0.")
+        if self.attention == "none" and getattr(self, "context_gate", False):
+            raise UserError(f"{attention} needs --no-context-gate.")
         feeds_back = self.input_feeding is not False or self.order == "bahdanau"
         if self.attention == "location_aware" and not feeds_back:
             raise UserError(
@@ -329,6 +332,9 @@ class RecurrentOptions(RecurrentDecoderOptions):
     ] = "general"
     order: Literal["luong", "bahdanau"] = "luong"  # cell or attention first
     last_states: NonNegativeInt = 0  # of the source, attended to; 0: all
+    local: Literal["none", "monotonic", "predictive"] = "none"  # moving window
+    window: PositiveInt = 10  # positions each way of the center, with --local
+    copy: bool = False  # pieces of the source, by a pointer-generator network
     layers: SmallInt = 1  # of the encoder, and of the decoder
     bidirectional: bool = True  # the encoder, half of --units each way
     reverse_source: bool = False  # the encoder reads from the end
@@ -340,6 +346,7 @@ class RecurrentOptions(RecurrentDecoderOptions):
             "num_decoder_layers": self.layers,
             "bidirectional": self.bidirectional,
             "reverse_source": self.reverse_source,
+            "copy": self.copy,
         }
 
     def check(self):
@@ -348,6 +355,26 @@ class RecurrentOptions(RecurrentDecoderOptions):
             raise UserError(
                 "--last-states needs attention by content. "
                 f"Received: --attention {self.attention}"
+            )
+        if self.local == "none":
+            needs = "--local monotonic or --local predictive"
+            _check_defaults(self, ["window"], needs)
+        elif self.attention not in ("dot", "scaled_dot", "general", "concat"):
+            raise UserError(
+                f"--local {self.local} needs --attention dot, scaled_dot, "
+                f"general or concat. Received: --attention {self.attention}"
+            )
+        elif self.last_states:
+            raise UserError(
+                f"--local {self.local} needs --last-states 0. "
+                f"Received: --last-states {self.last_states}"
+            )
+        if self.copy and self.attention == "none":
+            raise UserError("--copy needs attention. Received: none")
+        if self.copy and len(getattr(self, "pieces", ())) > 1:
+            raise UserError(
+                "--copy needs one vocabulary of source and target: one type "
+                f"of --pieces. Received: {' '.join(self.pieces)}"
             )
         if self.reverse_source and self.bidirectional:
             raise UserError("--reverse-source needs --no-bidirectional.")

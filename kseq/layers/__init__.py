@@ -7,16 +7,19 @@ from kseq.layers.attention_scores import (
 )
 from kseq.layers.dropout import Dropout, SentenceDropout
 from kseq.layers.flatten_sentences import FlattenSentences
+from kseq.layers.gated_convolution import GatedConvolution
 from kseq.layers.grid_encoder import GridEncoder
 from kseq.layers.hierarchical_bahdanau_attention import (
     HierarchicalBahdanauAttention,
 )
 from kseq.layers.hierarchical_encoder import HierarchicalEncoder
 from kseq.layers.layer_normalization import LayerNormalization
+from kseq.layers.local_attention import LocalAttention
 from kseq.layers.location_aware_attention import LocationAwareAttention
 from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.neural_turing_machine import NeuralTuringMachine
 from kseq.layers.piece_embedding import PieceEmbedding
+from kseq.layers.pointer_generator import PointerGenerator
 from kseq.layers.positional_encoding import (
     LearnedPositionalEmbedding,
     SinusoidalPositionalEncoding,
@@ -35,11 +38,13 @@ __all__ = [
     "BahdanauAttention",
     "Dropout",
     "FlattenSentences",
+    "GatedConvolution",
     "GridEncoder",
     "HierarchicalBahdanauAttention",
     "HierarchicalEncoder",
     "LayerNormalization",
     "LearnedPositionalEmbedding",
+    "LocalAttention",
     "LocationAttention",
     "LocationAwareAttention",
     "LuongAttention",
@@ -47,6 +52,7 @@ __all__ = [
     "NeuralTuringMachine",
     "NormalizedProjection",
     "PieceEmbedding",
+    "PointerGenerator",
     "PyramidalEncoder",
     "RecurrentPooling",
     "ScaledSimilarity",

@@ -8,7 +8,12 @@ from keras import ops
 from kseq.layers.cudnn import has_cudnn
 from kseq.layers.dropout import Dropout
 from kseq.layers.recurrent_stack import RecurrentStack
-from kseq.ops import fold_hypotheses, scan_time, unfold_hypotheses
+from kseq.ops import (
+    fold_hypotheses,
+    project,
+    scan_time,
+    unfold_hypotheses,
+)
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -24,7 +29,9 @@ class AttentionDecoder(keras.layers.Layer):
                      h_t = cell([x_t; c_t], h_{t-1})
                      y_t = tanh(W [h_t; c_t; x_t])
 
-    With input feeding, Luong's cell reads [x_t; y_{t-1}]. Without attention
+    With input feeding, Luong's cell reads [x_t; y_{t-1}]. With `context_gate`
+    the context is multiplied by sigmoid(w . h + b), where h is the query of
+    the attention. Without attention
     the memory is one vector c, h_t = cell([x_t; c], h_{t-1}) and y_t = h_t.
 
     Projections and attention that no later step depends on are computed for
@@ -37,6 +44,8 @@ class AttentionDecoder(keras.layers.Layer):
             with its own dtype policy. A layer with the attribute
             `reads_last_weights` is given the weights of the last step, (B, 1,
             S), as `last_weights`; it needs Bahdanau's order or input feeding.
+            One with `reads_positions` is given the number of each step, from
+            0, (B, T) float, as `positions`.
         order: "luong" or "bahdanau".
         input_feeding: bool, in the order of Luong.
         cell: "lstm", "gru", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b),
@@ -44,6 +53,7 @@ class AttentionDecoder(keras.layers.Layer):
         dropout: float, between the layers and on the outputs.
         unroll: bool, whether to unroll the loop over time, for T known in
             advance.
+        context_gate: bool, whether the context is gated; needs attention.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -73,7 +83,8 @@ class AttentionDecoder(keras.layers.Layer):
     Reference:
         Bahdanau et al. 2015, arXiv:1409.0473, sections 3.1 and A.2.2, with
         tanh in place of a maxout layer; Luong et al. 2015, arXiv:1508.04025,
-        sections 3 and 3.3; Cho et al. 2014, arXiv:1406.1078, section 2.2.
+        sections 3 and 3.3; Cho et al. 2014, arXiv:1406.1078, section 2.2; the
+        gate: Xu et al. 2015, arXiv:1502.03044, section 4.2.1.
     """
 
     def __init__(
@@ -86,9 +97,14 @@ class AttentionDecoder(keras.layers.Layer):
         cell: str = "lstm",
         dropout: float = 0.0,
         unroll: bool = False,
+        context_gate: bool = False,
         **kwargs,
     ):
         check_order(attention, order, input_feeding)
+        if context_gate and attention is None:
+            raise ValueError(
+                "context_gate needs attention. Received: attention=None"
+            )
         super().__init__(**kwargs)
         self.supports_masking = True
         self.units = units
@@ -101,10 +117,12 @@ class AttentionDecoder(keras.layers.Layer):
         self.cell = cell
         self.dropout = dropout
         self.unroll = unroll
+        self.context_gate = context_gate
         self._feeds_back = input_feeding or (attention and order == "bahdanau")
         # Step by step; or one LSTM after the other, over all steps.
         self._steps = bool(self._feeds_back) or cell != "lstm"
         self._reads_last = getattr(attention, "reads_last_weights", False)
+        self._reads_positions = getattr(attention, "reads_positions", False)
         self.recurrent = RecurrentStack(
             units,
             num_layers=num_layers,
@@ -124,6 +142,8 @@ class AttentionDecoder(keras.layers.Layer):
             self.output_projection = dense(
                 units, activation="tanh", name="output_projection"
             )
+        if context_gate:
+            self.gate = dense(1, use_bias=True, name="context_gate")
         self.output_dropout = Dropout(
             dropout, dtype=self.dtype_policy, name="output_dropout"
         )
@@ -152,6 +172,8 @@ class AttentionDecoder(keras.layers.Layer):
             fed = memory_shape[-1]
         self.recurrent.build((None, self.recurrent.gate_units), (None, fed))
         self.attention.build((None, None, self.units), memory_shape)
+        if self.context_gate:
+            self.gate.build((None, None, self.units))
         self.output_projection.build((None, None, combined))
 
     def call(
@@ -210,6 +232,8 @@ class AttentionDecoder(keras.layers.Layer):
             dtype = self.compute_dtype
             state["attended"] = ops.zeros((batch, attended), dtype=dtype)
             state["weights"] = ops.zeros((batch, memory_time), dtype=dtype)
+        if self._reads_positions:
+            state["position"] = ops.zeros((batch,), dtype="float32")
         return state
 
     def step(
@@ -244,12 +268,21 @@ class AttentionDecoder(keras.layers.Layer):
 
     def _attend(self, projected_memory, memory_mask):
         """A function from queries to contexts and weights, or None."""
-        return self.attention and functools.partial(
+        attend = self.attention and functools.partial(
             self.attention,
             projected_memory=projected_memory,
             memory_mask=memory_mask,
             return_weights=True,
         )
+        if not self.context_gate:
+            return attend
+
+        def attend_through_gate(query, **given):
+            context, weights = attend(query, **given)
+            gate = project(query, self.gate.kernel) + self.gate.bias
+            return context * ops.sigmoid(gate), weights
+
+        return attend_through_gate
 
     def _project_inputs(self, inputs, projected_memory):
         projected = self.input_projection(inputs)
@@ -261,12 +294,18 @@ class AttentionDecoder(keras.layers.Layer):
     def _advance(self, state, step, attend):
         """The part of a step that the next one depends on: (B, .) tensors."""
         recur = functools.partial(self.recurrent, state=state, **step)
+        others = {}
+        if self._reads_positions:
+            others["position"] = state["position"] + 1
         if not self._feeds_back:
-            return recur()
+            return {**recur(), **others}
 
+        given = {}
         if self._reads_last:
-            last_weights = state["weights"][:, None]
-            attend = functools.partial(attend, last_weights=last_weights)
+            given["last_weights"] = state["weights"][:, None]
+        if self._reads_positions:
+            given["positions"] = state["position"][:, None]
+        attend = functools.partial(attend, **given)
         if self.order == "bahdanau":
             attended, weights = _at_one_step(attend, state["hidden"][-1])
             advanced = recur(fed=attended)
@@ -275,7 +314,8 @@ class AttentionDecoder(keras.layers.Layer):
             hidden = advanced["hidden"][-1]
             context, weights = _at_one_step(attend, hidden)
             attended = self._combine(hidden, context)
-        return {**advanced, "attended": attended, "weights": weights}
+        others |= {"attended": attended, "weights": weights}
+        return {**advanced, **others}
 
     def _read_out(self, inputs, states, attend):
         """Outputs and weights of all steps, from their states."""
@@ -287,6 +327,9 @@ class AttentionDecoder(keras.layers.Layer):
         if self.order == "bahdanau":
             outputs = self._combine(hidden, states["attended"], inputs)
             return outputs, states["weights"]
+        if "position" in states:  # otherwise all steps, from the first
+            positions = states["position"] - 1
+            attend = functools.partial(attend, positions=positions)
         context, weights = attend(hidden)
         return self._combine(hidden, context), weights
 
@@ -310,6 +353,7 @@ class AttentionDecoder(keras.layers.Layer):
             "cell": self.cell,
             "dropout": self.dropout,
             "unroll": self.unroll,
+            "context_gate": self.context_gate,
         }
 
     @classmethod

@@ -207,8 +207,8 @@ class LuongAttention(keras.layers.Layer):
         units: int, width of the hidden layer of "concat", or rank of a
             symmetric W; None for the other scores.
         window: int, attend to the last `window` real positions of the memory
-            only; None for all. The paper's local attention moves its window
-            over the memory instead.
+            only; None for all. For the window of the paper, which moves over
+            the memory, see `LocalAttention`.
         symmetric: bool, "general" with W = U^T diag(d) U, where U has `units`
             rows. Query and memory must have the same number of features.
         use_bias: bool, whether each projection has a bias.

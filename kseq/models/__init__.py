@@ -1,6 +1,7 @@
 """Functional models, built of `kseq.layers`."""
 
 from kseq.models.binary_rnn import BinaryRNN
+from kseq.models.conv_seq2seq import ConvSeq2Seq
 from kseq.models.dual_encoder import DualEncoder
 from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.models.feature_classifier import FeatureClassifier
@@ -18,6 +19,7 @@ from kseq.models.transformer_tagger import TransformerTagger
 __all__ = [
     "LSTMLM",
     "BinaryRNN",
+    "ConvSeq2Seq",
     "DualEncoder",
     "ExactModel",
     "FeatureClassifier",

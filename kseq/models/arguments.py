@@ -137,6 +137,8 @@ _LATER = {
     "num_kv_heads": None,
     "share_layers": False,
     "reverse_source": False,
+    "context_gate": False,
+    "copy": False,
 }
 
 

@@ -3,7 +3,7 @@
 import keras
 from keras import layers, ops
 
-from kseq.layers import AttentionDecoder, Dropout
+from kseq.layers import AttentionDecoder, Dropout, PointerGenerator
 from kseq.models import auxiliary_losses, embeddings
 from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
 from kseq.models.exact_model import ExactModel, TokenLosses
@@ -15,6 +15,7 @@ from kseq.models.recurrent_encoder import (
     recurrent_encoder,
 )
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
+from kseq.user_error import ArgumentError
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -58,6 +59,10 @@ class LSTMSeq2Seq(ExactModel):
             encourages the weights of each position to sum to 1 over all steps.
         ctc: float in [0, 1), weight of a CTC loss on x, which encourages a
             monotonic alignment; the cross-entropy has weight 1 - ctc.
+        context_gate: bool, see `AttentionDecoder`.
+        copy: bool, whether tokens of the source may be copied, see
+            `PointerGenerator`; for token ids without a `source_layer`, with
+            attention, and with one vocabulary of source and target.
         dtype: dtype policy or its name.
         name: str.
         **kwargs: `trainable`.
@@ -88,7 +93,8 @@ class LSTMSeq2Seq(ExactModel):
         Sutskever et al. 2014, arXiv:1409.3215; Bahdanau et al. 2015,
         arXiv:1409.0473; Luong et al. 2015, arXiv:1508.04025; Xu et al. 2015,
         arXiv:1502.03044, sections 3.1.2 and 4.2.1, for features; Kim et al.
-        2017, arXiv:1609.06773, for CTC.
+        2017, arXiv:1609.06773, for CTC; See et al. 2017, arXiv:1704.04368,
+        for copies.
     """
 
     def __init__(
@@ -112,6 +118,8 @@ class LSTMSeq2Seq(ExactModel):
         source_dim: int | None = None,
         coverage: float = 0.0,
         ctc: float = 0.0,
+        context_gate: bool = False,
+        copy: bool = False,
         dtype: str | keras.DTypePolicy | None = None,
         name: str = "lstm_seq2seq",
         **kwargs,
@@ -128,6 +136,15 @@ class LSTMSeq2Seq(ExactModel):
         )
         set_rates(self, dropout=dropout)
         auxiliary_losses.set_auxiliary_losses(self, attention, coverage, ctc)
+
+        can_copy = attention is not None and source_layer is None
+        if copy and not (can_copy and source_vocab_size == target_vocab_size):
+            raise ArgumentError(
+                "copy needs attention, no source_layer, and one vocabulary. "
+                f"Received: attention={attention}, source_layer="
+                f"{source_layer}, source_vocab_size={source_vocab_size}, "
+                f"target_vocab_size={target_vocab_size}"
+            )
 
         # Layers
         # Inputs of unit variance: with states near zero the energies, products
@@ -162,6 +179,7 @@ class LSTMSeq2Seq(ExactModel):
             input_feeding=input_feeding,
             cell=cell,
             dropout=dropout,
+            context_gate=context_gate,
             dtype=policy,
             name="decoder",
         )
@@ -175,6 +193,8 @@ class LSTMSeq2Seq(ExactModel):
         self.logits = layers.Activation(
             "linear", dtype="float32", name="logits"
         )
+        if copy:
+            self.pointer = PointerGenerator(dtype="float32", name="pointer")
 
         # Config
         self.bidirectional = bidirectional
@@ -184,26 +204,31 @@ class LSTMSeq2Seq(ExactModel):
         self.input_feeding = input_feeding
         self.cell = cell
         self.tie_embeddings = tie_embeddings
+        self.context_gate = context_gate
+        self.copy = copy
 
         # Graph
         inputs = seq2seq_inputs(source_dim, self.source_layer)
-        outputs, memory, _ = self._read(inputs)
+        logits, _, memory, _ = self._read(inputs, copy)
         auxiliary_losses.build_ctc(self, memory)
-        super().__init__(
-            inputs, self._project(outputs), dtype=policy, name=name, **kwargs
-        )
+        super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
-    def _read(self, inputs, **arguments):
-        """The decoder over whole targets, the memory and its mask."""
+    def _read(self, inputs, return_weights):
+        """Logits and weights of whole targets, the memory and its mask."""
         memory, memory_mask, initial_state = self._encode(inputs)
         outputs = self.decoder(
             self._embed_target(inputs["target_ids"]),
             memory,
             memory_mask=memory_mask,
             initial_state=initial_state,
-            **arguments,
+            return_weights=return_weights,
         )
-        return outputs, memory, memory_mask
+        outputs, weights = outputs if return_weights else (outputs, None)
+        logits = self._project(outputs)
+        if self.copy:
+            ids = inputs["source_ids"]
+            logits = self.pointer(logits, outputs, weights, ids)
+        return logits, weights, memory, memory_mask
 
     def _encode(self, inputs):
         """The memory of the decoder, its mask, and the first states."""
@@ -240,8 +265,7 @@ class LSTMSeq2Seq(ExactModel):
     ):
         if not with_memory:
             return super().call(inputs, training=training, mask=mask)
-        (outputs, weights), *memory = self._read(inputs, return_weights=True)
-        return self._project(outputs), weights, *memory
+        return self._read(inputs, return_weights=True)
 
     def loss_outputs(self, inputs, training: bool):
         options = {"with_memory": True} if self.coverage or self.ctc else {}
@@ -259,11 +283,15 @@ class LSTMSeq2Seq(ExactModel):
     def encode(self, inputs: dict) -> dict:
         """The state before the first step, from the inputs of the source."""
         memory, memory_mask, last_states = self._encode(inputs)
+        source = {}
+        if self.copy:  # int32 is on the host
+            source["source_ids"] = ops.cast(inputs["source_ids"], "int64")
         return {
             "memory": {
                 "mask": memory_mask,
                 "projected": self.decoder.project_memory(memory),
                 **auxiliary_losses.ctc_memory(self, memory),
+                **source,
             },
             "decoder": self.decoder.start(memory, last_states),
         }
@@ -284,11 +312,14 @@ class LSTMSeq2Seq(ExactModel):
             state["decoder"],
             memory["projected"],
             memory_mask=memory["mask"],
-            return_weights=covers,
+            return_weights=covers or self.copy,
         )
         if covers:
             state = {**state, "attention": ops.cast(weights[0], "float32")}
         logits = self._project(outputs, state.get("constants"))
+        if self.copy:
+            at_step = (x[:, None] for x in (logits, outputs, *weights))
+            logits = self.pointer(*at_step, memory["source_ids"])[:, 0]
         return logits, {**state, "decoder": decoder}
 
     def attention_weights(self, inputs: dict) -> dict:
@@ -303,7 +334,7 @@ class LSTMSeq2Seq(ExactModel):
         Raises:
             ValueError: if the model has no attention.
         """
-        (_, weights), *_ = self._read(inputs, return_weights=True)
+        _, weights, *_ = self._read(inputs, return_weights=True)
         return ops.cast(weights, "float32")
 
     def get_config(self) -> dict:

@@ -212,6 +212,16 @@ def test_blocks_of_another_model_do_not_limit_its_sizes():
             {"attention": "location", "last_states": 2},
             "--last-states needs attention by content",
         ),
+        (
+            {"attention": "additive", "local": "monotonic"},
+            "--local monotonic needs --attention dot, scaled_dot, general",
+        ),
+        (
+            {"local": "predictive", "last_states": 4},
+            "--local predictive needs --last-states 0",
+        ),
+        ({"copy": True, "attention": "none"}, "--copy needs attention"),
+        ({"window": 4}, "--window needs --local monotonic or --local pred"),
         ({"reverse_source": True}, "--reverse-source needs --no-bidirectional"),
     ],
 )
@@ -242,6 +252,7 @@ class Decoder(RecurrentDecoderOptions):
     model: str = "joined"
     decoder: str = "lstm"
     coverage: float = 0.0
+    context_gate: bool = False
 
 
 @pytest.mark.parametrize(
@@ -258,6 +269,14 @@ class Decoder(RecurrentDecoderOptions):
         (
             {"attention": "none", "coverage": 0.5},
             "--attention none needs --coverage 0",
+        ),
+        (
+            {"attention": "none", "context_gate": True},
+            "--attention none needs --no-context-gate",
+        ),
+        (
+            {"decoder": "transformer", "context_gate": True},
+            "--context-gate needs --decoder lstm",
         ),
         ({"attention": "location"}, "--attention: expected one of none, dot"),
     ],

@@ -7,10 +7,11 @@ import tensorflow as tf
 from kseq.decoding import BeamSearch, GreedySearch, Sampling
 from kseq.layers import (
     BahdanauAttention,
+    LocalAttention,
     LocationAwareAttention,
     LuongAttention,
 )
-from kseq.models import LSTMSeq2Seq, Transformer
+from kseq.models import ConvSeq2Seq, LSTMSeq2Seq, Transformer
 from kseq.ops import dot_energies
 from tests.layers.test_own_score import CosineAttention, NegativeDistance
 from tests.slow import slow
@@ -54,10 +55,19 @@ def lstm(**kwargs):
             )
         ),
         slow(lambda: lstm(attention=None)),
+        slow(
+            lambda: lstm(
+                attention=LocalAttention(
+                    "dot", window=2, alignment="monotonic"
+                ),
+                input_feeding=True,
+            )
+        ),
+        slow(lambda: ConvSeq2Seq(20, 200, embedding_dim=8, units=8)),
     ],
     ids=[
         *("transformer", "luong", "windowed", "bahdanau"),
-        *("location-aware", "plain"),
+        *("location-aware", "plain", "local", "convolutional"),
     ],
 )
 def model(request, seed):

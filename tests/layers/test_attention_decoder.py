@@ -8,6 +8,7 @@ from keras import ops
 from kseq.layers import (
     AttentionDecoder,
     BahdanauAttention,
+    LocalAttention,
     LocationAttention,
     LocationAwareAttention,
     LuongAttention,
@@ -186,6 +187,8 @@ def test_step_by_step(wiring, num_layers, cell):
         LuongAttention("general"),
         LuongAttention("concat", units=3),
         LuongAttention("scaled_dot", window=2),
+        LocalAttention("dot", window=1, alignment="monotonic"),
+        LocalAttention(window=2),
         LocationAttention(max_length=5),
         LocationAwareAttention(units=3, filters=2, kernel_size=4),
         LocationAwareAttention(units=3, window=2, use_bias=True),
@@ -230,6 +233,8 @@ def test_an_unrolled_loop(wiring):
         slow("bahdanau", BahdanauAttention(units=3, use_bias=True)),
         slow("bahdanau", LocationAwareAttention(3, 2, kernel_size=3)),
         slow("feeding", LocationAttention(max_length=5)),
+        ("feeding", LocalAttention("dot", window=1, alignment="monotonic")),
+        slow("luong", LocalAttention(window=2)),
         slow("none", None),
     ],
 )

@@ -18,7 +18,7 @@ def built(memory, units=6, **arguments):
 
 def reference(layer, inputs, memory, mask, state):
     """The equations of the two papers, for cells of tanh and dot attention."""
-    kernel, bias, input_kernel, output_kernel = (
+    kernel, bias, input_kernel, output_kernel, *gate = (
         weight.numpy() for weight in layer.trainable_weights
     )
 
@@ -26,7 +26,10 @@ def reference(layer, inputs, memory, mask, state):
         energies = np.einsum("bd,bsd->bs", hidden, memory)
         powers = np.where(mask, np.exp(energies), 0)
         weights = powers / powers.sum(axis=-1, keepdims=True)
-        return np.einsum("bs,bsd->bd", weights, memory), weights
+        context = np.einsum("bs,bsd->bd", weights, memory)
+        if gate:
+            context /= 1 + np.exp(-(hidden @ gate[0] + gate[1]))
+        return context, weights
 
     def cell(x, *read):
         read = np.concatenate(read, axis=-1)
@@ -66,7 +69,13 @@ def test_worked_example():
 
 
 @pytest.mark.parametrize(
-    "wiring", [{}, {"input_feeding": True}, {"order": "bahdanau"}]
+    "wiring",
+    [
+        *({}, {"input_feeding": True}, {"order": "bahdanau"}),
+        {"context_gate": True},
+        {"context_gate": True, "input_feeding": True},
+        {"context_gate": True, "order": "bahdanau"},
+    ],
 )
 def test_agrees_with_the_papers(seed, wiring):
     inputs, memory = normal(2, 5, 4), normal(2, 7, 6)

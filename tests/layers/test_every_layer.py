@@ -22,6 +22,8 @@ SEQUENCE = {
     "Dropout": {"rate": 0.2},
     "LayerNormalization": {},
     "LearnedPositionalEmbedding": {"max_length": 5},
+    "GatedConvolution": {"units": 6, "kernel_size": 3, "dropout": 0.1},
+    "GatedConvolution causal": {"units": 6, "kernel_size": 4, "causal": True},
     "MultiHeadAttention": {"num_heads": 2, "key_dim": 4, "window": 2},
     "MultiHeadAttention rotary": {
         "num_heads": 2,
@@ -51,6 +53,8 @@ VECTORS = {"ScaledSimilarity": {}}  # of length one
 PAIR = {
     "BahdanauAttention": {"units": 5},
     "BahdanauAttention shared": {"units": 5, "shared": True, "window": 3},
+    "LocalAttention": {"window": 2},
+    "LocalAttention monotonic": {"window": 1, "alignment": "monotonic"},
     "LocationAttention": {"max_length": 9},
     "LuongAttention": {},
     "LuongAttention concat": {"score": "concat", "units": 5},
@@ -62,10 +66,12 @@ PAIR = {
     "MultiHeadAttention memory": {"num_heads": 2, "key_dim": 4},
     "TransformerDecoderBlock memory": BLOCK,
 }
+MIXTURES = {"PointerGenerator": {}}  # of logits, outputs, weights and ids
 DECODERS = {
     "AttentionDecoder": {"dropout": 0.1, "num_layers": 2},
     "AttentionDecoder fed": {"cell": "gru", "input_feeding": True},
     "AttentionDecoder tanh": {"cell": "tanh", "order": "bahdanau"},
+    "AttentionDecoder gated": {"context_gate": True, "input_feeding": True},
     "LocationAwareAttention": {  # alone, it has no last weights
         "attention": layers.LocationAwareAttention(3, 2, kernel_size=3),
         "order": "bahdanau",
@@ -114,6 +120,7 @@ SHAPES = {  # without the batch
     **dict.fromkeys([*SEQUENCE, *CELLS], ((5, 8),)),
     **dict.fromkeys(VECTORS, ((8,), (8,))),
     **dict.fromkeys([*PAIR, *DECODERS], ((5, 8), (7, 8))),
+    **dict.fromkeys(MIXTURES, ((5, 30), (5, 8), (5, 7), (7,))),
     **dict.fromkeys(IDS, ((6,),)),
     **dict.fromkeys(DOCUMENTS, ((3, 6),)),
     **dict.fromkeys(SOURCES, ((5, 8), (5,))),
@@ -124,7 +131,7 @@ SHAPES = {  # without the batch
 
 def make(name, **arguments):
     every = {**SEQUENCE, **VECTORS, **PAIR, **DECODERS}
-    every |= {**IDS, **DOCUMENTS, **SOURCES, **TURNS, **CELLS}
+    every |= {**MIXTURES, **IDS, **DOCUMENTS, **SOURCES, **TURNS, **CELLS}
     create = getattr(layers, name.split()[0])
     if name in CELLS:
         cell = create(**every[name], **arguments)
@@ -144,6 +151,8 @@ def model_of(layer, name):
     inputs = [keras.Input(s, dtype=dtype_of(name)) for s in SHAPES[name]]
     if name in {**SOURCES, **TURNS}:
         inputs[-1] = keras.Input(SHAPES[name][-1], dtype="bool")
+    if name in MIXTURES:
+        inputs[-1] = keras.Input(SHAPES[name][-1], dtype="int32")
     return keras.Model(inputs, memory_of(layer(*inputs)))
 
 
@@ -152,6 +161,10 @@ def arrays_of(name):
         *features, mask = SHAPES[name]
         features = [normal(4, *shape) for shape in features]
         return [*features, np.ones((4, *mask), bool)]
+    if name in MIXTURES:
+        *features, ids = SHAPES[name]
+        features = [abs(normal(4, *shape)) for shape in features]
+        return [*features, np.random.randint(0, 30, (4, *ids))]
     if name in VECTORS:
         vectors = [normal(4, *shape) for shape in SHAPES[name]]
         return [x / np.linalg.norm(x, axis=1, keepdims=True) for x in vectors]
@@ -163,6 +176,8 @@ def arrays_of(name):
 # What another layer of theirs, or their cell, proves in every run.
 _BEFORE_A_RELEASE = {
     "BahdanauAttention shared",
+    "GatedConvolution causal",
+    "LocalAttention monotonic",
     "LuongAttention concat",
     "LuongAttention symmetric",
     "MultiHeadAttention memory",
@@ -171,6 +186,7 @@ _BEFORE_A_RELEASE = {
     "TransformerEncoderBlock gated",
     "TransformerDecoderBlock rotary",
     "AttentionDecoder tanh",
+    "AttentionDecoder gated",
     "AttentionDecoder fed",
     "HierarchicalEncoder gru",
     "NeuralTuringMachine dense",

@@ -43,6 +43,7 @@ OF_ONE = {
         **BLOCK, norm="post"
     ),
     "language model": lambda: layers.TransformerDecoderBlock(**BLOCK),
+    "convolution": lambda: layers.GatedConvolution(6, 3),
     "stack": encoder_stack,
 }
 OVER_MEMORY = {
@@ -50,6 +51,7 @@ OVER_MEMORY = {
     "bahdanau": lambda: layers.BahdanauAttention(5),
     "window": lambda: layers.BahdanauAttention(5, window=2),
     "luong": lambda: layers.LuongAttention("general"),
+    "local": lambda: layers.LocalAttention(window=2),
     "location": lambda: layers.LocationAttention(9),
     "location-aware": lambda: layers.LocationAwareAttention(5),
     "decoder block": lambda: layers.TransformerDecoderBlock(**BLOCK),

@@ -16,13 +16,14 @@ from kseq.layers import (
     GridEncoder,
     HierarchicalBahdanauAttention,
     HierarchicalEncoder,
+    LocalAttention,
     LocationAttention,
     LocationAwareAttention,
     LuongAttention,
     PyramidalEncoder,
     SpecAugment,
 )
-from kseq.models import DualEncoder, LSTMSeq2Seq, Transformer
+from kseq.models import ConvSeq2Seq, DualEncoder, LSTMSeq2Seq, Transformer
 from tests.models.new_weights import new_weights
 from tests.slow import others_slow
 
@@ -38,6 +39,10 @@ ATTENTIONS = {
     "location-aware": lambda: LocationAwareAttention(
         5, 2, kernel_size=3, name="attention"
     ),
+    "local-m": lambda: LocalAttention(
+        "dot", window=1, alignment="monotonic", name="attention"
+    ),
+    "local-p": lambda: LocalAttention(window=2, name="attention"),
     "location": lambda: LocationAttention(max_length=5, name="attention"),
     "turns": lambda: HierarchicalBahdanauAttention(5, name="attention"),
     "none": lambda: None,
@@ -78,6 +83,18 @@ def transformer(**settings):
         **settings,
     }
     return Transformer(**settings)
+
+
+def convolutional(**settings):
+    settings = {
+        "embedding_dim": 6,
+        "units": 8,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "max_length": 16,
+        **settings,
+    }
+    return ConvSeq2Seq(12, VOCAB, **settings)
 
 
 def captions(attention="bahdanau", wiring="bahdanau", **settings):
@@ -164,6 +181,7 @@ def batch_of(source, size):
 SYSTEMS = {
     "lstm": (functools.partial(lstm, "general", "feeding"), text),
     "transformer": (transformer, text),
+    "convolutional": (convolutional, text),
     "captions": (functools.partial(captions, coverage=0.5), frames),
     "caption transformer": (caption_transformer, frames),
     "speech": (speech, frames),
@@ -178,6 +196,29 @@ _VARIANTS = SYSTEMS | {
     ),
     "window, luong": (functools.partial(lstm, "window"), text),
     "location, feeding": (functools.partial(lstm, "location", "feeding"), text),
+    "local-m, luong": (functools.partial(lstm, "local-m"), text),
+    "local-m, gru, bahdanau": (
+        functools.partial(lstm, "local-m", "bahdanau", cell="gru"),
+        text,
+    ),
+    "local-m, gru": (functools.partial(lstm, "local-m", cell="gru"), text),
+    "local-p, feeding": (functools.partial(lstm, "local-p", "feeding"), text),
+    "copies": (
+        functools.partial(lstm, source_vocab_size=VOCAB, copy=True),
+        text,
+    ),
+    "copies, feeding, coverage": (
+        functools.partial(
+            lstm,
+            "general",
+            "feeding",
+            source_vocab_size=VOCAB,
+            copy=True,
+            coverage=0.5,
+            tie_embeddings=True,
+        ),
+        text,
+    ),
     "no attention": (functools.partial(lstm, "none"), text),
     "one direction": (functools.partial(lstm, bidirectional=False), text),
     "reversed source": (
@@ -265,6 +306,14 @@ _VARIANTS = SYSTEMS | {
         text,
     ),
     "untied output": (functools.partial(transformer, tie_output=False), text),
+    "convolutional, untied output, kernels of 4": (
+        functools.partial(convolutional, tie_output=False, kernel_size=4),
+        text,
+    ),
+    "convolutional, kernels of 1": (
+        functools.partial(convolutional, kernel_size=1),
+        text,
+    ),
     "another transformer": (
         functools.partial(
             transformer,
@@ -278,6 +327,14 @@ _VARIANTS = SYSTEMS | {
     ),
     "captions, feeding": (
         functools.partial(captions, wiring="feeding"),
+        frames,
+    ),
+    "captions, gated context": (
+        functools.partial(captions, context_gate=True),
+        frames,
+    ),
+    "captions, feeding, gated context": (
+        functools.partial(captions, wiring="feeding", context_gate=True),
         frames,
     ),
     "captions, gru, two layers": (
@@ -317,8 +374,11 @@ _PAIRS = {
 CASES = _PAIRS | _VARIANTS
 # The most different ones in every run, all pairs of values before a release.
 _OFTEN = {
-    *("lstm", "another transformer", "rotary positions and grouped queries"),
+    *("lstm", "convolutional", "another transformer"),
+    "rotary positions and grouped queries",
     "relative positions and shared layers",
+    *("copies", "local-m, luong", "local-p, feeding"),
+    "captions, gated context",
 }
 # Most of what has a state of its own, too.
 _OFTEN_IN_STEPS = {

@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.control_tokens import END, PAD, START
 from kseq.layers import BahdanauAttention, LuongAttention
-from kseq.models import LSTMSeq2Seq, Transformer
+from kseq.models import ConvSeq2Seq, LSTMSeq2Seq, Transformer
 from tests.slow import slow
 
 
@@ -52,6 +52,11 @@ def transformer(**settings):
     return compiled(model, rate=0.003)
 
 
+def convolutional():
+    model = ConvSeq2Seq(14, 14, embedding_dim=32, units=32, kernel_size=3)
+    return compiled(model, rate=0.003)
+
+
 MODELS = {
     "Bahdanau": lambda: lstm(
         BahdanauAttention(units=32), units=64, order="bahdanau"
@@ -62,6 +67,7 @@ MODELS = {
     ),
     "pre-norm": transformer,
     "post-norm": lambda: transformer(norm="post"),
+    "convolutional": convolutional,
     "learned positions": lambda: transformer(
         positions="learned", max_length=16
     ),
@@ -88,8 +94,9 @@ def right_answers(model, task, length, size=200):
         slow(lambda: lstm(BahdanauAttention(units=16), input_feeding=True)),
         lambda: lstm(LuongAttention("general")),  # traced without a loop
         slow(transformer),
+        slow(convolutional),
     ],
-    ids=["Bahdanau", "input feeding", "Luong", "Transformer"],
+    ids=["Bahdanau", "input feeding", "Luong", "Transformer", "convolutional"],
 )
 def test_overfits_one_batch(new_seed, make_model):
     model = make_model()
@@ -107,6 +114,32 @@ def test_learns_to_reverse(new_seed):
         model.train_on_batch(*batch_of(np.flip, size=64, length=5))
 
     assert right_answers(model, np.flip, length=5) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("copy", [False, True])
+def test_only_a_pointer_copies_tokens_that_training_never_had(new_seed, copy):
+    model = LSTMSeq2Seq(
+        *(30, 30),
+        embedding_dim=16,
+        units=64,
+        attention=LuongAttention("general"),
+        input_feeding=True,
+        copy=copy,
+        cell="gru",
+    )
+    compiled(model, rate=0.005)
+    for _ in range(400):
+        model.train_on_batch(*batch_of(np.copy, 64, length=5, vocab_size=20))
+    tokens = np.random.randint(4, 20, (100, 3))
+    tokens[:, 1] = np.random.randint(20, 30, 100)
+    ends = np.full((100, 1), END)
+    source = np.concatenate([tokens, ends], axis=1)
+    target = np.concatenate([np.full((100, 1), START), tokens], axis=1)
+    logits = model({"source_ids": source, "target_ids": target})
+    found = ops.convert_to_numpy(ops.argmax(logits[:, 1], axis=-1))
+    right = (found == tokens[:, 1]).mean()
+    assert right > 0.8 if copy else right < 0.2
 
 
 @pytest.mark.slow

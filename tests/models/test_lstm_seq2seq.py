@@ -150,6 +150,12 @@ def test_attention_weights(seed, attention, wiring):
         ({"dropout": -0.1}, "Received: dropout=-0.1"),
         ({"cell": "rnn"}, "Received: cell='rnn'"),
         ({"attention": None, "input_feeding": True}, "needs attention"),
+        ({"attention": None, "context_gate": True}, "needs attention"),
+        ({"copy": True}, "one vocabulary. .*source_vocab_size=12, target_voc"),
+        (
+            {"copy": True, "attention": None, "source_vocab_size": 14},
+            "copy needs attention, .*attention=None",
+        ),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, message):

@@ -18,6 +18,9 @@ from tests.recipe_models import SERVED, batch_of, make_served
 from tests.slow import slow
 
 VOCAB = 12
+WITHOUT_RECURRENCE = [
+    kind for kind in SERVED if "transformer" in kind or "convolutional" in kind
+]
 
 
 def transformer(**arguments):
@@ -81,8 +84,8 @@ def test_half_precision_stays_close(policy, limit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [k for k in SERVED if "transformer" in k])
-def test_every_transformer(kind):
+@pytest.mark.parametrize("kind", WITHOUT_RECURRENCE)
+def test_every_model_without_recurrence(kind):
     """With dropout of the same features."""
     model = make_served(kind).model
     if not all(layer.supports_jit for layer in model._flatten_layers()):

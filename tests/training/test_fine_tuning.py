@@ -6,7 +6,12 @@ import pytest
 from kseq.data import DocumentPreprocessor, TextPreprocessor, Tokenizer
 from kseq.decoding import GreedySearch
 from kseq.layers import LuongAttention
-from kseq.models import HierarchicalAttention, LSTMSeq2Seq, Transformer
+from kseq.models import (
+    ConvSeq2Seq,
+    HierarchicalAttention,
+    LSTMSeq2Seq,
+    Transformer,
+)
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.serving import Classifier, Generator
@@ -50,6 +55,11 @@ def transformer(tokenizer, dropout=0.1):
     )
 
 
+def convolutional(tokenizer):
+    sizes = tokenizer.vocab_size, tokenizer.vocab_size
+    return ConvSeq2Seq(*sizes, embedding_dim=6, units=8)
+
+
 def generator(tokenizer, model):
     preprocessor = TextPreprocessor(tokenizer)
     return Generator(model, preprocessor, tokenizer, GreedySearch())
@@ -90,7 +100,7 @@ def rows_of(served, tokenizer):
     return dict(zip(pieces, rows, strict=True))
 
 
-@pytest.mark.parametrize("make", [lstm, transformer])
+@pytest.mark.parametrize("make", [lstm, transformer, convolutional])
 def test_weights_and_tokenizer_of_a_run_are_kept(
     tmp_path, tokenizer, make, capsys
 ):
@@ -166,7 +176,7 @@ def test_one_vocabulary_or_two_as_in_the_other_run(tmp_path, tokenizer, other):
     assert (both[0] is both[1]) == (other is None)
 
 
-@pytest.mark.parametrize("make", [lstm, transformer])
+@pytest.mark.parametrize("make", [lstm, transformer, convolutional])
 @pytest.mark.parametrize("vocab_size", [290, 296])
 def test_a_new_tokenizer_keeps_the_pieces_that_both_have(
     tmp_path, tokenizer, make, vocab_size

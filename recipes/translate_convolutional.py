@@ -1,0 +1,131 @@
+"""Translates with convolutions: the built-in dates, or your two files.
+
+kseq train translate_convolutional --train train.de train.en
+Built-in dates, two CPU cores, seed 1: 2 minutes, exact match 100.0 %.
+"""
+
+import dataclasses
+
+import kseq
+from kseq import data, decoding, devices, evaluation, models, serving, training
+from kseq.command_line import option_types as options
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(options.FineTuningOptions):
+    """Trains a convolutional model on pairs of sentences and exports it."""
+
+    train: tuple[str, ...] | None = None  # files, or prepared; None: dates
+    validation: tuple[str, ...] | None = None  # None: held out of training
+    columns: tuple[str, ...] = ()  # names or numbers of source and target
+    weights: tuple[float, ...] = ()  # how often each corpus is drawn
+    run: options.RunPath = "runs/convolutional"
+    pieces: tuple[options.Pieces, ...] = ("bpe",)  # two: of each side its own
+    vocab_size: options.VocabSize = 8000  # of source and target together
+    max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
+    embedding_dim: options.Size = 256
+    units: options.Size = 256  # of each convolution
+    encoder_layers: options.SmallInt = 6
+    decoder_layers: options.SmallInt = 4
+    kernel_size: options.SmallInt = 3  # positions that a convolution reads
+    dropout: options.Rate = 0.3
+    steps: options.PositiveInt = 2250
+    patience: options.PositiveInt = 8  # evaluations without a better score
+    batch_tokens: options.PositiveInt = 4096
+    learning_rate: options.PositiveFloat = 0.002
+    warmup_steps: options.PositiveInt = 400
+    label_smoothing: options.Rate = 0.1
+    clip_norm: options.PositiveFloat = 1.0
+    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
+    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    beam_size: options.SmallInt = 5
+    metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
+
+
+DATES = Config(
+    run="runs/dates_convolutional",
+    vocab_size=1500,
+    embedding_dim=64,
+    units=128,
+    encoder_layers=4,
+    decoder_layers=3,
+    dropout=0.1,
+    steps=450,
+    evaluate_every=150,
+    batch_tokens=2048,
+    learning_rate=0.005,
+    warmup_steps=100,
+    ema=0.99,
+)
+
+
+def main(config):
+    run, config = training.start_run(config)
+    start = training.FineTuning(run, config.from_, config.new_tokenizer)
+    corpus = data.read_corpus(
+        config.train, config.validation, config.columns, config.weights
+    )
+    source, target = start.tokenizers(corpus, config.vocab_size, config.pieces)
+    both = (data.TextPreprocessor(source), target)
+    pairs = corpus.tokenized(*both)
+    batches = data.training_batches(
+        pairs,
+        batch_tokens=config.batch_tokens,
+        max_length=config.max_length,
+        weights=corpus.weights,
+        seed=config.seed,
+    )
+
+    with devices.device_strategy().scope():
+        model = models.ConvSeq2Seq(
+            *(source.vocab_size, target.vocab_size),
+            embedding_dim=config.embedding_dim,
+            units=config.units,
+            num_encoder_layers=config.encoder_layers,
+            num_decoder_layers=config.decoder_layers,
+            kernel_size=config.kernel_size,
+            dropout=config.dropout,
+            max_length=max(config.max_length + 1, 1024),
+            dtype=config.dtype,
+        )
+        model.compile(
+            training.adam(
+                config.learning_rate, config.warmup_steps, ema=config.ema
+            ),
+            label_smoothing=config.label_smoothing,
+            clip_norm=config.clip_norm,
+            accumulation_steps=config.accumulation_steps,
+        )
+    beam = decoding.BeamSearch(config.beam_size)
+    longest = pairs.longest_target(config.max_length)
+    generator = serving.Generator(model, *both, beam, training_length=longest)
+    start.initialize(generator)
+    run.save(generator)
+
+    greedy = generator.with_search(decoding.GreedySearch())
+    metrics = evaluation.metrics_named(config.metrics)
+    held_out = evaluation.Translations(
+        greedy.predictor(128), corpus.examples("validation"), metrics
+    )
+    losses = data.evaluation_batches(corpus.validation, *both)
+    training.fit(
+        model,
+        batches,
+        training.Checkpoints(
+            run,
+            patience=config.patience,
+            save_every=config.save_every,
+            **evaluation.monitored(config.metrics),
+        ),
+        steps=config.steps,
+        steps_per_epoch=config.evaluate_every,
+        callbacks=[training.Validation(run, held_out, losses)],
+        facts=corpus.describe(),
+    )
+
+    test = corpus.examples("test")
+    training.export_and_test(run, evaluation.Translations, test, metrics)
+
+
+if __name__ == "__main__":
+    kseq.run_recipe(main, Config(), without_files=DATES, corpus="pairs")
