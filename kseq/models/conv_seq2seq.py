@@ -242,13 +242,16 @@ class ConvSeq2Seq(ExactModel):
         """
         token_ids = ops.cast(token_ids, "int64")  # int32 is on the host
         constants = state.get("constants") or self.decoding_constants()
-        x, _, before = self._decode(
+        x, weights, before = self._decode(
             token_ids[:, None],
             **state["memory"],
             start=state["position"],
             before=state["before"],
             kernels=constants["convolutions"],
         )
+        if "attention" in state:  # what a coverage penalty reads
+            weights = _mean_of_layers(weights)[:, 0]
+            state = {**state, "attention": weights}
         logits = self._project(x[:, 0], constants["output"])
         position = state["position"] + 1
         return logits, {**state, "before": before, "position": position}
@@ -264,7 +267,11 @@ class ConvSeq2Seq(ExactModel):
         """
         memory = self._encode(inputs)
         _, weights, _ = self._decode(inputs["target_ids"], **memory)
-        return ops.mean(ops.cast(ops.stack(weights), "float32"), axis=0)
+        return _mean_of_layers(weights)
 
     def get_config(self) -> dict:
         return config_of(self, ConvSeq2Seq)
+
+
+def _mean_of_layers(weights):
+    return ops.mean(ops.cast(ops.stack(weights), "float32"), axis=0)

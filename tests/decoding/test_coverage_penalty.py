@@ -9,10 +9,16 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding import BeamSearch, Ensemble
-from tests.models.seq2seq_systems import VOCAB, lstm, transformer
+from tests.models.seq2seq_systems import (
+    VOCAB,
+    convolutional,
+    lstm,
+    transformer,
+)
 
 MODELS = {
     "transformer": transformer,
+    "convolutional": convolutional,
     "input feeding": lambda: lstm("general", "feeding"),
     "luong": lambda: lstm("dot"),
     "ensemble": lambda: Ensemble([transformer(), lstm("dot")]),
