@@ -147,8 +147,7 @@ def main(config):
         model = build_model(config, grid, tokenizer.vocab_size)
         training.freeze(model, config.freeze)
         model.compile(
-            training.build_optimizer(config),
-            **config.compile_arguments(),
+            training.build_optimizer(config), **config.compile_arguments()
         )
     beam = decoding.BeamSearch(config.beam_size)
     served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)

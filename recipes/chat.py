@@ -132,8 +132,7 @@ def main(config):
         )
         training.freeze(model, config.freeze)
         model.compile(
-            training.build_optimizer(config),
-            **config.compile_arguments(),
+            training.build_optimizer(config), **config.compile_arguments()
         )
     beam = decoding.BeamSearch(config.beam_size)
     longest = pairs.longest_target(config.max_length)

@@ -114,8 +114,7 @@ def main(config):
         model.embedding.vectors.assign(vectors)
         training.freeze(model, config.freeze)
         model.compile(
-            training.build_optimizer(config),
-            **config.compile_arguments(),
+            training.build_optimizer(config), **config.compile_arguments()
         )
     classifier = serving.Classifier(model, preprocessor, corpus.labels)
     start.initialize(classifier)

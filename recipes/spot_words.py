@@ -102,8 +102,7 @@ def main(config):
             dtype=config.dtype,
         )
         model.compile(
-            training.build_optimizer(config),
-            **config.compile_arguments(),
+            training.build_optimizer(config), **config.compile_arguments()
         )
     classifier = serving.Classifier(model, corpus.preprocessor, words)
     start.initialize(classifier)

@@ -96,8 +96,7 @@ def main(config):
         model = build_model(config, preprocessor.vocab_size, len(corpus.tags))
         training.freeze(model, config.freeze)
         model.compile(
-            training.build_optimizer(config),
-            **config.compile_arguments(),
+            training.build_optimizer(config), **config.compile_arguments()
         )
     tagger = serving.Tagger(model, preprocessor, corpus.tags)
     start.initialize(tagger)

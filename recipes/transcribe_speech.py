@@ -148,8 +148,7 @@ def main(config):
         )
         training.freeze(model, config.freeze)
         model.compile(
-            training.build_optimizer(config),
-            **config.compile_arguments(),
+            training.build_optimizer(config), **config.compile_arguments()
         )
     by_ctc = {"ctc_weight": config.ctc_weight}
     beam = decoding.BeamSearch(config.beam_size, **by_ctc)

@@ -12,7 +12,9 @@ from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
-class Config(options.FineTuningOptions):
+class Config(
+    options.FineTuningOptions, options.LossOptions, options.OptimizerOptions
+):
     """Trains a convolutional model on pairs of sentences and exports it."""
 
     train: tuple[str, ...] | None = None  # files, or prepared; None: dates
@@ -30,14 +32,12 @@ class Config(options.FineTuningOptions):
     kernel_size: options.SmallInt = 3  # positions that a convolution reads
     dropout: options.Rate = 0.3
     steps: options.PositiveInt = 2250
-    patience: options.PositiveInt = 8  # evaluations without a better score
+    patience: options.NonNegativeInt = 8
     batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
-    label_smoothing: options.Rate = 0.1
-    clip_norm: options.PositiveFloat = 1.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
-    ema: options.Rate = 0.998  # momentum of the moving averages of the weights
+    ema: options.Rate = 0.998
     beam_size: options.SmallInt = 5
     metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
 
@@ -62,12 +62,14 @@ DATES = Config(
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
-    corpus = data.read_corpus(
-        config.train, config.validation, config.columns, config.weights
+    corpus = start.prepare(
+        *(data.prepare_pairs, config.train, config.validation, config.columns),
+        weights=config.weights,
+        tokenizers=start.pair_tokenizers(config.vocab_size, config.pieces),
     )
-    source, target = start.tokenizers(corpus, config.vocab_size, config.pieces)
+    source, target = corpus.tokenizers
     both = (data.TextPreprocessor(source), target)
-    pairs = corpus.tokenized(*both)
+    pairs = corpus.tokenized(both[0])
     batches = data.training_batches(
         pairs,
         batch_tokens=config.batch_tokens,
@@ -88,13 +90,9 @@ def main(config):
             max_length=max(config.max_length + 1, 1024),
             dtype=config.dtype,
         )
+        training.freeze(model, config.freeze)
         model.compile(
-            training.adam(
-                config.learning_rate, config.warmup_steps, ema=config.ema
-            ),
-            label_smoothing=config.label_smoothing,
-            clip_norm=config.clip_norm,
-            accumulation_steps=config.accumulation_steps,
+            training.build_optimizer(config), **config.compile_arguments()
         )
     beam = decoding.BeamSearch(config.beam_size)
     longest = pairs.longest_target(config.max_length)
