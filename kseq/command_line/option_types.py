@@ -168,9 +168,7 @@ class OptimizerOptions:
     warmup_steps: PositiveInt = 200  # until the peak of the learning rate
     weight_decay: Rate = 0.0  # decoupled, times the learning rate
     ema: Rate = 0.995  # momentum of the moving averages of the weights; 0: none
-    patience: NonNegativeInt = (
-        0  # validations without a better one; 0: no limit
-    )
+    patience: NonNegativeInt = 0  # without a better validation; 0: no limit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -181,9 +179,7 @@ class LossOptions:
     """
 
     label_smoothing: Rate = 0.1
-    r_drop: NonNegativeFloat = (
-        0.0  # weight of R-Drop; a step takes twice as long
-    )
+    r_drop: NonNegativeFloat = 0.0  # weight of R-Drop; steps take twice as long
     clip_norm: PositiveFloat = 1.0
 
     def compile_arguments(self) -> dict:
