@@ -168,7 +168,7 @@ class OptimizerOptions:
     warmup_steps: PositiveInt = 200  # until the peak of the learning rate
     weight_decay: Rate = 0.0  # decoupled, times the learning rate
     ema: Rate = 0.995  # momentum of the moving averages of the weights; 0: none
-    patience: NonNegativeInt = 0  # without a better validation; 0: no limit
+    patience: NonNegativeInt = 0  # validations without a gain; 0: no limit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
