@@ -174,6 +174,14 @@ def test_seeds_differ(small_windows):
     assert set(orders[0]) != set(orders[2])
 
 
+def test_batches_are_in_no_order_of_length():
+    lengths = lengths_of(300)
+    batches = stream(lengths).take(20)
+    longest = [lengths[numbers.numpy()].max() for numbers, _, _ in batches]
+    assert longest != sorted(longest)
+    assert longest != sorted(longest, reverse=True)
+
+
 def test_the_longest_do_not_always_meet():
     lengths = np.repeat(np.arange(1, 33), 8)
     met = set()
