@@ -166,9 +166,20 @@ def test_an_empty_corpus_is_never_drawn():
     assert set(read(batches, until=90)) == set(range(30))
 
 
-def test_seeds_differ():
-    orders = [read(stream(lengths_of(50), seed=s), until=50) for s in (1, 1, 2)]
-    assert orders[0] == orders[1] != orders[2]
+def test_seeds_differ(small_windows):
+    """Also in the examples that are in the first window."""
+    lengths = lengths_of(300)
+    orders = [read(stream(lengths, seed=s), until=50) for s in (1, 1, 2)]
+    assert orders[0] == orders[1]
+    assert set(orders[0]) != set(orders[2])
+
+
+def test_batches_are_in_no_order_of_length():
+    lengths = lengths_of(300)
+    batches = stream(lengths).take(20)
+    longest = [lengths[numbers.numpy()].max() for numbers, _, _ in batches]
+    assert longest != sorted(longest)
+    assert longest != sorted(longest, reverse=True)
 
 
 def test_the_longest_do_not_always_meet():
