@@ -41,9 +41,9 @@ def run(options):
                 inputs_of(lines),
                 n_best=n_best,
                 prefixes=prefix,
-                phrases=glossary and list(map(glossary.phrases, lines)),
                 attention=options.attention,
                 progress=advance,
+                **of_text,
             )
         for line, answer in zip(lines, answers, strict=True):
             number += 1
