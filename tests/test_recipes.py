@@ -304,6 +304,11 @@ def test_every_recipe_cuts_its_batches_where_asked(recipe):
         if getattr(node.func, "attr", None) == "compile"
     ]
     [settings] = compiled
+    if None in settings:  # two asterisks
+        assert settings[None] == "config.compile_arguments()"
+        config = dataclasses.replace(recipe.Config(), accumulation_steps=3)
+        assert config.compile_arguments()["accumulation_steps"] == 3
+        return
     assert settings["accumulation_steps"] == "config.accumulation_steps"
 
 

@@ -36,6 +36,9 @@ def run(options):
     chunks = read_chunks(stdin, size=chunk_size(options.batch_size))
     for lines in counted(chunks, stdin, "Predicting"):
         prefix = prefixes and prefixes.take(len(lines))
+        of_text = {}  # answers of other kinds have no phrases
+        if glossary:
+            of_text["phrases"] = list(map(glossary.phrases, lines))
         with above_the_answers("Predicting", len(lines)) as advance:
             answers = predictor.answers(
                 inputs_of(lines),
