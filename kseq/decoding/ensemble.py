@@ -49,7 +49,8 @@ class Ensemble:
         ... ]
         >>> ensemble = Ensemble(models)
         >>> inputs = {"source_ids": tf.constant([[4, 5, 3], [6, 3, 0]])}
-        >>> best = GreedySearch()(ensemble, inputs, tf.constant([5, 5]))
+        >>> search = kseq.decoding.GreedySearch()
+        >>> best = search(ensemble, inputs, tf.constant([5, 5]))
         >>> best.scores.shape
         TensorShape([2, 1])
     """
