@@ -118,7 +118,10 @@ def test_output_that_cannot_be_written(command, code, lines):
         ("recipes cpoy", "Did you mean copy?"),
         ("recipes copy lsmt", "Did you mean translate_lstm?"),
         ("train lsmt", "Did you mean translate_lstm?"),
-        ("train translate", "Did you mean translate_lstm or translate_tr"),
+        (
+            "train translate",
+            "Did you mean translate_convolutional or translate_lstm",
+        ),
         ("train transfomer", "Did you mean translate_transformer?"),
         ("train ./missing.py", "there is no file missing.py"),
         ("train missing.py", "there is no file missing.py"),

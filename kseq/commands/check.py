@@ -14,7 +14,7 @@ from kseq.terminal import escaped_line
 
 def run(options):
     """Prints what a recipe would train on and what it would leave out."""
-    given = *options.files, *options.validation
+    given = *options.files, *(options.validation or ())
     if any(map(is_url, given)):
         start_keras(without=OPTIONAL)
         options.files = local_copies(options.files)

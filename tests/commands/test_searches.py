@@ -74,7 +74,7 @@ def test_absurd_values(run, refused, option, values):
     if option in ("--temperature", "--top-k", "--top-p", "--seed"):
         needed = ("--sample",)
     if option == "--diversity":
-        needed = ("--groups=2",)
+        needed = ("--groups=3",)
     for value in values:
         message = refused("predict", run, *needed, f"{option}={value}")
         assert message.count("\n") == 1
