@@ -16,7 +16,6 @@ from kseq.commands.read_chunks import (
     warn_if_cut,
 )
 from kseq.data import read_lines
-from kseq.evaluation import expected_chrf
 from kseq.files.model_path import is_run
 from kseq.terminal import BREAKS, single_line
 from kseq.user_error import UserError
@@ -126,6 +125,8 @@ class _Prefixes:
 
 def _of_minimum_risk(answer, n_best):
     """The answer with the candidates of the highest mean chrF, best first."""
+    from kseq.evaluation import expected_chrf  # imports all metrics
+
     candidates = answer.hypotheses
     scores = expected_chrf([each.text for each in candidates])
     best = {}  # each text once
