@@ -20,6 +20,7 @@ from kseq.data import (
 )
 from kseq.data.documents.dispatch_reports import dispatch_reports
 from kseq.data.files.prepared_folder import PreparedFolder
+from tests.data.kept_tokenizer import check_a_tokenizer_that_is_kept
 
 
 @pytest.fixture(autouse=True)
@@ -211,21 +212,7 @@ def test_what_is_held_out_is_limited(monkeypatch):
 
 
 def test_a_tokenizer_that_is_kept():
-    """It may be the one that was trained for the folder."""
-    prepared = prepare()
-    again = prepare("again", tokenizer=prepared.tokenizer)
-    assert files_of("again").keys() == files_of("out").keys()
-    for name, content in files_of("out").items():
-        assert files_of("again")[name] == content or name == "prepared.json"
-    known = files_of("out")
-    prepare(tokenizer=prepared.tokenizer, vocab_size=300)
-    assert files_of("out") == known
-    other = Tokenizer.train(["other text"] * 9, 280)
-    with pytest.raises(DataError, match="other options: tokenizers is None"):
-        prepare(tokenizer=other)
-    with pytest.raises(DataError, match="other options: vocab_size is None"):
-        prepare("again")
-    assert again.describe() == prepared.describe()
+    check_a_tokenizer_that_is_kept(prepare, files_of)
 
 
 def test_the_built_in_corpus_is_in_memory():
