@@ -42,6 +42,7 @@ class Config(
     warmup_steps: options.PositiveInt = 2000
     ema: options.Rate = 0.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
+    pretraining_steps: options.NonNegativeInt = 0  # that restore noisy text
     averaged: options.SmallInt = 8  # last checkpoints in the final weights
     beam_size: options.SmallInt = 5
     metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
@@ -99,6 +100,18 @@ def main(config):
     start.initialize(generator)
     run.save(generator, keep=config.averaged)
 
+    if config.pretraining_steps:
+        text = data.denoising_batches(
+            *(pairs, target),
+            batch_tokens=config.batch_tokens,
+            max_length=config.max_length,
+            seed=config.seed,
+        )
+        training.pretrain(
+            *(run, model, text, config.pretraining_steps),
+            learning_rate=config.learning_rate,
+            warmup_steps=config.warmup_steps,
+        )
     greedy = generator.with_search(decoding.GreedySearch())
     metrics = evaluation.metrics_named(config.metrics)
     held_out = evaluation.Translations(

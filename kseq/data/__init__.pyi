@@ -116,6 +116,7 @@ from .text.batches import (
 )
 from .text.corpus import Corpus as Corpus, read_corpus as read_corpus
 from .text.dates import dates as dates
+from .text.denoising_batches import denoising_batches as denoising_batches
 from .text.line_filters import (
     LineFilters as LineFilters,
     kept_pairs as kept_pairs,

@@ -1,4 +1,4 @@
-"""Pretraining of a classifier on documents without their labels."""
+"""Pretraining of a model on its text alone."""
 
 import math
 
@@ -10,32 +10,38 @@ from kseq.runs.checkpoint_files import checkpoint_paths
 from kseq.training.checkpoints import Checkpoints
 from kseq.training.fit import fit
 
-_LEARNING_RATE = 0.003  # at its peak
-_WARMUP_STEPS = 100
 _STEPS_PER_EPOCH = 250  # after which it is saved
 
 
-def pretrain(run, model, batches, steps):
-    """Trains the embedding and the RNN of a classifier to predict pieces.
+def pretrain(
+    run, model, batches, steps, *, learning_rate=0.003, warmup_steps=100
+):
+    """Trains a model on text without labels or pairs, before its training.
 
-    Its embedding and its recurrent layer over pieces learn, by
-    `kseq.models.PiecePrediction`; all other layers stay as they are. It has its
+    The embedding and the recurrent layer of a classifier learn to predict
+    pieces, by `kseq.models.PiecePrediction`; its other layers stay as they are.
+    A sequence-to-sequence model learns to restore texts. Pretraining has its
     own checkpoints, in `pretraining/` of the run: it resumes if it was killed,
-    and is skipped once the classifier has a checkpoint.
+    and is skipped once the model has a checkpoint.
 
     Args:
         run: `RunDirectory`, saved.
-        model: `HierarchicalAttention` or `FlatAttention`.
-        batches: of `kseq.data.piece_prediction_batches`.
+        model: `HierarchicalAttention` or `FlatAttention`, or a
+            sequence-to-sequence model.
+        batches: of `kseq.data.piece_prediction_batches`, or
+            `kseq.data.denoising_batches`.
         steps: int, rounded up to a multiple of 250 if there are more.
+        learning_rate: float, at its peak; it ends at 0.
+        warmup_steps: int, before the peak.
 
     Raises:
-        RunError: where the model does not read pieces one after the other.
+        RunError: where the model cannot learn from text alone.
 
     Reference:
-        Dai and Le 2015, arXiv:1511.01432.
+        Dai and Le 2015, arXiv:1511.01432; Lewis et al. 2019,
+        arXiv:1910.13461.
     """
-    if not hasattr(model, "piece_prediction"):
+    if not hasattr(model, "piece_prediction") and not _is_seq2seq(model):
         raise RunError(
             "Pretraining needs a recurrent model, hierarchical or flat. "
             f"Received: {model.name}"
@@ -47,27 +53,42 @@ def pretrain(run, model, batches, steps):
     own = RunDirectory(run.pretraining)
     if is_chief():
         own.path.mkdir(exist_ok=True)
-        print("Pretraining on the pieces of the documents:", flush=True)
+        print("Pretraining on the text alone:", flush=True)
 
     with model.distribute_strategy.scope():
-        prediction = model.piece_prediction()
+        learner = _learner(model)
         schedule = keras.optimizers.schedules.CosineDecay(
             initial_learning_rate=0.0,
-            warmup_target=_LEARNING_RATE,
-            warmup_steps=_WARMUP_STEPS,
+            warmup_target=learning_rate,
+            warmup_steps=warmup_steps,
             decay_steps=steps,
         )
-        prediction.compile(
+        learner.compile(
             keras.optimizers.Adam(schedule),
             clip_norm=1.0,
             accumulation_steps=model.accumulation_steps,
         )
     steps_per_epoch = min(steps, _STEPS_PER_EPOCH)
     fit(
-        prediction,
+        learner,
         batches,
         Checkpoints(own, monitor=None, keep=2),
         steps=math.ceil(steps / steps_per_epoch) * steps_per_epoch,
         steps_per_epoch=steps_per_epoch,
         is_last=False,
     )
+    if _is_seq2seq(model):
+        model.set_weights(learner.get_weights())
+
+
+def _is_seq2seq(model):
+    return hasattr(model, "decode_step")
+
+
+def _learner(model):
+    """What is trained: it shares layers with the model, or is a copy of it."""
+    if not _is_seq2seq(model):
+        return model.piece_prediction()
+    learner = type(model).from_config(model.get_config())
+    learner.set_weights(model.get_weights())
+    return learner

@@ -16,6 +16,7 @@ from kseq.data.files.batch_shapes import (
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import without_autograph
 from kseq.data.files.device_parts import read_in_parts
+from kseq.data.files.index_shuffle import index_shuffle
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.stream_positions import with_positions
 from kseq.terminal import progress
@@ -155,7 +156,7 @@ class _Order:
             epoch = position // count
             keys = self._seed + 0 * epoch, epoch % 2**31, part + 0 * epoch
             keys = tf.stack(keys, axis=1)
-            shuffled = _shuffled(position % count, count, keys)
+            shuffled = index_shuffle(position % count, count, keys)
             numbers.append(first + shuffled)
             first += count
         return tf.concat(numbers, axis=0)
@@ -243,7 +244,7 @@ class _Planner:
             lengths = tf.gather(self._shapes.lengths, shapes)
         count = tf.size(starts, tf.int64)
         key = self._seed, window % 2**31, -1  # no corpus has this number
-        order = _shuffled(tf.range(count), count, key)
+        order = index_shuffle(tf.range(count), count, key)
         each = (tf.gather(x, order) for x in (starts, rows, full, lengths))
         return _Plan(window, numbers, *each)
 
@@ -437,16 +438,6 @@ def _numbered(counts):
     group = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
     first = tf.gather(tf.cumsum(counts, exclusive=True), group)
     return group, tf.range(tf.size(group, tf.int64)) - first
-
-
-def _shuffled(numbers, count, key):
-    """A random permutation of `count` numbers, applied to some of them."""
-    key = tf.cast(tf.stack(key), tf.int32)
-    return tf.raw_ops.RandomIndexShuffle(
-        index=numbers,
-        seed=tf.broadcast_to(key, [tf.size(numbers), 3]),
-        max_index=tf.fill([tf.size(numbers)], tf.cast(count - 1, tf.int64)),
-    )
 
 
 def _argsort(keys):

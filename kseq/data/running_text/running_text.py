@@ -7,6 +7,7 @@ from kseq.control_tokens import PAD, START
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import IN_PARALLEL
 from kseq.data.files.device_parts import split_over_devices
+from kseq.data.files.index_shuffle import index_shuffle
 from kseq.data.files.ragged_array import as_tensor
 from kseq.data.files.stream_positions import numbered_batches
 
@@ -60,11 +61,7 @@ def running_text_batches(
         places = position + tf.range(batch_size, dtype=tf.int64)
         epochs = places // rows
         keys = tf.stack([tf.fill(epochs.shape, key), epochs, 0 * epochs], 1)
-        chosen = tf.raw_ops.RandomIndexShuffle(
-            index=places % rows,
-            seed=tf.cast(keys, tf.int32),
-            max_index=tf.fill(epochs.shape, tf.constant(rows - 1, tf.int64)),
-        )
+        chosen = index_shuffle(places % rows, rows, keys)
         # Multiples of the golden ratio, modulo 1, are evenly spread.
         offsets = epochs * _GOLDEN % 2**32 * (spare + 1) // 2**32
         return offsets + chosen * length, ()

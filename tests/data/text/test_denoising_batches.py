@@ -1,0 +1,148 @@
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kseq.control_tokens import END, PAD, UNK
+from kseq.data import (
+    DataError,
+    TextPreprocessor,
+    Tokenizer,
+    denoising_batches,
+    tokenize_pairs,
+)
+from kseq.data.text import denoising_batches as module
+from kseq.data.text.denoising_batches import (
+    MASKED,
+    infill,
+    shuffle_sentences,
+)
+
+TEXTS = [f"{n} is one. {n + 1} is next! " + "And more " * n for n in range(12)]
+ANSWERS = [f"{n}?" for n in range(12)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(TEXTS + ANSWERS, 300)
+
+
+@pytest.fixture(scope="module")
+def pairs(tokenizer):
+    texts = tf.data.Dataset.from_tensor_slices((TEXTS, ANSWERS))
+    return tokenize_pairs(texts, TextPreprocessor(tokenizer), tokenizer)
+
+
+def batches(pairs, tokenizer, **kwargs):
+    options = {"batch_tokens": 256, "max_length": 64, "seed": 1, **kwargs}
+    return denoising_batches(pairs, tokenizer, **options)
+
+
+def taken(found, count):
+    return [
+        (inputs["source_ids"].numpy(), labels.numpy(), weights.numpy())
+        for inputs, labels, weights in itertools.islice(found, count)
+    ]
+
+
+def rows_of(found):
+    """Noisy and whole texts, padding left out."""
+    for noisy, labels, weights in found:
+        for each in zip(noisy, labels, weights, strict=True):
+            if each[2].any():
+                yield tuple(x[x != PAD].tolist() for x in each[:2])
+
+
+def test_labels_are_the_texts_and_all_are_read(pairs, tokenizer):
+    whole = {text for _, text in texts_of(pairs, tokenizer)}
+    found = {
+        tokenizer.detokenize(tf.constant([row])).numpy()[0].decode()
+        for _, row in rows_of(taken(batches(pairs, tokenizer), 60))
+    }
+    assert found == whole
+
+
+def texts_of(pairs, tokenizer):
+    for side in (pairs.source, pairs.target):
+        for number in range(len(side)):
+            row = side[number].tolist()
+            ids = tf.constant([row])
+            yield row, tokenizer.detokenize(ids).numpy()[0].decode()
+
+
+def test_sentences_are_whole_and_spans_one_unknown_each(pairs, tokenizer):
+    """The pieces that are left stand in a sentence in their order."""
+    changed = left = total = 0
+    for noisy, text in rows_of(taken(batches(pairs, tokenizer), 60)):
+        assert noisy[-1] == END
+        assert (UNK, UNK) not in itertools.pairwise(noisy)
+        assert len(noisy) <= len(text)
+        kept = [i for i in noisy if i not in (UNK, END)]
+        counts = np.bincount(text, minlength=tokenizer.vocab_size)
+        assert (np.bincount(kept, minlength=len(counts)) <= counts).all()
+        left, total = left + len(kept), total + len(text) - 1
+        changed += noisy != text
+    assert changed
+    assert abs(1 - left / total - MASKED) < 0.03
+
+
+def test_the_noise_of_a_text_depends_on_nothing_else(
+    pairs, tokenizer, monkeypatch
+):
+    """Each text once, in small and in large batches, short and wide."""
+    monkeypatch.setattr(module, "_DRAWS", 1)
+    found = [
+        {(tuple(text), tuple(noisy)) for noisy, text in rows_of(rows)}
+        for rows in (
+            taken(batches(pairs, tokenizer), 60),
+            taken(batches(pairs, tokenizer, max_shapes=1), 60),
+            taken(batches(pairs, tokenizer, batch_tokens=4096), 6),
+        )
+    ]
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == len(TEXTS + ANSWERS)
+
+
+def test_each_time_and_seed_has_its_own_noise(pairs, tokenizer):
+    longest = max((row for row, _ in texts_of(pairs, tokenizer)), key=len)
+    noisy = [
+        tuple(noise)
+        for noise, text in rows_of(taken(batches(pairs, tokenizer), 60))
+        if text == longest
+    ]
+    assert len(set(noisy)) == len(noisy) > 3
+    first, again, other = (
+        list(rows_of(taken(batches(pairs, tokenizer, seed=seed), 2)))
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_infilling_with_a_pencil():
+    ids = tf.constant([[7, 8, 9, 10, END, PAD], [7, 8, END, PAD, PAD, PAD]])
+    starts = np.ones((2, 6), "float32")
+    starts[0, 1] = starts[1, 1] = 0  # a span begins at the second piece
+    lengths = np.full((2, 6), 0.2, "float32")  # of two pieces
+    found = infill(ids, tf.constant(starts), tf.constant(lengths))
+    assert found.numpy().tolist() == [
+        [7, UNK, 10, END, PAD, PAD],
+        [7, UNK, END, PAD, PAD, PAD],
+    ]
+
+
+def test_sentences_with_a_pencil():
+    ids = tf.constant([[7, 5, 8, 9, 5, 6, END, PAD], [7, 8, END] + [PAD] * 5])
+    stops = tf.constant([False] * 5 + [True] + [False] * 4)
+    random = np.zeros((2, 8), "float32")
+    random[0, :3] = 0.5, 0.7, 0.1  # three sentences: third, first, second
+    shuffled = shuffle_sentences(ids, stops, tf.constant(random))
+    assert shuffled.numpy().tolist() == [
+        [6, 7, 5, 8, 9, 5, END, PAD],
+        [7, 8, END] + [PAD] * 5,
+    ]
+
+
+def test_nothing_to_learn_from(pairs, tokenizer):
+    with pytest.raises(DataError, match="max_length=1 pieces"):
+        batches(pairs, tokenizer, max_length=1)
