@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import piece_prediction_batches
-from kseq.models import FlatAttention, TransformerClassifier
+from kseq.data import (
+    TextPreprocessor,
+    Tokenizer,
+    denoising_batches,
+    piece_prediction_batches,
+    tokenize_pairs,
+)
+from kseq.models import FlatAttention, Transformer, TransformerClassifier
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.training import (
@@ -24,28 +30,57 @@ class Config:
     batch_pieces: int = 256
 
 
-def make_model():
-    set_seed(1, deterministic=False)
-    model = FlatAttention(
+LINES = [f"{n} of these, and {n + 1} of those." for n in range(20)]
+
+
+def flat():
+    return FlatAttention(
         30, 2, embedding_dim=6, units=4, attention_units=3, dropout=0.3
     )
-    model.compile("adam")
-    return model
 
 
-def pretrained(path):
-    run = RunDirectory(path)
-    run.start(Config())
-    model = make_model()
-    run.save_model(model)
+def pieces():
     draw = np.random.default_rng(0)
     text = draw.integers(4, 30, (5, 4, 20), "int32")
-    batches = piece_prediction_batches(
+    return piece_prediction_batches(
         tf.RaggedTensor.from_tensor(text, ragged_rank=2),
         batch_pieces=256,
         seed=1,
     )
-    pretrain(run, model, batches, STEPS)
+
+
+def seq2seq():
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 1}
+    sizes = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2}
+    shared = {"dropout": 0.3, "share_embeddings": True}
+    return Transformer(290, 290, **layers, **sizes, **shared)
+
+
+def noisy():
+    tokenizer = Tokenizer.train(LINES, 290)
+    pairs = tf.data.Dataset.from_tensor_slices((LINES, LINES))
+    pairs = tokenize_pairs(pairs, TextPreprocessor(tokenizer), tokenizer)
+    return denoising_batches(
+        *(pairs, tokenizer), batch_tokens=256, max_length=64, seed=1
+    )
+
+
+TEXT_OF = {flat: pieces, seq2seq: noisy}
+
+
+def make_model(kind=flat):
+    set_seed(1, deterministic=False)
+    model = kind()
+    model.compile("adam")
+    return model
+
+
+def pretrained(path, kind=flat):
+    run = RunDirectory(path)
+    run.start(Config())
+    model = make_model(kind)
+    run.save_model(model)
+    pretrain(run, model, TEXT_OF[kind](), STEPS)
     return model.get_weights()
 
 
@@ -62,21 +97,25 @@ def stop_after(monkeypatch, steps):
 
 
 @pytest.mark.slow
-def test_resumes_where_it_was_stopped(tmp_path, monkeypatch, capsys):
-    """Embedding and RNN to the bit; all else stays as it was."""
-    before = make_model().get_weights()
-    whole = pretrained(tmp_path / "whole")
+@pytest.mark.parametrize(("kind", "learned"), [(flat, 7), (seq2seq, None)])
+def test_resumes_where_it_was_stopped(
+    kind, learned, tmp_path, monkeypatch, capsys
+):
+    """To the bit. Of a classifier, only embedding and RNN change."""
+    before = make_model(kind).get_weights()
+    whole = pretrained(tmp_path / "whole", kind)
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
         stop_after(patch, 2)
-        pretrained(tmp_path / "cut")
+        pretrained(tmp_path / "cut", kind)
     assert "Stopped after step 2" in capsys.readouterr().err
-    cut = pretrained(tmp_path / "cut")
-    again = pretrained(tmp_path / "cut")
+    cut = pretrained(tmp_path / "cut", kind)
+    again = pretrained(tmp_path / "cut", kind)
 
     changed = [
         not np.array_equal(*pair) for pair in zip(before, whole, strict=True)
     ]
-    assert changed == [True] * 7 + [False] * (len(whole) - 7)
+    learned = len(whole) if learned is None else learned
+    assert changed == [True] * learned + [False] * (len(whole) - learned)
     for weights in (cut, again):
         for one, other in zip(weights, whole, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -92,6 +131,14 @@ def test_nothing_is_left_to_do_once_the_classifier_trains(tmp_path):
     for one, other in zip(weights, make_model().get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
     assert not (tmp_path / "run" / "pretraining").exists()
+
+
+def test_a_model_that_restores_texts_keeps_what_it_learned(tmp_path):
+    before = make_model(seq2seq).get_weights()
+    after = pretrained(tmp_path / "run", seq2seq)
+    assert all(
+        not np.array_equal(*pair) for pair in zip(before, after, strict=True)
+    )
 
 
 def test_another_start_deletes_it(tmp_path):

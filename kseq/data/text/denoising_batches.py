@@ -58,7 +58,8 @@ def denoising_batches(
         are the texts, `source_ids` the noisy ones.
 
     Raises:
-        DataError: there is no text to learn from.
+        DataError: there is no text to learn from, or source and target have
+            two tokenizers.
 
     Example:
     >>> lines = ["a rose is a rose", "is a rose"]
@@ -76,6 +77,11 @@ def denoising_batches(
         Lewis et al. 2019, arXiv:1910.13461, section 2.2. Spans have at least
         one piece and at most ten.
     """
+    if pairs.preprocessor.tokenizer.model != tokenizer.model:
+        raise DataError(
+            "Only a model with one vocabulary of source and target can be "
+            "pretrained: use one type of --pieces, or --pretraining-steps 0."
+        )
     count = sum(pairs.counts)
     stops = tf.constant(
         [piece.endswith(_STOPS) for piece in tokenizer.surfaces()]

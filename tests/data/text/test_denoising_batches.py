@@ -146,3 +146,9 @@ def test_sentences_with_a_pencil():
 def test_nothing_to_learn_from(pairs, tokenizer):
     with pytest.raises(DataError, match="max_length=1 pieces"):
         batches(pairs, tokenizer, max_length=1)
+
+
+def test_two_vocabularies_are_refused(pairs):
+    other = Tokenizer.train(ANSWERS, 100, "char")
+    with pytest.raises(DataError, match="--pretraining-steps 0"):
+        batches(pairs, other)
