@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
 from kseq.command_line.option_types import MultipleOf
+from kseq.data.files.url_files import is_url
 from kseq.terminal import single_line
 from kseq.user_error import UserError
 
@@ -63,7 +64,12 @@ def checked(function):
 
 @checked
 def existing_file(text):
-    """The path of a file that exists and can be read more than once."""
+    """The path of a file that exists and can be read more than once.
+
+    A URL is returned as it is; its file is copied later.
+    """
+    if is_url(text):
+        return text
     path = Path(text)
     try:
         is_there, is_file = path.exists(), path.is_file()

@@ -26,7 +26,7 @@ from kseq.command_line.option_types import (
     option,
 )
 from kseq.data.files.text_files import matching_files
-from kseq.data.files.url_files import is_url
+from kseq.data.files.url_files import is_url, refuse_folder_urls
 from kseq.files import version_0_1
 from kseq.files.json_files import read_json
 from kseq.files.model_path import is_run, run_path
@@ -114,6 +114,7 @@ def _check_files(given, config, corpus):
     """
     splits = [_tuple(given.get(name)) for name in ("train", "validation")]
     if corpus:
+        refuse_folder_urls(config)
         columns = getattr(config, "columns", getattr(config, "column", ()))
         read_first_rows(corpus, *splits, _tuple(columns))
         return

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.recipe_options import read_options
-from kseq.data.files.url_files import local_copies
+from kseq.data.files.url_files import local_copies, urls_of
 from kseq.process import start_keras, stop_in_order
+
+# Fields of a config that name data.
+_DATA = ("train", "validation", "features", "network_weights")
 
 
 def run_recipe(main, config, without_files, corpus=None, presets=None):
@@ -16,7 +19,7 @@ def run_recipe(main, config, without_files, corpus=None, presets=None):
 
     Every field of the config becomes an option; invalid values, and files of
     `--train` and `--validation` that are missing or whose first row is wrong,
-    are rejected before TensorFlow is imported. URLs of files are replaced by
+    are rejected before TensorFlow is imported. URLs of data are replaced by
     local copies, see `kseq.data.files.url_files.local_copies`. An error that
     the user can fix gives one message and an exit code; with `--debug` it keeps
     its traceback.
@@ -63,10 +66,9 @@ def run_recipe(main, config, without_files, corpus=None, presets=None):
 
         device_strategy()  # before TensorFlow does anything else
         with stop_in_order():
+            found = urls_of(options.config, _DATA)
             copies = {
-                name: local_copies(getattr(options.config, name))
-                for name in ("train", "validation")
-                if hasattr(options.config, name)
+                name: local_copies(value) for name, value in found.items()
             }
             main(dataclasses.replace(options.config, **copies))
 

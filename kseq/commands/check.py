@@ -4,7 +4,7 @@ from collections import Counter
 
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
-from kseq.data.files.url_files import is_url, local_copies
+from kseq.data.files.url_files import copy_urls, refuse_folder_urls, urls_of
 from kseq.process import OPTIONAL, start_keras
 from kseq.sources import source_of_files
 from kseq.sources.first_rows import read_first_rows
@@ -14,11 +14,10 @@ from kseq.terminal import escaped_line
 
 def run(options):
     """Prints what a recipe would train on and what it would leave out."""
-    given = *options.files, *(options.validation or ())
-    if any(map(is_url, given)):
+    refuse_folder_urls(options)
+    if urls_of(options):
         start_keras(without=OPTIONAL)
-        options.files = local_copies(options.files)
-        options.validation = local_copies(options.validation)
+        copy_urls(options)
     if len(options.files) == 1 and is_prepared(options.files[0]):
         _check_prepared(PreparedFolder(options.files[0]))
         return

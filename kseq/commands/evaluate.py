@@ -2,6 +2,7 @@
 
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
+from kseq.data.files.url_files import copy_urls
 from kseq.sources.first_rows import check_columns
 from kseq.terminal import progress
 from kseq.user_error import UserError
@@ -9,6 +10,7 @@ from kseq.user_error import UserError
 
 def run(options):
     """Prints the scores of a model on a file."""
+    copy_urls(options)
     model = Capabilities(options.path)
     source, answer = model.source, model.answer
     if source.read_examples is None:

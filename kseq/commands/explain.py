@@ -13,6 +13,7 @@ from kseq.commands.read_chunks import (
     warn_if_cut,
 )
 from kseq.data.files.media_folder import MediaFolder, read_picture
+from kseq.data.files.url_files import copy_urls
 from kseq.user_error import UserError
 
 _CHUNK = 32  # lines whose pictures are kept
@@ -20,6 +21,7 @@ _CHUNK = 32  # lines whose pictures are kept
 
 def run(options):
     """Reads an input a line, and prints one page with all of them."""
+    copy_urls(options)
     model = Capabilities(options.path)
     model.check_signature("explain", "explain")
     model.check_options(options)

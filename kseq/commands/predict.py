@@ -16,6 +16,7 @@ from kseq.commands.read_chunks import (
     warn_if_cut,
 )
 from kseq.data import read_lines
+from kseq.data.files.url_files import copy_urls
 from kseq.files.model_path import is_run
 from kseq.terminal import BREAKS, single_line
 from kseq.user_error import UserError
@@ -23,6 +24,7 @@ from kseq.user_error import UserError
 
 def run(options):
     """Answers until the input ends."""
+    copy_urls(options)
     model = Capabilities(options.path)
     _check(model, options)
     n_best = model.n_best(options)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
-from kseq.data.files.url_files import local_copies
+from kseq.data.files.tar_members import is_tar
+from kseq.data.files.url_files import copy_urls, is_url, refuse_folder_urls
 from kseq.files.model_path import run_path
 from kseq.process import OPTIONAL, start_keras, stop_in_order
 from kseq.sources import SOURCES, source_of_files
@@ -28,6 +29,11 @@ def run(options):
             "--from keeps the tokenizers of a run: leave out --vocab-size and "
             "--pieces."
         )
+    refuse_folder_urls(options)
+    if _are_copied_first(options):
+        _start_keras()
+        with stop_in_order():
+            copy_urls(options)
     source = source_of_files(options, [each for each in SOURCES if each.trains])
     if source.option:
         _refuse_several_files(options, source)
@@ -45,17 +51,27 @@ def run(options):
         read_first_rows(source.content, *given)
     if options.overwrite:
         _clear(Path(options.folder))
-    # On one processor as in the processes, for the same bits.
-    start_keras(without=OPTIONAL, for_search=True)
+    _start_keras()
     with stop_in_order():
-        options.train = local_copies(options.train)
-        options.validation = local_copies(options.validation)
+        copy_urls(options)
         _refuse_prepared(options.train)
         prepared = source.prepare(options, _kept_tokenizers(options), beam)
     for line in prepared.describe():
         print(line)
     folder = shlex.quote(options.folder)
     print(f"Next: kseq train {source.trains} --train {folder}")
+
+
+def _are_copied_first(options):
+    """Whether files at URLs say what they contain: features, and archives."""
+    if is_url(options.features or ""):
+        return True
+    return any(is_url(path) and is_tar(path) for path in options.train or ())
+
+
+def _start_keras():
+    # On one processor as in the processes, for the same bits.
+    start_keras(without=OPTIONAL, for_search=True)
 
 
 def _refuse_prepared(paths):

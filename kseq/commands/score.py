@@ -13,12 +13,14 @@ from kseq.commands.read_chunks import (
 )
 from kseq.data import ParallelText, read_lines
 from kseq.data.files.text_files import LONGEST_LINE
+from kseq.data.files.url_files import copy_urls
 from kseq.terminal import progress
 from kseq.user_error import UserError
 
 
 def run(options):
     """Prints one score a line: what `predict --scores` would give it."""
+    copy_urls(options)
     model = Capabilities(options.path)
     model.check_signature("score", "score")
     model.check_options(options)

@@ -59,10 +59,11 @@ class RunDirectory:
     | `README.md` | model card: what was trained, its scores, its use |
 
     `start` checks and locks the directory, `save` writes to it: a command that
-    fails in between leaves it unchanged, except for `prepared`. Files are
-    written atomically, so a run can be killed at any moment. The same config on
-    the same directory resumes where it stopped. One process at a time may
-    train: it holds the file `lock`.
+    fails in between leaves it unchanged, except for `prepared`, which a new run
+    may have written before; otherwise `save` deletes that of the old run. Files
+    are written atomically, so a run can be killed at any moment. The same
+    config on the same directory resumes where it stopped. One process at a time
+    may train: it holds the file `lock`.
     In a cluster only the chief writes; the others read its checkpoints, on a
     disk that all share.
 
@@ -100,6 +101,7 @@ class RunDirectory:
         self.readme = self.path / "README.md"
         self._pictures = self.path / "features.npz", self.path / "network.npz"
         self.lock = self.path / "lock"
+        self.has_prepared = False  # in this start, the data in `prepared`
         self._is_saved = True
         self._config = None  # of `start`, for `save`
         self._overwrites = False
@@ -309,15 +311,25 @@ class RunDirectory:
             atomic_write(self.config, to_json(self._config))
 
     def _names(self):
-        """The names of all files that a run may have, except its lock."""
+        """The names of the files of an old run, all except its lock."""
         paths = (
             *(self.config, self.environment, self.model, self.data, self.task),
             *(self._documents, self.metrics, self.readme, *self._pictures),
             *(self.tokenizer("source"), self.tokenizer("target")),
             *(self.answers, self.pretraining, self.checkpoints),
             *(self.tensorboard, self.samples),
+            *(() if self._needs_prepared else (self.prepared,)),
         )
         return [path.name for path in (*paths, *map(partial_path, paths))]
+
+    @property
+    def _needs_prepared(self):
+        """Whether this start trains from `prepared`, its own or the user's."""
+        train = self._config.get("train")
+        paths = train if isinstance(train, list) else [train]
+        return self.has_prepared or self.prepared.resolve() in [
+            Path(path).resolve() for path in paths if isinstance(path, str)
+        ]
 
     def _refuse_other(self, path, new, may_change=()):
         """Compares with the content of `path`; returns the changes allowed."""

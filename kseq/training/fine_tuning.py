@@ -177,16 +177,21 @@ class FineTuning:
         return found
 
     def _prepare(self, prepare, train, *given, **options):
-        is_new = self.run.kept is None and prepared_folder(train) is None
-        may_differ = is_new and is_prepared(self.run.prepared)
+        folder, own = prepared_folder(train), self.run.prepared
+        is_new = self.run.kept is None and folder is None
+        if is_new and train is None:  # a built-in corpus may have no folder
+            shutil.rmtree(own, ignore_errors=True)
+        may_differ = is_new and is_prepared(own)
         try:
-            return prepare(self.run.prepared, train, *given, **options)
+            found = prepare(own, train, *given, **options)
         except DataError:
             if is_new:
-                shutil.rmtree(self.run.prepared, ignore_errors=True)
+                shutil.rmtree(own, ignore_errors=True)
             if not may_differ:
                 raise
-        return self._prepare(prepare, train, *given, **options)
+            return self._prepare(prepare, train, *given, **options)
+        self.run.has_prepared = folder is None
+        return found
 
     def initialize(self, served):
         """Copies the weights into a model that has not been trained.

@@ -21,6 +21,8 @@ class Config:
     """Does nothing."""
 
     train: tuple[str, ...] = ()
+    features: str = ""
+    source: str = ""
     steps: int = 10
     batch_tokens: int = 64
 
@@ -238,11 +240,14 @@ def test_a_recipe_reads_local_copies(run, tmp_path, monkeypatch):
     tf.io.gfile.makedirs("ram://recipe")
     tf.io.gfile.copy("a", "ram://recipe/c", overwrite=True)
     seen = []
-    run(seen.append, "--train", "b", "ram://recipe/c")
+    options = ("--train", "b", "ram://recipe/c", "--features", "ram://recipe/c")
+    run(seen.append, *options, "--source", "ram://recipe/c")
     local, copy = seen[0].train
     assert local == "b"
     assert copy.startswith(str(tmp_path / "cache"))
     assert Path(copy).read_text() == "x"
+    assert seen[0].features == copy
+    assert seen[0].source == "ram://recipe/c"  # may mean something else
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.io import gfile
 
 import kseq
 from kseq import __main__ as cli
@@ -26,6 +27,32 @@ def test_scores_are_those_of_predict(run, export, predict, call, tmp_path):
         again = call("score", model, path, path)[0].split()
         for score, other in zip(scores, again, strict=True):
             assert float(score) == pytest.approx(float(other), abs=1.1e-4)
+
+
+def test_files_of_object_stores(run, call, predict, refused, tmp_path):
+    """TensorFlow's file system in memory is one of them."""
+    urls = {}
+    gfile.makedirs("ram://commands")
+    for name, lines in (("source", SOURCES), ("target", LEARNT)):
+        (tmp_path / name).write_bytes(lines_of(lines))
+        urls[name] = f"ram://commands/{name}"
+        gfile.copy(tmp_path / name, urls[name], overwrite=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        for command in ("score", "evaluate"):
+            local = [tmp_path / name for name in urls]
+            expected, _ = call(command, run, *local)
+            assert call(command, run, *urls.values())[0] == expected
+        expected, answers = (
+            predict(run, lines_of(SOURCES), "--prefix", path)[0]
+            for path in (tmp_path / "target", urls["target"])
+        )
+        assert answers == expected
+        missing = refused("score", run, urls["source"], "ram://commands/none")
+        assert "There is no file 'ram://commands/none'." in missing
+    message = refused("evaluate", run, urls["source"], "--images", "gs://a/b")
+    assert "--images takes a local folder" in message
+    assert "Received: gs://a/b" in message
 
 
 def test_scores_are_printed_in_chunks(run, call, tmp_path, monkeypatch):

@@ -134,7 +134,7 @@ def test_recordings(call, refused):
         open_prepared("out")
 
 
-def test_archives_say_what_they_contain(call, refused):
+def test_archives_say_what_they_contain(call, refused, monkeypatch, tmp_path):
     files = {"0.wav": wav(tone()), "1.wav": wav(tone(0.1))}
     Path("a.tar").write_bytes(tar({**files, "0.txt": b"yes", "1.cls": b"no"}))
     output, _ = call("prepare", "out", "--train", "*.tar", "--num-mels", "20")
@@ -144,6 +144,15 @@ def test_archives_say_what_they_contain(call, refused):
         "Next: kseq train transcribe_speech --train out",
     ]
     assert "features: 26 x 20 features (float16)" in call("check", "out")[0]
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    gfile.makedirs("ram://archives")
+    gfile.copy("a.tar", "ram://archives/a.tar", overwrite=True)
+    archive, mels = ("--train", "ram://archives/*.tar"), ("--num-mels", "20")
+    output, _ = call("prepare", "other", *archive, *mels)
+    assert output.splitlines()[-1].endswith("transcribe_speech --train other")
+    values = [Path(each, "features.values") for each in ("out", "other")]
+    assert values[0].read_bytes() == values[1].read_bytes()
     Path("b.tar").write_bytes(tar({"0.png": b"GIF89a", "0.txt": b"A dog."}))
     Path("c.tar").write_bytes(tar({"0.txt": b"A dog."}))
     for words, message in (
@@ -157,7 +166,7 @@ def test_archives_say_what_they_contain(call, refused):
         assert message in refused("check", *words)
 
 
-def test_features_of_pictures(call, refused):
+def test_features_of_pictures(call, refused, monkeypatch, tmp_path):
     arrays = {"features": np.ones((3, 4, 2)), "names": ["a", "b", "c"]}
     np.savez("a.npz", **arrays)
     Path("a.tsv").write_text("a\tA dog.\nb\tA cat.\nc\tA cow.\n")
@@ -173,6 +182,20 @@ def test_features_of_pictures(call, refused):
     assert "training makes the tokenizer" in refused(
         *arguments, "--pieces", "bpe"
     )
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    gfile.makedirs("ram://features")
+    gfile.copy("a.npz", "ram://features/a.npz", overwrite=True)
+    arguments[1::2] = "other", "ram://features/a.npz", "a.tsv"
+    assert call(*arguments)[0].splitlines()[:-1] == facts
+    for name in ("features.values", "train.names"):
+        assert (
+            Path("other", name).read_bytes() == Path("out", name).read_bytes()
+        )
+    output, _ = call("check", *arguments[2:4], "a.tsv")
+    assert output.splitlines() == facts
+    arguments[2:4] = "--audio", "gs://a/folder"
+    assert "--audio takes a local folder" in refused(*arguments)
 
 
 def test_documents(call, refused):

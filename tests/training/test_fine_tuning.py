@@ -76,9 +76,11 @@ def classifier(tokenizer, labels):
     return Classifier(model, DocumentPreprocessor(tokenizer), labels)
 
 
-def saved(path, served):
-    run = RunDirectory(path)
-    run.start(Config())
+def saved(run, served):
+    """A run with a checkpoint; it is started where a path is given."""
+    if not isinstance(run, RunDirectory):
+        run = RunDirectory(run)
+        run.start(Config())
     run.save(served)
     values = [variable.value for variable in served.model.variables]
     write_checkpoint(run.checkpoints / "last", 5, keep=1, vars=values)

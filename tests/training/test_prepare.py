@@ -1,5 +1,6 @@
 """The data of a run are prepared in its folder."""
 
+import dataclasses
 import errno
 import shutil
 import time
@@ -17,6 +18,11 @@ from tests.training.test_fine_tuning import Config, generator, lstm, saved
 
 FILES = ["a.de", "a.en"]
 FOLDER = Path("run/prepared")
+
+
+@dataclasses.dataclass(frozen=True)
+class OfFiles(Config):
+    train: tuple[str, ...] = ()
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +52,10 @@ def prepare(run, train=FILES, vocab_size=280, **options):
 @pytest.fixture
 def trained():
     """A run with a checkpoint, whose data are prepared; its pairs."""
-    pairs = prepare(started())
+    run = started()
+    pairs = prepare(run)
     tokenizer = pairs.tokenizers[0]
-    saved("run", generator(tokenizer, lstm(tokenizer)))
+    saved(run, generator(tokenizer, lstm(tokenizer)))
     return pairs
 
 
@@ -162,6 +169,43 @@ def test_a_folder_of_the_user_is_only_opened(trained):
     with pytest.raises(DataError, match="above 0 for each corpus"):
         prepare(started(overwrite=True), [FOLDER], weights=(1, 2))
     assert seen() == before
+
+
+@pytest.mark.parametrize("is_overwritten", [False, True])
+def test_a_new_run_deletes_the_data_that_it_does_not_train_from(
+    trained, is_overwritten
+):
+    tokenizer = trained.tokenizers[0]
+    prepare_pairs("other", FILES, tokenizers=PairTokenizers(280))
+    if not is_overwritten:  # a first start was killed before it was saved
+        shutil.rmtree("run/checkpoints")
+        for path in Path("run").glob("*.*"):
+            path.unlink()
+    for train, is_kept in ((FILES, True), ([FOLDER], True), (["other"], False)):
+        run = RunDirectory("run")
+        config = OfFiles(train=tuple(map(str, train)))
+        run.start(config, overwrite=is_overwritten)
+        prepare(run, train)
+        run.save(generator(tokenizer, lstm(tokenizer)))
+        assert FOLDER.exists() == is_kept
+        is_overwritten = True
+    assert Path("other/prepared.json").is_file()
+
+
+def test_an_overwritten_run_without_files_deletes_the_data_of_the_old_one(
+    trained,
+):
+    """Of a recipe that prepares nothing, or a built-in corpus."""
+    tokenizer = trained.tokenizers[0]
+    run = started(overwrite=True)
+    FineTuning(run).prepare(lambda *_: None, None)
+    assert not FOLDER.exists()
+    run.save(generator(tokenizer, lstm(tokenizer)))
+    prepare(started())
+    run = started(overwrite=True)
+    assert FOLDER.exists()
+    run.save(generator(tokenizer, lstm(tokenizer)))
+    assert not FOLDER.exists()
 
 
 def test_the_chief_prepares_and_the_others_open(monkeypatch):

@@ -24,6 +24,9 @@ from kseq.user_error import DiskError
 FORMAT = 1
 _RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
 MODELS = ("source.model", "target.model")  # of tokenizers
+# Of a plan: how the work is divided, on which the finished data do not depend.
+_WORK = ("part_size",)  # options
+_OF_DATA = ("options", "files", "others")  # the rest is of the work
 _OTHERWISE = "Use --overwrite, or a different folder."
 _NEEDS = (
     "Preparing needs a file system with flock, which keeps a second process "
@@ -139,10 +142,12 @@ class PreparedFolder:
         """The plan to follow: a new one, or that of the same data and options.
 
         If the data are complete, what only resuming needs is deleted.
+        Otherwise the size of the parts is that of the plan, not that of
+        `options`, which a different version of kseq may have changed.
 
         Args:
             kind: of the data.
-            options: for JSON.
+            options: for JSON; "part_size" is one of them.
             paths: of the files that are read, by what they are for.
             others: identifies files that are not read for it.
             read: function for a new plan: what else is in it, and the sha256
@@ -180,6 +185,8 @@ class PreparedFolder:
     def _refuse_other_options(self, plan: dict, options: dict[str, Any]):
         """Raises DataError unless a plan has the same options."""
         for key, now in as_read(options).items():
+            if key in _WORK:
+                continue
             known = plan["options"].get(key)
             if key == "tokenizers" and self._has_models(now.get("kept")):
                 continue  # they may have been trained here
@@ -217,7 +224,8 @@ class PreparedFolder:
         """Makes the folder complete, and deletes what only resuming needs.
 
         Args:
-            record: of the data; sizes and sha256 of all files are added.
+            record: of the data; sizes and sha256 of all files are added. Of
+                the plan, what only resuming needs is left out.
         """
         names = sorted(
             file.name
@@ -225,6 +233,8 @@ class PreparedFolder:
             if file.is_file() and file.name not in (_PLAN, _LOCK)
         )
         files = {name: _identity(self.path / name) for name in names}
+        if "plan" in record:
+            record = {**record, "plan": _without_work(record["plan"])}
         record = {"format": FORMAT, **record, "files": files}
         atomic_write(self.path / _RECORD, to_json(record))
         self.remove_parts()
@@ -361,6 +371,16 @@ def replace_file(path: str | os.PathLike, content: bytes):
     with open(part, "wb") as file:
         file.write(content)
     os.replace(part, path)
+
+
+def _without_work(plan):
+    """What a plan says of the data."""
+    found = {key: plan[key] for key in _OF_DATA}
+    options = found["options"].items()
+    found["options"] = {
+        key: value for key, value in options if key not in _WORK
+    }
+    return found
 
 
 def _identity(path):

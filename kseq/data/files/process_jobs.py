@@ -14,7 +14,11 @@ from kseq.data.files.beam_jobs import run_beam_jobs
 from kseq.data.files.data_error import DataError
 from kseq.terminal import progress
 
-_BYTES_OF_PROCESS = 2**26  # of text, for which it is worth to start another
+# Of text, for which it is worth to start another. Reading and tokenizing pairs
+# take 0.16 s of a core a MB: 0.7 s for the 29,000 pairs of Multi30k, 5 s for
+# 200,000. Each process first imports TensorFlow, 10 s of a core, for reading
+# and again for tokenizing: smaller files are finished before that.
+_BYTES_OF_PROCESS = 2**26
 # TensorFlow, where a worker needs it, has one core and no GPU.
 _ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "-1",

@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.fingerprints import sha256_of
@@ -15,6 +16,12 @@ from kseq.files.json_files import read_json
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import DiskError, UserError
 
+# Options of commands that name data, which may have URLs.
+DATA_OPTIONS = (
+    *("train", "validation", "files", "features", "network_weights"),
+    *("source", "target", "reference", "prefix", "glossary"),
+)
+_FOLDERS = ("images", "audio")
 _RECORD = "prepared.json"  # of a folder of prepared data
 
 
@@ -49,6 +56,62 @@ def local_copies(paths: str | Iterable[str] | None):
     if isinstance(paths, str | os.PathLike):
         return _local_copy(os.fspath(paths)) if is_url(paths) else paths
     return tuple(map(local_copies, paths))
+
+
+def refuse_folder_urls(options: object):
+    """Raises DataError for a URL in place of a folder of media.
+
+    Args:
+        options: of a command, or the config of a recipe.
+    """
+    for name in _FOLDERS:
+        if is_url(found := getattr(options, name, None) or ""):
+            raise DataError(
+                f"--{name} takes a local folder; at URLs its files are in tar "
+                f"archives, which take the place of the table. Received: "
+                f"{found}"
+            )
+
+
+def urls_of(
+    options: object, names: Iterable[str] = DATA_OPTIONS
+) -> dict[str, Any]:
+    """Those of the options that have URLs.
+
+    Args:
+        options: of a command, or the config of a recipe.
+        names: of options.
+
+    Returns:
+        dict, name -> value.
+    """
+    given = {name: getattr(options, name, None) for name in names}
+    return {
+        name: value
+        for name, value in given.items()
+        if any(map(is_url, _as_tuple(value)))
+    }
+
+
+def copy_urls(options: object):
+    """Replaces URLs in the options of a command by local copies.
+
+    Args:
+        options: whose attributes are set.
+
+    Raises:
+        DataError: see `refuse_folder_urls` and `local_copies`.
+        DiskError: see `local_copies`.
+    """
+    refuse_folder_urls(options)
+    for name, value in urls_of(options).items():
+        setattr(options, name, local_copies(value))
+
+
+def _as_tuple(value):
+    if isinstance(value, str | os.PathLike):
+        return (value,)
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _local_copy(url):

@@ -121,7 +121,7 @@ def prepare_captions(
                 stored = read_features(features)
                 stored.features.tofile(prepared.path / "features.values")
             else:
-                work = part_size, processes, beam
+                work = plan["options"]["part_size"], processes, beam
                 stored = _compute(prepared, tables, media, network, sizes, work)
             corpus = corpus_of_tables(
                 *(tables, stored, stored.preprocessor, media),

@@ -140,7 +140,7 @@ def prepare_speech(
                 preprocessor = audio_preprocessor(
                     tables, audio, resample, num_mels, max_seconds
                 )
-                work = part_size, processes, beam
+                work = plan["options"]["part_size"], processes, beam
                 stored, media, notes = _compute(
                     *(prepared, tables, audio, preprocessor),
                     *(bool(resample), sizes, work),

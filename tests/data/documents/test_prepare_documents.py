@@ -136,7 +136,7 @@ def test_number_of_processes_does_not_matter():
 def test_it_resumes_where_it_was_interrupted(monkeypatch):
     rows = Path("a.tsv").read_text().splitlines(keepends=True)
     Path("a.tsv").write_text("".join(rows[:20]))
-    prepare("whole", part_size=3000)
+    prepare("whole")
     replace, written = os.replace, []
 
     def interrupted(source, path):
@@ -149,12 +149,14 @@ def test_it_resumes_where_it_was_interrupted(monkeypatch):
         patch.setattr(os, "replace", interrupted)
         for _ in range(500):
             try:
-                prepare(part_size=3000)
+                prepare(part_size=3000 + 500 * len(written))
             except KeyboardInterrupt:
                 continue
             break
     assert len(written) > 10
     assert files_of("out") == files_of("whole")
+    records = [Path(each, "prepared.json") for each in ("out", "whole")]
+    assert records[0].read_bytes() == records[1].read_bytes()
 
 
 def test_other_options_and_files_are_refused():

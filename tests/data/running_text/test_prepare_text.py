@@ -155,7 +155,7 @@ def test_it_resumes_after_each_step(monkeypatch):
         # The text and the tokenizer are there already.
         patch.setattr(module, "_read", None)
         patch.setattr(module.Tokenizer, "train", None)
-        resumed = prepare_text("out", "a.txt", part_size=300)
+        resumed = prepare_text("out", "a.txt")
     assert done == ["000000", "000001"]
     check_same(resumed, read_text_corpus("a.txt", log=False), model_type="char")
 

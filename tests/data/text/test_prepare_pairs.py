@@ -351,9 +351,14 @@ prepare_pairs("out", ["a.de", "a.en"], part_size=3000,
         seen.extend(path.stat().st_mtime_ns for path in parts)
 
     monkeypatch.setattr(PreparedFolder, "remove_parts", times_at_the_end)
-    resumed = prepare_pairs("out", files, tokenizers=kept, part_size=3000)
+    # The size of the parts is the one that the first process had.
+    resumed = prepare_pairs("out", files, tokenizers=kept)
     assert seen == times
     check_same(resumed, read_corpus(files, log=False))
+    prepare_pairs("whole", files, tokenizers=kept)
+    records = [Path(each, "prepared.json") for each in ("out", "whole")]
+    assert records[0].read_bytes() == records[1].read_bytes()
+    prepare_pairs("out", files, tokenizers=kept, part_size=9)  # only opened
 
 
 def test_changed_files_and_options(tmp_path, kept):
