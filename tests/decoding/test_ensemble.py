@@ -8,6 +8,7 @@ from kseq.control_tokens import END, START
 from kseq.decoding import BeamSearch, Ensemble, GreedySearch, Sampling
 from tests.decoding.conftest import TinyModel
 from tests.models.seq2seq_systems import lstm, speech, transformer
+from tests.slow import slow
 
 
 def probabilities_of(model, source_ids, answer):
@@ -65,7 +66,7 @@ def test_equal_models_answer_as_one_does(
     np.testing.assert_allclose(both.scores, alone.scores, atol=1e-4)
 
 
-@pytest.mark.parametrize("search", [BeamSearch(3), GreedySearch()])
+@pytest.mark.parametrize("search", [BeamSearch(3), slow(GreedySearch())])
 def test_different_architectures_step_as_they_read_whole(
     traced, scores_of, search
 ):

@@ -228,7 +228,7 @@ def test_an_unrolled_loop(wiring):
 @pytest.mark.parametrize(
     ("wiring", "attention"),
     [
-        ("feeding", LuongAttention("general")),
+        slow("feeding", LuongAttention("general")),
         slow("luong", LuongAttention("dot")),
         slow("bahdanau", BahdanauAttention(units=3, use_bias=True)),
         slow("bahdanau", LocationAwareAttention(3, 2, kernel_size=3)),

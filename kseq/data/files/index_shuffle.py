@@ -20,7 +20,8 @@ def index_shuffle(indices, count, keys) -> tf.Tensor:
         (N,) int64.
 
     Example:
-    >>> sorted(index_shuffle(tf.range(5, dtype=tf.int64), 5, [1, 0, 0]).numpy())
+    >>> order = index_shuffle(tf.range(5, dtype=tf.int64), 5, [1, 0, 0])
+    >>> sorted(order.numpy().tolist())
     [0, 1, 2, 3, 4]
 
     Reference:

@@ -62,6 +62,7 @@ def denoising_batches(
             two tokenizers.
 
     Example:
+    >>> from kseq.data import TextPreprocessor, tokenize_pairs
     >>> lines = ["a rose is a rose", "is a rose"]
     >>> tokenizer = Tokenizer.train(lines, 270, "bpe")
     >>> pairs = tf.data.Dataset.from_tensor_slices((lines, lines))

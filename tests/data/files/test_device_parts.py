@@ -12,6 +12,7 @@ from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.stream_positions import numbered_batches
 from kseq.data.running_text.running_text import running_text_batches
 from kseq.data.text.tokenized_pairs import TokenizedPairs
+from tests.slow import slow
 
 
 class CountingArray(RaggedArray):
@@ -57,7 +58,9 @@ def part_of(batch, device, devices):
     return batch[device * size : (device + 1) * size]
 
 
-@pytest.mark.parametrize(("hosts", "devices"), [(2, 2), (2, 4), (3, 3), (1, 2)])
+@pytest.mark.parametrize(
+    ("hosts", "devices"), [slow(2, 2), (2, 4), slow(3, 3), (1, 2)]
+)
 def test_a_host_reads_only_the_rows_of_its_devices(hosts, devices):
     steps, read_ahead = 20, 60
     whole = labels_of(batches_of(counted_pairs()), steps + read_ahead)

@@ -2,6 +2,8 @@
 
 import math
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -24,3 +26,18 @@ def test_an_error_of_the_function_is_raised():
 def test_a_process_that_dies_is_one_message():
     with pytest.raises(DataError, match=r"was preparing .* has died"):
         list(run_jobs(os._exit, [1, 1], processes=2))
+
+
+def test_processes_do_not_run_the_program(tmp_path, monkeypatch):
+    """It may be the page of a recipe that trains wherever it is imported."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page.py").write_text("""
+from kseq.data.files.process_jobs import run_jobs
+print("once")
+print(sorted(run_jobs(len, ["a", "bc"], processes=2)))
+""")
+    done = subprocess.run(
+        [sys.executable, "page.py"], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "once\n[(0, 1), (1, 2)]\n"

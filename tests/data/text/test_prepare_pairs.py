@@ -212,6 +212,7 @@ def test_number_of_processes_does_not_matter(tmp_path, kept):
         assert file.read_bytes() == Path("two", file.name).read_bytes()
 
 
+@pytest.mark.slow  # as the one of test_process_jobs.py, with TensorFlow
 def test_processes_do_not_run_the_program(tmp_path, kept):
     """It may be the page of a recipe that trains wherever it is imported."""
     write_files(tmp_path, pairs(400))
