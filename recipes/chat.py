@@ -41,6 +41,7 @@ class Config(
     embedding_dim: options.Size = 256
     units: options.EvenSize = 256
     dropout: options.Rate = 0.3
+    piece_dropout: options.Rate = 0.0  # on whole pieces, of both sides
     steps: options.PositiveInt = 6000
     evaluate_every: options.PositiveInt = 500
     patience: options.NonNegativeInt = 4
@@ -126,6 +127,7 @@ def main(config):
             embedding_dim=config.embedding_dim,
             units=config.units,
             dropout=config.dropout,
+            piece_dropout=config.piece_dropout,
             tie_embeddings=True,
             dtype=config.dtype,
             **encoder_and_decoder(config),

@@ -31,6 +31,7 @@ class Config(
     decoder_layers: options.SmallInt = 4
     kernel_size: options.SmallInt = 3  # positions that a convolution reads
     dropout: options.Rate = 0.3
+    piece_dropout: options.Rate = 0.0  # on whole pieces, of both sides
     steps: options.PositiveInt = 2250
     patience: options.NonNegativeInt = 8
     batch_tokens: options.PositiveInt = 4096
@@ -87,6 +88,7 @@ def main(config):
             num_decoder_layers=config.decoder_layers,
             kernel_size=config.kernel_size,
             dropout=config.dropout,
+            piece_dropout=config.piece_dropout,
             max_length=max(config.max_length + 1, 1024),
             dtype=config.dtype,
         )

@@ -40,6 +40,7 @@ class Config(
     embedding_dim: options.Size = 256
     units: options.EvenSize = 512
     dropout: options.Rate = 0.4
+    piece_dropout: options.Rate = 0.0  # on whole pieces, of both sides
     steps: options.PositiveInt = 2250
     patience: options.NonNegativeInt = 8
     batch_tokens: options.PositiveInt = 4096
@@ -113,6 +114,7 @@ def main(config):
             units=config.units,
             attention=attention_of(config),
             dropout=config.dropout,
+            piece_dropout=config.piece_dropout,
             tie_embeddings=True,
             dtype=config.dtype,
             **config.recurrent_arguments(),

@@ -36,6 +36,7 @@ class Config(
     ffn_dim: options.Size = 256
     heads: options.SmallInt = 4
     dropout: options.Rate = 0.3
+    piece_dropout: options.Rate = 0.0  # on whole pieces, of both sides
     steps: options.PositiveInt = 6500
     batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.005
@@ -85,6 +86,7 @@ def main(config):
             ffn_dim=config.ffn_dim,
             num_heads=config.heads,
             dropout=config.dropout,
+            piece_dropout=config.piece_dropout,
             share_embeddings=source is target,  # one vocabulary
             dtype=config.dtype,
             **config.block_arguments(),

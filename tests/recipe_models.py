@@ -97,6 +97,7 @@ def _recurrent(source_size, dtype, **options):
         embedding_dim=8,
         units=8,
         dropout=RATE,
+        piece_dropout=RATE,
         dtype=dtype,
         **options,
     )
@@ -123,6 +124,7 @@ def _translate_transformer(dtype):
         ffn_dim=8,
         num_heads=2,
         dropout=RATE,
+        piece_dropout=RATE,
         share_embeddings=True,
         dtype=dtype,
     )
@@ -138,6 +140,7 @@ def _translate_convolutional(dtype):
         num_encoder_layers=2,
         num_decoder_layers=2,
         dropout=RATE,
+        piece_dropout=RATE,
         max_length=32,
         dtype=dtype,
     )

@@ -215,6 +215,7 @@ HEIRS = {
     "HierarchicalBahdanauAttention": "BahdanauAttention",
     "LocalAttention": "LuongAttention",
     "LocationAwareAttention": "BahdanauAttention",
+    "PieceDropout": "Dropout",
     "SentenceDropout": "Dropout",
     "TrainFunction": "StepFunction",
 }

@@ -5,7 +5,7 @@ from kseq.layers.attention_scores import (
     LocationAttention,
     LuongAttention,
 )
-from kseq.layers.dropout import Dropout, SentenceDropout
+from kseq.layers.dropout import Dropout, PieceDropout, SentenceDropout
 from kseq.layers.flatten_sentences import FlattenSentences
 from kseq.layers.gated_convolution import GatedConvolution
 from kseq.layers.grid_encoder import GridEncoder
@@ -51,6 +51,7 @@ __all__ = [
     "MultiHeadAttention",
     "NeuralTuringMachine",
     "NormalizedProjection",
+    "PieceDropout",
     "PieceEmbedding",
     "PointerGenerator",
     "PyramidalEncoder",

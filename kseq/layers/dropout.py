@@ -1,4 +1,4 @@
-"""Dropout with half the random numbers, and dropout of whole sentences."""
+"""Dropout with half the random numbers, of whole pieces and of sentences."""
 
 import keras
 from keras import ops
@@ -110,6 +110,47 @@ class _Seed(keras.random.SeedGenerator):
 
     def next(self, ordered=True):
         return self.seed
+
+
+@keras.saving.register_keras_serializable(package="kseq")
+class PieceDropout(Dropout):
+    """Sets whole vectors to zero at random in training, and scales up the rest.
+
+        output_t = inputs_t * kept_t / (1 - rate)
+
+    A model that has to read without some of the pieces learns to use the
+    others too, and a decoder to rely more on the source.
+
+    Args:
+        rate: float in [0, 1], rate at which vectors are dropped.
+        noise_shape: must be None.
+        seed: int, or None for a random seed.
+        **kwargs: see `keras.layers.Dropout`.
+
+    Call arguments:
+        inputs: (..., T, E) float, embeddings of pieces.
+        training: bool, whether to apply dropout.
+
+    Returns:
+        (..., T, E), in the dtype of the layer.
+
+    Example:
+        >>> PieceDropout(0.5)(np.array([[1.0, 2.0]])).numpy()
+        array([[1., 2.]], dtype=float32)
+
+    Reference:
+        Iyyer et al. 2015, aclanthology.org/P15-1162, section 3.1; Gal and
+        Ghahramani 2016, arXiv:1512.05287, section 4.2, and Sennrich et al.
+        2016, arXiv:1606.02891, section 3.2, for source and target of
+        translation. Each occurrence of a piece is dropped on its own, and the
+        remaining ones are scaled up.
+    """
+
+    def call(self, inputs, training: bool = False):
+        if not self._drops(training):
+            return inputs
+        pieces = ops.ones(ops.shape(inputs)[:-1], dtype=self.compute_dtype)
+        return inputs * self._drop(pieces, self.seed_generator)[..., None]
 
 
 @keras.saving.register_keras_serializable(package="kseq")

@@ -1,9 +1,8 @@
 """SentencePiece pieces as vectors, with dropout of features and of pieces."""
 
 import keras
-from keras import ops
 
-from kseq.layers.dropout import Dropout
+from kseq.layers.dropout import Dropout, PieceDropout
 from kseq.user_error import check_integers
 
 
@@ -66,7 +65,7 @@ class PieceEmbedding(keras.layers.Layer):
         self.dropout_layer = Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
         )
-        self.piece_dropout_layer = Dropout(
+        self.piece_dropout_layer = PieceDropout(
             piece_dropout, dtype=self.dtype_policy, name="piece_dropout"
         )
 
@@ -75,11 +74,7 @@ class PieceEmbedding(keras.layers.Layer):
 
     def call(self, ids, training: bool | None = None):
         x = self.dropout_layer(self.embedding(ids), training=training)
-        if not training or not self.piece_dropout:
-            return x
-        pieces = ops.ones(ops.shape(ids), dtype=self.compute_dtype)
-        kept = self.piece_dropout_layer(pieces, training=True)
-        return x * kept[..., None]
+        return self.piece_dropout_layer(x, training=training)
 
     @property
     def vectors(self):

@@ -142,13 +142,15 @@ _LATER = {
 }
 
 
-def config_of(model, model_class, *layers):
+def config_of(model, model_class, *layers, later_rates=()):
     """The config of a model whose arguments are attributes of the same name.
 
     Args:
         model: a `keras.Model`.
         model_class: its class, or the one above it that calls this function.
         *layers: names of the arguments that are layers.
+        later_rates: names of rates that this model, unlike others, got after
+            there were runs of it; they are left out if they are 0.
 
     Returns:
         A dict of the named arguments of the `__init__` of `model_class`.
@@ -159,7 +161,8 @@ def config_of(model, model_class, *layers):
         for parameter in parameters
         if parameter.name not in ("self", "dtype", "kwargs")
     }
-    for name, default in _LATER.items():
+    later = {**_LATER, **dict.fromkeys(later_rates, 0.0)}
+    for name, default in later.items():
         if name in config and config[name] == default:
             del config[name]
     serialize = keras.saving.serialize_keras_object

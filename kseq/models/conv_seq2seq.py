@@ -8,6 +8,7 @@ from kseq.layers import (
     GatedConvolution,
     LearnedPositionalEmbedding,
     LuongAttention,
+    PieceDropout,
 )
 from kseq.models import embeddings
 from kseq.models.arguments import config_of, set_rates, set_sizes
@@ -44,6 +45,7 @@ class ConvSeq2Seq(ExactModel):
         kernel_size: int, positions that each convolution reads.
         dropout: float, on embeddings, on the inputs of convolutions and on
             those of the output projection.
+        piece_dropout: float, on whole pieces of source and target.
         max_length: int, positions that have a vector; later ones have the
             last.
         tie_output: bool, the target embedding is also the output projection.
@@ -85,6 +87,7 @@ class ConvSeq2Seq(ExactModel):
         num_decoder_layers: int = 3,
         kernel_size: int = 3,
         dropout: float = 0.0,
+        piece_dropout: float = 0.0,
         max_length: int = 1024,
         tie_output: bool = True,
         dtype: str | keras.DTypePolicy | None = None,
@@ -103,7 +106,7 @@ class ConvSeq2Seq(ExactModel):
             kernel_size=kernel_size,
             max_length=max_length,
         )
-        set_rates(self, dropout=dropout)
+        set_rates(self, dropout=dropout, piece_dropout=piece_dropout)
 
         # Layers
         self.source_embedding = embeddings.input_embedding(
@@ -120,6 +123,9 @@ class ConvSeq2Seq(ExactModel):
             max_length, dtype=policy, name="target_positions"
         )
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
+        self.piece_dropout_layer = PieceDropout(
+            piece_dropout, dtype=policy, name="piece_dropout"
+        )
 
         def convolutions(name, count):
             return [
@@ -173,7 +179,8 @@ class ConvSeq2Seq(ExactModel):
         """The memory: keys and values (B, S, E), and their mask (B, S)."""
         ids = inputs["source_ids"]
         mask = padding_mask(ids)
-        embedded = self.source_positions(self.source_embedding(ids))
+        embedded = self.piece_dropout_layer(self.source_embedding(ids))
+        embedded = self.source_positions(embedded)
         embedded = self.dropout_layer(embedded)
         x = self.encoder_input(embedded)
         for convolution in self.encoder:
@@ -186,7 +193,7 @@ class ConvSeq2Seq(ExactModel):
 
     def _decode(self, ids, projected, mask, start=0, before=None, kernels=None):
         """The last layer, the weights of each, and their last inputs."""
-        embedded = self.target_embedding(ids)
+        embedded = self.piece_dropout_layer(self.target_embedding(ids))
         embedded = self.target_positions(embedded, start=start)
         embedded = self.dropout_layer(embedded)
         x = self.decoder_input(embedded)
@@ -270,7 +277,7 @@ class ConvSeq2Seq(ExactModel):
         return _mean_of_layers(weights)
 
     def get_config(self) -> dict:
-        return config_of(self, ConvSeq2Seq)
+        return config_of(self, ConvSeq2Seq, later_rates=("piece_dropout",))
 
 
 def _mean_of_layers(weights):

@@ -3,7 +3,12 @@
 import keras
 from keras import layers, ops
 
-from kseq.layers import AttentionDecoder, Dropout, PointerGenerator
+from kseq.layers import (
+    AttentionDecoder,
+    Dropout,
+    PieceDropout,
+    PointerGenerator,
+)
 from kseq.models import auxiliary_losses, embeddings
 from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
 from kseq.models.exact_model import ExactModel, TokenLosses
@@ -48,6 +53,7 @@ class LSTMSeq2Seq(ExactModel):
         cell: "lstm", "gru" or "tanh".
         dropout: float, on the embeddings, between layers and on the outputs
             of the decoder.
+        piece_dropout: float, on whole pieces of source and target.
         tie_embeddings: bool, the target embedding is also the output
             projection, after a projection of y to E.
         source_layer: a layer such as `GridEncoder`, which reads the source
@@ -120,6 +126,7 @@ class LSTMSeq2Seq(ExactModel):
         ctc: float = 0.0,
         context_gate: bool = False,
         copy: bool = False,
+        piece_dropout: float = 0.0,
         dtype: str | keras.DTypePolicy | None = None,
         name: str = "lstm_seq2seq",
         **kwargs,
@@ -134,7 +141,7 @@ class LSTMSeq2Seq(ExactModel):
             units=units,
             num_decoder_layers=num_decoder_layers,
         )
-        set_rates(self, dropout=dropout)
+        set_rates(self, dropout=dropout, piece_dropout=piece_dropout)
         auxiliary_losses.set_auxiliary_losses(self, attention, coverage, ctc)
 
         can_copy = attention is not None and source_layer is None
@@ -184,6 +191,9 @@ class LSTMSeq2Seq(ExactModel):
             name="decoder",
         )
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
+        self.piece_dropout_layer = PieceDropout(
+            piece_dropout, dtype=policy, name="piece_dropout"
+        )
         self.projection = layers.Dense(
             embedding_dim if tie_embeddings else target_vocab_size,
             use_bias=not tie_embeddings,
@@ -244,11 +254,12 @@ class LSTMSeq2Seq(ExactModel):
         return memory, mask, decoder_states(last_states, self.decoder)
 
     def _embed_source(self, ids):
-        return self.source_embedding(ids) * self.embedding_dim**0.5
+        x = self.source_embedding(ids) * self.embedding_dim**0.5
+        return self.piece_dropout_layer(x)
 
     def _embed_target(self, ids):
         x = self.target_embedding(ids) * self.embedding_dim**0.5
-        return self.dropout_layer(x)
+        return self.dropout_layer(self.piece_dropout_layer(x))
 
     def _project(self, outputs, kernel=None):
         logits = self.projection(outputs)
@@ -338,7 +349,13 @@ class LSTMSeq2Seq(ExactModel):
         return ops.cast(weights, "float32")
 
     def get_config(self) -> dict:
-        return config_of(self, LSTMSeq2Seq, "attention", "source_layer")
+        return config_of(
+            self,
+            LSTMSeq2Seq,
+            "attention",
+            "source_layer",
+            later_rates=("piece_dropout",),
+        )
 
     @classmethod
     def from_config(cls, config: dict):

@@ -5,6 +5,7 @@ from keras import layers, ops
 
 from kseq.layers import (
     Dropout,
+    PieceDropout,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
@@ -47,6 +48,7 @@ class Transformer(ExactModel):
         num_heads: int, N.
         dropout: float, on embeddings and on what each sublayer adds.
         attention_dropout: float, on the attention weights.
+        piece_dropout: float, on whole pieces of source and target.
         norm: "pre", "post" or "both".
         positions: "sinusoidal" or "learned", added to embeddings; "rotary" or
             "relative" to the 16 nearest, in self-attention of encoder and
@@ -119,6 +121,7 @@ class Transformer(ExactModel):
         activation: str = "relu",
         num_kv_heads: int | None = None,
         share_layers: bool = False,
+        piece_dropout: float = 0.0,
         source_layer: keras.layers.Layer | None = None,
         source_dim: int | None = None,
         dtype: str | keras.DTypePolicy | None = None,
@@ -137,7 +140,12 @@ class Transformer(ExactModel):
             num_heads=num_heads,
             max_length=max_length,
         )
-        set_rates(self, dropout=dropout, attention_dropout=attention_dropout)
+        set_rates(
+            self,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            piece_dropout=piece_dropout,
+        )
         block = set_block_arguments(
             self,
             policy,
@@ -172,6 +180,9 @@ class Transformer(ExactModel):
         self.target_positions = position_layer(*where, "target_positions")
         self.embedding_dropout = Dropout(
             dropout, dtype=policy, name="embedding_dropout"
+        )
+        self.piece_dropout_layer = PieceDropout(
+            piece_dropout, dtype=policy, name="piece_dropout"
         )
         self.encoder_blocks = stack_of_blocks(
             TransformerEncoderBlock,
@@ -215,12 +226,14 @@ class Transformer(ExactModel):
 
     def _embed_source(self, ids):
         x = self.source_embedding(ids) * self.model_dim**0.5
+        x = self.piece_dropout_layer(x)
         if self.source_layer is not None:
             return x
         return self.embedding_dropout(self.source_positions(x))
 
     def _embed_target(self, ids, start=0):
         x = self.target_embedding(ids) * self.model_dim**0.5
+        x = self.piece_dropout_layer(x)
         return self.embedding_dropout(self.target_positions(x, start=start))
 
     def _logits(self, x, kernel=None):
@@ -320,7 +333,9 @@ class Transformer(ExactModel):
         }
 
     def get_config(self) -> dict:
-        return config_of(self, Transformer, "source_layer")
+        return config_of(
+            self, Transformer, "source_layer", later_rates=("piece_dropout",)
+        )
 
     @classmethod
     def from_config(cls, config: dict):

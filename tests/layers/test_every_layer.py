@@ -20,6 +20,7 @@ def decoder(score="dot", attention=None, **arguments):
 SEQUENCE = {
     "AttentionPooling": {"units": 5},
     "Dropout": {"rate": 0.2},
+    "PieceDropout": {"rate": 0.2},
     "LayerNormalization": {},
     "LearnedPositionalEmbedding": {"max_length": 5},
     "GatedConvolution": {"units": 6, "kernel_size": 3, "dropout": 0.1},
