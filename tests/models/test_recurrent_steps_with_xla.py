@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.layers.dropout import Dropout
+from kseq.layers.dropout import Dropout, PieceDropout
 from tests.recipe_models import SERVED, batch_of, make_served
 
 KINDS = [kind for kind in SERVED if "transformer" not in kind]
@@ -25,7 +25,8 @@ def trained(kind, **options):
 def test_a_step_is_the_same(kind, monkeypatch):
     # XLA has one group of sentences, since the sizes of several depend on
     # values: without XLA each draws its own dropout.
-    monkeypatch.setattr(Dropout, "call", _not_dropped)
+    for layer in (Dropout, PieceDropout):
+        monkeypatch.setattr(layer, "call", _not_dropped)
     expected = trained(kind)
     for one, other in zip(
         trained(kind, jit_compile=True), expected, strict=True
