@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from kseq import __main__ as cli
 from kseq.serving.safe_graph import trust
-from tests.commands.some_lines import SOURCES, lines_of
+from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 
 
 def test_one_line_for_one_line(run, predict):
@@ -145,3 +145,23 @@ def test_control_c_is_130(run, monkeypatch, ctrl_c):
         threading.Timer(1, signal.pthread_kill, press).start()
         assert cli.main(["predict", str(run)]) == 130
     os.close(write)
+
+
+@pytest.mark.slow  # a training of its own
+def test_answers_are_a_corpus_to_train_on(run, call, tmp_path, monkeypatch):
+    """Back-translation: their pairs are one of two weighted corpora."""
+    monkeypatch.chdir(tmp_path)
+    answers, _ = call("predict", run, text=lines_of(LEARNT * 4))
+    for name in ("train.de", "train.en", "more.en"):
+        (tmp_path / name).write_bytes(lines_of(LEARNT * 4))
+    (tmp_path / "more.de").write_text(answers)
+    assert len(answers.splitlines()) == len(LEARNT * 4)
+    output, _ = call(
+        *("train", "translate_transformer", "--run", "runs/new"),
+        *("--train", "train.de", "train.en", "more.de", "more.en"),
+        *("--weights", 1, 1, "--validation", "train.de", "train.en"),
+        *("--vocab-size", 270, "--layers", 1, "--model-dim", 8),
+        *("--ffn-dim", 8, "--heads", 2, "--steps", 2, "--averaged", 1),
+    )
+    assert "step 2/2" in output
+    assert (tmp_path / "saved_models" / "new" / "1").is_dir()
