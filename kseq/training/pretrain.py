@@ -91,4 +91,6 @@ def _learner(model):
         return model.piece_prediction()
     learner = type(model).from_config(model.get_config())
     learner.set_weights(model.get_weights())
+    for own, weight in zip(learner.weights, model.weights, strict=True):
+        own.trainable = weight.trainable  # some may be frozen
     return learner

@@ -18,6 +18,7 @@ from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.training import (
     MetricsLog,
+    freeze,
     pretrain,
     set_seed,
 )
@@ -75,10 +76,11 @@ def make_model(kind=flat):
     return model
 
 
-def pretrained(path, kind=flat):
+def pretrained(path, kind=flat, frozen=()):
     run = RunDirectory(path)
     run.start(Config())
     model = make_model(kind)
+    freeze(model, frozen)
     run.save_model(model)
     pretrain(run, model, TEXT_OF[kind](), STEPS)
     return model.get_weights()
@@ -134,11 +136,17 @@ def test_nothing_is_left_to_do_once_the_classifier_trains(tmp_path):
 
 
 def test_a_model_that_restores_texts_keeps_what_it_learned(tmp_path):
+    """And what is frozen stays as it was."""
     before = make_model(seq2seq).get_weights()
-    after = pretrained(tmp_path / "run", seq2seq)
-    assert all(
-        not np.array_equal(*pair) for pair in zip(before, after, strict=True)
-    )
+    after = pretrained(tmp_path / "run", seq2seq, frozen=["encoder_0"])
+    names = [weight.path for weight in make_model(seq2seq).weights]
+    changed = {
+        name
+        for name, *pair in zip(names, before, after, strict=True)
+        if not np.array_equal(*pair)
+    }
+    assert changed == {name for name in names if "encoder_0/" not in name}
+    assert changed < set(names)
 
 
 def test_another_start_deletes_it(tmp_path):
