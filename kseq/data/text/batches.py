@@ -88,7 +88,7 @@ def training_batches(
         return Sizes(tf.reduce_max(lengths, axis=1), lengths)
 
     def batch(numbers, lengths):
-        examples = _teacher_forced(
+        examples = teacher_forced(
             pairs.source.padded(numbers, lengths[0]),
             pairs.target.padded(numbers, lengths[1]),
         )
@@ -154,7 +154,7 @@ def evaluation_batches(
             side.padded(chosen, tf.reduce_max(side.lengths(chosen)))
             for side in (source, target)
         )
-        examples = _teacher_forced(*sides)
+        examples = teacher_forced(*sides)
         if hasattr(preprocessor, "look_up"):
             return preprocessor.look_up(*examples)
         return examples
@@ -179,7 +179,7 @@ def _check_lengths(pairs, max_length):
         )
 
 
-def _teacher_forced(source_ids, labels):
+def teacher_forced(source_ids, labels):
     """Padded ids, both with END, to a batch."""
     inputs = {"source_ids": source_ids, "target_ids": teacher_forcing(labels)}
     return inputs, labels, tf.cast(labels != PAD, tf.float32)

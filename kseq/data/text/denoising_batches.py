@@ -15,7 +15,7 @@ from kseq.data.files.shuffled_batches import (
     count_lengths,
     shuffled_batches,
 )
-from kseq.data.text.teacher_forcing import teacher_forcing
+from kseq.data.text.batches import teacher_forced
 from kseq.data.text.tokenized_pairs import TokenizedPairs
 from kseq.data.text.tokenizer import Tokenizer
 
@@ -108,8 +108,7 @@ def denoising_batches(
             for purpose in range(3)
         )
         noisy = infill(shuffle_sentences(ids, stops, keys), starts, spans)
-        inputs = {"source_ids": noisy, "target_ids": teacher_forcing(ids)}
-        return inputs, ids, tf.cast(ids != PAD, tf.float32)
+        return teacher_forced(noisy, ids)
 
     all_sizes = _text_lengths(pairs, max_length)
     if not len(all_sizes[0]):
