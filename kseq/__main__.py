@@ -8,17 +8,27 @@ for TensorFlow.
 import argparse
 import importlib
 import sys
+from pathlib import Path
 from typing import get_args
 
 import kseq
 from kseq.command_line.allow_op_option import add_allow_op
-from kseq.command_line.argument_types import checked, existing_file, reader
+from kseq.command_line.argument_types import (
+    checked,
+    existing_file,
+    model_or_file,
+    reader,
+)
 from kseq.command_line.check_options import add_check
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.export_options import add_export
 from kseq.command_line.features_option import add_features, add_resample
-from kseq.command_line.option_types import Metric, PositiveInt
+from kseq.command_line.option_types import (
+    Metric,
+    NonNegativeInt,
+    PositiveInt,
+)
 from kseq.command_line.prepare_options import add_prepare
 from kseq.command_line.search_options import (
     add_length_penalty,
@@ -71,6 +81,7 @@ def _parser():
     _add_chat(commands)
     _add_score(commands)
     _add_evaluate(commands)
+    _add_compare(commands)
     _add_explain(commands)
     _add_export(commands)
     add_serve(_command(commands, "serve", "answer requests over HTTP and gRPC"))
@@ -173,39 +184,44 @@ def _add_evaluate(commands):
     _add_path(command, model_path)
     _add_two_files(command, "REFERENCE", nargs="?")
     _add_more_runs(command, "--ensemble", nargs="+")
-    command.add_argument(
-        "--columns",
-        nargs="+",
-        metavar="COLUMN",
-        help="in SOURCE: label and text of a classifier, default: label text; "
-        "words and tags; picture and caption; recording and transcript; "
-        "source and reference; or running text",
-    )
-    command.add_argument(
-        "--metrics",
-        choices=get_args(Metric),
-        nargs="+",
-        help="of generated texts, default: bleu chrf exact_match; of speech: "
-        "cer wer exact_match",
-    )
-    command.add_argument(
-        "--images",
-        type=reader(str),
-        metavar="FOLDER",
-        help="folder of the pictures named in SOURCE",
-    )
-    command.add_argument(
-        "--audio",
-        type=reader(str),
-        metavar="FOLDER",
-        help="the WAV files that SOURCE names; default: the folder of SOURCE",
-    )
-    command.add_argument(
-        "--plain",
-        action="store_true",
-        help="captions in lower case, without punctuation",
-    )
+    _add_examples(command)
     add_search(command)
+    _add_batch_size(command)
+    add_features(command)
+    add_resample(command)
+    add_allow_op(command)
+
+
+def _add_compare(commands):
+    command = _command(
+        commands, "compare", "whether one model is better than another"
+    )
+    for name in "ab":
+        command.add_argument(
+            name,
+            type=model_or_file,
+            metavar=name.upper(),
+            help="a run, an export, or a file with an answer on each line",
+        )
+    _add_two_files(command, "REFERENCE", nargs="?")
+    _add_examples(command)
+    command.add_argument(
+        "--show",
+        type=reader(NonNegativeInt),
+        default=3,
+        metavar="N",
+        help="lines that are shown of those at which B is better, and worse; "
+        "default: 3",
+    )
+    command.add_argument(
+        "--page",
+        type=reader(Path),
+        metavar="FILE",
+        help="write all of it as an HTML page, with the attention of both",
+    )
+    command.add_argument(
+        "--json", action="store_true", help="one JSON object instead of tables"
+    )
     _add_batch_size(command)
     add_features(command)
     add_resample(command)
@@ -292,6 +308,42 @@ def _add_two_files(command, second, nargs=None):
     command.add_argument("source", type=existing_file, metavar="SOURCE")
     command.add_argument(
         second.lower(), type=existing_file, metavar=second, nargs=nargs
+    )
+
+
+def _add_examples(command):
+    """What the examples of an evaluation are, and how answers are scored."""
+    command.add_argument(
+        "--columns",
+        nargs="+",
+        metavar="COLUMN",
+        help="in SOURCE: label and text of a classifier, default: label text; "
+        "words and tags; picture and caption; recording and transcript; "
+        "source and reference; or running text",
+    )
+    command.add_argument(
+        "--metrics",
+        choices=get_args(Metric),
+        nargs="+",
+        help="of generated texts, default: bleu chrf exact_match; of speech: "
+        "cer wer exact_match",
+    )
+    command.add_argument(
+        "--images",
+        type=reader(str),
+        metavar="FOLDER",
+        help="folder of the pictures named in SOURCE",
+    )
+    command.add_argument(
+        "--audio",
+        type=reader(str),
+        metavar="FOLDER",
+        help="the WAV files that SOURCE names; default: the folder of SOURCE",
+    )
+    command.add_argument(
+        "--plain",
+        action="store_true",
+        help="captions in lower case, without punctuation",
     )
 
 

@@ -1,11 +1,13 @@
 """Conversion of the words of a command line to values."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
 from kseq.command_line.option_types import MultipleOf
 from kseq.data.files.url_files import is_url
+from kseq.files.model_path import model_path
 from kseq.terminal import single_line
 from kseq.user_error import UserError
 
@@ -84,6 +86,13 @@ def existing_file(text):
     if not is_file:
         raise UserError(f"there is no file {text!r}")
     return path
+
+
+def model_or_file(text):
+    """The path of a run, of the newest version of an export, or of a file."""
+    if is_url(text) or os.path.isfile(text):
+        return existing_file(text)
+    return checked(model_path)(text)
 
 
 def _refusal(wrong, text):

@@ -65,6 +65,12 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog):
         super().__init__(prog, max_help_position=30, width=80)
 
+    def _format_args(self, action, default_metavar):
+        # argparse repeats all choices for the second value.
+        if action.choices and action.nargs == argparse.ONE_OR_MORE:
+            return f"{','.join(action.choices)} ..."
+        return super()._format_args(action, default_metavar)
+
 
 def did_you_mean(word, known):
     """A sentence with the known words that are closest, or nothing.

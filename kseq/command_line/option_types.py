@@ -110,8 +110,11 @@ RunPath = Annotated[str, _NewDirectory()]
 Pieces = Literal["bpe", "unigram", "char", "word"]
 # The first one chooses the best weights.
 Metric = Literal[
-    *("bleu", "chrf", "exact_match", "cer", "wer"),
+    *("bleu", "chrf", "exact_match", "cer", "wer", "ter"),
     *("rouge_1", "rouge_2", "rouge_l", "distinct_1", "distinct_2"),
+    # With other tokenizers than 13a; with words beside characters.
+    *("bleu_char", "bleu_intl", "bleu_zh", "bleu_ja", "bleu_ko"),
+    "chrf_plus_plus",
 ]
 # Of them auto is replaced when a run starts: see `kseq.runs.RunDirectory`.
 DType = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]

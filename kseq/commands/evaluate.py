@@ -11,7 +11,23 @@ from kseq.user_error import UserError
 def run(options):
     """Prints the scores of a model on a file."""
     copy_urls(options)
-    model = Capabilities(options.path)
+    evaluation = opened_evaluation(Capabilities(options.path), options)
+    with progress("Evaluating", len(evaluation), "lines") as advance:
+        evaluation.scores(advance)
+    for line in evaluation.report():
+        print(line)
+
+
+def opened_evaluation(model, options):
+    """The evaluation of a model on the files of the options.
+
+    Args:
+        model: `Capabilities`.
+        options: of the command, with the path of the model.
+
+    Raises:
+        UserError: if the options do not fit the model.
+    """
     source, answer = model.source, model.answer
     if source.read_examples is None:
         raise UserError(
@@ -27,13 +43,9 @@ def run(options):
         from kseq.evaluation import metrics_named
 
         chosen = {"metrics": metrics_named(options.metrics)}
-    evaluation = answer.evaluation(
+    return answer.evaluation(
         open_predictor(options), source, examples, **chosen
     )
-    with progress("Evaluating", len(evaluation), "lines") as advance:
-        evaluation.scores(advance)
-    for line in evaluation.report():
-        print(line)
 
 
 def _check_options(model, options):

@@ -13,6 +13,7 @@ from kseq.evaluation.classification_scores import (
     macro_f1,
 )
 from kseq.evaluation.classifications import Classifications
+from kseq.evaluation.comparison import Comparison
 from kseq.evaluation.error_rates import cer, wer
 from kseq.evaluation.expected_chrf import expected_chrf
 from kseq.evaluation.generated_texts import (
@@ -20,6 +21,7 @@ from kseq.evaluation.generated_texts import (
     dialogue_evaluation,
     transcript_evaluation,
 )
+from kseq.evaluation.line_statistics import has_line_statistics
 from kseq.evaluation.metrics import (
     bleu,
     chrf,
@@ -28,6 +30,7 @@ from kseq.evaluation.metrics import (
     exact_match,
     metrics_named,
     monitored,
+    ter,
 )
 from kseq.evaluation.report import report
 from kseq.evaluation.retrievals import Retrievals
@@ -41,6 +44,7 @@ from kseq.evaluation.translations import Translations
 __all__ = [
     "BitErrors",
     "Classifications",
+    "Comparison",
     "Retrievals",
     "Score",
     "Taggings",
@@ -61,6 +65,7 @@ __all__ = [
     "distinct_2",
     "exact_match",
     "expected_chrf",
+    "has_line_statistics",
     "macro_f1",
     "metrics_named",
     "monitored",
@@ -69,6 +74,7 @@ __all__ = [
     "rouge_2",
     "rouge_l",
     "span_f1",
+    "ter",
     "transcript_evaluation",
     "wer",
 ]

@@ -9,6 +9,7 @@ from kseq.evaluation.classification_scores import (
     cross_entropy,
     macro_f1,
 )
+from kseq.evaluation.resampling import with_intervals
 from kseq.evaluation.score import chunks, first_rows, scores_of
 from kseq.pictures import confusion_picture, document_picture
 
@@ -84,8 +85,16 @@ class Classifications:
         return {"loss": cross_entropy(probabilities), **values}
 
     def report(self):
-        """The scores as lines of text, after `scores`."""
-        lines = [score.text for score in self.results.values()]
+        """The scores as lines of text, after `scores`.
+
+        Where lines can be resampled, they have 95 % confidence intervals.
+        """
+        lines = with_intervals(
+            [*self.results.values()],
+            self.metrics,
+            self._outputs,
+            self.examples.labels,
+        )
         lines += class_lines(self.examples.labels, self._outputs, self._labels)
         if self.examples.evidence:
             lines += self.notes(self.predictor, self.examples)

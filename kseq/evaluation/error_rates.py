@@ -26,9 +26,7 @@ def cer(outputs, references):
         >>> cer(["a rise"], ["a rose"]).text
         'CER 16.67 %'
     """
-    return _rate(
-        "CER", jiwer.cer, jiwer.process_characters, outputs, references
-    )
+    return _rate("CER", character_errors, outputs, references)
 
 
 def wer(outputs, references):
@@ -40,30 +38,45 @@ def wer(outputs, references):
         >>> wer(["a rise"], [["a rose", "one rise is"]]).text
         'WER 50.00 %'
     """
-    return _rate("WER", jiwer.wer, jiwer.process_words, outputs, references)
+    return _rate("WER", word_errors, outputs, references)
 
 
-def _rate(name, count, process, outputs, references):
+def character_errors(output, references):
+    """Errors, and characters of the reference that has the fewest errors.
+
+    Args:
+        output: str.
+        references: list of str.
+
+    Returns:
+        (int, int).
+    """
+    return _errors(jiwer.process_characters, str.strip, output, references)
+
+
+def word_errors(output, references):
+    """The same in words."""
+    return _errors(jiwer.process_words, str.split, output, references)
+
+
+def _rate(name, count, outputs, references):
     check_lengths(outputs, references)
-    nearest = [
-        _nearest(process, output, several)
-        for output, several in zip(outputs, listed(references), strict=True)
-    ]
-    if not any(reference.strip() for reference in nearest):
-        value = float(any(output.strip() for output in outputs))
-    else:
-        value = count(nearest, list(outputs))
+    found = map(count, outputs, listed(references))
+    errors, length = map(sum, zip(*found, strict=True))
+    value = errors / length if length else float(errors > 0)
     return Score(value, f"{name} {100 * value:.2f} %")
 
 
-def _nearest(process, output, references):
-    """The reference with the fewest errors."""
-    if len(references) == 1:
-        return references[0]
+def _errors(process, split, output, references):
+    return min(
+        (_counts(process, split, output, text) for text in references),
+        key=lambda found: found[0],
+    )
 
-    def errors(reference):
-        # With a word that both have: jiwer refuses an empty reference.
-        found = process(f"{reference} .", f"{output} .")
-        return found.substitutions + found.insertions + found.deletions
 
-    return min(references, key=errors)
+def _counts(process, split, output, reference):
+    if not reference.strip():  # jiwer refuses it
+        return len(split(output)), 0
+    found = process(reference, output)
+    wrong = found.substitutions + found.deletions
+    return wrong + found.insertions, wrong + found.hits

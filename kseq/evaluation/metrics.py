@@ -1,15 +1,22 @@
 """Metrics of generated texts, and their choice by name."""
 
-from sacrebleu.metrics import BLEU, CHRF
+import functools
+import importlib.util
+
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from kseq.evaluation.error_rates import cer, wer
 from kseq.evaluation.rouge import rouge_1, rouge_2, rouge_l
 from kseq.evaluation.score import Score, check_lengths, listed, streams
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, UserError
 
 
 def bleu(outputs, references):
     """BLEU of detokenized outputs against one or more references each.
+
+    `metrics_named` also has it with other tokenizers of sacreBLEU, for
+    languages without spaces between words and for those that its default, 13a,
+    does not suit: `bleu_char`, `bleu_intl`, `bleu_zh`, `bleu_ja`, `bleu_ko`.
 
     Args:
         outputs: list of str.
@@ -30,14 +37,14 @@ def bleu(outputs, references):
         Papineni et al. 2002, aclanthology.org/P02-1040; Post 2018,
         arXiv:1804.08771.
     """
-    check_lengths(outputs, references)
-    metric = BLEU(force=True)  # only silences advice about tokenized text
-    value = metric.corpus_score(outputs, streams(references)).score
-    return Score(value, f"BLEU {value:.2f}  {metric.get_signature()}")
+    return _of_sacrebleu("bleu", outputs, references)
 
 
 def chrf(outputs, references):
     """ChrF of detokenized outputs against one or more references each.
+
+    `metrics_named` also has chrF++, with unigrams and bigrams of words, as
+    `chrf_plus_plus`.
 
     Args:
         outputs: list of str.
@@ -55,12 +62,103 @@ def chrf(outputs, references):
         'chrF 100.00 '
 
     Reference:
-        Popovic 2015, aclanthology.org/W15-3049.
+        Popovic 2015, aclanthology.org/W15-3049; chrF++: Popovic 2017,
+        aclanthology.org/W17-4770.
     """
+    return _of_sacrebleu("chrf", outputs, references)
+
+
+def ter(outputs, references):
+    """TER: edits, with shifts of phrases, per word of the references.
+
+    Args:
+        outputs: list of str.
+        references: list of str, or of lists of several, whose number may
+            differ.
+
+    Returns:
+        Score, 0 or more, printed with sacreBLEU's signature. Less is better.
+
+    Raises:
+        ValueError: if the lists are empty or differ in length.
+
+    Example:
+        >>> ter(["rose a"], ["a rose"]).text[:10]
+        'TER 50.00 '
+
+    Reference:
+        Snover et al. 2006, aclanthology.org/2006.amta-papers.25.
+    """
+    return _of_sacrebleu("ter", outputs, references)
+
+
+# Name -> how it is printed, and the metric; `force` only silences advice about
+# tokenized text.
+_BY_SACREBLEU = {
+    "bleu": ("BLEU", functools.partial(BLEU, force=True)),
+    "chrf": ("chrF", CHRF),
+    "chrf_plus_plus": ("chrF++", functools.partial(CHRF, word_order=2)),
+    "ter": ("TER", TER),
+} | {
+    f"bleu_{language}": (
+        "BLEU",
+        functools.partial(BLEU, tokenize=tokenizer, force=True),
+    )
+    for language, tokenizer in (
+        *(("char", "char"), ("intl", "intl"), ("zh", "zh")),
+        *(("ja", "ja-mecab"), ("ko", "ko-mecab")),
+    )
+}
+# Modules that tokenizers need.
+_MODULES = {"bleu_ja": ("MeCab", "ja"), "bleu_ko": ("mecab_ko", "ko")}
+
+
+def sacrebleu_metric(metric):
+    """How sacreBLEU computes a metric of this module; None if it does not.
+
+    Args:
+        metric: function of outputs and references.
+
+    Returns:
+        A new `sacrebleu.metrics.Metric`, and its name as it is printed.
+
+    Raises:
+        UserError: if a package is missing that its tokenizer needs.
+    """
+    if metric not in _OF_SACREBLEU:
+        return None
+    return _made(metric.__name__)
+
+
+def _made(name):
+    _check_module(name)
+    label, make = _BY_SACREBLEU[name]
+    return make(), label
+
+
+def _check_module(name):
+    module, extra = _MODULES.get(name, ("sacrebleu", ""))
+    if importlib.util.find_spec(module) is None:
+        raise UserError(
+            f"{name} needs a package: pip install 'sacrebleu[{extra}]'"
+        )
+
+
+def _of_sacrebleu(name, outputs, references):
     check_lengths(outputs, references)
-    metric = CHRF()
+    metric, label = _made(name)
     value = metric.corpus_score(outputs, streams(references)).score
-    return Score(value, f"chrF {value:.2f}  {metric.get_signature()}")
+    return Score(value, f"{label} {value:.2f}  {metric.get_signature()}")
+
+
+def _named(name):
+    """The metric of sacreBLEU that has this name, as a function."""
+
+    def metric(outputs, references):
+        return _of_sacrebleu(name, outputs, references)
+
+    metric.__name__ = metric.__qualname__ = name
+    return metric
 
 
 def exact_match(outputs, references):
@@ -133,9 +231,13 @@ def _distinct(size, outputs, references):
     return Score(value, f"distinct-{size} {100 * value:.2f} %")
 
 
-_ERRORS = (cer, wer)  # less is better
+_ERRORS = (cer, wer, ter)  # less is better
+_OF_SACREBLEU = (
+    *(bleu, chrf, ter),
+    *(_named(name) for name in _BY_SACREBLEU if "_" in name),
+)
 _METRICS = (
-    *(bleu, chrf, exact_match, *_ERRORS),
+    *(*_OF_SACREBLEU, exact_match, cer, wer),
     *(rouge_1, rouge_2, rouge_l, distinct_1, distinct_2),
 )
 
@@ -151,6 +253,7 @@ def metrics_named(names):
 
     Raises:
         ValueError: if there is no name, or no metric of that name.
+        UserError: if a package is missing that one of them needs.
 
     Example:
         >>> [metric.__name__ for metric in metrics_named(["rouge_l", "wer"])]
@@ -162,7 +265,14 @@ def metrics_named(names):
             f"metrics must be some of {', '.join(metrics)}. "
             f"Received: {' '.join(names) or 'none'}"
         )
+    for name in names:
+        _check_module(name)
     return [metrics[name] for name in names]
+
+
+def is_error_rate(metric):
+    """Whether less is better in a metric, a function."""
+    return metric in _ERRORS
 
 
 def monitored(names):
@@ -180,5 +290,5 @@ def monitored(names):
         {'monitor': 'val_wer', 'mode': 'min'}
     """
     first = metrics_named(names)[0]
-    mode = "min" if first in _ERRORS else "max"
+    mode = "min" if is_error_rate(first) else "max"
     return {"monitor": f"val_{first.__name__}", "mode": mode}

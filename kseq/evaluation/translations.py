@@ -1,6 +1,7 @@
 """Evaluation of generated texts against their references."""
 
 from kseq.evaluation.metrics import bleu, chrf, exact_match
+from kseq.evaluation.resampling import with_intervals
 from kseq.evaluation.score import chunks, first_rows, listed, scores_of
 from kseq.pictures import attention_picture
 
@@ -22,6 +23,7 @@ class Translations:
         notes: function, gives more lines of the report.
 
     Attributes:
+        outputs: list of str, the generated texts, after `scores`.
         results: dict, name of the metric -> `Score`, after `scores`.
     """
 
@@ -49,7 +51,7 @@ class Translations:
         self.inputs = self.sources if inputs is None else inputs
         self.draw = draw or _draw
         self.notes = notes
-        self._outputs = []
+        self.outputs = []
         self.results = {}
 
     def __len__(self):
@@ -64,22 +66,30 @@ class Translations:
         Returns:
             A dict, name of the metric -> float.
         """
-        self._outputs = []
+        self.outputs = []
         for inputs in chunks(self.inputs):
             answers = self.predictor.answers(inputs, progress=progress)
-            self._outputs += [answer.hypotheses[0].text for answer in answers]
-        self.results = scores_of(self.metrics, self._outputs, self.references)
+            self.outputs += [answer.hypotheses[0].text for answer in answers]
+        self.results = scores_of(self.metrics, self.outputs, self.references)
         return {name: score.value for name, score in self.results.items()}
 
     def report(self):
-        """The scores as lines of text, after `scores`."""
-        scores = [score.text for score in self.results.values()]
+        """The scores as lines of text, after `scores`.
+
+        Where lines can be resampled, they have 95 % confidence intervals.
+        """
+        scores = with_intervals(
+            [*self.results.values()],
+            self.metrics,
+            self.outputs,
+            self.references,
+        )
         return [*scores, *self.notes()]
 
     def rows(self, count):
         """The first sources, references and outputs, after `scores`."""
         references = map(" / ".join, listed(self.references))
-        return first_rows(count, self.sources, references, self._outputs)
+        return first_rows(count, self.sources, references, self.outputs)
 
     def pictures(self, count):
         """The attention of the first answers: a dict, name -> PNG."""

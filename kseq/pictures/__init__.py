@@ -2,6 +2,7 @@
 
 from kseq.pictures.attention_page import attention_page
 from kseq.pictures.attention_picture import attention_picture
+from kseq.pictures.comparison_page import comparison_page
 from kseq.pictures.confusion_picture import confusion_picture
 from kseq.pictures.document_page import document_page
 from kseq.pictures.document_picture import document_picture
@@ -14,6 +15,7 @@ from kseq.pictures.turn_attention_picture import turn_attention_picture
 __all__ = [
     "attention_page",
     "attention_picture",
+    "comparison_page",
     "confusion_picture",
     "document_page",
     "document_picture",

@@ -86,12 +86,46 @@ def attention_page(attentions, of_pictures=False):
         articles,
         unit="picture" if of_pictures else "line",
         about=_ABOUT_PICTURES if of_pictures else _ABOUT,
-        legend=(_POINTING_AT_PICTURES if of_pictures else _POINTING) + _NUMBERS,
-        style=lambda: (
-            _STYLE + (STYLE if of_pictures else "") + _rules(longest[0])
-        ),
+        legend=attention_legend(of_pictures),
+        style=lambda: attention_style(longest[0], of_pictures),
         policy=IMAGES if of_pictures else "",
     )
+
+
+def attention_legend(of_pictures):
+    """How to read `attention_html`, as HTML."""
+    return (_POINTING_AT_PICTURES if of_pictures else _POINTING) + _NUMBERS
+
+
+def attention_style(longest, of_pictures):
+    """The CSS rules for `attention_html`.
+
+    Args:
+        longest: int, the most tokens of an answer.
+        of_pictures: bool, see `attention_page`.
+    """
+    return _STYLE + (STYLE if of_pictures else "") + _rules(longest)
+
+
+def attention_html(attention, name):
+    """The source and the answer of an attention as HTML.
+
+    Args:
+        attention: `kseq.serving.Attention`.
+        name: str, unique in the page.
+
+    Returns:
+        (str, int), HTML and the number of tokens of the answer.
+    """
+    weights, sources, targets = readable_attention(
+        attention.weights, attention.source_tokens, attention.target_tokens
+    )
+    picture = None
+    if attention.picture is not None:
+        picture = grid_overlay(weights, sources, attention.picture)
+        sources = list(map(cell_name, sources))
+    content = _content(weights, sources, targets, name, picture)
+    return content + _cut(attention), len(targets)
 
 
 def _rules(count):
@@ -112,17 +146,11 @@ def _rules(count):
 
 def _article(attention, number, longest):
     name = f"line-{number}"
-    weights, sources, targets = readable_attention(
-        attention.weights, attention.source_tokens, attention.target_tokens
-    )
-    picture = None
-    if attention.picture is not None:
-        picture = grid_overlay(weights, sources, attention.picture)
-        sources = list(map(cell_name, sources))
-    longest[0] = max(longest[0], len(targets))
+    content, tokens = attention_html(attention, name)
+    longest[0] = max(longest[0], tokens)
     return f"""<article aria-labelledby="{name}">
 <h2 id="{name}"><span class="number">Line {number}</span></h2>
-{_content(weights, sources, targets, name, picture)}{_cut(attention)}
+{content}
 </article>
 """
 

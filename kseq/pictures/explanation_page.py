@@ -105,7 +105,17 @@ mark {
 """
 
 
-def explanation_page(articles, unit, about, legend, style=str, policy=""):
+def explanation_page(
+    articles,
+    unit,
+    about,
+    legend,
+    *,
+    style=str,
+    policy="",
+    title="Where the model looked",
+    summary="",
+):
     """Writes a page with an article for each explanation.
 
     It ends after 1,000 articles or 32 million characters; a note says so and is
@@ -119,6 +129,8 @@ def explanation_page(articles, unit, about, legend, style=str, policy=""):
         legend: HTML, str.
         style: callable, returns CSS rules after the last article is made.
         policy: str, what the content security policy allows besides styles.
+        title: HTML, str.
+        summary: HTML, str, before the legend.
 
     Returns:
         HTML, str. Nothing in it is a script or refers to another file.
@@ -139,14 +151,14 @@ def explanation_page(articles, unit, about, legend, style=str, policy=""):
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Where the model looked: {count}</title>
+<title>{title}: {count}</title>
 <style>{_STYLE % _COLORS}{style()}</style>
 </head>
 <body>
 <main>
-<h1>Where the model looked</h1>
+<h1>{title}</h1>
 <p>{count}, {about}</p>
-<section class="legend" aria-labelledby="legend">
+{summary}<section class="legend" aria-labelledby="legend">
 <h2 id="legend">How to read this page</h2>
 {legend}
 </section>

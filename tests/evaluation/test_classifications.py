@@ -34,7 +34,7 @@ def test_scores_rows_and_report(classifier, size, monkeypatch):
         ("water and smoke", "flood", "fire"),
     ]
     assert found.report() == [
-        "accuracy 66.67 %",
+        "accuracy 66.67 ± 50.00 %  bs:1000|seed:12345",
         "macro F1 0.6667",
         "fire: precision 0.5  recall 1  f1 0.6667  support 1",
         "flood: precision 1  recall 0.5  f1 0.6667  support 2",
@@ -67,7 +67,10 @@ def test_a_user_s_own_metric(classifier):
         classifier, documents(["fire"] * 3), metrics=[fires, accuracy]
     )
     assert found.scores()["fires"] == 2
-    assert found.report()[:2] == ["some fires", "accuracy 66.67 %"]
+    assert found.report()[:2] == [
+        "some fires",
+        "accuracy 66.67 ± 50.00 %  bs:1000|seed:12345",
+    ]
 
 
 def test_a_label_that_the_model_does_not_know(classifier):

@@ -1,3 +1,4 @@
+import importlib.util
 from typing import get_args
 
 import pytest
@@ -7,10 +8,43 @@ from kseq.command_line.option_types import Metric
 from kseq.evaluation import metrics_named, monitored
 from kseq.user_error import UserError
 
+PACKAGES = {"bleu_ja": "MeCab", "bleu_ko": "mecab_ko"}
+NAMES = [
+    name
+    for name in get_args(Metric)
+    if importlib.util.find_spec(PACKAGES.get(name, "sacrebleu"))
+]
+
 
 def test_every_name_of_the_option_is_a_metric():
-    names = get_args(Metric)
-    assert metrics_named(names) == [getattr(evaluation, name) for name in names]
+    found = metrics_named(NAMES)
+    assert [metric.__name__ for metric in found] == NAMES
+    for metric in found:
+        assert getattr(evaluation, metric.__name__, metric) is metric
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_missing_package_is_named(name, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"pip install 'sacrebleu\[\w\w\]'"):
+        metrics_named([name])
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "output", "least"),
+    [
+        ("bleu_zh", "猫坐在垫子上。", "猫坐在椅子上。", 30),
+        ("bleu_char", "猫坐在垫子上。", "猫坐在椅子上。", 30),
+        ("bleu_intl", "a cat-like thing's end", "a cat like thing's end", 30),
+    ],
+)
+def test_tokenizers_of_other_languages(name, reference, output, least):
+    """To 13a, a Chinese sentence is one word."""
+    [metric] = metrics_named([name])
+    score = metric([output], [reference])
+    assert least < score.value < 100
+    assert f"|tok:{name.removeprefix('bleu_')}|" in score.signature
+    assert score.value != metrics_named(["bleu"])[0]([output], [reference])[0]
 
 
 @pytest.mark.parametrize("names", [(), ("bleu", "bleau")])
@@ -25,7 +59,7 @@ def test_the_first_metric_is_monitored_where_it_is_best():
     assert monitored(("rouge_l", "wer")) == best
 
 
-@pytest.mark.parametrize("name", get_args(Metric))
+@pytest.mark.parametrize("name", NAMES)
 def test_the_mode_is_that_of_better_answers(name):
     """Right answers are at least as good as wrong ones, and all different."""
     [metric] = metrics_named([name])

@@ -57,6 +57,6 @@ def test_scores_go_into_the_readme_of_run_and_export(translator, tmp_path):
     card = run.readme.read_text()
     assert card == (extra / "README.md").read_text()
     assert card.count("## Test scores") == 1
-    assert card.count("exact match 50.00 %") == 1
+    assert card.count("exact match 50.00 ± 50.00 %") == 1
     assert "nrefs:1" in card
     assert card.endswith("\n\n## Use\n\nSo.\n")

@@ -26,7 +26,7 @@ def test_scores_rows_and_report(translator, pairs, size, monkeypatch):
     bleu, chrf, exact = translations.report()
     assert bleu.startswith(f"BLEU {scores['bleu']:.2f} ")
     assert chrf.startswith(f"chrF {scores['chrf']:.2f} ")
-    assert exact == "exact match 66.67 %"
+    assert exact == "exact match 66.67 ± 50.00 %  bs:1000|seed:12345"
 
 
 def test_several_references(translator):

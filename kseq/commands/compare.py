@@ -1,0 +1,196 @@
+"""kseq compare: whether one model is better than another."""
+
+import argparse
+import json
+import os
+import sys
+
+from kseq.commands.capabilities import Capabilities
+from kseq.commands.evaluate import opened_evaluation
+from kseq.data import read_lines
+from kseq.data.files.url_files import copy_urls
+from kseq.files.atomic_write import atomic_write
+from kseq.sources import source_named
+from kseq.terminal import progress, single_line
+from kseq.user_error import UserError
+
+
+def run(options):
+    """Prints scores of both, their differences and the lines that differ."""
+    from kseq.evaluation import Comparison
+
+    copy_urls(options)
+    names = [str(path) for path in (options.a, options.b)]
+    if options.page:
+        _check_page(options.page)
+    systems = [_System(path, options) for path in (options.a, options.b)]
+    examples = next(filter(None, (each.evaluation for each in systems)), None)
+    if examples is None:
+        examples = _examples_in_files(options)
+    metrics = _metrics(examples.metrics, options.metrics)
+    outputs = [each.outputs(examples) for each in systems]
+    with progress("Comparing", Comparison.resamples, "resamples") as advance:
+        compared = Comparison(
+            examples.sources,
+            examples.references,
+            outputs,
+            metrics,
+            advance,
+        )
+    if options.page:
+        page = compared.page(
+            names, lambda system, places: systems[system].attentions(places)
+        )
+        atomic_write(options.page, page.encode("utf-8", "replace"))
+    if options.json:
+        print(json.dumps(_record(compared, names, options.show)))
+        return
+    text = "\n".join(_report(compared, names, options.show))
+    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+
+
+ROWS = ": rows of a table with the same source are one example"
+
+
+class _System:
+    """A model, or a file with the answers of one.
+
+    Attributes:
+        evaluation: of the model; None of a file.
+    """
+
+    def __init__(self, path, options):
+        self.path = path
+        self.evaluation = None
+        self._of_lines = options.reference is not None
+        if os.path.isfile(path):
+            return
+        model = Capabilities(path)
+        if not (model.answer.has_metrics and "metrics" in model.source.options):
+            raise UserError(
+                f"{path} has no answers with references: compare is for models "
+                "that answer with a text, and for files of answers."
+            )
+        given = vars(options) | {"path": path, "ensemble": None}
+        self.evaluation = opened_evaluation(model, argparse.Namespace(**given))
+
+    def outputs(self, examples):
+        """The answers to the examples, which another system may have read."""
+        count = len(examples)
+        if self.evaluation is None:
+            found = [
+                line.text.decode("utf-8", "replace")
+                for line in read_lines(self.path)
+            ]
+            if len(found) != count:
+                rows = "" if self._of_lines else ROWS
+                raise UserError(
+                    f"{self.path} has {len(found)} answers, for {count} "
+                    f"examples{rows}."
+                )
+            return found
+        if self.evaluation.references != examples.references:
+            raise UserError("A and B read different examples in these files.")
+        with progress(f"Answers of {self.path}", count, "lines") as advance:
+            self.evaluation.scores(advance)
+        return self.evaluation.outputs
+
+    def attentions(self, places):
+        """A dict, place of an example -> its attention; None if it has none."""
+        found = self.evaluation
+        if found is None or "explain" not in found.predictor.signatures:
+            return None
+        try:
+            found.predictor.explain([])
+        except UserError:  # a model without attention
+            return None
+        inputs = [found.inputs[place] for place in places]
+        explained = found.predictor.attention(inputs)
+        return dict(zip(places, explained, strict=True))
+
+
+def _examples_in_files(options):
+    """The examples of two files of answers."""
+    from kseq.evaluation import Translations
+
+    examples = source_named("text").read_examples(None, options)
+    return Translations(None, examples)
+
+
+def _metrics(default, names):
+    from kseq.evaluation import has_line_statistics, metrics_named
+
+    if not names:
+        return list(filter(has_line_statistics, default))
+    chosen = metrics_named(names)
+    for metric in chosen:
+        if not has_line_statistics(metric):
+            raise UserError(
+                f"--metrics {metric.__name__}: it depends on all lines at "
+                "once, and cannot be compared by resampling."
+            )
+    return chosen
+
+
+def _check_page(path):
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UserError(f"--page {path}: there is no folder for such a file.")
+
+
+def _report(compared, names, show):
+    """The lines of the report."""
+    for letter, name in zip("AB", names, strict=True):
+        yield f"{letter}: {single_line(name)}"
+    yield f"{len(compared):,} examples"
+    for caption, header, rows in compared.tables():
+        yield f"\n{caption}" if caption else ""
+        yield from _aligned([header, *rows])
+    yield f"\n{compared.verdict()}"
+    better, equal, worse = compared.counts()
+    label = compared.ranked_by.label
+    yield (
+        f"By {label}, B is better at {better:,} lines, worse at {worse:,} and "
+        f"equal at {equal:,}."
+    )
+    for title, lines in (
+        ("worse", compared.losses(show)),
+        ("better", compared.gains(show)),
+    ):
+        for line in lines:
+            yield f"\nLine {line.place + 1}: B is {title}"
+            yield f"  source     {single_line(line.source)}"
+            for reference in line.references:
+                yield f"  reference  {single_line(reference)}"
+            for letter, text, value in zip(
+                "AB", line.outputs, line.values, strict=True
+            ):
+                yield f"  {letter} {value:7.2f}  {single_line(text)}"
+    yield ""
+    yield from compared.signatures()
+
+
+def _aligned(rows):
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *row in rows:
+        cells = [f"{name:<{widths[0]}}"]
+        cells += [
+            f"{text:>{width}}"
+            for text, width in zip(row, widths[1:], strict=True)
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _record(compared, names, show):
+    def lines(found):
+        return [line._asdict() for line in found]
+
+    return {
+        "a": names[0],
+        "b": names[1],
+        "examples": len(compared),
+        "scores": [scores._asdict() for scores in compared.scores],
+        "by_length": lines(compared.by_length()),
+        "by_frequency": lines(compared.by_frequency()),
+        "losses": lines(compared.losses(show)),
+        "gains": lines(compared.gains(show)),
+    }
