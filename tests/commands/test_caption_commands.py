@@ -1,6 +1,7 @@
 """Commands on models that describe pictures."""
 
 import json
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -161,13 +162,22 @@ def test_scores_of_given_answers(paths, folder, call, monkeypatch):
     assert call("score", paths["features"], *options)[0] == scores
 
 
-def test_evaluate_uses_all_references(paths, folder, call, monkeypatch):
+def test_evaluate_uses_all_references(
+    paths, folder, call, monkeypatch, tmp_path
+):
     monkeypatch.chdir(folder)
     source = (paths["features"], "captions.tsv", "--features", "a.npz")
     printed, _ = call("evaluate", *source)
     assert "nrefs:3|" in printed
     table = (paths["image"], "captions.tsv", "--images", ".", "--plain")
     assert call("evaluate", *table)[0] == printed
+    score = printed.partition(" ")[2].partition("  ")[0]
+    (tmp_path / "wrong").write_text("x\n" * 5)
+    examples = ("compare", tmp_path / "wrong", *table, "--page", "page.html")
+    assert score in call(*examples)[0]
+    page = Path("page.html").read_text("utf-8")
+    assert '<img alt="" src="data:image/png;base64,' in page
+    assert "img-src data:" in page and "the picture is dark" in page
 
 
 def test_explain_shows_the_picture(paths, folder, call, monkeypatch):
