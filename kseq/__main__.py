@@ -16,6 +16,7 @@ from kseq.command_line.allow_op_option import add_allow_op
 from kseq.command_line.argument_types import (
     checked,
     existing_file,
+    existing_folder,
     model_or_file,
     reader,
 )
@@ -28,6 +29,7 @@ from kseq.command_line.option_types import (
     Metric,
     NonNegativeInt,
     PositiveInt,
+    RunPath,
 )
 from kseq.command_line.prepare_options import add_prepare
 from kseq.command_line.search_options import (
@@ -86,6 +88,7 @@ def _parser():
     _add_export(commands)
     add_serve(_command(commands, "serve", "answer requests over HTTP and gRPC"))
     _add_average(commands)
+    _add_convert(commands)
     _add_inspect(commands)
     _add_recipes(commands)
     return parser
@@ -265,6 +268,37 @@ def _add_average(commands):
         default=5,
         metavar="N",
         help="default: 5",
+    )
+
+
+def _add_convert(commands):
+    command = _command(
+        commands, "convert", "make a run of a model of another toolkit"
+    )
+    command.add_argument(
+        "format",
+        choices=["marian"],
+        metavar="FORMAT",
+        help="marian: a translator of Marian in the layout of transformers, "
+        "such as those of OPUS-MT",
+    )
+    command.add_argument(
+        "folder",
+        type=existing_folder,
+        metavar="FOLDER",
+        help="with config.json, vocab.json, source.spm, target.spm and "
+        "model.safetensors or pytorch_model.bin",
+    )
+    command.add_argument(
+        "run",
+        type=reader(RunPath),
+        metavar="RUN",
+        help="directory of the new run",
+    )
+    command.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="delete the run that is there",
     )
 
 

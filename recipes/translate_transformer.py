@@ -37,6 +37,7 @@ class Config(
     heads: options.SmallInt = 4
     dropout: options.Rate = 0.3
     piece_dropout: options.Rate = 0.0  # on whole pieces, of both sides
+    output_bias: bool = False  # add a bias to the logits
     steps: options.PositiveInt = 6500
     batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.005
@@ -87,7 +88,8 @@ def main(config):
             num_heads=config.heads,
             dropout=config.dropout,
             piece_dropout=config.piece_dropout,
-            share_embeddings=source is target,  # one vocabulary
+            share_embeddings=source.shares_vocabulary(target),
+            output_bias=config.output_bias,
             dtype=config.dtype,
             **config.block_arguments(),
         )

@@ -35,7 +35,15 @@ WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
 LOAD = kseq.load
 
 ROOMS = (
-    *("data", "decoding", "evaluation", "layers", "models", "pictures"),
+    *(
+        "conversion",
+        "data",
+        "decoding",
+        "evaluation",
+        "layers",
+        "models",
+        "pictures",
+    ),
     *("loading", "runs", "serving", "training"),
 )
 

@@ -88,6 +88,14 @@ def existing_file(text):
     return path
 
 
+@checked
+def existing_folder(text):
+    """The path of a folder that exists."""
+    if not os.path.isdir(text):
+        raise UserError(f"there is no folder {text!r}")
+    return Path(text)
+
+
 def model_or_file(text):
     """The path of a run, of the newest version of an export, or of a file."""
     if is_url(text) or os.path.isfile(text):

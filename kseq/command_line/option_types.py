@@ -201,7 +201,7 @@ class TransformerOptions:
 
     norm: Literal["pre", "post", "both"] = "pre"  # before or after a sublayer
     normalization: Literal["layer", "rms"] = "layer"
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"  # of the FFN
+    activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"  # of FFNs
     positions: Literal[
         "sinusoidal", "learned", "rotary", "relative", "none"
     ] = "sinusoidal"

@@ -39,7 +39,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
         max_relative_position: int or None, of self-attention, see
             `MultiHeadAttention`.
         normalization: "layer" or "rms".
-        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        activation: "relu", "gelu", "silu" or "swiglu", of the feed-forward
+            network.
         num_kv_heads: int or None, see `MultiHeadAttention`.
         **kwargs: see `keras.layers.Layer`.
 

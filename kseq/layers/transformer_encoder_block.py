@@ -38,7 +38,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
         rotary: bool, whether the attention is rotary.
         max_relative_position: int or None, see `MultiHeadAttention`.
         normalization: "layer" or "rms".
-        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        activation: "relu", "gelu", "silu" or "swiglu", of the feed-forward
+            network.
         num_kv_heads: int or None, see `MultiHeadAttention`.
         **kwargs: see `keras.layers.Layer`.
 

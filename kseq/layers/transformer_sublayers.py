@@ -10,7 +10,7 @@ from kseq.user_error import ArgumentError, check_integers
 _CHOICES = {
     "norm": ("pre", "post", "both"),
     "normalization": ("layer", "rms"),
-    "activation": ("relu", "gelu", "swiglu"),
+    "activation": ("relu", "gelu", "silu", "swiglu"),
 }
 
 
@@ -51,7 +51,7 @@ def set_sublayers(
         dropout: float, on the output of each sublayer.
         norm: "pre", "post" or "both".
         normalization: "layer" or "rms".
-        activation: "relu", "gelu" or "swiglu".
+        activation: "relu", "gelu", "silu" or "swiglu".
         attentions: names of the sublayers before the feed-forward network.
 
     Raises:

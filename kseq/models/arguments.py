@@ -136,6 +136,7 @@ _LATER = {
     "activation": "relu",
     "num_kv_heads": None,
     "share_layers": False,
+    "output_bias": False,
     "reverse_source": False,
     "context_gate": False,
     "copy": False,

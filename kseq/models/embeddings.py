@@ -57,6 +57,30 @@ def project(embedding, x, kernel=None):
     return ops.matmul(x, kernel)
 
 
+def output_layer(has_bias, name):
+    """The last layer, which has logits in float32.
+
+    Args:
+        has_bias: bool, whether it adds a bias, (V,).
+        name: str, of the layer.
+    """
+    layer = _OutputBias if has_bias else keras.layers.Identity
+    return layer(dtype="float32", name=name)
+
+
+class _OutputBias(keras.layers.Layer):
+    def build(self, input_shape):
+        self.bias = self.add_weight(
+            name="bias", shape=input_shape[-1:], initializer="zeros"
+        )
+
+    def call(self, inputs):
+        return inputs + self.bias
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+
 def unit_initializer(dim):
     """Initializer of embeddings (V, D) whose rows have a length of about 1."""
     return keras.initializers.RandomNormal(stddev=dim**-0.5)

@@ -1,7 +1,7 @@
 """The Transformer: encoder and decoder made of attention alone."""
 
 import keras
-from keras import layers, ops
+from keras import ops
 
 from kseq.layers import (
     Dropout,
@@ -57,9 +57,11 @@ class Transformer(ExactModel):
         share_embeddings: bool, one embedding for a vocabulary shared by
             source and target.
         tie_output: bool, the target embedding is also the output projection.
+        output_bias: bool, whether a bias (V,) is added to the logits.
         window: int or None. Self-attention sees `window` positions each way.
         normalization: "layer", or "rms" for that of Zhang and Sennrich 2019.
-        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        activation: "relu", "gelu", "silu" or "swiglu", of the feed-forward
+            network.
         num_kv_heads: int or None, heads of keys and values, which divide
             `num_heads`; None for all.
         share_layers: bool, whether a stack is one block, applied
@@ -121,6 +123,7 @@ class Transformer(ExactModel):
         activation: str = "relu",
         num_kv_heads: int | None = None,
         share_layers: bool = False,
+        output_bias: bool = False,
         piece_dropout: float = 0.0,
         source_layer: keras.layers.Layer | None = None,
         source_dim: int | None = None,
@@ -197,11 +200,12 @@ class Transformer(ExactModel):
         norms = norm, normalization, policy
         self.encoder_norm = final_norm(*norms, "encoder_norm")
         self.decoder_norm = final_norm(*norms, "decoder_norm")
-        self.logits = layers.Identity(dtype="float32", name="logits")
+        self.logits = embeddings.output_layer(output_bias, "logits")
 
         # Config
         self.share_embeddings = share_embeddings
         self.tie_output = tie_output
+        self.output_bias = output_bias
 
         # Graph
         inputs = seq2seq_inputs(source_dim, self.source_layer)

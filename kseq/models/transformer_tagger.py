@@ -44,7 +44,8 @@ class TransformerTagger(ExactModel):
         max_length: int, longest sequence that learned positions can hold.
         window: int or None. Attention sees `window` positions each way.
         normalization: "layer", or "rms" for that of Zhang and Sennrich 2019.
-        activation: "relu", "gelu" or "swiglu", of the feed-forward network.
+        activation: "relu", "gelu", "silu" or "swiglu", of the feed-forward
+            network.
         num_kv_heads: int or None, heads of keys and values, which divide
             `num_heads`; None for all.
         share_layers: bool, whether the stack is one block, applied

@@ -25,6 +25,8 @@ class Progress(NamedTuple):
         signatures: dict, name of a score -> how it was computed.
         examples: int, on which it was validated, or None.
         facts: lines of text about the data.
+        origin: str, of what the model was converted, if it was not trained
+            here.
     """
 
     step: int
@@ -35,6 +37,7 @@ class Progress(NamedTuple):
     signatures: dict[str, str] | None = None
     examples: int | None = None
     facts: Sequence[str] = ()
+    origin: str = ""
 
 
 class TaskDescription(NamedTuple):
@@ -79,13 +82,16 @@ def model_card(run, progress, task=None):
     parts = [
         f"# {_escaped(run.path.resolve().name)}",
         _model(run, task, progress),
-        "## Data\n\n" + _data(config, progress),
-        "## Validation scores\n\n" + _scores(progress),
     ]
+    if not progress.origin:
+        parts += [
+            "## Data\n\n" + _data(config, progress),
+            "## Validation scores\n\n" + _scores(progress),
+        ]
     if task is not None:
         parts += [
             "## Use\n\n" + _use(run, task),
-            "## Limits\n\n" + _limits(task),
+            "## Limits\n\n" + _limits(task, progress),
         ]
     options = [
         f"{name} = {json.dumps(config[name], ensure_ascii=False)}"
@@ -122,12 +128,21 @@ def _model(run, task, progress):
     if run.model.is_file():
         model = read_json(run.model)["class_name"]
     now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    made = f"trained with kseq {kseq.__version__}"
+    how = (
+        f"Trained: {progress.step:,} of {progress.total_steps:,} steps, "
+        f"until {now}"
+    )
+    if progress.origin:
+        made = f"converted by kseq {kseq.__version__}"
+        how = (
+            f"Converted from the {_escaped(progress.origin)}, {now}. Its "
+            "authors' licence, data and scores are those of that model"
+        )
     return (
-        f"{description}, trained with kseq {kseq.__version__}.\n\n"
+        f"{description}, {made}.\n\n"
         f"- Model: {_escaped(model)}, {progress.parameters:,} parameters\n"
-        f"- Trained: {progress.step:,} of {progress.total_steps:,} steps, "
-        f"until {now}\n\nThe command:\n\n"
-        + _block([shlex.join(progress.command)])
+        f"- {how}\n\nThe command:\n\n" + _block([shlex.join(progress.command)])
     )
 
 
@@ -200,14 +215,14 @@ def _use(run, task):
     )
 
 
-def _limits(task):
-    limits = _list(
-        [
-            f"The scores hold for {task.data} similar to that above; evaluate "
-            "it on yours. The best weights were chosen on the validation data.",
-            *task.limits,
-        ]
+def _limits(task, progress):
+    scores = (
+        f"The scores hold for {task.data} similar to that above; evaluate "
+        "it on yours. The best weights were chosen on the validation data."
     )
+    if progress.origin:
+        scores = "No score was measured here: evaluate it on your data."
+    limits = _list([scores, *task.limits])
     if task.classes is None:
         return limits
     intro, classes = task.classes

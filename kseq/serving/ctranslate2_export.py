@@ -71,11 +71,10 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
     spec = ctranslate2_spec(
         generator.model, max(generator.max_length, preprocessor.max_length)
     )
-    models = {
-        side: generator.tokenizers[side].model for side in ("source", "target")
-    }
-    spec.register_source_vocabulary(_pieces(models["source"]))
-    target = _pieces(models["target"])
+    tokenizers = generator.tokenizers
+    models = {side: tokenizers[side].model for side in ("source", "target")}
+    spec.register_source_vocabulary(_pieces(tokenizers["source"]))
+    target = _pieces(tokenizers["target"])
     spec.register_target_vocabulary(target)
     spec.config.unk_token = target[UNK]
     spec.config.bos_token = spec.config.decoder_start_token = target[START]
@@ -136,7 +135,7 @@ def _others(model):
     supported = {
         "norm": ("pre", "post"),
         "normalization": ("layer",),
-        "activation": ("relu",),
+        "activation": ("relu", "gelu", "silu"),
         "positions": ("sinusoidal", "learned"),
         "num_kv_heads": (None, model.num_heads),
     }
@@ -147,6 +146,8 @@ def _others(model):
     ]
 
 
-def _pieces(model):
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    return [processor.id_to_piece(i) for i in range(len(processor))]
+def _pieces(tokenizer):
+    processor = sentencepiece.SentencePieceProcessor(
+        model_proto=tokenizer.model
+    )
+    return [processor.id_to_piece(i) for i in range(tokenizer.vocab_size)]

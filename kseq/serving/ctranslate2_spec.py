@@ -1,6 +1,7 @@
 """The weights of a Transformer, as CTranslate2 names them."""
 
 import numpy as np
+from ctranslate2.specs import common_spec
 from ctranslate2.specs.transformer_spec import (
     TransformerDecoderSpec,
     TransformerEncoderSpec,
@@ -10,6 +11,11 @@ from keras import ops
 
 from kseq.models import Transformer
 
+_ACTIVATIONS = {
+    "relu": common_spec.Activation.RELU,
+    "gelu": common_spec.Activation.GELU,
+    "silu": common_spec.Activation.SWISH,
+}
 _EPSILON = 1e-5  # of `kseq.layers.LayerNormalization`
 
 
@@ -29,6 +35,7 @@ def ctranslate2_spec(
         "num_heads": model.num_heads,
         "pre_norm": model.norm == "pre",
         "no_final_norm": model.norm == "post",
+        "activation": _ACTIVATIONS[model.activation],
     }
     spec = TransformerSpec(
         TransformerEncoderSpec(model.num_encoder_layers, **options),
@@ -69,6 +76,8 @@ def ctranslate2_spec(
         spec.decoder.projection.weight = _array(target.embeddings)
     else:
         spec.decoder.projection.weight = _array(target.reverse_embeddings).T
+    if model.output_bias:
+        spec.decoder.projection.bias = _array(model.logits.bias)
     return spec
 
 

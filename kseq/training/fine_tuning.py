@@ -34,6 +34,7 @@ _ROWS = (
     ("embedding/embeddings", 0, "source"),
     ("/projection/kernel", 1, "target"),
     ("/projection/bias", 0, "target"),
+    ("/logits/bias", 0, "target"),
     ("/ctc_logits/kernel", 1, "target"),
     ("/ctc_logits/bias", 0, "target"),
     ("/classes/kernel", 1, "classes"),

@@ -13,7 +13,7 @@ import tensorflow as tf
 import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
-from kseq.control_tokens import END
+from kseq.control_tokens import END, UNK
 from kseq.data.files.blank_text import BLANK, has_blank_line
 from kseq.data.files.data_error import DataError
 from kseq.data.text.tokenizer_training import (
@@ -45,7 +45,8 @@ class Tokenizer(tf.Module):
 
     Args:
         model: bytes, a SentencePiece model whose ids of padding, unknown,
-            start and end are 0, 1, 2 and 3.
+            start and end are 0, 1, 2 and 3. Pieces beyond the `vocab_size`
+            that its trainer gives only divide a text: they are UNK.
 
     Raises:
         DataError: `model` is not such a model.
@@ -64,13 +65,17 @@ class Tokenizer(tf.Module):
     def __init__(self, model: bytes):
         super().__init__(name="tokenizer")
         self.model = model
-        self.vocab_size = _checked_vocab_size(model)
+        pieces = _checked_size(model)
         proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+        self.vocab_size = pieces
+        if proto.trainer_spec.HasField("vocab_size"):
+            self.vocab_size = min(pieces, proto.trainer_spec.vocab_size)
+        self._has_more = self.vocab_size < pieces
         self.is_verbatim = not proto.normalizer_spec.add_dummy_prefix
         # Of two segmentations with the same probability, the one in the graph
         # is not always that of the package.
         is_unigram = proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM
-        self._needs_graph = self.is_verbatim or is_unigram
+        self._needs_graph = self.is_verbatim or is_unigram or self._has_more
         # When a graph is loaded, operations with the same name share a
         # resource, whatever their models are: the name must identify the model.
         self._name_in_graph = f"model_{hashlib.sha256(model).hexdigest()[:16]}"
@@ -136,7 +141,12 @@ class Tokenizer(tf.Module):
         if not self.is_verbatim:
             text = tf.strings.regex_replace(text, BLANK, "")
             text = tf.strings.strip(text)
-        return self._sentencepiece().tokenize(text)
+        ids = self._sentencepiece().tokenize(text)
+        if self._has_more:
+            known = ids.flat_values < self.vocab_size
+            flat = tf.where(known, ids.flat_values, UNK)
+            ids = ids.with_flat_values(flat)
+        return ids
 
     def tokenize_with_end(
         self, text, max_length: int | None = None
@@ -214,6 +224,16 @@ class Tokenizer(tf.Module):
         """The piece of each id; int -> string, same shape."""
         return self._sentencepiece().id_to_string(tf.cast(ids, tf.int32))
 
+    def shares_vocabulary(self, other: "Tokenizer") -> bool:
+        """Whether each id is the same piece for both."""
+        return self.vocab_size == other.vocab_size and (
+            self._pieces() == other._pieces()
+        )
+
+    def _pieces(self):
+        proto = sentencepiece_model_pb2.ModelProto.FromString(self.model)
+        return [each.piece for each in proto.pieces[: self.vocab_size]]
+
     def surfaces(self) -> list[bytes]:
         """The text that each id adds; nothing for control tokens."""
         processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
@@ -254,7 +274,7 @@ def _surface(processor, token_id) -> bytes:
     return piece.replace(LOWER_BLOCK, "\u2581").encode()
 
 
-def _checked_vocab_size(model) -> int:
+def _checked_size(model) -> int:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError:

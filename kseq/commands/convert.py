@@ -1,0 +1,43 @@
+"""kseq convert: a model of another toolkit becomes a run."""
+
+import dataclasses
+import sys
+
+from kseq.answers.describe_task import describe_task
+from kseq.conversion import read_marian
+from kseq.files.atomic_write import atomic_write
+from kseq.runs import RunDirectory
+from kseq.runs.checkpoint_files import write_checkpoint
+from kseq.runs.model_card import Progress, model_card
+from kseq.terminal import escaped_line
+
+_READERS = {"marian": read_marian}
+
+
+def run(options):
+    """Writes the run, and prints what to do with it."""
+    found = _READERS[options.format](options.folder)
+    run = RunDirectory(options.run)
+    run.start(_config(found.options), overwrite=options.overwrite)
+    run.save(found.generator, keep=1)
+    model = found.generator.model
+    weights = [variable.value for variable in model.variables]
+    write_checkpoint(run.checkpoints / "best", 0, 1, vars=weights)
+    progress = Progress(
+        step=0,
+        total_steps=0,
+        parameters=model.count_params(),
+        command=["kseq", *sys.argv[1:]],
+        origin=f"model {options.folder.name} of {options.format.title()}",
+    )
+    card = model_card(run, progress, describe_task(run))
+    atomic_write(run.readme, card)
+    path = escaped_line(run.path)
+    print(f"{path}: {model.count_params():,} parameters")
+    print(f"Answers to your own:  kseq predict {path} < FILE")
+
+
+def _config(options):
+    """The options as a dataclass, which a run expects."""
+    fields = [(name, type(value)) for name, value in options.items()]
+    return dataclasses.make_dataclass("Config", fields)(**options)

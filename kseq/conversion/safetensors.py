@@ -1,0 +1,67 @@
+"""The safetensors format."""
+
+import json
+import math
+
+import numpy as np
+
+from kseq.user_error import UserError
+
+_LARGEST_HEADER = 100_000_000  # bytes, the limit of the format
+_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4}
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
+
+
+def read_safetensors(path):
+    """The tensors of a file.
+
+    Args:
+        path: `pathlib.Path`.
+
+    Returns:
+        A dict, name -> array. BF16 becomes float32; arrays are mapped into
+        memory where that is possible.
+
+    Raises:
+        UserError: if it is not such a file, or has a type that is not read.
+
+    Reference:
+        https://github.com/huggingface/safetensors, "Format".
+    """
+    try:
+        data = np.memmap(path, np.uint8, "r")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    if len(data) < 8 or start > min(len(data), _LARGEST_HEADER):
+        raise UserError(f"{path} is broken: it has no safetensors header.")
+    try:
+        header = json.loads(data[8:start].tobytes())
+        return {
+            name: _tensor(data[start:], **entry)
+            for name, entry in header.items()
+            if name != "__metadata__"
+        }
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is broken: {error}") from None
+
+
+def _tensor(data, dtype, shape, data_offsets):
+    if dtype not in _SIZES:
+        raise ValueError(f"tensors of {dtype} are not read")
+    begin, end = data_offsets
+    size = math.prod(shape)
+    if not all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end)):
+        raise ValueError("sizes must not be negative")
+    if end > len(data) or end - begin != size * _SIZES[dtype]:
+        raise ValueError(f"no tensor of {shape} fits its bytes")
+    values = data[begin:end].tobytes()
+    if dtype == "BF16":
+        return from_bfloat16(values).reshape(shape)
+    return np.frombuffer(values, _TYPES[dtype]).reshape(shape)
+
+
+def from_bfloat16(values):
+    """The bytes of bfloat16 numbers as (N,) float32."""
+    halves = np.frombuffer(values, "<u2").astype("<u4")
+    return (halves << 16).view("<f4")

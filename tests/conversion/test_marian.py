@@ -1,0 +1,286 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import ctranslate2
+import numpy as np
+import pytest
+import sentencepiece
+
+import kseq
+from kseq import __main__ as cli
+from kseq.control_tokens import END, PAD, START, UNK
+from kseq.conversion import read_marian
+from kseq.decoding import GreedySearch
+from kseq.serving.ctranslate2_export import export_ctranslate2
+from kseq.user_error import UserError
+from tests.conversion import marian_oracle
+
+
+@pytest.fixture(scope="module")
+def folder(marian):
+    return marian / "trained"
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return read_marian(folder)
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    return json.loads((folder / "expected.json").read_text("utf-8"))
+
+
+def ids_of_kseq(folder):
+    """For each id of Marian that of kseq, by the rule of `read_marian`."""
+    config = json.loads((folder / "config.json").read_text())
+    control = {
+        config["decoder_start_token_id"]: START,
+        config["eos_token_id"]: END,
+        1: UNK,
+    }
+    others = [i for i in range(config["vocab_size"]) if i not in control]
+    return control | {each: i for i, each in enumerate(others, 4)}
+
+
+def check_agreement(folder, generator, answers=("beam", "greedy")):
+    """Ids, logits and answers are those of transformers."""
+    expected = json.loads((folder / "expected.json").read_text("utf-8"))
+    number = ids_of_kseq(folder)
+    columns = [number[place] for place in range(len(number))]
+    for line in expected:
+        for side in ("source", "target"):
+            ids, _ = generator.tokenizers[side].tokenize_with_end([line[side]])
+            wanted = [number[each] for each in line[f"{side}_ids"]]
+            assert ids.to_list() == [wanted], line[side]
+            line[f"{side}_ids"] = wanted
+        logits = generator.model(
+            {
+                "source_ids": np.array([line["source_ids"]]),
+                "target_ids": np.array([[START, *line["target_ids"][:-1]]]),
+            }
+        )
+        logits = np.array(logits)[0]
+        np.testing.assert_allclose(
+            logits[:, columns], line["logits"], atol=1e-4
+        )
+        assert (logits[:, PAD] < -90).all()
+    sources = [line["source"] for line in expected]
+    searches = {"beam": generator.search, "greedy": GreedySearch()}
+    for name in answers:
+        predictor = generator.with_search(searches[name]).predictor(32)
+        assert predictor(sources) == [line[name] for line in expected]
+
+
+def test_it_answers_as_transformers_does(folder, found):
+    check_agreement(folder, found.generator)
+    assert found.generator.search.beam_size == 4
+
+
+def test_pieces_that_the_vocabulary_lacks_are_unknown(found, folder):
+    """They divide a text as they do for Marian, into fewer characters."""
+    source = found.generator.tokenizers["source"]
+    ids, _ = source.tokenize_with_end(["drei Katzen"])
+    assert ids.to_list()[0][0] == UNK
+    own = sentencepiece.SentencePieceProcessor(
+        model_file=str(folder / "source.spm")
+    )
+    assert ids.row_lengths()[0] == len(own.encode("drei Katzen")) + 1
+    assert source.vocab_size == found.generator.model.target_vocab_size
+    assert max(ids.to_list()[0]) < source.vocab_size
+    flat, lengths = source.encode_with_end([b"drei Katzen"])
+    assert flat.tolist() == ids.to_list()[0] and lengths.tolist() == [len(flat)]
+
+
+def test_a_language_is_one_piece_before_the_text(found):
+    source = found.generator.tokenizers["source"]
+    ids, _ = source.tokenize_with_end([">>eng<< eins", ">>fra<<eins", "eins"])
+    english, french, alone = ids.to_list()
+    assert english[1:] == alone and english[0] != french[0]
+    pieces = source.pieces([english[0]]).numpy()[0].decode()
+    assert pieces == "\u2581>>eng<<"
+
+
+def test_sides_share_the_vocabulary(found):
+    both = found.generator.tokenizers
+    assert both["source"].model != both["target"].model
+    assert both["source"].shares_vocabulary(both["target"])
+
+
+def test_the_command_writes_a_run(
+    folder, expected, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    command = ["convert", "marian", str(folder), "runs/opus"]
+    assert cli.main(command) == 0
+    assert "kseq predict runs/opus < FILE" in capfd.readouterr().out
+    served = kseq.load("runs/opus")
+    sources = [line["source"] for line in expected]
+    answers = [line["beam"] for line in expected]
+    assert served(sources) == answers
+    card = (tmp_path / "runs/opus/README.md").read_text()
+    assert "Converted from the model trained of Marian" in card
+    assert "built-in corpus" not in card
+
+    # The same again, as after a kill; and another one.
+    assert cli.main(command) == 0
+    other = shutil.copytree(folder, tmp_path / "other")
+    config = json.loads((other / "generation_config.json").read_text())
+    (other / "generation_config.json").write_text(
+        json.dumps({**config, "num_beams": 2})
+    )
+    command[2] = str(other)
+    capfd.readouterr()
+    assert cli.main(command) == 2
+    assert "holds a run with a different config" in capfd.readouterr().err
+    assert cli.main([*command, "--overwrite"]) == 0
+    assert kseq.load("runs/opus").served.search.beam_size == 2
+
+
+def test_ctranslate2_answers_the_same(found, expected, tmp_path):
+    path = export_ctranslate2(found.generator, tmp_path / "ct2")
+    model = ctranslate2.Translator(str(path))
+    both = [
+        sentencepiece.SentencePieceProcessor(model_file=str(path / name))
+        for name in ("source.model", "target.model")
+    ]
+    # Without the one that ends at the limit of its length.
+    lines = [line for line in expected if "123" not in line["source"]]
+    pieces = [both[0].encode(line["source"], out_type=str) for line in lines]
+    answers = model.translate_batch(pieces, beam_size=4)
+    assert [both[1].decode(each.hypotheses[0]) for each in answers] == [
+        line["beam"] for line in lines
+    ]
+
+
+@pytest.mark.slow
+def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["convert", "marian", str(folder), "runs/opus"]) == 0
+    rows = [f"{one}\t{two}\n" for one, two in marian_oracle.sentences(200, 3)]
+    (tmp_path / "pairs.tsv").write_text("".join(rows), "utf-8")
+    command = ["train", "translate_transformer", "--from", "runs/opus"]
+    command += ["--train", "pairs.tsv", "--run", "runs/tuned", "--steps", "10"]
+    command += ["--evaluate-every", "10", "--learning-rate", "0.0001"]
+    assert cli.main(command) == 0
+    printed = capfd.readouterr().out
+    assert "Starting from runs/opus: 'best' weights of step 0." in printed
+    assert kseq.load("saved_models/tuned")(["zwei rote Hunde"]) == [
+        "two red dogs"
+    ]
+
+
+def change(name, **values):
+    def changed(folder):
+        path = folder / name
+        found = json.loads(path.read_text("utf-8"))
+        found.update(values)
+        found = {key: each for key, each in found.items() if each != "gone"}
+        path.write_text(json.dumps(found), "utf-8")
+
+    return changed
+
+
+def write(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "config.json").unlink(), "cannot be read"),
+        (write("config.json", b"[]"), "expected an object"),
+        (write("vocab.json", b"{"), "vocab.json is broken"),
+        (change("config.json", model_type="bart"), "model_type 'bart'"),
+        (change("config.json", d_model="16"), "a size as d_model"),
+        (change("config.json", encoder_layers="gone"), "as encoder_layers"),
+        (change("config.json", encoder_layers=3), "has no model.encoder.lay"),
+        (change("config.json", encoder_layers=1), "tensors that a Marian"),
+        (change("config.json", encoder_ffn_dim=20), "decoder_ffn_dim = 24"),
+        (change("config.json", d_model=8), "no embedding of pieces of size 8"),
+        (change("config.json", normalize_before=True), "normalize_before"),
+        (change("config.json", activation_function="tanh"), "none of swish"),
+        (change("config.json", eos_token_id=1), "does not fit the ids"),
+        (change("config.json", pad_token_id=999), "does not fit the ids"),
+        (
+            change("config.json", vocab_size=9, decoder_vocab_size=9),
+            "does not number the 9",
+        ),
+        (change("vocab.json", **{"<unk>": 0}), "does not number"),
+        (change("generation_config.json", num_beams=0), "beam_size"),
+        (change("generation_config.json", max_length=1), "max_length"),
+        (write("source.spm", b"\xff" * 50), "no SentencePiece model"),
+        (write("target.spm", b""), "SentencePiece model"),
+        (write("model.safetensors", b""), "model.safetensors cannot be read"),
+        (
+            lambda folder: (folder / "model.safetensors").unlink(),
+            "neither model.safetensors nor",
+        ),
+    ],
+)
+def test_what_is_not_converted(
+    folder, tmp_path, monkeypatch, capfd, damage, message
+):
+    monkeypatch.chdir(tmp_path)
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    damage(copy)
+    assert cli.main(["convert", "marian", str(copy), "runs/opus"]) == 2
+    printed = capfd.readouterr().err
+    assert message in printed
+    assert "Traceback" not in printed
+    assert not (tmp_path / "runs" / "opus").exists()
+
+
+def test_a_missing_folder_is_refused(tmp_path, capsys):
+    command = ["convert", "marian", str(tmp_path / "none"), "runs/opus"]
+    assert cli.main(command) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_values_that_are_read_of_the_wrong_type(folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    for values in (
+        {"dropout": "much"},
+        {"num_beams": "4"},
+        {"max_length": None},
+        {"length_penalty": []},
+        {"max_position_embeddings": -1},
+        {"encoder_attention_heads": 3, "decoder_attention_heads": 3},
+    ):
+        (copy / "generation_config.json").unlink(missing_ok=True)
+        shutil.copy(folder / "config.json", copy)
+        change("config.json", **values)(copy)
+        with pytest.raises(UserError):
+            read_marian(copy)
+
+
+@pytest.mark.slow  # needs PyTorch and transformers, which are the oracle
+@pytest.mark.parametrize(
+    ("activation", "legacy", "answers"),
+    [
+        ("gelu", None, ()),  # random models write to the limit of the length
+        ("relu", False, ()),
+        ("swish", True, ()),
+        ("swish", None, ("beam", "greedy")),
+    ],
+)
+def test_new_models(tmp_path, activation, legacy, answers):
+    python = os.environ.get("ORACLE_PYTHON", sys.executable)
+    if subprocess.run([python, "-c", "import transformers"]).returncode:
+        pytest.skip("needs PyTorch and transformers")
+    folder = tmp_path / "new"
+    options = {
+        "seed": int(np.random.default_rng().integers(1000)),
+        "steps": 300 if answers else 0,
+        "activation": activation,
+        "legacy": legacy,
+    }
+    print(options)
+    module = "tests.conversion.marian_oracle"
+    command = [python, "-m", module, str(folder), json.dumps(options)]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[2])
+    check_agreement(folder, read_marian(folder).generator, answers)

@@ -1,0 +1,182 @@
+"""Files of weights: those of PyTorch and safetensors, broken and hostile."""
+
+import collections
+import io
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from kseq.conversion.safetensors import read_safetensors
+from kseq.conversion.torch_weights import read_torch_weights
+from kseq.user_error import UserError
+
+EXPECTED = {
+    "table": np.arange(6.0).reshape(2, 3),
+    "transposed": np.arange(6.0).reshape(2, 3).T,
+    "half": np.array([1.5, -2]),
+    "bfloat": np.array([1.5, -2]),
+    "number": np.array([3]),
+    "part": np.array([3.0, 5.0]),
+}
+READERS = {
+    "zip.bin": read_torch_weights,
+    "legacy.bin": read_torch_weights,
+    "tiny.safetensors": read_safetensors,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_tensors_are_those_that_were_written(marian, name):
+    found = READERS[name](marian / name)
+    assert found.keys() == EXPECTED.keys()
+    for key, value in EXPECTED.items():
+        np.testing.assert_array_equal(found[key], value)
+        assert found[key].shape == value.shape
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_broken_file_is_one_message(marian, name, tmp_path):
+    """Cut anywhere, or with one byte changed, it is read or refused."""
+    content = (marian / name).read_bytes()
+    path = tmp_path / name
+    rng = np.random.default_rng(1)
+    refused = 0
+    for place in rng.integers(len(content), size=150):
+        changed = bytearray(content)
+        changed[place] ^= int(rng.integers(1, 256))
+        for damaged in (content[:place], bytes(changed)):
+            path.write_bytes(damaged)
+            try:
+                READERS[name](path)
+            except UserError as error:
+                refused += 1
+                assert str(path) in str(error)
+                assert "\n" not in str(error).strip()
+    assert refused > 140  # at least those that are cut
+
+
+class _Calls:
+    def __init__(self, function, *arguments):
+        self.reduced = function, arguments
+
+    def __reduce__(self):
+        return self.reduced
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (os.system, ("touch hacked",)),
+        (eval, ("1 + 1",)),
+        (getattr, ("text", "upper")),
+        (bytearray, (10**12,)),
+        (collections.Counter, ("ab",)),
+    ],
+)
+@pytest.mark.parametrize("in_zip", [True, False])
+def test_no_function_is_called(
+    tmp_path, monkeypatch, function, arguments, in_zip
+):
+    monkeypatch.chdir(tmp_path)
+    hostile = pickle.dumps({"a": _Calls(function, *arguments)}, protocol=2)
+    path = tmp_path / "pytorch_model.bin"
+    if in_zip:
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("archive/data.pkl", hostile)
+    else:
+        path.write_bytes(hostile)
+    with pytest.raises(UserError, match=r"it asks for \w+\.\w+, and is not"):
+        read_torch_weights(path)
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_a_zip_that_expands_is_refused(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("archive/data.pkl", b"\0" * 10**6)
+    with pytest.raises(UserError, match="entries are compressed"):
+        read_torch_weights(path)
+
+
+def pickled(tensor, size=4):
+    """The pickle of one tensor, by opcodes: (offset, shape, strides)."""
+    offset, shape, strides = tensor
+    code = io.BytesIO()
+    code.write(
+        b"\x80\x02}(X\x01\0\0\0act" + b"orch._utils\n_rebuild_tensor_v2\n"
+    )
+    code.write(b"((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\0" + b"0")
+    code.write(b"X\x03\0\0\0cpu" + b"J" + size.to_bytes(4, "little") + b"tQ")
+    for values in ((offset,), shape, strides):
+        numbers = b"".join(
+            b"J" + value.to_bytes(4, "little", signed=True) for value in values
+        )
+        code.write(numbers if values == (offset,) else b"(" + numbers + b"t")
+    code.write(b"tRu.")
+    return code.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("tensor", "message"),
+    [
+        ((0, (2, 2), (2, 1)), None),
+        ((0, (5,), (1,)), "longer than its storage"),
+        ((3, (2,), (1,)), "longer than its storage"),
+        ((0, (2, 2), (3, 1)), "longer than its storage"),
+        ((-1, (2,), (1,)), "impossible sizes"),
+        ((0, (2,), (-1,)), "impossible sizes"),
+        ((0, (2,), (1, 1)), "impossible sizes"),
+    ],
+)
+def test_a_tensor_stays_in_its_storage(tmp_path, tensor, message):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", pickled(tensor))
+        file.writestr("archive/data/0", np.arange(4, dtype="<f4").tobytes())
+    if message is None:
+        [found] = read_torch_weights(path).values()
+        np.testing.assert_array_equal(found, [[0, 1], [2, 3]])
+        return
+    with pytest.raises(UserError, match=message):
+        read_torch_weights(path)
+
+
+def test_a_storage_that_is_too_short(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", pickled((0, (9,), (1,)), size=9))
+        file.writestr("archive/data/0", bytes(16))
+    with pytest.raises(UserError, match="shorter than it says"):
+        read_torch_weights(path)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[]",
+        b"{",
+        b'{"a": 1}',
+        b'{"a": {"dtype": "F8", "shape": [1], "data_offsets": [0, 1]}}',
+        b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}',
+        b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [4, 0]}}',
+        b'{"a": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}',
+        b'{"a": {"dtype": "F32", "shape": ["1"], "data_offsets": [0, 4]}}',
+    ],
+)
+def test_wrong_headers_of_safetensors(tmp_path, header):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    with pytest.raises(UserError, match="is broken"):
+        read_safetensors(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"123", b"\xff" * 16])
+def test_files_that_are_something_else(tmp_path, content):
+    path = tmp_path / "weights"
+    path.write_bytes(content)
+    for read in (read_safetensors, read_torch_weights):
+        with pytest.raises(UserError, match=str(path)):
+            read(path)
