@@ -13,6 +13,7 @@ from kseq.control_tokens import END, PAD, START, UNK
 from kseq.conversion.safetensors import read_safetensors
 from kseq.conversion.torch_weights import read_torch_weights
 from kseq.data import TextPreprocessor, Tokenizer
+from kseq.data.text.tokenizer import NOT_IN_VOCABULARY
 from kseq.decoding import BeamSearch
 from kseq.models import Transformer
 from kseq.ops import sinusoids
@@ -268,10 +269,12 @@ def _tokenizer(path, pieces):
             piece, kind = f"{piece}#{number}", kinds.UNUSED
         seen.add(piece)
         proto.pieces.add(piece=piece, score=score, type=kind)
-    for piece, each in own.items():
-        if piece not in seen:
-            proto.pieces.add().CopyFrom(each)
-    proto.trainer_spec.vocab_size = len(pieces)
+    more = [each for piece, each in own.items() if piece not in seen]
+    if more:
+        name = NOT_IN_VOCABULARY
+        proto.pieces.add(piece=name, score=0.0, type=kinds.CONTROL)
+        proto.pieces.extend(more)
+    proto.trainer_spec.vocab_size = len(proto.pieces)
     for name, number in (
         ("pad_id", PAD),
         ("unk_id", UNK),

@@ -268,7 +268,12 @@ _VARIANTS = SYSTEMS | {
         ),
         text,
     ),
-    "post-norm": (functools.partial(transformer, norm="post"), text),
+    "Marian": (
+        functools.partial(
+            transformer, norm="post", activation="silu", output_bias=True
+        ),
+        text,
+    ),
     "learned positions": (
         functools.partial(transformer, positions="learned", max_length=16),
         text,

@@ -39,7 +39,11 @@ def generator_of(vocab_sizes=(280, 280), **options):
 @pytest.mark.parametrize(
     ("vocab_sizes", "options"),
     [
-        ((280, 281), {"norm": "post"}),
+        (
+            (280, 281),
+            {"norm": "post", "activation": "silu", "output_bias": True},
+        ),
+        slow((280, 280), {"activation": "gelu"}),
         slow((280, 280), {"share_embeddings": True}),
         slow((281, 280), {"tie_output": False, "positions": "learned"}),
     ],
@@ -129,8 +133,8 @@ def lstm():
         (lstm, "the class LSTMSeq2Seq"),
         (lambda: generator_of(window=3), "windows of self-attention"),
         (
-            lambda: generator_of(positions="rotary", activation="gelu"),
-            "activation='gelu', positions='rotary'",
+            lambda: generator_of(positions="rotary", activation="swiglu"),
+            "activation='swiglu', positions='rotary'",
         ),
     ],
 )

@@ -26,6 +26,7 @@ from kseq.data.text.tokenizer_training import (
 from kseq.data.text.word_encoder import WordEncoder
 from kseq.terminal import progress
 
+NOT_IN_VOCABULARY = "<not in the vocabulary>"
 # Replaced in a text, because the tokenizer gives them a different meaning.
 _TAKEN = f"[{LOWER_BLOCK}{LINE_BREAK}]"
 _WITH_TENSORFLOW = 128  # texts together, of which one needs it
@@ -45,8 +46,8 @@ class Tokenizer(tf.Module):
 
     Args:
         model: bytes, a SentencePiece model whose ids of padding, unknown,
-            start and end are 0, 1, 2 and 3. Pieces beyond the `vocab_size`
-            that its trainer gives only divide a text: they are UNK.
+            start and end are 0, 1, 2 and 3. From a control piece
+            `NOT_IN_VOCABULARY` on, pieces only divide a text: they are UNK.
 
     Raises:
         DataError: `model` is not such a model.
@@ -67,9 +68,14 @@ class Tokenizer(tf.Module):
         self.model = model
         pieces = _checked_size(model)
         proto = sentencepiece_model_pb2.ModelProto.FromString(model)
-        self.vocab_size = pieces
-        if proto.trainer_spec.HasField("vocab_size"):
-            self.vocab_size = min(pieces, proto.trainer_spec.vocab_size)
+        self.vocab_size = next(
+            (
+                number
+                for number, each in enumerate(proto.pieces)
+                if each.piece == NOT_IN_VOCABULARY and each.type == each.CONTROL
+            ),
+            pieces,
+        )
         self._has_more = self.vocab_size < pieces
         self.is_verbatim = not proto.normalizer_spec.add_dummy_prefix
         # Of two segmentations with the same probability, the one in the graph
