@@ -151,6 +151,10 @@ def _add_predict(commands):
         help="N answers per line, separated by tabs",
     )
     for flag, help in (
+        (
+            "--paragraphs",
+            "lines of several sentences, each translated by itself",
+        ),
         ("--scores", "a score before each answer"),
         ("--json", "one JSON object per line"),
         ("--attention", "attention weights in the JSON"),

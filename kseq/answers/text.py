@@ -18,6 +18,9 @@ _SAMPLE = {
         "`serving_default` and `explain`, of an answer drawn at random"
     )
 }
+_PARAGRAPHS = {
+    "paragraphs": "`{}` → `text`, `truncated`, answered by sentences"
+}
 OUTPUTS = frozenset({"text", "score", "truncated"})
 
 
@@ -68,6 +71,15 @@ def _evaluation(predictor, source, examples, **metrics):
     )
 
 
+def _signatures(source):
+    found = dict(SIGNATURES)
+    if source.has_sentences:
+        found |= _PARAGRAPHS
+    if source.has_many_answers:
+        found |= _SAMPLE
+    return found
+
+
 def _limits(task):
     if "max_length" not in task:
         return []
@@ -79,9 +91,7 @@ def _limits(task):
 
 TEXT = AnswerType(
     description="A model that answers with a text",
-    signatures=lambda source: (
-        SIGNATURES | _SAMPLE if source.has_many_answers else SIGNATURES
-    ),
+    signatures=_signatures,
     outputs=OUTPUTS,
     serve=_serve,
     predictor=generator_predictor,

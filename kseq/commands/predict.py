@@ -41,14 +41,17 @@ def run(options):
         if glossary:
             of_text["phrases"] = list(map(glossary.phrases, lines))
         with above_the_answers("Predicting", len(lines)) as advance:
-            answers = predictor.answers(
-                inputs_of(lines),
-                n_best=n_best,
-                prefixes=prefix,
-                attention=options.attention,
-                progress=advance,
-                **of_text,
-            )
+            if options.paragraphs:
+                answers = predictor.paragraphs(lines)
+            else:
+                answers = predictor.answers(
+                    inputs_of(lines),
+                    n_best=n_best,
+                    prefixes=prefix,
+                    attention=options.attention,
+                    progress=advance,
+                    **of_text,
+                )
         for line, answer in zip(lines, answers, strict=True):
             number += 1
             warn_if_cut(number, answer.truncated, line)
@@ -76,6 +79,8 @@ def _check(model, options):
     ):
         if given and options.attention:
             raise UserError(f"--attention is not shown with {option}.")
+    if options.paragraphs:
+        _check_paragraphs(model, options)
     if options.mbr:
         model.check_signature("n_best", "--mbr")
         if options.n_best > options.mbr:
@@ -90,6 +95,22 @@ def _check(model, options):
     if options.prefix:
         model.check_signature("prefix", "--prefix")
     model.check_options(options)
+
+
+def _check_paragraphs(model, options):
+    """UserError where sentences are not answered one by one."""
+    if not (model.source.has_sentences and model.answer.has_metrics):
+        raise UserError(
+            f"--paragraphs is for a model from text to text; {model.path} is "
+            "another one."
+        )
+    names = ("attention", "prefix", "glossary", "mbr")
+    given = [name for name in names if getattr(options, name)]
+    given += ["n-best"] * (options.n_best > 1)
+    if given:
+        raise UserError(
+            f"--paragraphs and --{given[0]} are mutually exclusive."
+        )
 
 
 def _check_glossary(model, options):

@@ -119,7 +119,7 @@ def read_marian(folder):
         TextPreprocessor(tokenizers[0], config["max_position_embeddings"]),
         tokenizers[1],
         search,
-        max_length=config["max_length"] - 1,  # that of Marian has the start
+        max_length=config["max_length"],
     )
     return MarianModel(generator, _options(model, search))
 

@@ -132,6 +132,8 @@ from .text.prepared_pairs import (
     PreparedPairs as PreparedPairs,
     open_prepared as open_prepared,
 )
+from .text.sentences import Paragraphs as Paragraphs
+from .text.sentences import split_paragraphs as split_paragraphs
 from .text.teacher_forcing import teacher_forcing as teacher_forcing
 from .text.text_preprocessor import TextPreprocessor as TextPreprocessor
 from .text.text_report import TextReport as TextReport

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data import Tokenizer, teacher_forcing
+from kseq.data import Tokenizer, split_paragraphs, teacher_forcing
 from kseq.decoding import (
     BeamSearch,
     Phrases,
@@ -26,6 +26,8 @@ from kseq.serving.preprocessor import Preprocessor
 from kseq.serving.served_function import served_function, served_part
 from kseq.sources import source_named
 from kseq.user_error import ArgumentError, check_integers
+
+_AT_ONCE = 32  # sentences of paragraphs
 
 
 class Generator:
@@ -66,8 +68,10 @@ class Generator:
               `truncated` (B,) bool, whether the input was cut.
             - `n_best`: `texts` (B, N) string, the best first, and `scores`
               (B, N) float32, -inf where there are fewer than N; `truncated`.
-            - `prefix`: the same of answers that begin with `prefix` (B,)
-              string.
+            - `paragraphs`, for `text`: `text`, whose sentences were answered
+              one by one, see `kseq.data.split_paragraphs`, and `truncated`.
+            - `prefix`: the same as `n_best`, of answers that begin with
+              `prefix` (B,) string.
             - `score`: `score` (B,) of given answers, `target` (B,) string;
               `log_prob` (B,) float32, without the length penalty, and
               `tokens` (B,) int32, END included; `truncated` (B,) bool,
@@ -144,7 +148,12 @@ class Generator:
         # A recurrent model may have been built without attention.
         if getattr(model, "attention", True) is not None:
             self.signatures["explain"] = served_function(self._explain, raw)
-        if source_named(preprocessor.input_name).has_many_answers:
+        source = source_named(preprocessor.input_name)
+        if source.has_sentences:
+            self.signatures["paragraphs"] = served_function(
+                self._paragraphs, raw
+            )
+        if source.has_many_answers:
             self.signatures["sample"] = served_function(
                 self._sample, {**raw, **SamplingParams.input_signature()}
             )
@@ -199,6 +208,45 @@ class Generator:
             "score": best.scores[:, 0],
             "truncated": source.truncated,
         }
+
+    def _paragraphs(self, text):
+        found = split_paragraphs(text)
+        answers, truncated = self._answer_in_parts(found.sentences)
+        return {
+            "text": found.joined(answers),
+            "truncated": tf.math.unsorted_segment_sum(
+                tf.cast(truncated, tf.int32), found.text, tf.size(text)
+            )
+            > 0,
+        }
+
+    def _answer_in_parts(self, texts):
+        """The best answers to (N,) texts, and which were cut; both (N,)."""
+        order = tf.argsort(tf.strings.length(texts), direction="DESCENDING")
+        texts = tf.gather(texts, order)
+        count = tf.size(texts)
+
+        def answer(start, answers, truncated):
+            source = self.preprocessor(texts[start : start + _AT_ONCE])
+            found = self._texts(self.best(source).ids[:, 0])
+            return (
+                start + _AT_ONCE,
+                tf.concat([answers, found], axis=0),
+                tf.concat([truncated, source.truncated], axis=0),
+            )
+
+        _, answers, truncated = tf.while_loop(
+            lambda start, *_: start < count,
+            answer,
+            (0, tf.zeros([0], tf.string), tf.zeros([0], tf.bool)),
+            shape_invariants=(
+                tf.TensorShape([]),
+                *([tf.TensorShape([None])] * 2),
+            ),
+            parallel_iterations=1,
+        )
+        places = tf.argsort(order)
+        return tf.gather(answers, places), tf.gather(truncated, places)
 
     def _n_best(self, prefix=None, **raw):
         source = self.preprocessor(**raw)

@@ -102,6 +102,43 @@ class GeneratorPredictor:
         answers = self.answers(inputs, n_best=n, prefixes=prefixes)
         return [answer.hypotheses for answer in answers]
 
+    def paragraphs(
+        self, texts: list[str], progress: Progress | None = None
+    ) -> list[Answer]:
+        """Answers to texts of several sentences, each answered by itself.
+
+        The white space between sentences and the line breaks are those of the
+        text. The score is the sum of those of the sentences.
+
+        Args:
+            texts: list of str or bytes.
+            progress: callable of the number of sentences done since its last
+                call; or None.
+
+        Returns:
+            list of `Answer`, one for each text.
+        """
+        from kseq.data import split_paragraphs  # imports tensorflow_text
+
+        if not texts:
+            return []
+        found = split_paragraphs(texts)
+        sentences = found.sentences.numpy().tolist()
+        answers = self.answers(sentences, progress=progress)
+        best = [answer.hypotheses[0] for answer in answers]
+        joined = found.joined(
+            [text.encode("utf-8", "replace") for text, _ in best]
+        )
+        scores, truncated = np.zeros((2, len(texts)))
+        places = found.text.numpy()
+        np.add.at(scores, places, [score for _, score in best])
+        np.add.at(truncated, places, [answer.truncated for answer in answers])
+        rows = zip(joined.numpy(), scores, truncated > 0, strict=True)
+        return [
+            _answer({"text": text, "score": score, "truncated": cut}, 1, None)
+            for text, score, cut in rows
+        ]
+
     def scores(self, inputs: list[Any], targets: list[str]) -> list[float]:
         """The scores of given answers, a list of float.
 

@@ -60,6 +60,7 @@ class SourceType:
             input. None if it is nothing to chat with.
         continues: bool, whether an answer continues it. Then its end counts
             where it is too long, and it may be missing.
+        has_sentences: bool, whether its sentences can be answered one by one.
         has_many_answers: bool, whether more than one answer is right, so that
             answers are also drawn.
         names_pictures: bool, whether lines name pictures that are not in it,
@@ -100,6 +101,7 @@ class SourceType:
     from_python: Callable[[Any], Any] | None = None
     chat_input: Callable[[list[str]], Any] | None = None
     continues: bool = False
+    has_sentences: bool = False
     has_many_answers: bool = False
     names_pictures: bool = False
     is_file: bool = False

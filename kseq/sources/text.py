@@ -137,6 +137,7 @@ TEXT = SourceType(
     trains="translate_transformer",
     read_examples=_read_examples,
     has_tokenizer=True,
+    has_sentences=True,
     types=(str, bytes),
     chat_input=lambda turns: turns[-1],
     page_input="text_input",

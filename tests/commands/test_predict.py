@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from kseq import __main__ as cli
+from kseq.files.model_path import model_path
 from kseq.serving.safe_graph import trust
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 
@@ -21,6 +22,47 @@ def test_one_line_for_one_line(run, predict):
     assert notes == ""
     for source, answer in zip(SOURCES, answers, strict=True):
         assert predict(run, source.encode() + b"\n")[0] == [answer]
+
+
+PARAGRAPHS = [
+    "b b ü! a b c?  c b a",
+    "",
+    " no such words. Yes. 日 a a ",
+    "a b c",
+]
+
+
+def test_paragraphs_are_answered_by_sentences(run, export, predict, refused):
+    sentences = [
+        "b b ü!",
+        "a b c?",
+        "c b a",
+        "no such words.",
+        "Yes.",
+        "日 a a",
+    ]
+    answers, _ = predict(run, lines_of([*sentences, "a b c"]))
+    first = "{} {}  {}".format(*answers[:3])
+    third = " {} {} {} ".format(*answers[3:6])
+    joined, notes = predict(run, lines_of(PARAGRAPHS), "--paragraphs")
+    assert joined == [first, "", third, answers[6]]
+    assert notes == ""
+    assert predict(export, lines_of(PARAGRAPHS), "--paragraphs")[0] == joined
+    loaded = tf.saved_model.load(model_path(export))
+    signature = loaded.signatures["paragraphs"]
+    text = [PARAGRAPHS[0] + "\n\n" + PARAGRAPHS[2], "", "a b c " * 600]
+    found = signature(text=tf.constant(text))
+    assert [each.decode() for each in found["text"].numpy()[:2]] == [
+        f"{first}\n\n{third}",
+        "",
+    ]
+    assert found["truncated"].numpy().tolist() == [False, False, True]
+    _, notes = predict(run, text[2].encode(), "--paragraphs")
+    assert "line 1" in notes.lower()
+    rows, _ = predict(run, lines_of(PARAGRAPHS), "--paragraphs", "--scores")
+    assert [row.split("\t")[1] for row in rows] == joined
+    message = refused("predict", run, "--paragraphs", "--n-best", "2")
+    assert "--paragraphs and --n-best are mutually exclusive" in message
 
 
 def test_lines_end_at_newlines_only(run, predict):

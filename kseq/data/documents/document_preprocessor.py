@@ -1,19 +1,14 @@
 """Documents to the source inputs of a model: ids of pieces in sentences."""
 
 import tensorflow as tf
-import tensorflow_text
 
 from kseq.data.documents.documents import LINE_END, Documents
 from kseq.data.files.blank_text import BLANK
 from kseq.data.files.source import Source, source_of
+from kseq.data.text.sentences import break_lines
 from kseq.data.text.tokenize_all import tokenize_all
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.user_error import check_integers
-
-# Where the breaker wrongly finds an end: after initials and the most common
-# titles, and before a letter or digit that follows without a space.
-_IS_ABBREVIATED = r"(?s).*\b(Mr|Mrs|Ms|Dr|Prof|St|vs|[A-Z])\."
-_CONTINUES = r"(?s)[a-z0-9].*"
 
 
 class DocumentPreprocessor:
@@ -146,7 +141,7 @@ class DocumentPreprocessor:
             tf.strings.regex_replace(sentences.flat_values, BLANK, "")
         )
         if not self.in_lines:
-            broken = _break(sentences.flat_values)
+            broken = break_lines(sentences.flat_values)
             sentences = sentences.with_flat_values(broken).merge_dims(1, 2)
 
         pieces = self.tokenizer.tokenize(sentences.flat_values)
@@ -155,34 +150,6 @@ class DocumentPreprocessor:
         counts = tf.reduce_sum(sentences.with_flat_values(counts), axis=1)
         documents = tf.RaggedTensor.from_row_lengths(parts, counts)
         return documents[:, : self.max_sentences], counts > self.max_sentences
-
-
-def _break(lines):
-    """(N,) string -> (N, L) string, ragged: the sentences of each line."""
-    breaker = tensorflow_text.StateBasedSentenceBreaker()
-    found, starts, ends = breaker.break_sentences_with_offsets(lines)
-    sentences, rows = found.flat_values, found.value_rowids()
-    gap = starts.flat_values - _before(ends.flat_values, -1)
-    continues = tf.strings.regex_full_match(sentences, _CONTINUES) & (gap == 0)
-    continues |= tf.strings.regex_full_match(
-        _before(sentences, ""), _IS_ABBREVIATED
-    )
-    continues &= _before(rows, -1) == rows  # but not from line to line
-
-    spaces = tf.where(continues & (gap > 0), " ", "")
-    joined = tf.strings.unsorted_segment_join(
-        tf.strings.join([spaces, sentences]),
-        tf.cumsum(tf.cast(~continues, tf.int64)) - 1,
-        tf.math.count_nonzero(~continues),
-    )
-    return tf.RaggedTensor.from_value_rowids(
-        joined, tf.boolean_mask(rows, ~continues), nrows=found.nrows()
-    )
-
-
-def _before(values, first):
-    """(N,) -> (N,): the value before each."""
-    return tf.concat([[first], values], axis=0)[:-1]
 
 
 def _parts(pieces, longest):

@@ -1,0 +1,204 @@
+"""Sentences of a text, inside the graph."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+import tensorflow_text
+
+# Where the breaker wrongly finds an end: after initials and the most common
+# titles, and before a letter or digit that follows without a space.
+_IS_ABBREVIATED = r"(?s).*\b(Mr|Mrs|Ms|Dr|Prof|St|vs|[A-Z])\."
+_CONTINUES = r"(?s)[a-z0-9].*"
+# White space of three bytes.
+_WIDE_SPACE = "[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+_CLOSING = (
+    r"^(?:([\x{201d}\x{300d}\x{300f}\x{ff09}]+)()|"
+    r"([\"')\]}\x{bb}\x{2019}]+)([\pZ\s]|$))"
+)
+# An answer after which another one that follows at once gets a space.
+_ENDS = r"(?s).*[.!?][\"')]*"
+
+
+def break_lines(lines):
+    """The sentences of lines.
+
+    Args:
+        lines: (N,) string.
+
+    Returns:
+        (N, L) string, ragged. Spaces after an abbreviation become one.
+    """
+    found = _found(lines)
+    spaces = tf.where(found.continues & (found.gaps > 0), " ", "")
+    joined = tf.strings.unsorted_segment_join(
+        tf.strings.join([spaces, found.texts]),
+        tf.cumsum(tf.cast(~found.continues, tf.int64)) - 1,
+        tf.math.count_nonzero(~found.continues),
+    )
+    rows = tf.boolean_mask(found.rows, ~found.continues)
+    return tf.RaggedTensor.from_value_rowids(
+        joined, rows, nrows=tf.size(lines, tf.int64)
+    )
+
+
+class Paragraphs(NamedTuple):
+    """Texts that are divided into sentences, and what is between them.
+
+    Args:
+        sentences: (M,) string, of all texts.
+        before: (M,) string, the white space before each; the first of a line
+            has that at the beginning of the line.
+        after: (lines,) string, what is after the last sentence of a line.
+        line: (M,) int64, the line of each sentence.
+        lines: (B,) int64, the number of lines of each text.
+    """
+
+    sentences: tf.Tensor
+    before: tf.Tensor
+    after: tf.Tensor
+    line: tf.Tensor
+    lines: tf.Tensor
+
+    def joined(self, answers):
+        """The answers to the sentences, in the places of the sentences.
+
+        A space is added between two answers where the sentences had none, as
+        in Chinese, and the first ends with a full stop.
+
+        Args:
+            answers: (M,) string.
+
+        Returns:
+            (B,) string.
+        """
+        answers = tf.convert_to_tensor(answers, tf.string)
+        before = _shifted(answers, "")
+        is_first = _shifted(self.line, -1) != self.line
+        needs_space = tf.strings.regex_full_match(before, _ENDS)
+        needs_space &= (self.before == "") & ~is_first & (answers != "")
+        space = tf.where(needs_space, " ", self.before)
+        lines = tf.strings.unsorted_segment_join(
+            tf.strings.join([space, answers]),
+            self.line,
+            tf.size(self.after, tf.int64),
+        )
+        # TensorFlow puts no separator after an empty first string.
+        texts = tf.repeat(tf.range(tf.size(self.lines)), self.lines)
+        breaks = tf.where(_next(texts, -1) == texts, "\n", "")
+        return tf.strings.unsorted_segment_join(
+            tf.strings.join([lines, self.after, breaks]),
+            texts,
+            tf.size(self.lines),
+        )
+
+    @property
+    def text(self):
+        """(M,) int32, the text of each sentence."""
+        texts = tf.repeat(tf.range(tf.size(self.lines)), self.lines)
+        return tf.gather(texts, self.line)
+
+
+def split_paragraphs(text):
+    r"""Divides texts into sentences, which are parts of lines.
+
+    Sentences are those of `kseq.data.DocumentPreprocessor`, without `<br>`.
+
+    Args:
+        text: (B,) string.
+
+    Returns:
+        `Paragraphs`.
+
+    Example:
+        >>> found = split_paragraphs(tf.constant(["One.  Two?\n\n Three"]))
+        >>> found.sentences.numpy().tolist()
+        [b'One.', b'Two?', b'Three']
+        >>> found.joined(["1.", "2?", "3"]).numpy().tolist()
+        [b'1.  2?\n\n 3']
+
+    Reference:
+        Gillick 2009, aclanthology.org/N09-2061, for the features that the
+        sentence breaker looks at.
+    """
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+    per_text = tf.strings.split(text, "\n")  # (B, lines)
+    # White space alone is no sentence; the breaker takes U+3000 for one.
+    lines = per_text.flat_values
+    is_blank = tf.strings.regex_full_match(lines, r"[\pZ\s]*")
+    # And it splits such characters: others of as many bytes keep the offsets.
+    plain = tf.strings.regex_replace(lines, "[\u00a0\u0085]", "  ")
+    plain = tf.strings.regex_replace(plain, _WIDE_SPACE, "   ")
+    found = _found(tf.where(is_blank, "", plain))
+    starts_one = ~found.continues
+    rows = tf.boolean_mask(found.rows, starts_one)
+    starts = tf.boolean_mask(found.starts, starts_one)
+    ends = tf.boolean_mask(found.ends, _next(starts_one, True))
+    own = tf.gather(lines, rows)
+    # Quotation marks and brackets that close the sentence before.
+    rest = tf.strings.substr(own, starts, ends - starts)
+    closing = tf.strings.length(rest) - tf.strings.length(
+        tf.strings.regex_replace(rest, _CLOSING, r"\2\4")
+    )
+    follows = _shifted(rows, -1) == rows
+    follows &= _shifted(ends, 0) == starts
+    closing = tf.cast(closing, tf.int64) * tf.cast(follows, tf.int64)
+    starts += closing
+    ends += _next(closing, tf.constant(0, tf.int64))
+    sentences = tf.strings.substr(own, starts, ends - starts)
+    # The spans may hold white space at their ends.
+    left = tf.strings.regex_replace(sentences, r"^[\pZ\s]+", "")
+    size = tf.cast(tf.strings.length(left), tf.int64)
+    starts = ends - size
+    left = tf.strings.regex_replace(left, r"[\pZ\s]+$", "")
+    ends = starts + tf.cast(tf.strings.length(left), tf.int64)
+
+    is_first = _shifted(rows, -1) != rows
+    previous = _shifted(ends, 0) * tf.cast(~is_first, tf.int64)
+    is_last = _next(rows, tf.constant(-1, tf.int64)) != rows
+    last = tf.math.unsorted_segment_sum(  # 0 where there is none
+        ends * tf.cast(is_last, tf.int64), rows, tf.size(lines, tf.int64)
+    )
+    return Paragraphs(
+        sentences=left,
+        before=tf.strings.substr(own, previous, starts - previous),
+        after=tf.strings.substr(
+            lines, last, tf.cast(tf.strings.length(lines), tf.int64) - last
+        ),
+        line=rows,
+        lines=per_text.row_lengths(),
+    )
+
+
+class _Found(NamedTuple):
+    """What the breaker finds, some of which belongs to what is before it."""
+
+    texts: tf.Tensor
+    starts: tf.Tensor  # bytes of the line
+    ends: tf.Tensor
+    gaps: tf.Tensor  # bytes after the one before
+    rows: tf.Tensor  # lines
+    continues: tf.Tensor
+
+
+def _found(lines):
+    breaker = tensorflow_text.StateBasedSentenceBreaker()
+    found, starts, ends = breaker.break_sentences_with_offsets(lines)
+    texts, rows = found.flat_values, found.value_rowids()
+    starts, ends = starts.flat_values, ends.flat_values
+    gaps = starts - _shifted(ends, -1)
+    continues = tf.strings.regex_full_match(texts, _CONTINUES) & (gaps == 0)
+    continues |= tf.strings.regex_full_match(
+        _shifted(texts, ""), _IS_ABBREVIATED
+    )
+    continues &= _shifted(rows, -1) == rows  # but not from line to line
+    return _Found(texts, starts, ends, gaps, rows, continues)
+
+
+def _next(values, last):
+    """(N,) -> (N,): the value after each."""
+    return tf.concat([values, [last]], axis=0)[1:]
+
+
+def _shifted(values, first):
+    """(N,) -> (N,): the value before each."""
+    return tf.concat([[first], values], axis=0)[:-1]
