@@ -42,7 +42,9 @@ from kseq.files.model_path import model_path, run_path
 from kseq.process import OPTIONAL, start_keras
 
 # Files are checked first; a recipe imports it itself.
-_WITHOUT_KERAS = ("check", "prepare", "recipes", "serve", "train")
+_WITHOUT_KERAS = (
+    *("check", "prepare", "publish", "recipes", "serve", "train"),
+)
 
 
 def main(arguments=None):
@@ -89,6 +91,7 @@ def _parser():
     add_serve(_command(commands, "serve", "answer requests over HTTP and gRPC"))
     _add_average(commands)
     _add_convert(commands)
+    _add_publish(commands)
     _add_inspect(commands)
     _add_recipes(commands)
     return parser
@@ -291,7 +294,7 @@ def _add_convert(commands):
         type=existing_folder,
         metavar="FOLDER",
         help="with config.json, vocab.json, source.spm, target.spm and "
-        "model.safetensors or pytorch_model.bin",
+        "model.safetensors or pytorch_model.bin; or hf://OWNER/NAME",
     )
     command.add_argument(
         "run",
@@ -303,6 +306,23 @@ def _add_convert(commands):
         "--overwrite",
         action="store_true",
         help="delete the run that is there",
+    )
+
+
+def _add_publish(commands):
+    command = _command(
+        commands, "publish", "upload a model to the Hugging Face Hub"
+    )
+    _add_path(command, model_path)
+    command.add_argument(
+        "name",
+        metavar="OWNER/NAME",
+        help="of the repository, which is created if it does not exist",
+    )
+    command.add_argument(
+        "--private",
+        action="store_true",
+        help="a new repository can be read by its owner alone",
     )
 
 

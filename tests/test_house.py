@@ -21,7 +21,7 @@ ARROWS = {
     "control_tokens": ((), ()),
     "lazy_package": ((), ()),
     "terminal": ((), ("rich",)),
-    "files": (("terminal", "user_error"), ()),
+    "files": (("terminal", "user_error"), ("huggingface_hub",)),
     "devices": ((), ("tensorflow",)),
     "process": (("devices", "user_error"), ("keras", "tensorflow")),
     "ops": (("control_tokens",), ("keras", "tensorflow")),
@@ -176,7 +176,7 @@ ARROWS = {
             "terminal",
             "user_error",
         ),
-        ("tensorflow",),
+        ("huggingface_hub", "tensorflow"),
     ),
     "command_line": (
         (

@@ -7,6 +7,7 @@ from typing import Annotated, get_args, get_origin
 
 from kseq.command_line.option_types import MultipleOf
 from kseq.data.files.url_files import is_url
+from kseq.files.hub import is_hub
 from kseq.files.model_path import model_path
 from kseq.terminal import single_line
 from kseq.user_error import UserError
@@ -90,7 +91,12 @@ def existing_file(text):
 
 @checked
 def existing_folder(text):
-    """The path of a folder that exists."""
+    """The path of a folder that exists.
+
+    A model on the hub is returned as it is; it is copied later.
+    """
+    if is_hub(text):
+        return text
     if not os.path.isdir(text):
         raise UserError(f"there is no folder {text!r}")
     return Path(text)
@@ -98,7 +104,7 @@ def existing_folder(text):
 
 def model_or_file(text):
     """The path of a run, of the newest version of an export, or of a file."""
-    if is_url(text) or os.path.isfile(text):
+    if (is_url(text) and not is_hub(text)) or os.path.isfile(text):
         return existing_file(text)
     return checked(model_path)(text)
 

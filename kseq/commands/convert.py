@@ -6,17 +6,24 @@ import sys
 from kseq.answers.describe_task import describe_task
 from kseq.conversion import read_marian
 from kseq.files.atomic_write import atomic_write
+from kseq.files.hub import hub_folder, is_hub
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.runs.model_card import Progress, model_card
 from kseq.terminal import escaped_line
 
 _READERS = {"marian": read_marian}
+# Its weights in one of these two; many repositories have others, too.
+_FILES = ["*.json", "*.spm"]
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
 def run(options):
     """Writes the run, and prints what to do with it."""
-    found = _READERS[options.format](options.folder)
+    folder = options.folder
+    if is_hub(folder):
+        folder = _copy(folder)
+    found = _READERS[options.format](folder)
     run = RunDirectory(options.run)
     run.start(_config(found.options), overwrite=options.overwrite)
     run.save(found.generator, keep=1)
@@ -28,13 +35,21 @@ def run(options):
         total_steps=0,
         parameters=model.count_params(),
         command=["kseq", *sys.argv[1:]],
-        origin=f"model {options.folder.name} of {options.format.title()}",
+        origin=f"model {folder.name} of {options.format.title()}",
     )
     card = model_card(run, progress, describe_task(run))
     atomic_write(run.readme, card)
     path = escaped_line(run.path)
     print(f"{path}: {model.count_params():,} parameters")
     print(f"Answers to your own:  kseq predict {path} < FILE")
+
+
+def _copy(url):
+    for name in _WEIGHTS:
+        folder = hub_folder(url, [*_FILES, name])
+        if (folder / name).is_file():
+            break
+    return folder
 
 
 def _config(options):

@@ -5,6 +5,7 @@ import os
 import stat
 from pathlib import Path
 
+from kseq.files.hub import hub_folder, is_hub
 from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
@@ -20,8 +21,9 @@ def model_path(path: str | os.PathLike) -> Path:
     A version that this process may not read is skipped, with a warning.
 
     Args:
-        path: str or path: `runs/<name>`, `saved_models/<name>` or
-            `saved_models/<name>/<version>`.
+        path: str or path: `runs/<name>`, `saved_models/<name>`,
+            `saved_models/<name>/<version>`, or `hf://<owner>/<name>`, see
+            `hub_folder`.
 
     Returns:
         A `pathlib.Path`.
@@ -33,7 +35,7 @@ def model_path(path: str | os.PathLike) -> Path:
         raise UserError(
             f"Expected the path of a run or an export. Received: {str(path)!r}"
         )
-    path = Path(path)
+    path = hub_folder(path) if is_hub(path) else Path(path)
     try:
         if is_run(path) or is_version(path):
             return path

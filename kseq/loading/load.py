@@ -25,7 +25,8 @@ def load(
 
     Args:
         path: str or path: `runs/<name>`, `saved_models/<name>` for its newest
-            version, or `saved_models/<name>/<version>`.
+            version, `saved_models/<name>/<version>`, or `hf://<owner>/<name>`
+            for a model on the Hugging Face Hub, perhaps with `@<revision>`.
         *others: more runs, whose models answer together with the first: an
             ensemble, the mean of their probabilities. They generate text, and
             have the same tokenizers.

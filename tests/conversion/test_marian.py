@@ -141,6 +141,21 @@ def test_the_command_writes_a_run(
     assert kseq.load("runs/opus").served.search.beam_size == 2
 
 
+def test_a_folder_on_the_hub(folder, tmp_path, monkeypatch, capfd):
+    """Of the weights one file is copied, and of the others none."""
+    asked = []
+
+    def copied(url, patterns):
+        asked.append(patterns)
+        return folder
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kseq.commands.convert.hub_folder", copied)
+    assert cli.main(["convert", "marian", "hf://me/opus", "runs/opus"]) == 0
+    assert asked == [["*.json", "*.spm", "model.safetensors"]]
+    assert "runs/opus: 10,930 parameters" in capfd.readouterr().out
+
+
 def test_ctranslate2_answers_the_same(found, expected, tmp_path):
     path = export_ctranslate2(found.generator, tmp_path / "ct2")
     model = ctranslate2.Translator(str(path))

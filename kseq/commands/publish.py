@@ -1,0 +1,80 @@
+"""kseq publish: uploads a run or an export to the Hugging Face Hub."""
+
+import re
+
+from kseq.files.hub import check_hub_package, reason
+from kseq.files.model_path import is_run
+from kseq.runs import RunDirectory, best_weights
+from kseq.user_error import UserError
+
+_CARD = """---
+library_name: kseq
+tags:
+- kseq
+- keras
+- tensorflow
+---
+
+"""
+_USE = """
+## From the hub
+
+    import kseq
+    model = kseq.load('hf://{name}')
+"""
+# Of a run: what it is opened and fine-tuned with; not the paths, metrics and
+# data of the machine that trained it.
+_OF_RUN = (
+    *("config.json", "environment.json", "model.json", "task.json"),
+    *("source.model", "target.model", "answers.txt", "network.npz"),
+)
+
+
+def run(options):
+    """Uploads it in one commit, and prints how it is loaded."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.name):
+        raise UserError(
+            f"Expected owner/name of a repository. Received: {options.name!r}"
+        )
+    check_hub_package()
+    from huggingface_hub import CommitOperationAdd, HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    files = _files(options.path, options.name)
+    operations = [
+        CommitOperationAdd(path_in_repo=name, path_or_fileobj=content)
+        for name, content in files.items()
+    ]
+    hub = HfApi()
+    try:
+        hub.create_repo(options.name, private=options.private, exist_ok=True)
+        hub.create_commit(
+            options.name, operations, commit_message="Upload with kseq"
+        )
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise UserError(
+            f"{options.name} cannot be written: {reason(error)}"
+        ) from error
+    print(f"kseq predict hf://{options.name} < FILE")
+
+
+def _files(path, name):
+    """A dict, path in the repository -> path of the file, or bytes."""
+    if is_run(path):
+        run = RunDirectory(path)
+        card, top = run.readme, ""
+        found = [path / each for each in _OF_RUN if (path / each).is_file()]
+        folder = run.checkpoints / best_weights(run)
+        checkpoint = [each for each in folder.glob("*") if each.is_file()]
+        if not checkpoint:
+            raise UserError(f"{path} has no checkpoint yet.")
+        found += checkpoint
+    else:
+        card, top = path / "assets.extra" / "README.md", f"{path.name}/"
+        found = [each for each in path.rglob("*") if each.is_file()]
+    files = {
+        f"{top}{each.relative_to(path).as_posix()}": each for each in found
+    }
+    text = card.read_text("utf-8", "replace") if card.is_file() else "# kseq\n"
+    files["README.md"] = (_CARD + text + _USE.format(name=name)).encode()
+    return files

@@ -1,0 +1,90 @@
+"""Models on the Hugging Face Hub, as `hf://owner/name`."""
+
+import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
+
+from kseq.terminal import single_line
+from kseq.user_error import DiskError, UserError
+
+_URL = re.compile(r"hf://(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?")
+
+
+def is_hub(path):
+    """Whether a path names a model on the hub."""
+    return str(path).startswith("hf://")
+
+
+def hub_folder(url, patterns=None):
+    """The local copy of a model on the hub, which is updated.
+
+    Copies are in `kseq/hub` of XDG_CACHE_HOME, by default `~/.cache`. Without
+    a network the copy that is there is used. `HF_ENDPOINT` and `HF_TOKEN` are
+    those of the package huggingface_hub.
+
+    Args:
+        url: str, "hf://owner/name", perhaps with "@" and a revision.
+        patterns: list of str, the files that are copied; None for all.
+
+    Returns:
+        `pathlib.Path`, which ends with the name of the model.
+
+    Raises:
+        UserError: if huggingface_hub is missing, or there is no such model,
+            or it cannot be read.
+        DiskError: if it cannot be written.
+    """
+    found = _URL.fullmatch(str(url))
+    if found is None or ".." in str(url):  # it becomes the path of a copy
+        raise UserError(
+            "Expected hf://owner/name, perhaps with @revision. Received: "
+            f"{str(url)!r}"
+        )
+    check_hub_package()
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.utils import disable_progress_bars
+
+    if not _is_terminal():
+        disable_progress_bars()
+    name, revision = found.groups()
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(cache) / "kseq" / "hub" / (revision or "main") / name
+    try:
+        snapshot_download(
+            name, revision=revision, local_dir=folder, allow_patterns=patterns
+        )
+    except LocalEntryNotFoundError as error:
+        raise UserError(
+            f"{url} cannot be reached, and there is no copy of it: "
+            f"{reason(error)}"
+        ) from error
+    except (HfHubHTTPError, ValueError) as error:
+        raise UserError(f"{url} cannot be read: {reason(error)}") from error
+    except OSError as error:
+        is_full = error.errno in DiskError.errnos
+        raise (DiskError if is_full else UserError)(
+            f"{url} cannot be copied: {reason(error)}"
+        ) from error
+    return folder
+
+
+def check_hub_package():
+    """UserError unless huggingface_hub is installed."""
+    if importlib.util.find_spec("huggingface_hub") is None:
+        raise UserError(
+            "Models on the Hugging Face Hub need its package: pip install "
+            "'.[hub]' in a clone of kseq"
+        )
+
+
+def _is_terminal():
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def reason(error):
+    """The first lines of a message, as one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return single_line(" ".join(lines[:2])) or type(error).__name__

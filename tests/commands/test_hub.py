@@ -1,0 +1,89 @@
+"""Models on a hub: that of `tests.files.fake_hub`, on this machine."""
+
+import pytest
+
+import kseq
+from kseq.files.hub import hub_folder
+from kseq.user_error import UserError
+from tests.commands.some_lines import SOURCES, lines_of
+from tests.files.fake_hub import FakeHub
+
+pytest.importorskip("huggingface_hub")
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    from huggingface_hub import constants
+
+    fake = FakeHub()
+    monkeypatch.setattr(constants, "ENDPOINT", fake.url)
+    template = fake.url + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setenv("HF_TOKEN", "hf_of_a_test")
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with fake.running():
+        yield fake
+
+
+def test_a_run_that_is_published_is_loaded(hub, run, predict, call):
+    output, _ = call("publish", run, "me/tiny", "--private")
+    assert output == "kseq predict hf://me/tiny < FILE\n"
+    files = hub.repositories["me/tiny"]
+    assert {"config.json", "model.json", "source.model"} <= files.keys()
+    assert not {"data.json", "metrics.jsonl", "lock"} & files.keys()
+    card = files["README.md"].decode()
+    assert card.startswith("---\nlibrary_name: kseq\n")
+    assert "kseq.load('hf://me/tiny')" in card
+
+    expected, _ = predict(run, lines_of(SOURCES))
+    assert kseq.load("hf://me/tiny")(SOURCES) == expected
+    answers, _ = predict("hf://me/tiny", lines_of(SOURCES))
+    assert answers == expected
+
+    # Again, with one file that has changed: the others are not copied.
+    files["README.md"] += b"More.\n"
+    hub.requests.clear()
+    folder = hub_folder("hf://me/tiny")
+    assert (folder / "README.md").read_bytes().endswith(b"More.\n")
+    copied = [line for line in hub.requests if line.startswith("GET /me/")]
+    assert len(copied) == 1
+
+
+def test_an_export_that_is_published_is_loaded(hub, export, predict, call):
+    call("publish", export, "me/served")
+    assert any(
+        name.endswith("/saved_model.pb")
+        for name in hub.repositories["me/served"]
+    )
+    expected, _ = predict(export, lines_of(SOURCES))
+    assert kseq.load("hf://me/served")(SOURCES) == expected
+
+
+def test_what_is_not_on_the_hub(hub, refused, tmp_path, monkeypatch):
+    message = refused("predict", "hf://me/none")
+    assert "hf://me/none cannot be read: 404" in message
+    hub.repositories["me/other"] = {"README.md": b"# other"}
+    message = refused("predict", "hf://me/other")
+    assert "is neither a run directory nor an export" in message
+    for url in (
+        "hf://",
+        "hf://me",
+        "hf://me/a/b",
+        "hf://../..",
+        "hf://a/b@",
+        "hf://a/b@x/../../y",
+    ):
+        assert "Expected hf://owner/name" in refused("inspect", url)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UserError, match="need its package"):
+        hub_folder("hf://me/other")
+
+
+def test_names_that_are_none(hub, run, refused):
+    message = refused("publish", run, "nobody")
+    assert "Expected owner/name" in message
+    hub.answer = lambda request: request.send_error(403)
+    message = refused("publish", run, "me/tiny")
+    assert "me/tiny cannot be written: 403" in message
