@@ -28,7 +28,9 @@ def run(options):
     if examples is None:
         examples = _examples_in_files(options)
     metrics = _metrics(examples.metrics, options.metrics)
-    outputs = [each.outputs(examples) for each in systems]
+    for each in systems:
+        each.check(examples)
+    outputs = [each.outputs() for each in systems]
     with progress("Comparing", Comparison.resamples, "resamples") as advance:
         compared = Comparison(
             examples.sources,
@@ -37,33 +39,43 @@ def run(options):
             metrics,
             advance,
         )
+    if options.json:
+        text = json.dumps(_record(compared, names, options.show))
+    else:
+        text = "\n".join(_report(compared, names, options.show))
+    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+    sys.stdout.buffer.flush()
     if options.page:
         page = compared.page(
             names, lambda system, places: systems[system].attentions(places)
         )
         atomic_write(options.page, page.encode("utf-8", "replace"))
-    if options.json:
-        print(json.dumps(_record(compared, names, options.show)))
-        return
-    text = "\n".join(_report(compared, names, options.show))
-    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
-
-
-ROWS = ": rows of a table with the same source are one example"
 
 
 class _System:
     """A model, or a file with the answers of one.
 
+    Args:
+        path: `pathlib.Path` of either.
+        options: of the command.
+
     Attributes:
         evaluation: of the model; None of a file.
+
+    Raises:
+        UserError: if the model does not answer with texts.
     """
 
     def __init__(self, path, options):
         self.path = path
         self.evaluation = None
-        self._of_lines = options.reference is not None
+        self._of_table = options.reference is None
+        self._answers = None  # of a file
         if os.path.isfile(path):
+            self._answers = [
+                line.text.decode("utf-8", "replace")
+                for line in read_lines(path)
+            ]
             return
         model = Capabilities(path)
         if not (model.answer.has_metrics and "metrics" in model.source.options):
@@ -74,23 +86,23 @@ class _System:
         given = vars(options) | {"path": path, "ensemble": None}
         self.evaluation = opened_evaluation(model, argparse.Namespace(**given))
 
-    def outputs(self, examples):
-        """The answers to the examples, which another system may have read."""
-        count = len(examples)
+    def check(self, examples):
+        """UserError if these are not the examples that it answers."""
         if self.evaluation is None:
-            found = [
-                line.text.decode("utf-8", "replace")
-                for line in read_lines(self.path)
-            ]
-            if len(found) != count:
-                rows = "" if self._of_lines else ROWS
+            if len(self._answers) != len(examples):
+                rows = ": rows of a table with the same source are one example"
                 raise UserError(
-                    f"{self.path} has {len(found)} answers, for {count} "
-                    f"examples{rows}."
+                    f"{self.path} has {len(self._answers)} answers, for "
+                    f"{len(examples)} examples{rows if self._of_table else ''}."
                 )
-            return found
-        if self.evaluation.references != examples.references:
+        elif self.evaluation.references != examples.references:
             raise UserError("A and B read different examples in these files.")
+
+    def outputs(self):
+        """The answers, a list of str."""
+        if self.evaluation is None:
+            return self._answers
+        count = len(self.evaluation)
         with progress(f"Answers of {self.path}", count, "lines") as advance:
             self.evaluation.scores(advance)
         return self.evaluation.outputs

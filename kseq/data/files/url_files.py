@@ -20,6 +20,7 @@ from kseq.user_error import DiskError, UserError
 DATA_OPTIONS = (
     *("train", "validation", "files", "features", "network_weights"),
     *("source", "target", "reference", "prefix", "glossary"),
+    *("a", "b"),  # of kseq compare
 )
 _FOLDERS = ("images", "audio")
 _RECORD = "prepared.json"  # of a folder of prepared data
