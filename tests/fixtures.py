@@ -12,6 +12,7 @@ import secrets
 import shutil
 import signal
 import sys
+import tarfile
 import typing
 import zlib
 from pathlib import Path
@@ -192,3 +193,13 @@ def browser():
             pytest.skip(f"There is no Chromium: {error.message[:200]}")
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def marian(tmp_path_factory):
+    """What `tests.conversion.marian_oracle` has written."""
+    folder = tmp_path_factory.mktemp("marian")
+    path = Path(__file__).parent / "conversion" / "marian.tar.xz"
+    with tarfile.open(path) as archive:
+        archive.extractall(folder, filter="data")
+    return folder

@@ -8,10 +8,18 @@ def add_export(command):
     """Adds the options for what is written, and where."""
     command.add_argument(
         "--format",
-        choices=("saved_model", "ctranslate2"),
+        choices=("saved_model", "ctranslate2", "argos"),
         default="saved_model",
-        help="default: saved_model; ctranslate2 for a Transformer from text "
-        "to text",
+        help="default: saved_model; of a Transformer from text to text also "
+        "ctranslate2, or argos, a package of Argos Translate and "
+        "LibreTranslate",
+    )
+    command.add_argument(
+        "--languages",
+        type=reader(str),
+        nargs=2,
+        metavar=("SOURCE", "TARGET"),
+        help="of a package of Argos Translate, such as: de en",
     )
     command.add_argument(
         "--quantize",
@@ -24,5 +32,6 @@ def add_export(command):
         type=reader(RunPath),
         metavar="DIRECTORY",
         help="folder that gets a new version; default: saved_models/NAME. For "
-        "ctranslate2: a new folder; default: ctranslate2_models/NAME",
+        "ctranslate2 a new folder; default: ctranslate2_models/NAME. For argos "
+        "a new file; default: argos_models/NAME.argosmodel",
     )

@@ -1,6 +1,7 @@
 """kseq export: a run's model, to be served."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 from kseq.commands.open_predictor import open_predictor
@@ -9,19 +10,26 @@ from kseq.runs.exports import check_exports
 from kseq.serving import export
 from kseq.user_error import UserError
 
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")  # as in zh-Hant
+
 
 def run(options):
     """Writes it, and prints its path."""
     run = RunDirectory(options.path)
-    if options.quantize and options.format != "saved_model":
-        raise UserError(
-            "--quantize is for --format saved_model; CTranslate2 takes its "
-            'compute_type, such as "int8", when it loads a model.'
-        )
-    if options.ensemble and options.format != "saved_model":
-        raise UserError("--format ctranslate2 takes one run.")
+    _check(options)
     if options.format == "ctranslate2":
-        print(_export_ctranslate2(run, options))
+        from kseq.serving.ctranslate2_export import export_ctranslate2
+
+        to = _new(options, Path("ctranslate2_models") / run.exports.name)
+        print(export_ctranslate2(open_predictor(options).served, to))
+        return
+    if options.format == "argos":
+        from kseq.serving.argos_export import export_argos
+
+        name = f"{run.exports.name}.argosmodel"
+        to = _new(options, Path("argos_models") / name)
+        served = open_predictor(options).served
+        print(export_argos(served, to, options.languages))
         return
     directory = Path(options.to) if options.to else run.exports
     check_exports(directory, run.path)  # before anything is loaded
@@ -29,16 +37,36 @@ def run(options):
     print(export(served, directory, run, quantize=options.quantize))
 
 
-def _export_ctranslate2(run, options):
+def _check(options):
+    """UserError for options that do not fit the format."""
+    if options.languages and options.format != "argos":
+        raise UserError("--languages is for --format argos.")
+    if options.format == "saved_model":
+        return
+    if options.quantize:
+        raise UserError(
+            "--quantize is for --format saved_model; CTranslate2 takes its "
+            'compute_type, such as "int8", when it loads a model.'
+        )
+    if options.ensemble:
+        raise UserError(f"--format {options.format} takes one run.")
+    if options.format == "argos" and not options.languages:
+        raise UserError("--format argos needs --languages, such as: de en")
+    for code in options.languages or ():
+        if not _LANGUAGE.fullmatch(code):
+            raise UserError(
+                f"--languages: expected a code such as de. Received: {code!r}"
+            )
     if importlib.util.find_spec("ctranslate2") is None:
         raise UserError(
-            "--format ctranslate2 needs ctranslate2: pip install "
+            f"--format {options.format} needs ctranslate2: pip install "
             "'.[ctranslate2]' in a clone of kseq"
         )
-    default = Path("ctranslate2_models") / run.exports.name
-    directory = Path(options.to) if options.to else default
-    if directory.exists():
-        raise UserError(f"{directory} exists; give a new folder with --to.")
-    from kseq.serving.ctranslate2_export import export_ctranslate2
 
-    return export_ctranslate2(open_predictor(options).served, directory)
+
+def _new(options, default):
+    """Where it is written; UserError if something is there."""
+    path = Path(options.to) if options.to else default
+    if path.exists():
+        raise UserError(f"{path} exists; give a new path with --to.")
+    return path

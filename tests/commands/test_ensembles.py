@@ -95,6 +95,15 @@ def test_an_ensemble_is_of_runs_that_generate_text(
     assert "models that generate text" in message
     message = refused("export", run, run, "--format", "ctranslate2")
     assert "takes one run" in message
+    for options, text in (
+        ((), "needs --languages"),
+        (("--languages", "de", "../en"), "Received: '../en'"),
+        (("--languages", "de", "en", "--quantize", "int8"), "compute_type"),
+    ):
+        message = refused("export", run, "--format", "argos", *options)
+        assert text in message
+    message = refused("export", run, "--languages", "de", "en")
+    assert "--languages is for --format argos" in message
     message = refused("predict", run, run)
     assert "two models or more" in message
     assert "does not exist" in refused("predict", run, "nowhere")
