@@ -172,7 +172,7 @@ def test_evaluate_uses_all_references(
     table = (paths["image"], "captions.tsv", "--images", ".", "--plain")
     assert call("evaluate", *table)[0] == printed
     score = printed.partition(" ")[2].partition("  ")[0]
-    (tmp_path / "wrong").write_text("x\n" * 5)
+    (tmp_path / "wrong").write_text("a red dog\n" * 5)
     examples = ("compare", tmp_path / "wrong", *table, "--page", "page.html")
     assert score in call(*examples)[0]
     page = Path("page.html").read_text("utf-8")

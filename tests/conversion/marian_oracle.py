@@ -1,6 +1,6 @@
 """Small Marian models, made and answered by PyTorch and transformers.
 
-    python -m tests.conversion.marian_oracle
+    python tests/conversion/marian_oracle.py
 
 writes `tests/conversion/marian.tar.xz`, which the tests read without PyTorch.
 The slow tests make others, in a process of its own: PyTorch and TensorFlow

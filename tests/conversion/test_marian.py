@@ -3,7 +3,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import ctranslate2
 import numpy as np
@@ -73,7 +72,10 @@ def check_agreement(folder, generator, answers=("beam", "greedy")):
     searches = {"beam": generator.search, "greedy": GreedySearch()}
     for name in answers:
         predictor = generator.with_search(searches[name]).predictor(32)
-        assert predictor(sources) == [line[name] for line in expected]
+        # Marian makes something of nothing.
+        assert predictor(sources) == [
+            line[name] if line["source"] else "" for line in expected
+        ]
 
 
 def test_it_answers_as_transformers_does(folder, found):
@@ -295,7 +297,8 @@ def test_new_models(tmp_path, activation, legacy, answers):
         "legacy": legacy,
     }
     print(options)
-    module = "tests.conversion.marian_oracle"
-    command = [python, "-m", module, str(folder), json.dumps(options)]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[2])
+    program = marian_oracle.__file__
+    subprocess.run(
+        [python, program, str(folder), json.dumps(options)], check=True
+    )
     check_agreement(folder, read_marian(folder).generator, answers)
