@@ -1,14 +1,14 @@
 """Weights that `torch.save` wrote, read without PyTorch.
 
-A file of PyTorch is a pickle, and a pickle can call any function. Here it can
-call those that rebuild a tensor, and no others.
+A file of PyTorch is a pickle, and to load a pickle is to run a program. Here it
+is not loaded: its operations are parsed, and those that make tensors are done.
 """
 
-import collections
 import functools
 import io
-import pickle
+import pickletools
 import zipfile
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def read_torch_weights(path):
             return _read_legacy(file)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    except Exception as error:  # unpickling raises what it will
+    except Exception as error:  # a broken pickle raises what it will
         raise UserError(
             f"{path} is no file of torch.save, or broken: "
             f"{type(error).__name__}: {single_line(error)}"
@@ -95,36 +95,115 @@ class _Tensor:
         )
 
 
-class _Unpickler(pickle.Unpickler):
-    """Knows tensors, dicts, lists, numbers and strings alone."""
+class _Global(NamedTuple):
+    """The name of a function or a class, which is never looked up."""
 
-    def __init__(self, file, storage):
-        super().__init__(file, encoding="utf-8")
-        self._storage = storage
+    module: str
+    name: str
 
-    def find_class(self, module, name):
-        if (module, name) == ("collections", "OrderedDict"):
-            return collections.OrderedDict
-        if module == "torch._utils" and name == "_rebuild_tensor_v2":
-            return _rebuilt
-        if module == "torch._utils" and name == "_rebuild_parameter":
-            return lambda tensor, *_: tensor
-        if module in ("torch", "torch.storage") and name in _TYPES:
-            return name
+
+_REBUILDS = {
+    _Global("collections", "OrderedDict"): dict,
+    _Global("torch._utils", "_rebuild_tensor_v2"): (
+        lambda storage, offset, shape, strides, *_: _Tensor(
+            storage, offset, shape, strides
+        )
+    ),
+    _Global("torch._utils", "_rebuild_parameter"): lambda tensor, *_: tensor,
+}
+_STORAGES = {
+    _Global(module, name)
+    for module in ("torch", "torch.storage")
+    for name in _TYPES
+}
+_EMPTY = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_VALUES = (
+    *("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"),
+    *("BINUNICODE", "SHORT_BINUNICODE"),
+)
+
+
+def _load(file, storage):
+    """Reads one pickle of tensors, dicts, lists, numbers and strings.
+
+    Args:
+        file: binary file.
+        storage: function of a key, the name of a type and a number of values;
+            gives a function that reads them.
+    """
+    stack, marks, memo = [], [], {}
+
+    def popped(count):
+        """The last values of the stack, without them."""
+        start = len(stack) - count
+        values = stack[start:]
+        del stack[start:]
+        return values
+
+    def to_mark():
+        return popped(len(stack) - marks.pop())
+
+    for opcode, value, _ in pickletools.genops(file):
+        match opcode.name:
+            case "PROTO" | "FRAME" | "STOP":
+                continue
+            case "MARK":
+                marks.append(len(stack))
+            case name if name in _EMPTY:
+                stack.append(_EMPTY[name]())
+            case name if name in _CONSTANTS:
+                stack.append(_CONSTANTS[name])
+            case name if name in _VALUES:
+                stack.append(value)
+            case "TUPLE":
+                stack.append(tuple(to_mark()))
+            case name if name in _TUPLES:
+                stack.append(tuple(popped(_TUPLES[name])))
+            case "APPEND" | "APPENDS" as name:
+                values = to_mark() if name == "APPENDS" else popped(1)
+                stack[-1].extend(values)
+            case "SETITEM" | "SETITEMS" as name:
+                values = to_mark() if name == "SETITEMS" else popped(2)
+                pairs = zip(values[::2], values[1::2], strict=True)
+                stack[-1].update(pairs)
+            case "BINPUT" | "LONG_BINPUT":
+                memo[value] = stack[-1]
+            case "MEMOIZE":
+                memo[len(memo)] = stack[-1]
+            case "BINGET" | "LONG_BINGET":
+                stack.append(memo[value])
+            case "GLOBAL":
+                stack.append(_known(*value.split(" ")))
+            case "STACK_GLOBAL":
+                stack.append(_known(*popped(2)))
+            case "REDUCE":
+                function, arguments = popped(2)
+                stack.append(_REBUILDS[function](*arguments))
+            case "BUILD":  # attributes, such as the versions of layers
+                popped(1)
+            case "BINPERSID":
+                kind, of_type, key, _, size, *_ = stack.pop()
+                if kind != "storage" or of_type not in _STORAGES:
+                    raise UserError(f"it has a {kind} of {of_type}.")
+                found = storage(str(key), of_type.name, int(size))
+                stack.append(found)
+            case name:
+                raise UserError(f"its pickle has {name}, which is not read.")
+    [found] = stack
+    return found
+
+
+def _known(module, name):
+    """A `_Global`; UserError if no tensor is made with it."""
+    found = _Global(module, name)
+    if found not in _REBUILDS and found not in _STORAGES:
         raise UserError(
             f"it asks for {module}.{name}, and is not opened: a file of "
             "weights needs no such function."
         )
-
-    def persistent_load(self, identifier):
-        kind, type_name, key, _, size, *_ = identifier
-        if kind != "storage" or type_name not in _TYPES:
-            raise UserError(f"it has a {kind} of {type_name}.")
-        return self._storage(str(key), type_name, int(size))
-
-
-def _rebuilt(storage, offset, shape, strides, *_):
-    return _Tensor(storage, offset, shape, strides)
+    return found
 
 
 def _values(content, type_name, size):
@@ -158,7 +237,7 @@ def _read_zip(path):
 
             return read
 
-        return _arrays(_Unpickler(io.BytesIO(file.read(name)), storage).load())
+        return _arrays(_load(io.BytesIO(file.read(name)), storage))
 
 
 def _read_legacy(file):
@@ -174,15 +253,12 @@ def _read_legacy(file):
 
         return read
 
-    def load():
-        return _Unpickler(file, storage).load()
-
-    if load() != _MAGIC:
+    if _load(file, storage) != _MAGIC:
         raise UserError("it is no file of torch.save.")
-    load()  # the version of the format
-    load()  # sizes of C types; all of them are written little-endian
-    found = load()
-    for key in load():
+    _load(file, storage)  # the version of the format
+    _load(file, storage)  # sizes of C types; they are little-endian
+    found = _load(file, storage)
+    for key in _load(file, storage):
         type_name, size, values = storages[str(key)]
         count = int.from_bytes(file.read(8), "little")
         if count < size:
