@@ -29,6 +29,20 @@ class DiskError(UserError):
     exit_code = 4
 
 
+def write_error(path, error):
+    """The error of a file that cannot be written, which is to be raised.
+
+    Args:
+        path: of the file.
+        error: OSError.
+
+    Returns:
+        `DiskError` if only more room helps, otherwise `UserError`.
+    """
+    kind = DiskError if error.errno in DiskError.errnos else UserError
+    return kind(f"{path} cannot be written: {error.strerror}.")
+
+
 def check_integers(*, minimum=1, maximum=_LARGEST, optional=False, **arguments):
     """Raises an error unless all arguments are integers in a range.
 

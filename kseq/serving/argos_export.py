@@ -1,8 +1,6 @@
 """Export to the packages of Argos Translate and LibreTranslate."""
 
-import contextlib
 import json
-import os
 import tempfile
 import zipfile
 from collections.abc import Sequence
@@ -11,7 +9,7 @@ from pathlib import Path
 import kseq
 from kseq.serving.ctranslate2_export import export_ctranslate2
 from kseq.serving.generator import Generator
-from kseq.user_error import DiskError, UserError
+from kseq.user_error import UserError, write_error
 
 _VERSION = "1.0"  # of the package; a later one replaces it
 _ARGOS = "1.9.0"  # from which on it is read
@@ -54,11 +52,11 @@ def export_argos(
         "type": "translate",
     }
     top = f"translate-{source}_{target}-{_VERSION.replace('.', '_')}"
-    hidden = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             model = export_ctranslate2(generator, Path(folder) / "model")
+            hidden = Path(folder) / "package"
             with zipfile.ZipFile(hidden, "w", zipfile.ZIP_DEFLATED) as archive:
                 text = json.dumps(metadata, indent=1)
                 archive.writestr(f"{top}/metadata.json", text)
@@ -73,13 +71,7 @@ def export_argos(
                     (model / name).unlink()
                 for file in sorted(model.iterdir()):
                     archive.write(file, f"{top}/model/{file.name}")
-        os.rename(hidden, path)
+            hidden.rename(path)
     except OSError as error:
-        is_full = error.errno in DiskError.errnos
-        raise (DiskError if is_full else UserError)(
-            f"{path} cannot be written: {error.strerror}."
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):  # there is none
-            hidden.unlink()
+        raise write_error(path, error) from error
     return path

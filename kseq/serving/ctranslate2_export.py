@@ -12,7 +12,7 @@ from kseq.control_tokens import END, START, UNK
 from kseq.models import Transformer
 from kseq.serving.ctranslate2_spec import ctranslate2_spec
 from kseq.serving.generator import Generator
-from kseq.user_error import DiskError, UserError
+from kseq.user_error import UserError, write_error
 
 _README = """\
 # {name}
@@ -102,10 +102,7 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
         )
         os.rename(hidden, directory)
     except OSError as error:
-        is_full = error.errno in DiskError.errnos
-        raise (DiskError if is_full else UserError)(
-            f"{directory} cannot be written: {error.strerror}."
-        ) from error
+        raise write_error(directory, error) from error
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
     return directory

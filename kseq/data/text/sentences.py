@@ -83,7 +83,7 @@ class Paragraphs(NamedTuple):
             tf.size(self.after, tf.int64),
         )
         # TensorFlow puts no separator after an empty first string.
-        texts = tf.repeat(tf.range(tf.size(self.lines)), self.lines)
+        texts = self._text_of_line
         breaks = tf.where(_next(texts, -1) == texts, "\n", "")
         return tf.strings.unsorted_segment_join(
             tf.strings.join([lines, self.after, breaks]),
@@ -94,8 +94,11 @@ class Paragraphs(NamedTuple):
     @property
     def text(self):
         """(M,) int32, the text of each sentence."""
-        texts = tf.repeat(tf.range(tf.size(self.lines)), self.lines)
-        return tf.gather(texts, self.line)
+        return tf.gather(self._text_of_line, self.line)
+
+    @property
+    def _text_of_line(self):
+        return tf.repeat(tf.range(tf.size(self.lines)), self.lines)
 
 
 def split_paragraphs(text):
@@ -139,8 +142,8 @@ def split_paragraphs(text):
     closing = tf.strings.length(rest) - tf.strings.length(
         tf.strings.regex_replace(rest, _CLOSING, r"\2\4")
     )
-    follows = _shifted(rows, -1) == rows
-    follows &= _shifted(ends, 0) == starts
+    same_line = _shifted(rows, -1) == rows
+    follows = same_line & (_shifted(ends, 0) == starts)
     closing = tf.cast(closing, tf.int64) * tf.cast(follows, tf.int64)
     starts += closing
     ends += _next(closing, tf.constant(0, tf.int64))
@@ -152,8 +155,7 @@ def split_paragraphs(text):
     left = tf.strings.regex_replace(left, r"[\pZ\s]+$", "")
     ends = starts + tf.cast(tf.strings.length(left), tf.int64)
 
-    is_first = _shifted(rows, -1) != rows
-    previous = _shifted(ends, 0) * tf.cast(~is_first, tf.int64)
+    previous = _shifted(ends, 0) * tf.cast(same_line, tf.int64)
     is_last = _next(rows, tf.constant(-1, tf.int64)) != rows
     last = tf.math.unsorted_segment_sum(  # 0 where there is none
         ends * tf.cast(is_last, tf.int64), rows, tf.size(lines, tf.int64)
