@@ -41,7 +41,7 @@ def progress(description, total=None, unit=""):
     """
     if total is not None and total < 0:
         raise ValueError(f"total must not be negative. Received: total={total}")
-    shown = _bar if _is_terminal() else _lines
+    shown = _bar if is_terminal() else _lines
     with shown(description, total, unit) as advance:
         yield advance
 
@@ -59,7 +59,8 @@ def below_keras_bar():
         print("\x1b[A", end="", flush=True)  # up
 
 
-def _is_terminal():
+def is_terminal():
+    """Whether progress is shown on a terminal."""
     try:
         return sys.stderr.isatty()
     except (AttributeError, ValueError):  # there is none, or it is closed

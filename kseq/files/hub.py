@@ -1,12 +1,10 @@
 """Models on the Hugging Face Hub, as `hf://owner/name`."""
 
 import importlib.util
-import os
 import re
-import sys
-from pathlib import Path
 
-from kseq.terminal import single_line
+from kseq.files.cache_folder import cache_folder
+from kseq.terminal import is_terminal, single_line
 from kseq.user_error import DiskError, UserError
 
 _URL = re.compile(r"hf://(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?")
@@ -47,11 +45,10 @@ def hub_folder(url, patterns=None):
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     from huggingface_hub.utils import disable_progress_bars
 
-    if not _is_terminal():
+    if not is_terminal():
         disable_progress_bars()
     name, revision = found.groups()
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(cache) / "kseq" / "hub" / (revision or "main") / name
+    folder = cache_folder() / "hub" / (revision or "main") / name
     try:
         snapshot_download(
             name, revision=revision, local_dir=folder, allow_patterns=patterns
@@ -78,10 +75,6 @@ def check_hub_package():
             "Models on the Hugging Face Hub need its package: pip install "
             "'.[hub]' in a clone of kseq"
         )
-
-
-def _is_terminal():
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def reason(error):

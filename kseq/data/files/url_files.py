@@ -12,6 +12,7 @@ from typing import Any
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.fingerprints import sha256_of
+from kseq.files.cache_folder import cache_folder
 from kseq.files.json_files import read_json
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import DiskError, UserError
@@ -163,9 +164,8 @@ def _errors_of(url):
 
 def _folder_of(*keys):
     """The folder of the copies of one URL, which is created."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     key = hashlib.sha256("\0".join(keys).encode()).hexdigest()[:16]
-    folder = Path(cache, "kseq", key).absolute()
+    folder = cache_folder() / key
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
