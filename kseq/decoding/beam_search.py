@@ -24,11 +24,7 @@ from kseq.decoding.hypotheses import (
     coverage_scores,
     penalized_scores,
 )
-from kseq.decoding.loops import (
-    INTEGER,
-    decode_until_finished,
-    map_micro_batches,
-)
+from kseq.decoding.loops import INTEGER
 from kseq.decoding.phrases import Phrases, contains_all
 from kseq.decoding.search_fields import (
     check_common_fields,
@@ -40,6 +36,7 @@ from kseq.decoding.start_decoding import (
     make_items,
     start_decoding,
 )
+from kseq.decoding.stepwise_search import StepwiseSearch
 from kseq.user_error import ArgumentError, check_integers
 
 
@@ -180,21 +177,40 @@ class BeamSearch:
         prefix=None,
         phrases: Phrases | None = None,
     ) -> Hypotheses:
-        check_integers(n_best=n_best, maximum=self.most_answers)
         if self.beam_size == 1 and phrases is not None:
             raise ArgumentError(
                 "phrases need a beam of two or more. Received: beam_size=1"
             )
+        items = make_items(inputs, max_lengths, prefix, phrases=phrases)
+        steps = self.steps(
+            model,
+            n_best=n_best,
+            has_prefix=prefix is not None,
+            phrases=phrases,
+        )
+        return steps.run(items)
+
+    def steps(
+        self,
+        model: Any,
+        *,
+        n_best: int = 1,
+        has_prefix: bool = False,
+        phrases: Phrases | None = None,
+    ) -> StepwiseSearch:
+        """The search of a model, step by step."""
+        check_integers(n_best=n_best, maximum=self.most_answers)
         if self.beam_size == 1:
             names = [field.name for field in dataclasses.fields(GreedySearch)]
             greedy = GreedySearch(*(getattr(self, name) for name in names))
-            return greedy(model, inputs, max_lengths, prefix=prefix)
+            return greedy.steps(model, has_prefix=has_prefix)
 
-        items = make_items(inputs, max_lengths, prefix, phrases=phrases)
         width = self.beam_size + 1
-        start, step = start_decoding(
-            self, model, prefix is not None, width, phrases
-        )
+        start, step = start_decoding(self, model, has_prefix, width, phrases)
+
+        def first(items):
+            state, memory = start(items)
+            return self._start(state, items), memory
 
         def advance(beam, memory):
             ids = tf.gather(beam.ids, hypotheses_of_rows(beam), batch_dims=1)
@@ -214,23 +230,28 @@ class BeamSearch:
             alive = concat_extensions(alive, mask_finished(greedy))
             return self._keep(beam, alive, state, max_lengths, n_best)
 
-        is_splittable = are_row_wise(self.constraints)
-
-        def search(items):
-            state, memory = start(items)
-            return decode_until_finished(
-                advance,
-                self._start(state, items),
-                memory,
-                is_done=lambda beam: beam.done,
-                answers=lambda beam: self._best(beam, n_best),
-                is_splittable=is_splittable,
+        def contenders(beam):
+            ids, scores = self._best(beam, 1)
+            return (
+                tf.concat([ids, beam.ids], axis=1),
+                tf.concat([scores, beam.log_probs], axis=1) > -math.inf,
             )
 
-        ids, scores = map_micro_batches(search, items, n_best, is_splittable)
-        ids = tf.where(scores[:, :, None] > -math.inf, ids, PAD)
-        lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
-        return Hypotheses(tf.cast(ids, tf.int32), scores, lengths)
+        def hypotheses(ids, scores):
+            ids = tf.where(scores[:, :, None] > -math.inf, ids, PAD)
+            lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
+            return Hypotheses(tf.cast(ids, tf.int32), scores, lengths)
+
+        return StepwiseSearch(
+            start=first,
+            advance=advance,
+            is_done=lambda beam: beam.done,
+            answers=lambda beam: self._best(beam, n_best),
+            contenders=contenders,
+            hypotheses=hypotheses,
+            num_answers=n_best,
+            is_splittable=are_row_wise(self.constraints),
+        )
 
     @property
     def _has_greedy(self):

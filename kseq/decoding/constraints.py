@@ -344,5 +344,11 @@ def stop_pattern(strings: Sequence[str]) -> str:
     return rf"({_any_of(strings)})\C*"
 
 
+def partial_stop_pattern(strings: Sequence[str]) -> str:
+    """A regular expression of an end that may be the beginning of a string."""
+    parts = {each[:n] for each in strings for n in range(1, len(each))}
+    return rf"({_any_of(sorted(parts))})$" if parts else "$"
+
+
 def _any_of(strings):
     return "|".join(map(re.escape, strings))

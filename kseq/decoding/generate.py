@@ -6,17 +6,13 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding.hypotheses import Hypotheses, penalized_scores
-from kseq.decoding.loops import (
-    INTEGER,
-    decode_until_finished,
-    map_micro_batches,
-)
+from kseq.decoding.loops import INTEGER
 from kseq.decoding.start_decoding import (
     are_row_wise,
-    make_items,
     map_rows,
     start_decoding,
 )
+from kseq.decoding.stepwise_search import StepwiseSearch
 
 
 class _Generation(NamedTuple):
@@ -27,38 +23,25 @@ class _Generation(NamedTuple):
     state: dict
 
 
-def generate(
-    search,
-    model,
-    inputs,
-    max_lengths,
-    choose,
-    prefix,
-    answers=1,
-    params=None,
-):
+def generate(search, model, choose, has_prefix, answers=1, n_best=1):
     """N answers for each item, token after token, none revised.
 
     Args:
         search: see `start_decoding`; has `length_penalty` and
             `penalty_offset`.
         model: has `encode` and `decode_step`.
-        inputs: what `model.encode` takes, a nest of tensors (B, ...).
-        max_lengths: (B,) int32, maximum number of tokens of each answer, END
-            included.
         choose: callable, log-probabilities (B * N, V), the position of the
             token, an int32 scalar, and `params` of the items -> token ids
             (B * N,) int64. None for the most likely.
-        prefix: (B, P) int32 or None, see `ForcedPrefix`.
+        has_prefix: bool, whether the items have prefixes.
         answers: int, N.
-        params: `SamplingParams` of the items, or None.
+        n_best: int, how many of them are wanted.
 
     Returns:
-        Hypotheses in the order of their rows.
+        `StepwiseSearch`.
     """
-    items = make_items(inputs, max_lengths, prefix, params)
     width = None if choose else 1
-    start, step = start_decoding(search, model, prefix is not None, width)
+    start, step = start_decoding(search, model, has_prefix, width)
 
     def advance(last, memory):
         found, state = step(last.tokens, last.ids, last.state, memory)
@@ -87,12 +70,10 @@ def generate(
             found.set_shape((None, answers, *rows.shape[1:]))
         return found
 
-    is_splittable = are_row_wise(search.constraints)
-
-    def generated(items):
+    def first(items):
         state, memory = start(items)
         num_rows = tf.size(items.max_lengths) * answers
-        first = _Generation(
+        generation = _Generation(
             tokens=tf.fill((num_rows,), tf.constant(START, INTEGER)),
             ids=tf.zeros((num_rows, 0), INTEGER),
             log_probs=tf.zeros((num_rows,)),
@@ -101,21 +82,35 @@ def generate(
                 lambda tensor: tf.repeat(tensor, answers, axis=0), state
             ),
         )
-        return decode_until_finished(
-            advance,
-            first,
-            memory,
-            is_done=lambda x: tf.reduce_all(of_items(x.done), axis=1),
-            answers=lambda x: (of_items(x.ids), of_items(x.log_probs)),
-            is_splittable=is_splittable,
+        return generation, memory
+
+    def contenders(generation):
+        ids = of_items(generation.ids)
+        return ids, tf.ones(tf.shape(ids)[:2], tf.bool)
+
+    def hypotheses(ids, log_probs):
+        lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
+        scores = penalized_scores(
+            log_probs,
+            lengths,
+            search.length_penalty,
+            search.penalty_offset,
+        )
+        found = Hypotheses(tf.cast(ids, tf.int32), scores, lengths)
+        if answers == 1:
+            return found
+        _, order = tf.math.top_k(found.scores, n_best)
+        return Hypotheses(
+            *(tf.gather(tensor, order, batch_dims=1) for tensor in found)
         )
 
-    ids, log_probs = map_micro_batches(generated, items, answers, is_splittable)
-    lengths = tf.math.count_nonzero(ids != PAD, axis=2, dtype=tf.int32)
-    scores = penalized_scores(
-        log_probs,
-        lengths,
-        search.length_penalty,
-        search.penalty_offset,
+    return StepwiseSearch(
+        start=first,
+        advance=advance,
+        is_done=lambda x: tf.reduce_all(of_items(x.done), axis=1),
+        answers=lambda x: (of_items(x.ids), of_items(x.log_probs)),
+        contenders=contenders,
+        hypotheses=hypotheses,
+        num_answers=answers,
+        is_splittable=are_row_wise(search.constraints),
     )
-    return Hypotheses(tf.cast(ids, tf.int32), scores, lengths)

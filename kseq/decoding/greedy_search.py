@@ -7,6 +7,8 @@ from typing import Any
 from kseq.decoding.generate import generate
 from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.search_fields import check_common_fields, config_of
+from kseq.decoding.start_decoding import make_items
+from kseq.decoding.stepwise_search import StepwiseSearch
 from kseq.user_error import check_integers
 
 
@@ -65,8 +67,16 @@ class GreedySearch:
     def __call__(
         self, model: Any, inputs, max_lengths, *, n_best: int = 1, prefix=None
     ) -> Hypotheses:
+        items = make_items(inputs, max_lengths, prefix)
+        has_prefix = prefix is not None
+        return self.steps(model, n_best=n_best, has_prefix=has_prefix).run(items)
+
+    def steps(
+        self, model: Any, *, n_best: int = 1, has_prefix: bool = False
+    ) -> StepwiseSearch:
+        """The search of a model, step by step."""
         check_integers(n_best=n_best, maximum=self.most_answers)
-        return generate(self, model, inputs, max_lengths, None, prefix)
+        return generate(self, model, None, has_prefix)
 
     def get_config(self) -> dict[str, Any]:
         return config_of(self)

@@ -15,6 +15,8 @@ from kseq.decoding.search_fields import (
     check_number,
     config_of,
 )
+from kseq.decoding.start_decoding import make_items
+from kseq.decoding.stepwise_search import StepwiseSearch
 from kseq.user_error import check_integers
 
 if TYPE_CHECKING:
@@ -115,22 +117,17 @@ class Sampling:
         prefix=None,
         params: "SamplingParams | None" = None,
     ) -> Hypotheses:
+        items = make_items(inputs, max_lengths, prefix, params)
+        has_prefix = prefix is not None
+        return self.steps(model, n_best=n_best, has_prefix=has_prefix).run(items)
+
+    def steps(
+        self, model: Any, *, n_best: int = 1, has_prefix: bool = False
+    ) -> StepwiseSearch:
+        """The search of a model, step by step."""
         check_integers(n_best=n_best, maximum=self.most_answers)
-        drawn = generate(
-            self,
-            model,
-            inputs,
-            max_lengths,
-            self._draw,
-            prefix,
-            answers=self.num_samples,
-            params=params,
-        )
-        if self.num_samples == 1:
-            return drawn
-        _, order = tf.math.top_k(drawn.scores, n_best)
-        return Hypotheses(
-            *(tf.gather(tensor, order, batch_dims=1) for tensor in drawn)
+        return generate(
+            self, model, self._draw, has_prefix, self.num_samples, n_best
         )
 
     def _draw(self, log_probs, position, params):

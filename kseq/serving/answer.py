@@ -1,5 +1,7 @@
 """The answer of a predictor to one input."""
 
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -42,3 +44,39 @@ class Answer(NamedTuple):
 def rounded(values: np.ndarray) -> list[Any]:
     """An array as JSON has it: nested lists of numbers with six digits."""
     return np.round(values.astype(float), 6).tolist()
+
+
+def _is_another(hypothesis):
+    return hypothesis.score != -math.inf and hypothesis != ("", 0.0)
+
+
+def answer_of(
+    row: Mapping[str, Any],
+    n_best: int = 1,
+    explanation: Any = None,
+) -> Answer:
+    """The answer to an input, from the outputs of a signature.
+
+    Args:
+        row: dict, name of an output -> its value for this input; `text` and
+            `score`, or `texts` and `scores`, and `truncated`.
+        n_best: int, how many hypotheses are wanted.
+        explanation: `Attention` or None.
+    """
+    pairs = [(row["text"], row["score"])] if "text" in row else None
+    pairs = pairs or zip(row["texts"], row["scores"], strict=True)
+    first, *others = [
+        Hypothesis(text.decode("utf-8", "replace"), float(score))
+        for text, score in pairs
+    ]
+    # There may be fewer answers; a blank line has one, a blank one.
+    hypotheses = [first, *filter(_is_another, others)][:n_best]
+    records = [
+        {"text": text, "score": round(score, 6)} for text, score in hypotheses
+    ]
+    record = dict(records[0])
+    if n_best > 1:
+        record["hypotheses"] = records
+    if explanation is not None:
+        record["attention"] = explanation.to_json()
+    return Answer(hypotheses, bool(row["truncated"]), record, explanation)

@@ -1,14 +1,16 @@
 """Text out: preprocessor, model, search and tokenizer as one graph."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
+from tensorflow.types.experimental import PolymorphicFunction
 
 from kseq.control_tokens import PAD
-from kseq.data import Tokenizer, split_paragraphs, teacher_forcing
+from kseq.data import Source, Tokenizer, split_paragraphs, teacher_forcing
 from kseq.decoding import (
     BeamSearch,
     Phrases,
@@ -24,6 +26,7 @@ from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config, source_config
 from kseq.serving.preprocessor import Preprocessor
 from kseq.serving.served_function import served_function, served_part
+from kseq.serving.stream_signatures import stream_signatures
 from kseq.sources import source_named
 from kseq.user_error import ArgumentError, check_integers
 
@@ -125,10 +128,10 @@ class Generator:
         self.max_length = max_length
         self.training_length = training_length
         self.stop = tuple(stop)
-        self._search = self.search
+        self.search_until_stop = self.search
         if self.stop:
             ends = StopStrings(self.stop, tokenizer.surfaces())
-            self._search = dataclasses.replace(
+            self.search_until_stop = dataclasses.replace(
                 self.search, constraints=(*self.search.constraints, ends)
             )
         # Traced once for all signatures: tracing a search takes seconds.
@@ -158,6 +161,16 @@ class Generator:
                 self._sample, {**raw, **SamplingParams.input_signature()}
             )
 
+    @functools.cached_property
+    def stream_signatures(self) -> dict[str, PolymorphicFunction]:
+        """`stream_start` and `stream_next`, which an export has, too.
+
+        They give an answer while it is being found: that of `sample` if there
+        is this signature, otherwise that of `serving_default`. See
+        `kseq.serving.stream_signatures`.
+        """
+        return stream_signatures(self, "sample" in self.signatures)
+
     def with_search(self, search: Search) -> "Generator":
         """The same generator with a different search."""
         return Generator(
@@ -176,6 +189,17 @@ class Generator:
         source = getattr(self.preprocessor, "tokenizer", None)
         tokenizers = {"target": self.tokenizer}
         return {"source": source, **tokenizers} if source else tokenizers
+
+    def limits(self, source: Source, more: tf.Tensor | int = 0) -> tf.Tensor:
+        """The largest numbers of tokens of answers, (B,) int32.
+
+        Args:
+            source: `kseq.data.Source`.
+            more: (B,) int32, tokens that an answer must have; or 0.
+        """
+        limits = tf.maximum(length_limits(source.lengths), self.training_length)
+        limits = tf.minimum(limits + more, self.max_length - 1)
+        return tf.where(source.blank, 0, limits)
 
     def predictor(self, batch_size: int | None = None) -> GeneratorPredictor:
         """The `GeneratorPredictor` of Python lists."""
@@ -204,7 +228,7 @@ class Generator:
         source = self.preprocessor(**raw)
         best = self.best(source)
         return {
-            "text": self._texts(best.ids[:, 0]),
+            "text": self.texts(best.ids[:, 0]),
             "score": best.scores[:, 0],
             "truncated": source.truncated,
         }
@@ -228,7 +252,7 @@ class Generator:
 
         def answer(start, answers, truncated):
             source = self.preprocessor(texts[start : start + _AT_ONCE])
-            found = self._texts(self.best(source).ids[:, 0])
+            found = self.texts(self.best(source).ids[:, 0])
             return (
                 start + _AT_ONCE,
                 tf.concat([answers, found], axis=0),
@@ -262,7 +286,7 @@ class Generator:
         return self._texts_of(self._all(source, prefix_ids), source)
 
     def _with_phrases(self, required, forbidden, **raw):
-        search = self._search
+        search = self.search_until_stop
         if not isinstance(search, BeamSearch) or search.beam_size == 1:
             raise ArgumentError("Phrases need a beam of two or more.")
         source = self.preprocessor(**raw)
@@ -280,7 +304,7 @@ class Generator:
 
     def _texts_of(self, best, source):
         batch, answers, length = tf.unstack(tf.shape(best.ids))
-        texts = self._texts(tf.reshape(best.ids, (batch * answers, length)))
+        texts = self.texts(tf.reshape(best.ids, (batch * answers, length)))
         return {
             "texts": tf.reshape(texts, (batch, answers)),
             "scores": best.scores,
@@ -336,13 +360,14 @@ class Generator:
         drawn = self._drawn(source, params)
         has_attention = "explain" in self.signatures
         return {
-            "text": self._texts(drawn.ids[:, 0]),
+            "text": self.texts(drawn.ids[:, 0]),
             "score": drawn.scores[:, 0],
             **(explanation(self, source, drawn) if has_attention else {}),
             "truncated": source.truncated,
         }
 
-    def _texts(self, ids):
+    def texts(self, ids: tf.Tensor) -> tf.Tensor:
+        """The texts of (B, T) int32 ids, up to a stop string; (B,) string."""
         with tf.name_scope(TARGET_SCOPE):
             texts = self.tokenizer.detokenize(ids)
         if not self.stop:
@@ -358,7 +383,7 @@ class Generator:
         )
 
     def _search_drawn(self, source, params):
-        sampling = to_sampling(self._search)
+        sampling = to_sampling(self.search_until_stop)
         return self._answers(source, n_best=1, search=sampling, params=params)
 
     def _answers(
@@ -371,22 +396,21 @@ class Generator:
         search=None,
         **options,
     ):
-        limits = tf.maximum(length_limits(source.lengths), self.training_length)
+        more = 0
         if prefix is not None:
-            limits += tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
+            more = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
         if phrases is not None:
             tokens = tf.math.count_nonzero(
                 phrases.required, axis=[1, 2], dtype=tf.int32
             )
-            limits += tokens
+            more += tokens
             fits = tokens < self.max_length - 1
             required = tf.where(fits[:, None, None], phrases.required, PAD)
             options["phrases"] = phrases._replace(required=required)
-        limits = tf.minimum(limits, self.max_length - 1)
-        best = (search or self._search)(
+        best = (search or self.search_until_stop)(
             self.model,
             source.inputs,
-            tf.where(source.blank, 0, limits),
+            self.limits(source, more),
             n_best=n_best,
             prefix=prefix,
             **options,

@@ -1,12 +1,13 @@
 """Texts from Python lists: a generator without tensors."""
 
-import math
+import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kseq.serving.answer import Answer, Hypothesis
+from kseq.serving.answer import Answer, Hypothesis, answer_of
+from kseq.serving.answer_stream import STREAM_START, AnswerStream
 from kseq.serving.attention import (
     Attention,
     page_of_attentions,
@@ -88,6 +89,57 @@ class GeneratorPredictor:
         answers = self.answers(inputs, prefixes=prefixes)
         return [answer.hypotheses[0].text for answer in answers]
 
+    def stream(self, given: Any) -> AnswerStream:
+        """The best answer to one input, while it is being found.
+
+        What it yields is not revised. With a beam this is what all hypotheses
+        have in common that may still become the best answer; with greedy
+        search and sampling it is each piece. Where a model cannot do that, as
+        an export of an earlier version, the answer comes at once.
+
+        Args:
+            given: str, or what `source` says.
+
+        Returns:
+            `AnswerStream`, an iterable of str; joined they are the answer.
+
+        Example:
+            >>> for text in translator.stream("3 mars 1999"):  # doctest: +SKIP
+            ...     print(text, end="", flush=True)
+            1999-03-03
+        """
+        signatures = self._stream_signatures
+        if signatures is None:
+            return AnswerStream.of_answer(self.answers([given])[0])
+        columns = self._columns({self.source: [given], **self._draws(1)})
+        return AnswerStream(signatures, columns)
+
+    @functools.cached_property
+    def _own_stream(self):
+        from kseq.serving.stream_signatures import stream_signatures
+
+        return stream_signatures(self.served, draws=False)
+
+    @property
+    def _stream_signatures(self):
+        """Those for the answers of this predictor; None if there are none."""
+        if self.served is not None:
+            can = hasattr(self.served, "stream_signatures")
+            return self._own_stream if can else None
+        draws = "sample" in self.signatures
+        if STREAM_START in self.signatures and draws == bool(self.sampling):
+            return self.signatures
+        return None
+
+    def _draws(self, count):
+        """Temperature, top p and seed of inputs, where answers are drawn."""
+        if self.sampling is None:
+            return {}
+        return {
+            key: [kind(getattr(self.sampling, key))] * count
+            for key, kind in _DRAWN.items()
+        }
+
     def n_best(
         self,
         inputs: list[Any],
@@ -135,7 +187,7 @@ class GeneratorPredictor:
         np.add.at(truncated, places, [answer.truncated for answer in answers])
         rows = zip(joined.numpy(), scores, truncated > 0, strict=True)
         return [
-            _answer({"text": text, "score": score, "truncated": cut}, 1, None)
+            answer_of({"text": text, "score": score, "truncated": cut})
             for text, score, cut in rows
         ]
 
@@ -278,9 +330,7 @@ class GeneratorPredictor:
                 raise UserError(
                     "An export samples one answer an input, without a prefix."
                 )
-            for key, kind in _DRAWN.items():
-                value = kind(getattr(self.sampling, key))
-                columns[key] = [value] * len(inputs)
+            columns |= self._draws(len(inputs))
         if prefixes is not None:
             columns["prefix"], name = prefixes, "prefix"
         if phrases is not None:
@@ -303,7 +353,7 @@ class GeneratorPredictor:
         elif attention:
             attentions = self.attention(inputs)
         return [
-            _answer(row, n_best, explanation)
+            answer_of(row, n_best, explanation)
             for row, explanation in zip(rows, attentions, strict=True)
         ]
 
@@ -331,27 +381,3 @@ class GeneratorPredictor:
         if from_python is None or not isinstance(given, list):
             return columns
         return {**columns, self.source: list(map(from_python, given))}
-
-
-def _is_another(hypothesis):
-    return hypothesis.score != -math.inf and hypothesis != ("", 0.0)
-
-
-def _answer(row, n_best, explanation):
-    pairs = [(row["text"], row["score"])] if "text" in row else None
-    pairs = pairs or zip(row["texts"], row["scores"], strict=True)
-    first, *others = [
-        Hypothesis(text.decode("utf-8", "replace"), float(score))
-        for text, score in pairs
-    ]
-    # There may be fewer answers; a blank line has one, a blank one.
-    hypotheses = [first, *filter(_is_another, others)][:n_best]
-    records = [
-        {"text": text, "score": round(score, 6)} for text, score in hypotheses
-    ]
-    record = dict(records[0])
-    if n_best > 1:
-        record["hypotheses"] = records
-    if explanation is not None:
-        record["attention"] = explanation.to_json()
-    return Answer(hypotheses, bool(row["truncated"]), record, explanation)

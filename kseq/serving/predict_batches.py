@@ -81,7 +81,7 @@ def predict_batches(
         if length > fits and len(places) > 1:
             return in_halves(places)
         batch = {
-            name: _tensor([values[i] for i in places])
+            name: to_tensor([values[i] for i in places])
             for name, values in columns.items()
         }
         try:
@@ -160,7 +160,12 @@ def _length(value):
     return len(value)
 
 
-def _tensor(values):
+def to_tensor(values: Sequence[Any]) -> tf.Tensor:
+    """A batch of inputs of Python as a tensor, padded.
+
+    Args:
+        values: list of str, bytes, lists of str, numbers or float arrays.
+    """
     if isinstance(values[0], list):
         most = max(1, *map(len, values))
         padded = [[*texts, *[""] * (most - len(texts))] for texts in values]

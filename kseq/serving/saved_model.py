@@ -190,9 +190,10 @@ def _save(served, path, quantize):
     for part in (served.preprocessor, served):
         variables += getattr(part, "variables", [])
     module.weights = [v.value for v in variables]
+    signatures = served.signatures | getattr(served, "stream_signatures", {})
     with literal_path(path.parent) as plain:
         name = str(plain / path.name)
-        tf.saved_model.save(module, name, signatures=served.signatures)
+        tf.saved_model.save(module, name, signatures=signatures)
         if "classify" in served.signatures:
             names = signature_def_utils.MethodNameUpdater(name)
             names.replace_method_name("classify", CLASSIFY_METHOD_NAME)

@@ -1,0 +1,182 @@
+"""Answers while they are found: settled, complete, and the same at the end."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import kseq
+from kseq.data import TextPreprocessor, Tokenizer
+from kseq.decoding import BeamSearch, GreedySearch, Sampling
+from kseq.decoding.stepwise_search import common_prefix
+from kseq.layers import LuongAttention
+from kseq.models import LSTMSeq2Seq
+from kseq.serving import Generator, export
+from tests.serving.conftest import LINES
+
+TEXTS = [*LINES, "", "the dog"]
+SEARCHES = {
+    "beam": BeamSearch(beam_size=3),
+    "patience": BeamSearch(beam_size=3, patience=1.0),
+    "groups": BeamSearch(beam_size=4, num_groups=2),
+    "coverage": BeamSearch(beam_size=2, coverage_penalty=0.3),
+    "greedy": GreedySearch(),
+    "sampling": Sampling(temperature=0.7, seed=5),
+    "samples": Sampling(temperature=0.7, seed=5, num_samples=3),
+}
+
+
+@pytest.fixture(scope="module", params=["transformer", "lstm"])
+def kind(request):
+    return request.param
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_joined_parts_are_the_answer(generators, kind, name):
+    generator = generators[kind].with_search(SEARCHES[name])
+    predictor = generator.predictor()
+    expected = predictor.answers(TEXTS)
+    num_parts = []
+    for text, answer in zip(TEXTS, expected, strict=True):
+        stream = predictor.stream(text)
+        assert stream.answer is None
+        parts = list(stream)
+        assert "".join(parts) == answer.hypotheses[0].text
+        assert stream.answer.truncated == answer.truncated
+        assert stream.answer.hypotheses[0].score == pytest.approx(
+            answer.hypotheses[0].score, rel=1e-5
+        )
+        num_parts.append(len(parts))
+    if name in ("greedy", "sampling"):
+        assert max(num_parts) > 1
+
+
+def test_a_batch_is_streamed_row_by_row(generators, kind):
+    """Each row has its own answer, and never loses what was settled."""
+    generator = generators[kind]
+    signatures = generator.stream_signatures
+    text = tf.constant(TEXTS)
+    best = generator.signatures["serving_default"](text=text)
+    expected = best["text"].numpy().tolist()
+    outputs = signatures["stream_start"](text=text)
+    before = [b""] * len(TEXTS)
+    steps = 0
+    while True:
+        state = {k: v for k, v in outputs.items() if k.startswith("state_")}
+        outputs = signatures["stream_next"](**state)
+        found = outputs["text"].numpy().tolist()
+        done = outputs["done"].numpy()
+        for row, text in enumerate(found):
+            assert text.startswith(before[row])
+            assert expected[row].startswith(text)
+            assert not done[row] or text == expected[row]
+        before, steps = found, steps + 1
+        if done.all():
+            break
+    assert steps > 2
+    np.testing.assert_allclose(outputs["score"], best["score"], rtol=1e-5)
+    longest = max(expected, key=len)
+    assert outputs["tokens"].numpy().max() >= len(longest.decode()) // 4
+
+
+def byte_generator(stop=()):
+    """Answers whose characters are spelled in bytes, with a greedy search."""
+    tokenizer = Tokenizer.train(["ab ba"], 265, "bpe")
+    model = LSTMSeq2Seq(
+        *(tokenizer.vocab_size,) * 2,
+        embedding_dim=4,
+        units=4,
+        attention=LuongAttention("dot"),
+    )
+    keras.utils.set_random_seed(3)
+    for weight in model.trainable_variables:
+        weight.assign(keras.random.normal(weight.shape))
+    preprocessor = TextPreprocessor(tokenizer)
+    search = Sampling(temperature=1.0, seed=3)
+    return Generator(
+        model, preprocessor, tokenizer, search, max_length=32, stop=stop
+    )
+
+
+def forced(generator, text):
+    """A generator that says a text, whatever it is asked."""
+    ids = generator.tokenizer.tokenize_with_end([text])[0].numpy()[0]
+    say = Say(tuple(map(int, ids)))
+    search = dataclasses.replace(GreedySearch(), constraints=(say,))
+    return generator.with_search(search).predictor()
+
+
+@dataclasses.dataclass(frozen=True)
+class Say:
+    """A constraint: the tokens of an answer."""
+
+    ids: tuple[int, ...]
+    is_row_wise = True
+
+    def __call__(self, log_probs, ids):
+        wanted = tf.constant(self.ids)[tf.shape(ids)[1]]
+        size = tf.shape(log_probs)[-1]
+        return tf.where(tf.range(size) == wanted, log_probs, -np.inf)
+
+
+@pytest.mark.parametrize(
+    "text", ["€a日本b", "ab\ufffdba", "\ufffd", "e\u0301 \U0001f600"]
+)
+def test_characters_are_complete(text):
+    parts = list(forced(byte_generator(), text).stream("a"))
+    assert "".join(parts) == text
+    assert all("\ufffd" not in part for part in parts) or "\ufffd" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ab aab!", "ab "),  # the stop string is aab
+        ("ab aabba", "ab "),
+        ("aa aa", "aa aa"),  # an end that only begins it
+        ("aab", ""),
+        ("a日本b", "a"),
+        ("a日b", "a日b"),
+    ],
+)
+def test_no_part_of_a_stop_string_is_shown(text, shown):
+    generator = byte_generator(stop=("aab", "日本"))
+    [answer] = forced(generator, text)(["a"])
+    assert answer == shown
+    parts = list(forced(generator, text).stream("a"))
+    assert "".join(parts) == shown
+
+
+def test_common_prefix():
+    ids = tf.constant(
+        [
+            [[4, 5, 6], [4, 5, 7], [8, 5, 6]],
+            [[4, 5, 6], [4, 6, 6], [4, 5, 6]],
+            [[4, 5, 6], [4, 6, 6], [4, 5, 6]],
+            [[4, 5, 6], [4, 6, 6], [4, 5, 6]],
+        ],
+        tf.int64,
+    )
+    counts = tf.constant(
+        [[1, 1, 0], [1, 1, 1], [0, 1, 0], [0, 0, 0]], tf.int32
+    )
+    found = common_prefix(ids, counts == 1).numpy().tolist()
+    assert found == [[4, 5, 0], [4, 0, 0], [4, 6, 6], [0, 0, 0]]
+
+
+def test_an_export_streams(generators, tmp_path):
+    generator = generators["transformer"]
+    predictor = kseq.load(export(generator, tmp_path / "model"))
+    for text in TEXTS:
+        stream = predictor.stream(text)
+        parts = list(stream)
+        assert ["".join(parts)] == predictor([text])
+        assert stream.answer == predictor.answers([text])[0]
+
+
+def test_without_the_signatures_the_answer_comes_at_once(generators, tmp_path):
+    predictor = kseq.load(export(generators["lstm"], tmp_path / "model"))
+    del predictor.signatures["stream_start"]
+    assert list(predictor.stream(TEXTS[0])) == predictor(TEXTS[:1])
