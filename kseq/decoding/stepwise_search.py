@@ -119,5 +119,5 @@ def common_prefix(ids, counts):
     is_equal = (ids == first[:, None]) | ~counts[:, :, None]
     is_equal = tf.reduce_all(is_equal, axis=1)
     is_equal &= tf.reduce_any(counts, axis=1, keepdims=True)
-    shared = tf.math.cumprod(tf.cast(is_equal, INTEGER), axis=1)
-    return first * shared
+    different = tf.cumsum(tf.cast(~is_equal, INTEGER), axis=1)
+    return tf.where(different == 0, first, tf.constant(PAD, INTEGER))

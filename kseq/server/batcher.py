@@ -58,7 +58,7 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, servable, signature, inputs, timeout):
+    def submit(self, servable, signature, inputs, timeout, continues=False):
         """Puts a request into the queue.
 
         Args:
@@ -66,6 +66,8 @@ class Batcher:
             signature: str, the name of one of its signatures.
             inputs: dict, name -> `np.ndarray`.
             timeout: float, seconds after which it is no longer started.
+            continues: bool, whether it continues what has been answered in
+                part, and may wait even if the queue is full.
 
         Returns:
             A `concurrent.futures.Future` of the outputs, a dict. Cancelling it
@@ -109,7 +111,7 @@ class Batcher:
         with self._changed:
             if self._is_closed:
                 raise shutting_down()
-            if self._waiting >= self.queue_size:
+            if self._waiting >= self.queue_size and not continues:
                 raise RequestError(
                     f"The queue is full: {self._waiting} requests wait",
                     "RESOURCE_EXHAUSTED",
@@ -120,7 +122,9 @@ class Batcher:
                 put(None, future)
         return future
 
-    async def answer(self, servable, signature, inputs, timeout):
+    async def answer(
+        self, servable, signature, inputs, timeout, continues=False
+    ):
         """Awaits the outputs of a request, and drops it if cancelled.
 
         Args and RequestError as for `submit`; also RequestError at the
@@ -129,7 +133,7 @@ class Batcher:
         Returns:
             dict, name -> `np.ndarray`.
         """
-        request = (servable, signature, inputs, timeout)
+        request = (servable, signature, inputs, timeout, continues)
         if max((value.size for value in inputs.values()), default=0) > _MANY:
             future = await asyncio.to_thread(self.submit, *request)
         else:

@@ -87,6 +87,7 @@ def read_predict(body, signatures):
             for key in values
         },
         is_row,
+        _is_stream(request),
     )
 
 
@@ -207,6 +208,13 @@ def _signature(request, signatures):
             "value."
         )
     return find_signature(name, signatures)
+
+
+def _is_stream(request):
+    found = request.get("stream", False)
+    if not isinstance(found, bool):
+        raise RequestError("'stream' key must be a boolean value.")
+    return found
 
 
 def _columns_of_rows(instances, signature):

@@ -77,6 +77,7 @@ class Page:
             "outputs": {
                 key: sorted(s.outputs) for key, s in signatures.items()
             },
+            "streams": newest.streamed,
             "sample_rate": _sample_rate(newest.path),
             **_modules(newest.signatures),
         }

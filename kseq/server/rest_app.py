@@ -16,6 +16,7 @@ from kseq.files.model_path import version_number
 from kseq.server.access_record import access_record, request_id_of
 from kseq.server.allowed_hosts import AllowedHosts
 from kseq.server.body_memory import BodyMemory, request_memory
+from kseq.server.event_stream import EventStream, event, unless_disconnected
 from kseq.server.json_answers import classified_bytes, predicted_bytes
 from kseq.server.json_bodies import json_memory
 from kseq.server.json_requests import (
@@ -28,9 +29,22 @@ from kseq.server.model_descriptions import (
     readiness,
     status_object,
 )
+from kseq.server.openai_answers import (
+    error_object,
+    models_object,
+    whole_answer,
+)
+from kseq.server.openai_answers import events as openai_events
+from kseq.server.openai_requests import (
+    CHAT,
+    COMPLETION,
+    read_text_request,
+    signature_request,
+)
 from kseq.server.page import Page
 from kseq.server.request_body import read_body
 from kseq.server.request_error import RequestError
+from kseq.server.streamed_answer import streamed_answer
 
 _MODEL = r"/v1/models/(?P<name>[^/:]+)"
 _VERSION = r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
@@ -41,7 +55,9 @@ _GET = re.compile(rf"{_MODEL}{_VERSION}(?P<metadata>/metadata)?", re.I)
 _HEALTH = "/healthz"
 _READY = "/readyz"
 _METRICS = "/monitoring/prometheus/metrics"
-_VERSION_FOUND = "kseq.version"  # in the scope of a request
+_OPENAI = {f"/v1/{CHAT}", f"/v1/{COMPLETION}"}
+_MODEL_FOUND = "kseq.model"  # in the scope of a request
+_VERSION_FOUND = "kseq.version"
 _JSON = "application/json"
 _RETRY_AFTER = "1"  # seconds
 _SMALL = 8192  # bytes or values, which take less than a thread's switch
@@ -106,14 +122,24 @@ class RestApp:
                 response = _error("Internal error", 500)
                 raise
             finally:
-                self._log(scope, response, start, request_id)
                 if response is not None:
                     response.headers["x-request-id"] = request_id
+                if isinstance(response, EventStream):
                     await response(scope, receive, send)
+                    self._log(scope, response, start, request_id)
+                else:
+                    self._log(scope, response, start, request_id)
+                    if response is not None:
+                        await response(scope, receive, send)
 
     def _log(self, scope, response, start, request_id):
         if self.log is None:
             return
+        status, size = 499, 0
+        if isinstance(response, EventStream):
+            status, size = response.status, response.size
+        elif response is not None:
+            status, size = response.status_code, len(response.body)
         self.log(
             access_record(
                 start,
@@ -123,15 +149,15 @@ class RestApp:
                 client=_client(scope) or "",
                 method=scope["method"],
                 path=scope["path"],
-                status=response.status_code if response else 499,
-                bytes=len(response.body) if response else 0,
+                status=status,
+                bytes=size,
             )
         )
 
     def _known_model(self, scope):
         path = _path(scope)
         found = _POST.fullmatch(path) or _GET.fullmatch(path)
-        name = unquote(found["name"]) if found else ""
+        name = unquote(found["name"]) if found else scope.get(_MODEL_FOUND, "")
         return name if name in self.store.folders else ""
 
     async def _respond(self, scope, receive, hold):
@@ -148,21 +174,50 @@ class RestApp:
             return response
         if not re.match("/v1/", path, re.I):
             return _error("Not found", 404)
+        if method == "POST" and path in _OPENAI:
+            return await self._complete(path, scope, receive, hold)
         if method == "POST" and (found := _POST.fullmatch(path)):
             return await self._answer(found, scope, receive, hold)
         if method == "GET" and (found := _GET.fullmatch(path)):
             return self._describe(found, scope)
         if method == "GET" and re.fullmatch("/v1/models", path, re.I):
-            raise RequestError("Missing model name in request.")
+            return _json(models_object([*self.store.folders]))
         raise RequestError(f"Malformed request: {method} {path}")
 
-    async def _answer(self, found, scope, receive, hold):
-        servable = self._find(_model(found), scope)
+    async def _complete(self, path, scope, receive, hold):
+        """Answers a request of OpenAI's API."""
+        try:
+            body = await self._read_json(scope, receive, hold)
+            is_chat = path == f"/v1/{CHAT}"
+            asked = await _aside(len(body), read_text_request, body, is_chat)
+            scope[_MODEL_FOUND] = asked.model
+            servable = self._find((asked.model, None, None), scope)
+            request = signature_request(asked, servable)
+            parts = streamed_answer(
+                self.batcher, servable, request, self.timeout
+            )
+            if asked.is_stream:
+                chunks = openai_events(asked, parts)
+                first = await unless_disconnected(anext(chunks), receive)
+                return EventStream(first, chunks, _openai_error_event)
+            whole = whole_answer(asked, parts)
+            content = await unless_disconnected(whole, receive)
+            return Response(content, media_type=_JSON)
+        except RequestError as error:
+            return _refused(error_object(error), error.status)
+
+    async def _read_json(self, scope, receive, hold):
+        """The body of a request, with the memory that parsing it takes."""
         body = await read_body(
             scope, receive, self.body_limit, self.timeout, hold
         )
         most = self.memory.limit // 4
         hold(await _aside(len(body), json_memory, body, most))
+        return body
+
+    async def _answer(self, found, scope, receive, hold):
+        servable = self._find(_model(found), scope)
+        body = await self._read_json(scope, receive, hold)
         response = await self._answer_body(found, servable, body, receive)
         hold(len(response.body))  # until it is sent
         return response
@@ -173,28 +228,30 @@ class RestApp:
             raise RequestError("Expected a signature of regression")
         read, answer = _VERBS[verb]
         request = await _aside(len(body), read, body, servable.signatures)
+        if request.is_stream:
+            return await self._stream(servable, request, receive)
         outputs = await self._outputs(servable, request, receive)
         size = sum(value.size for value in outputs.values())
         return await _aside(size, answer, request, outputs)
 
     async def _outputs(self, servable, request, receive):
         """The answer of the batcher, unless the client disconnects first."""
-        answer = asyncio.ensure_future(
-            self.batcher.answer(
-                servable, request.signature, request.inputs, self.timeout
-            )
+        answer = self.batcher.answer(
+            servable, request.signature, request.inputs, self.timeout
         )
-        left = asyncio.ensure_future(_disconnected(receive))
-        try:
-            await asyncio.wait(
-                (answer, left), return_when=asyncio.FIRST_COMPLETED
-            )
-            if not answer.done():
-                raise ClientDisconnect
-            return answer.result()
-        finally:
-            left.cancel()
-            answer.cancel()
+        return await unless_disconnected(answer, receive)
+
+    async def _stream(self, servable, request, receive):
+        """An event for each part of the answer, and one for all of it.
+
+        An error before the first part is a response like any other.
+        """
+        events = _events(
+            streamed_answer(self.batcher, servable, request, self.timeout),
+            request.is_row,
+        )
+        first = await unless_disconnected(anext(events), receive)
+        return EventStream(first, events, _error_event)
 
     def _describe(self, found, scope):
         model = _model(found)
@@ -220,9 +277,21 @@ def _client(scope):
     return (scope.get("client") or (None,))[0]
 
 
-async def _disconnected(receive):
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _events(parts, is_row):
+    """The events of an answer: its parts, then what `:predict` answers."""
+    async for part in parts:
+        if part.text:
+            yield event(json_bytes({"text": part.text}))
+        if part.outputs is not None:
+            yield event(predicted_bytes(part.outputs, is_row))
+
+
+def _openai_error_event(error):
+    return event(json_bytes(error_object(error)))
+
+
+def _error_event(error):
+    return event(json_bytes({"error": str(error)}))
 
 
 def _path(scope):
@@ -282,7 +351,11 @@ def _json(value, status=200):
 
 def _error(message, status):
     text = message.encode("utf-8", "replace").decode()
-    response = _json({"error": text}, status)
+    return _refused({"error": text}, status)
+
+
+def _refused(value, status):
+    response = _json(value, status)
     if status == 408:  # the rest of its body is not a request
         response.headers["connection"] = "close"
     if status in (429, 503):

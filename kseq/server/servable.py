@@ -10,6 +10,7 @@ from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 from kseq.loading.load_export import load_signatures, read_safe_graph
 from kseq.server.long_texts import cut_examples, cut_texts
 from kseq.server.request_error import HTTP_STATUS, RequestError
+from kseq.serving.answer_stream import STREAM_NEXT, STREAM_START, state_of
 
 _AROUND = re.compile(
     r"Graph execution error|Detected at node|<stack traces|\s|File "
@@ -27,7 +28,9 @@ class Servable:
     Attributes:
         path: the same.
         version: int.
-        signatures: dict, name -> `SignatureDef`.
+        signatures: dict, name -> `SignatureDef`, without those of a stream.
+        streamed: str, the name of the signature whose answers can be streamed,
+            see `kseq.server.streamed_answer`; None if there is none.
 
     Raises:
         UserError: if it is broken, or may not be loaded.
@@ -38,7 +41,13 @@ class Servable:
         self.path = path
         self.version = int(path.name)
         meta_graph = read_safe_graph(path, allow_ops)
-        self.signatures = dict(meta_graph.signature_def)
+        self._definitions = dict(meta_graph.signature_def)
+        self.streamed = _streamed(self._definitions)
+        self.signatures = {
+            key: definition
+            for key, definition in self._definitions.items()
+            if self.streamed is None or key not in (STREAM_START, STREAM_NEXT)
+        }
         self._functions = load_signatures(path, meta_graph)
         self._is_of_kseq = (path / "assets.extra" / "kseq.json").is_file()
         self._warm_up()
@@ -59,7 +68,7 @@ class Servable:
         Raises:
             RequestError: if TensorFlow rejects the inputs.
         """
-        specs = self.signatures[signature].inputs
+        specs = self._definitions[signature].inputs
         inputs, cut = self._cut(signature, inputs)
         try:
             outputs = self._functions[signature](
@@ -100,7 +109,7 @@ class Servable:
         )
 
     def _shapes(self, signature):
-        definition = self.signatures[signature]
+        definition = self._definitions[signature]
         return tuple(
             [
                 [dim.size for dim in info.tensor_shape.dim]
@@ -111,7 +120,7 @@ class Servable:
 
     def _cut(self, signature, inputs):
         """Inputs without the text that no model reads, and the rows cut."""
-        definition = self.signatures[signature]
+        definition = self._definitions[signature]
         if not self._is_of_kseq:
             return inputs, []
         if definition.method_name == CLASSIFY_METHOD_NAME:
@@ -129,10 +138,25 @@ class Servable:
         for name in self._functions:
             inputs = {
                 key: _example(info)
-                for key, info in self.signatures[name].inputs.items()
+                for key, info in self._definitions[name].inputs.items()
             }
+            if self.streamed and name == STREAM_NEXT:
+                continue  # after the other
             with contextlib.suppress(RequestError):
-                self.run(name, inputs)
+                outputs = self.run(name, inputs)
+                if self.streamed and name == STREAM_START:
+                    self.run(STREAM_NEXT, state_of(outputs))
+
+
+def _streamed(definitions):
+    """The signature that gives the same answers as a stream, or None."""
+    if not {STREAM_START, STREAM_NEXT} <= definitions.keys():
+        return None
+    inputs = definitions[STREAM_START].inputs.keys()
+    for name in ("sample", "serving_default"):
+        if name in definitions and definitions[name].inputs.keys() == inputs:
+            return name
+    return None
 
 
 def _array(tensor):

@@ -18,11 +18,13 @@ class SignatureRequest(NamedTuple):
         inputs: dict, name -> `np.ndarray`.
         is_row: bool, whether it is JSON with `instances`, and gets
             `predictions`.
+        is_stream: bool, whether its answer is wanted while it is being found.
     """
 
     signature: str
     inputs: dict[str, Any]
     is_row: bool = False
+    is_stream: bool = False
 
 
 def find_signature(name, signatures):

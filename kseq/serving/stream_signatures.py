@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 from tensorflow.types.experimental import PolymorphicFunction
 
-from kseq.control_tokens import PAD
+from kseq.control_tokens import END, PAD
 from kseq.decoding.constraints import partial_stop_pattern
 from kseq.decoding.sampling import SamplingParams, to_sampling
 from kseq.decoding.start_decoding import make_items
@@ -44,6 +44,7 @@ def stream_signatures(
     - `tokens` (B,) int32, the tokens of it, END included.
     - `done` (B,) bool, whether the answer is complete: it is then that of the
       other signature.
+    - `ended` (B,) bool, whether it ends with END, and not at the length limit.
     - `score` (B,) float32, that of the answer; valid where it is done.
 
     Args:
@@ -96,6 +97,7 @@ def stream_signatures(
             "text": tf.where(done, text, settled),
             "tokens": tf.math.count_nonzero(ids != PAD, 1, dtype=tf.int32),
             "done": done,
+            "ended": tf.reduce_any(ids == END, axis=1),
             "score": best.scores[:, 0],
         }
 

@@ -20,6 +20,7 @@ with warnings.catch_warnings():
 from kseq.server import Batcher, ModelStore, RestApp
 from kseq.serving.safe_graph import trust
 from tests.server.grpc_client import serve_grpc
+from tests.server.streaming_models import save_streaming_models
 
 
 def _function(**inputs):
@@ -299,6 +300,17 @@ def store(models):
     """Serves `models`, and version 1 of `many` by the label `stable`."""
     store = ModelStore(models, labels={("many", "stable"): 1})
     store.poll()
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def streaming_store(tmp_path_factory):
+    """Serves models whose answers come letter by letter."""
+    folders = save_streaming_models(tmp_path_factory.mktemp("streaming"))
+    store = ModelStore(folders, labels={})
+    store.poll()
+    assert store.is_ready
     yield store
     store.close()
 

@@ -1,0 +1,117 @@
+"""SavedModels that answer letter by letter, made of plain functions."""
+
+import tensorflow as tf
+
+from kseq.serving.safe_graph import trust
+
+_DRAWS = {"temperature": tf.float32, "top_p": tf.float32, "seed": tf.int64}
+
+
+def save_streaming_models(root):
+    """Saves `upper`, `chat`, `writer` and `whole` below a folder.
+
+    `upper` gives its text in capital letters; `chat` the last turn, with what
+    it was drawn by, and `writer` that of its prompt. `whole` does what `upper`
+    does, and has no signatures of a stream. An answer ends at a ".", as at a
+    length limit, if it has one.
+
+    Returns:
+        dict, name of the model -> its folder.
+    """
+    upper = _signatures({"text": (None,)}, _upper)
+    signatures = {
+        "upper": upper,
+        "whole": {"serving_default": upper["serving_default"]},
+        "chat": _signatures({"turns": (None, None)}, _last, draws=True),
+        "writer": _signatures({"prompt": (None,)}, tf.identity, draws=True),
+    }
+    folders = {}
+    for name, functions in signatures.items():
+        folders[name] = root / name
+        module = tf.Module()
+        module.functions = functions
+        path = folders[name] / "1"
+        tf.saved_model.save(module, str(path), signatures=functions)
+        trust((path / "saved_model.pb").read_bytes())
+    return folders
+
+
+def _upper(text):
+    return tf.strings.upper(text, encoding="utf-8")
+
+
+def _last(turns):
+    lengths = tf.math.count_nonzero(turns != "", axis=1, dtype=tf.int32)
+    return tf.gather(turns, tf.maximum(lengths - 1, 0), batch_dims=1)
+
+
+def _signatures(inputs, answer, draws=False):
+    raw = {
+        name: tf.TensorSpec(shape, tf.string, name)
+        for name, shape in inputs.items()
+    }
+    drawn = {
+        name: tf.TensorSpec((None,), kind, name)
+        for name, kind in _DRAWS.items()
+    }
+
+    def whole(*given):
+        text = answer(given[0])
+        if len(given) > 1:
+            numbers = [tf.strings.as_string(x, 1) for x in given[1:3]]
+            numbers += [tf.strings.as_string(given[3])]
+            text = tf.strings.join([text, *numbers], "|")
+        is_cut = tf.strings.regex_full_match(given[0][..., :1], "cut.*")
+        return {
+            "text": text,
+            "score": tf.zeros(tf.shape(text)),
+            "truncated": tf.reshape(is_cut, [-1])[: tf.size(text)],
+        }
+
+    def start(*given):
+        found = whole(*given)
+        return {
+            "state_0": found["text"],
+            "state_1": tf.zeros(tf.shape(found["text"]), tf.int32),
+            "prompt_tokens": tf.strings.length(answer(given[0])),
+            "truncated": found["truncated"],
+        }
+
+    def advance(text, place):
+        place += 1
+        length = tf.strings.length(text, unit="UTF8_CHAR")
+        ends_cut = tf.strings.regex_full_match(text, ".*[.]")
+        done = place >= length + tf.cast(~ends_cut, tf.int32)
+        count = tf.minimum(place, length)
+        first = tf.zeros_like(count)
+        shown = tf.strings.substr(text, first, count, unit="UTF8_CHAR")
+        return {
+            "state_0": text,
+            "state_1": place,
+            "text": shown,
+            "tokens": place,
+            "done": done,
+            "ended": done & ~ends_cut,
+            "score": tf.zeros(tf.shape(text)),
+        }
+
+    state = [
+        tf.TensorSpec((None,), tf.string, "state_0"),
+        tf.TensorSpec((None,), tf.int32, "state_1"),
+    ]
+    specs = [*raw.values()]
+    functions = {"serving_default": _named(whole, specs)}
+    if draws:
+        specs += drawn.values()
+        functions["sample"] = _named(whole, specs)
+    return {
+        **functions,
+        "stream_start": _named(start, specs),
+        "stream_next": _named(advance, state),
+    }
+
+
+def _named(function, specs):
+    return tf.function(
+        lambda *tensors: function(*tensors), input_signature=specs
+    )
