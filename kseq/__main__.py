@@ -158,6 +158,7 @@ def _add_predict(commands):
             "--paragraphs",
             "lines of several sentences, each translated by itself",
         ),
+        ("--stream", "each answer while it is being found, line by line"),
         ("--scores", "a score before each answer"),
         ("--json", "one JSON object per line"),
         ("--attention", "attention weights in the JSON"),

@@ -36,10 +36,12 @@ def run(options):
         if not said or said == _RESET:
             continue
         turns.append(said)
-        [answer] = predictor([chat_input(turns)])
-        answer = single_line(answer)
-        turns.append(answer)
-        print(answer, flush=True)
+        answer = ""
+        for part in predictor.stream(chat_input(turns)):
+            answer += part
+            print(single_line(part), end="", flush=True)
+        print(flush=True)
+        turns.append(single_line(answer))
 
 
 def _choose_sampling(options, model):

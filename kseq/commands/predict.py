@@ -40,6 +40,12 @@ def run(options):
         of_text = {}  # answers of other kinds have no phrases
         if glossary:
             of_text["phrases"] = list(map(glossary.phrases, lines))
+        if options.stream:
+            for line, given in zip(lines, inputs_of(lines), strict=True):
+                number += 1
+                answer = _stream(predictor, given)
+                warn_if_cut(number, answer.truncated, line)
+            continue
         with above_the_answers("Predicting", len(lines)) as advance:
             if options.paragraphs:
                 answers = predictor.paragraphs(lines)
@@ -81,6 +87,8 @@ def _check(model, options):
             raise UserError(f"--attention is not shown with {option}.")
     if options.paragraphs:
         _check_paragraphs(model, options)
+    if options.stream:
+        _check_stream(model, options)
     if options.mbr:
         model.check_signature("n_best", "--mbr")
         if options.n_best > options.mbr:
@@ -104,13 +112,26 @@ def _check_paragraphs(model, options):
             f"--paragraphs is for a model from text to text; {model.path} is "
             "another one."
         )
-    names = ("attention", "prefix", "glossary", "mbr")
+    _check_alone("paragraphs", options, "attention")
+
+
+def _check_stream(model, options):
+    """UserError where an answer is not a text that comes word by word."""
+    if not model.answer.chats:
+        raise UserError(
+            f"--stream is for a model that answers with a text; {model.path} "
+            "is another one."
+        )
+    _check_alone("stream", options, "json", "scores", "paragraphs")
+
+
+def _check_alone(option, options, *others):
+    """UserError for an option together with others, or those of the search."""
+    names = (*others, "prefix", "glossary", "mbr")
     given = [name for name in names if getattr(options, name)]
     given += ["n-best"] * (options.n_best > 1)
     if given:
-        raise UserError(
-            f"--paragraphs and --{given[0]} are mutually exclusive."
-        )
+        raise UserError(f"--{option} and --{given[0]} are mutually exclusive.")
 
 
 def _check_glossary(model, options):
@@ -124,6 +145,18 @@ def _check_glossary(model, options):
             f"--glossary is for a run; {options.path} is an export."
         )
     model.check_signature("n_best", "--glossary")
+
+
+def _stream(predictor, given):
+    """Prints the parts of an `Answer` as they come, and returns it."""
+    stream = predictor.stream(given)
+    for part in stream:
+        text = single_line(part, keep="\t").encode("utf-8", "replace")
+        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.flush()
+    sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+    return stream.answer
 
 
 class _Prefixes:

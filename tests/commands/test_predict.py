@@ -65,6 +65,20 @@ def test_paragraphs_are_answered_by_sentences(run, export, predict, refused):
     assert "--paragraphs and --n-best are mutually exclusive" in message
 
 
+def test_streamed_answers_are_the_same(run, export, predict, refused):
+    for path in (run, export):
+        expected, notes = predict(path, lines_of(PARAGRAPHS))
+        found, same_notes = predict(path, lines_of(PARAGRAPHS), "--stream")
+        assert (found, same_notes) == (expected, notes)
+    _, notes = predict(run, b"a b c " * 600 + b"\nb", "--stream")
+    assert notes == "line 1 is too long; its end was left out.\n"
+    for options in (["--json"], ["--scores"], ["--paragraphs"], ["--mbr", "2"]):
+        message = refused("predict", run, "--stream", *options)
+        assert f"--stream and {options[0]} are mutually exclusive" in message
+    message = refused("predict", run, "--stream", "--n-best", "2")
+    assert "--stream and --n-best are mutually exclusive" in message
+
+
 def test_lines_end_at_newlines_only(run, predict):
     text = "a\u2028b\r\nb\x85\x0b\x00c\n\ufeff\n\xa0".encode() + b"\xff\xfe"
     answers, _ = predict(run, text)

@@ -1,7 +1,10 @@
 """SavedModels that answer letter by letter, made of plain functions."""
 
+import threading
+
 import tensorflow as tf
 
+from kseq.serving.answer_stream import STREAM_NEXT
 from kseq.serving.safe_graph import trust
 
 _DRAWS = {"temperature": tf.float32, "top_p": tf.float32, "seed": tf.int64}
@@ -115,3 +118,20 @@ def _named(function, specs):
     return tf.function(
         lambda *tensors: function(*tensors), input_signature=specs
     )
+
+
+class Steps:
+    """Lets the calls of `stream_next` of a model pass one by one."""
+
+    def __init__(self, servable, monkeypatch):
+        self.tickets = threading.Semaphore(0)
+        self.begun = 0
+        run = servable.run
+
+        def wait(signature, inputs):
+            if signature == STREAM_NEXT:
+                self.begun += 1
+                assert self.tickets.acquire(timeout=20)
+            return run(signature, inputs)
+
+        monkeypatch.setattr(servable, "run", wait)

@@ -16,6 +16,7 @@ import uvicorn
 
 from kseq.commands.serve import _listening
 from kseq.server import Batcher, ModelStore, RestApp
+from kseq.server.request_error import RequestError
 from tests.server.page_models import (
     GRID,
     LABELS,
@@ -23,6 +24,7 @@ from tests.server.page_models import (
     RATE,
     save_page_models,
 )
+from tests.server.streaming_models import Steps, save_streaming_models
 
 api = pytest.importorskip(
     "playwright.sync_api",
@@ -42,6 +44,9 @@ document.addEventListener(
 def store(tmp_path_factory):
     folders = save_page_models(tmp_path_factory.mktemp("page"))
     shutil.copytree(folders["whisper"] / "1", folders["whisper"] / "3")
+    streaming = save_streaming_models(tmp_path_factory.mktemp("streaming"))
+    for name, folder in streaming.items():
+        folders[f"streaming {name}"] = folder
     store = ModelStore(folders, labels={("whisper", "old"): 1})
     store.poll()
     assert store.is_ready
@@ -943,6 +948,131 @@ def test_language_model(open_page):
     expect(page, ".written").to_have_text("a and a and a and a")
     page.reload()
     assert page.input_value("#text") == "a and a and a and a"
+
+
+@pytest.fixture
+def steps_of(store, monkeypatch):
+    """Function that lets the steps of a model pass one by one."""
+    made = []
+
+    def make(name):
+        made.append(Steps(store.find(name), monkeypatch))
+        return made[-1]
+
+    yield make
+    for steps in made:
+        steps.tickets.release(99)
+
+
+def test_a_translation_appears_word_by_word(open_page, steps_of):
+    page = open_page({"model": "streaming upper"})
+    steps = steps_of("streaming upper")
+    page.fill("#text", "a b")
+    answer = expect(page, "[data-part=answer]")
+    for shown in ("A", "A ", "A B"):
+        steps.tickets.release()
+        answer.to_have_text(shown, use_inner_text=False)
+        expect(page, "[data-part=spoken]").to_have_text("")
+    steps.tickets.release()
+    expect(page, "[data-part=spoken]").to_have_text("A B")
+
+
+def test_a_new_text_ends_the_old_answer(open_page, steps_of):
+    page = open_page({"model": "streaming upper"})
+    steps = steps_of("streaming upper")
+    page.fill("#text", "old")
+    steps.tickets.release()
+    expect(page, "[data-part=answer]").to_have_text("O")
+    page.fill("#text", "new")
+    steps.tickets.release(99)
+    expect(page, "[data-part=spoken]").to_have_text("NEW")
+    expect(page, "[data-part=answer]").to_have_text("NEW")
+
+
+def test_an_answer_that_breaks_off(open_page, store, monkeypatch):
+    servable = store.find("streaming upper")
+    run = servable.run
+
+    def fail(signature, inputs):
+        if signature == "stream_next" and inputs["state_1"][0] == 1:
+            raise RequestError("enough", "RESOURCE_EXHAUSTED")
+        return run(signature, inputs)
+
+    monkeypatch.setattr(servable, "run", fail)
+    page = open_page({"model": "streaming upper", "text": "abc"})
+    expect(page, ".column .message").to_contain_text("broke off")
+    expect(page, ".column .message").to_contain_text("enough")
+    expect(page, "[data-part=answer]").to_be_hidden()
+
+
+def test_a_dialogue_word_by_word(open_page, steps_of):
+    page = open_page({"model": "streaming chat"})
+    steps = steps_of("streaming chat")
+    said = page.locator(".turns .said")
+    page.fill("#turn", "Hi")
+    page.click("text=Send")
+    for shown in ("H", "Hi", "Hi|"):
+        steps.tickets.release()
+        api.expect(said).to_have_text(["Hi", shown])
+    assert page.locator(".turns").get_attribute("aria-busy") == "true"
+    assert page.input_value("#turn") == "Hi"
+    steps.tickets.release(99)
+    expect(page, ".turns").not_to_have_attribute("aria-busy", "true")
+    api.expect(said.nth(1)).to_contain_text("Hi|0.7|0.9|")
+    assert page.input_value("#turn") == ""
+
+
+def test_a_conversation_is_left_in_an_answer(open_page, steps_of):
+    page = open_page({"model": "streaming chat"})
+    steps = steps_of("streaming chat")
+    said = page.locator(".turns .said")
+    page.fill("#turn", "Hi")
+    page.click("text=Send")
+    steps.tickets.release()
+    api.expect(said).to_have_text(["Hi", "H"])
+    page.click("text=New conversation")
+    steps.tickets.release(99)
+    api.expect(said).to_have_count(0)
+    page.fill("#turn", "Ho")
+    page.click("text=Send")
+    api.expect(said.nth(1)).to_contain_text("Ho|0.7|0.9|")
+
+
+def test_an_answer_in_a_dialogue_breaks_off(open_page, store, monkeypatch):
+    servable = store.find("streaming chat")
+    run = servable.run
+
+    def fail(signature, inputs):
+        if signature == "stream_next" and inputs["state_1"][0] == 1:
+            raise RequestError("enough", "RESOURCE_EXHAUSTED")
+        return run(signature, inputs)
+
+    monkeypatch.setattr(servable, "run", fail)
+    page = open_page({"model": "streaming chat"})
+    page.fill("#turn", "Hi")
+    page.click("text=Send")
+    expect(page, ".dialogue .message").to_contain_text("enough")
+    api.expect(page.locator(".turns .said")).to_have_count(0)
+    assert page.input_value("#turn") == "Hi"
+
+
+def test_a_text_is_continued_word_by_word(open_page, steps_of):
+    page = open_page({"model": "streaming writer"})
+    steps = steps_of("streaming writer")
+    page.fill("#temperature", "0.5")
+    page.fill("#text", "ab")
+    page.click("text=Continue")
+    for shown in ("a", "ab", "ab|"):
+        steps.tickets.release()
+        expect(page, "mark").to_have_text(shown)
+    steps.tickets.release(99)
+    expect(page, ".written").not_to_have_attribute("aria-busy", "true")
+    expect(page, "mark").to_contain_text("ab|0.5|0.9|")
+    assert page.input_value("#text").startswith("abab|0.5|0.9|")
+    page.uncheck("#sample")
+    page.fill("#text", "x")
+    page.click("text=Continue")
+    expect(page, "mark").to_have_text("x")
 
 
 def test_any_other_model(open_page):

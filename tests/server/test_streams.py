@@ -2,12 +2,12 @@
 
 import http.client
 import json
-import threading
 
 import pytest
 
 from kseq.server.request_error import RequestError
 from kseq.serving.answer_stream import STREAM_NEXT
+from tests.server.streaming_models import Steps
 from tests.server.test_connections import Server, wait_for
 
 UPPER = "/v1/models/upper:predict"
@@ -170,23 +170,6 @@ def test_an_error_before_the_first_part_is_a_response(
     assert answer.status_code == 429
     assert answer.headers["retry-after"]
     assert "queue is full" in answer.json()["error"]
-
-
-class Steps:
-    """Lets the calls of `stream_next` of a model pass one by one."""
-
-    def __init__(self, servable, monkeypatch):
-        self.tickets = threading.Semaphore(0)
-        self.begun = 0
-        run = servable.run
-
-        def wait(signature, inputs):
-            if signature == STREAM_NEXT:
-                self.begun += 1
-                assert self.tickets.acquire(timeout=20)
-            return run(signature, inputs)
-
-        monkeypatch.setattr(servable, "run", wait)
 
 
 @pytest.fixture

@@ -33,24 +33,83 @@ export async function predict(target, signature, input, signal) {
   return predictions[0];
 }
 
+/**
+ * The same prediction, whose text is shown while it is being found.
+ *
+ * onText: function of the text so far; not called for a signature whose answers
+ * come at once.
+ */
+export async function predictWords(target, signature, input, signal, onText) {
+  if (target.model.streams !== signature) {
+    return predict(target, signature, input, signal);
+  }
+  const body = { signature_name: signature, instances: [input], stream: true };
+  const response = await reached(() =>
+    fetch(pathOf(target), {
+      method: "POST",
+      body: JSON.stringify(body),
+      signal,
+    }),
+  );
+  if (!response.ok) return read(response, signal);
+  let text = "";
+  let last = null;
+  for await (const content of events(response.body)) {
+    signal?.throwIfAborted();
+    if (content?.error) {
+      const message = `The answer broke off. The server said: ${content.error}`;
+      throw new ServerError(message);
+    }
+    if (content?.predictions) [last] = content.predictions;
+    else onText((text += content?.text ?? ""));
+  }
+  signal?.throwIfAborted();
+  if (last === null) throw new ServerError("The answer broke off.");
+  return last;
+}
+
+/** The JSON of server-sent events, each of one line. */
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reached(() => reader.read());
+    if (done) return;
+    const found = (rest + value).split("\n\n");
+    rest = found.pop();
+    for (const event of found) yield parse(event.replace(/^data: /, ""));
+  }
+}
+
 /** The answer to any body of `:predict`. */
-export function post({ name, version }, body, signal) {
+export function post(target, body, signal) {
+  return send(pathOf(target), { method: "POST", body, signal });
+}
+
+function pathOf({ name, version }) {
   const model = `v1/models/${encodeURIComponent(name)}`;
   const number = version === null ? "" : `/versions/${version}`;
-  const options = { method: "POST", body, signal };
-  return send(`${model}${number}:predict`, options);
+  return `${model}${number}:predict`;
 }
 
 async function send(path, options) {
-  let response, text;
+  const response = await reached(() => fetch(path, options));
+  return read(response, options.signal);
+}
+
+/** What an action gives that needs the server. */
+async function reached(action) {
   try {
-    response = await fetch(path, options);
-    text = await response.text();
+    return await action();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServerError("The server does not answer. Is it still running?");
   }
-  options.signal?.throwIfAborted();
+}
+
+async function read(response, signal) {
+  const text = await reached(() => response.text());
+  signal?.throwIfAborted();
   const content = parse(text);
   if (response.ok && content) return content;
   const said = content?.error ? ` It said: ${content.error}` : "";

@@ -1,7 +1,8 @@
 // The beginning of a text in, its continuation by a language model out.
 
-import { predict } from "./client.js";
+import { predictWords } from "./client.js";
 import { element, fromTemplate, part } from "./elements.js";
+import { addSampling } from "./sampling.js";
 
 export const view = {
   isText: true,
@@ -13,6 +14,7 @@ export const view = {
     const message = part(root, "message");
     const written = part(root, "written");
     const abort = new AbortController();
+    const drawn = addSampling(part(root, "sampling"), target.model);
     area.value = value ?? "";
     area.addEventListener("input", () => onValue(area.value));
     button.addEventListener("click", async () => {
@@ -21,17 +23,23 @@ export const view = {
       root.dataset.state = "waiting";
       message.textContent = "Waiting for the answer…";
       const prompt = area.value;
+      const write = (words) => {
+        written.replaceChildren(prompt, element("mark", {}, words));
+      };
+      written.setAttribute("aria-busy", "true");
       try {
-        const best = await predict(
+        const [signature, draws] = drawn();
+        const best = await predictWords(
           target,
-          "serving_default",
-          { prompt },
+          signature,
+          { prompt, ...draws },
           abort.signal,
+          write,
         );
         // What was typed meanwhile is kept.
         if (area.value === prompt) area.value += best.text;
         onValue(area.value);
-        written.replaceChildren(prompt, element("mark", {}, best.text));
+        write(best.text);
         root.dataset.state = "answered";
         message.textContent = state(best);
       } catch (error) {
@@ -39,6 +47,7 @@ export const view = {
         root.dataset.state = "failed";
         message.textContent = error.message;
       }
+      written.removeAttribute("aria-busy");
       button.removeAttribute("aria-disabled");
     });
     host.replaceChildren(root);

@@ -1,9 +1,10 @@
 // Turns in, the next turn out, and how much each turn was read.
 
-import { predict } from "./client.js";
+import { predict, predictWords } from "./client.js";
 import { element, foreign, fromTemplate, part, percent } from "./elements.js";
 import { heatMap } from "./heat_map.js";
 import { sum, wordsOf, wordWeights } from "./pieces.js";
+import { addSampling } from "./sampling.js";
 
 const END = "</s>";
 const RESET = "/reset"; // as in `kseq chat`
@@ -25,7 +26,7 @@ class Conversation {
     this.area = this.root.querySelector("textarea");
     this.list = part(this.root, "turns");
     this.abort = new AbortController();
-    part(this.root, "sampling").hidden = !this.has("sample");
+    this.drawn = addSampling(part(this.root, "sampling"), target.model);
     part(this.root, "send").addEventListener("click", () => this.send());
     part(this.root, "restart").addEventListener("click", () => this.restart());
     this.area.addEventListener("keydown", (event) => {
@@ -42,6 +43,7 @@ class Conversation {
 
   restart() {
     this.abort.abort();
+    this.list.removeAttribute("aria-busy");
     this.turns = [];
     this.list.replaceChildren();
     part(this.root, "attention").hidden = true;
@@ -66,17 +68,26 @@ class Conversation {
     this.isBusy = true;
     const turns = [...this.turns, text].slice(-REMEMBERED);
     this.say("Waiting for the answer…", "waiting");
+    const shown = []; // the two turns
+    const write = (words) => {
+      if (!shown.length) {
+        shown.push(this.show("You", text), this.show("Model", ""));
+      }
+      shown[1].querySelector(".said").textContent = words;
+    };
+    this.list.setAttribute("aria-busy", "true");
     try {
       const [signature, draws] = this.drawn();
       const input = { turns, ...draws };
-      const best = await predict(this.target, signature, input, signal);
+      const { target } = this;
+      const best = await predictWords(target, signature, input, signal, write);
       this.area.value = "";
-      this.show("You", text);
       this.turns = [...turns, best.text];
       this.say(
         best.truncated ? "A turn was too long; its end was not read." : "",
       );
-      this.show("Model", best.text || "(an empty answer)");
+      write(best.text || "(an empty answer)");
+      this.list.removeAttribute("aria-busy");
       if (best.attention) {
         this.explain(best);
       } else if (this.has("explain")) {
@@ -85,46 +96,32 @@ class Conversation {
         this.explain(found);
       }
     } catch (error) {
-      if (!signal.aborted) this.say(error.message, "failed");
+      if (signal.aborted) return;
+      if (this.list.hasAttribute("aria-busy")) {
+        shown.forEach((turn) => turn.remove());
+      }
+      this.say(error.message, "failed");
     } finally {
-      if (!signal.aborted) this.isBusy = false;
+      if (!signal.aborted) {
+        this.list.removeAttribute("aria-busy");
+        this.isBusy = false;
+      }
     }
-  }
-
-  /** The signature that answers, and its inputs beside the turns. */
-  drawn() {
-    const at = (id) => this.root.querySelector(`#${id}`);
-    if (!this.has("sample") || !at("sample").checked) {
-      return ["serving_default", {}];
-    }
-    const number = (id) => {
-      const { valueAsNumber, defaultValue } = at(id);
-      return Number.isFinite(valueAsNumber)
-        ? valueAsNumber
-        : Number(defaultValue);
-    };
-    const seed = Math.floor(Math.random() * 2 ** 31);
-    const draws = {
-      temperature: number("temperature"),
-      top_p: number("top-p"),
-      seed,
-    };
-    return ["sample", draws];
   }
 
   show(who, text) {
     if (this.list.children.length === REMEMBERED) {
       this.list.firstElementChild.remove();
     }
-    this.list.append(
-      element(
-        "li",
-        { className: who === "You" ? "you" : "model" },
-        element("span", { className: "who" }, `${who}: `),
-        foreign("span", text, { className: "said" }),
-        element("span", { className: "read" }),
-      ),
+    const turn = element(
+      "li",
+      { className: who === "You" ? "you" : "model" },
+      element("span", { className: "who" }, `${who}: `),
+      foreign("span", text, { className: "said" }),
+      element("span", { className: "read" }),
     );
+    this.list.append(turn);
+    return turn;
   }
 
   /**

@@ -1,6 +1,6 @@
 // Text in, text out: translators, and models that find an answer.
 
-import { predict } from "./client.js";
+import { predict, predictWords } from "./client.js";
 import { add } from "./column.js";
 import { oneSpaced, showLinkedWords, spelled } from "./linked_words.js";
 import { showNBest, startNBest } from "./n_best.js";
@@ -18,13 +18,17 @@ export const view = {
 
   async answer(column, text, signal) {
     const request = { text };
-    const best = await predict(
+    const answer = column.part("answer");
+    const best = await predictWords(
       column.target,
       "serving_default",
       request,
       signal,
+      (words) => {
+        answer.textContent = words;
+        column.show(false);
+      },
     );
-    const answer = column.part("answer");
     answer.textContent = best.text || "(an empty answer)";
     column.part("spoken").textContent = best.text;
     column.part("note").replaceChildren();
