@@ -1,7 +1,7 @@
 """Translates with the Transformer: your two files, or the built-in dates.
 
 kseq train translate_transformer --train train.de train.en
-Multi30k German to English, two CPU cores, seed 1: 60 minutes, BLEU 42.6.
+Multi30k German to English, two CPU cores, seed 1: 60 minutes, BLEU 41.1.
 """
 
 import dataclasses

@@ -118,8 +118,8 @@ class Sampling:
         params: "SamplingParams | None" = None,
     ) -> Hypotheses:
         items = make_items(inputs, max_lengths, prefix, params)
-        has_prefix = prefix is not None
-        return self.steps(model, n_best=n_best, has_prefix=has_prefix).run(items)
+        steps = self.steps(model, n_best=n_best, has_prefix=prefix is not None)
+        return steps.run(items)
 
     def steps(
         self, model: Any, *, n_best: int = 1, has_prefix: bool = False

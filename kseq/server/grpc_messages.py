@@ -41,21 +41,38 @@ class GrpcMessages(grpc.aio.ServerInterceptor):
 
     async def intercept_service(self, continuation, handler_call_details):
         handler = await continuation(handler_call_details)
-        if handler is None or handler.unary_unary is None:
+        if handler is None or handler.request_streaming:
             return handler
         name = handler_call_details.method.rpartition("/")[2]
 
+        async def read(context, hold):
+            request = refused = None
+            try:
+                request = await self._read(context, handler, hold)
+            except RequestError as error:  # its frames have the message
+                refused = error.with_traceback(None)
+            if refused:  # ends the call by an exception
+                await self.refuse(context, name, refused)
+            return request
+
         async def answer(_, context):
             with self.memory.hold(self.client(context)) as hold:
-                request = refused = None
-                try:
-                    request = await self._read(context, handler, hold)
-                except RequestError as error:  # its frames have the message
-                    refused = error.with_traceback(None)
-                if refused:
-                    return await self.refuse(context, name, refused)
+                request = await read(context, hold)
                 return await handler.unary_unary(request, context)
 
+        async def answer_in_parts(_, context):
+            with self.memory.hold(self.client(context)) as hold:
+                request = await read(context, hold)
+                responses = handler.unary_stream(request, context)
+                async with contextlib.aclosing(responses):
+                    async for response in responses:
+                        yield response
+
+        if handler.response_streaming:
+            return grpc.stream_stream_rpc_method_handler(
+                answer_in_parts,
+                response_serializer=handler.response_serializer,
+            )
         return grpc.stream_unary_rpc_method_handler(
             answer, response_serializer=handler.response_serializer
         )

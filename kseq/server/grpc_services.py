@@ -1,10 +1,11 @@
-"""TensorFlow Serving's gRPC services.
+"""TensorFlow Serving's gRPC services, and one that streams.
 
 Reference: TensorFlow Serving 2.20, its protos and the sources of its model
 server.
 """
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import logging
@@ -12,6 +13,7 @@ import time
 from urllib.parse import unquote
 
 import grpc
+import numpy as np
 from tensorflow_serving.apis import (
     get_model_metadata_pb2 as metadata_pb2,
 )
@@ -22,13 +24,17 @@ from tensorflow_serving.apis import (
 from tensorflow_serving.apis import (
     prediction_service_pb2_grpc as prediction_service,
 )
+from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from kseq.server import proto_requests
 from kseq.server.access_record import access_record, request_id_of
 from kseq.server.body_memory import BodyMemory, request_memory
 from kseq.server.grpc_messages import GrpcMessages
 from kseq.server.request_error import RequestError
+from kseq.server.streamed_answer import streamed_answer
 
+# TensorFlow Serving has no method that answers in parts.
+STREAMING_SERVICE = "kseq.PredictionService"
 _DEFINITIONS = "signature_def"
 _CALLS = 512  # at once; more of them are refused
 _INT32 = 2**31 - 1  # what an option of gRPC can be
@@ -45,7 +51,7 @@ def grpc_server(
     memory=None,
     log=None,
 ):
-    """The server of both services, without a port.
+    """The server of all services, without a port.
 
     Args:
         store: `ModelStore`.
@@ -79,6 +85,18 @@ def grpc_server(
     )
     prediction_service.add_PredictionServiceServicer_to_server(services, server)
     model_service.add_ModelServiceServicer_to_server(services, server)
+    streamed = grpc.unary_stream_rpc_method_handler(
+        services.predict_streamed,
+        request_deserializer=PredictRequest.FromString,
+        response_serializer=PredictResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers(
+        [
+            grpc.method_handlers_generic_handler(
+                STREAMING_SERVICE, {"PredictStreamed": streamed}
+            )
+        ]
+    )
     return server
 
 
@@ -87,37 +105,65 @@ def _call(method):
 
     @functools.wraps(method)
     async def call(self, request, context):
-        start, status, response = time.perf_counter(), "CANCELLED", None
-        _VERSION_FOUND.set(None)
-        sent = dict(context.invocation_metadata() or ()).get("x-request-id")
-        request_id = request_id_of(sent)
-        context.set_trailing_metadata((("x-request-id", request_id),))
-        try:
+        async with _logged(self, method.__name__, request, context) as sizes:
             response = await method(self, request, context)
-            status = "OK"
+            sizes.append(response.ByteSize())
             return response
-        except RequestError as error:
-            status = error.code
-            await context.abort(grpc.StatusCode[status], _line(error))
-        except Exception:
-            status = "INTERNAL"
-            _LOGGER.exception("Internal error")
-            await context.abort(grpc.StatusCode.INTERNAL, "Internal error")
-        finally:
-            self.log(
-                _record(
-                    context,
-                    method.__name__,
-                    status,
-                    start,
-                    model=self.known_model(request),
-                    version=_VERSION_FOUND.get(),
-                    request_id=request_id,
-                    bytes=response.ByteSize() if response else 0,
-                )
-            )
 
     return call
+
+
+def _stream(method):
+    """The same for a method that yields its responses."""
+
+    @functools.wraps(method)
+    async def call(self, request, context):
+        async with (
+            _logged(self, "PredictStreamed", request, context) as sizes,
+            contextlib.aclosing(method(self, request, context)) as responses,
+        ):
+            async for response in responses:
+                sizes.append(response.ByteSize())
+                yield response
+
+    return call
+
+
+@contextlib.asynccontextmanager
+async def _logged(services, name, request, context):
+    """Ends a call with the error that is raised here, and logs it.
+
+    Yields:
+        A list for the bytes of its responses.
+    """
+    start, status, sizes = time.perf_counter(), "CANCELLED", []
+    _VERSION_FOUND.set(None)
+    sent = dict(context.invocation_metadata() or ()).get("x-request-id")
+    request_id = request_id_of(sent)
+    context.set_trailing_metadata((("x-request-id", request_id),))
+    try:
+        yield sizes
+        status = "OK"
+    except RequestError as error:
+        status = error.code
+        await context.abort(grpc.StatusCode[status], _line(error))
+    except Exception:
+        status = "INTERNAL"
+        _LOGGER.exception("Internal error")
+        await context.abort(grpc.StatusCode.INTERNAL, "Internal error")
+    finally:
+        services.log(
+            _record(
+                context,
+                name,
+                status,
+                start,
+                model=services.known_model(request),
+                version=_VERSION_FOUND.get(),
+                request_id=request_id,
+                bytes=sum(sizes),
+            )
+        )
 
 
 def _record(context, method, status, start, **known):
@@ -172,6 +218,33 @@ class _Services(
             proto_requests.read_predict,
             proto_requests.predict_response,
         )
+
+    @_stream
+    async def predict_streamed(self, request, context):
+        """A `PredictResponse` for each part of an answer, and for all of it.
+
+        Its output `text` is what has been found since the last one; the last
+        response has the outputs of `Predict`.
+        """
+        servable = self._find(request)
+        found = await asyncio.to_thread(
+            proto_requests.read_predict,
+            request,
+            servable.signatures,
+            self.body_limit,
+        )
+        if request.output_filter:
+            raise RequestError("A stream has no output_filter")
+        parts = streamed_answer(
+            self.batcher, servable, found, self._timeout(context)
+        )
+        async with contextlib.aclosing(parts):
+            async for part in parts:
+                text = np.array([part.text.encode()], object)
+                if part.text:
+                    yield self._response(servable, found, {"text": text})
+                if part.outputs is not None:
+                    yield self._response(servable, found, part.outputs)
 
     @_call
     async def Classify(self, request, context):  # noqa: N802
@@ -239,12 +312,20 @@ class _Services(
         found = await asyncio.to_thread(
             read, request, servable.signatures, self.body_limit
         )
-        left = context.time_remaining()
-        timeout = self.timeout if left is None else min(left, self.timeout)
         outputs = await self.batcher.answer(
-            servable, found.signature, found.inputs, timeout
+            servable, found.signature, found.inputs, self._timeout(context)
         )
         response = await asyncio.to_thread(write, request, outputs)
+        _set_spec(response.model_spec, servable)
+        response.model_spec.signature_name = found.signature
+        return response
+
+    def _timeout(self, context):
+        left = context.time_remaining()
+        return self.timeout if left is None else min(left, self.timeout)
+
+    def _response(self, servable, found, outputs):
+        response = proto_requests.predict_response(PredictRequest(), outputs)
         _set_spec(response.model_spec, servable)
         response.model_spec.signature_name = found.signature
         return response

@@ -1,5 +1,6 @@
 # ruff: noqa: I001  # the names of a module stay in one statement
 from .answer import Answer as Answer, Hypothesis as Hypothesis
+from .answer_stream import AnswerStream as AnswerStream
 from .attention import Attention as Attention
 from .classifier import Classifier as Classifier
 from .classifier_predictor import ClassifierPredictor as ClassifierPredictor

@@ -67,7 +67,5 @@ class AnswerStream:
 def state_of(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """The state of a search among the outputs of these signatures."""
     return {
-        name: value
-        for name, value in outputs.items()
-        if name.startswith(STATE)
+        name: value for name, value in outputs.items() if name.startswith(STATE)
     }

@@ -170,9 +170,13 @@ def test_instructions_are_not_read(client):
     messages = [
         {"role": "system", "content": "Be kind."},
         {"role": "developer", "content": [{"type": "image_url"}]},
-        {"role": "user", "content": [
-            {"type": "text", "text": "h"}, {"type": "text", "text": "i"},
-        ]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "h"},
+                {"type": "text", "text": "i"},
+            ],
+        },
     ]
     body = {"model": "chat", "messages": messages, **DRAWS}
     [choice] = client.post(CHAT, json=body).json()["choices"]
@@ -255,7 +259,9 @@ def test_prompts_that_are_no_text(client, prompt):
 
 
 @pytest.mark.parametrize("path", [CHAT, COMPLETE])
-@pytest.mark.parametrize("content", ["", "x", "[]", '"a"', '{"model": "\\ud800"}'])
+@pytest.mark.parametrize(
+    "content", ["", "x", "[]", '"a"', '{"model": "\\ud800"}']
+)
 def test_broken_bodies(client, path, content):
     answer = client.post(path, content=content)
     assert answer.status_code == 400

@@ -203,7 +203,9 @@ def test_each_part_is_sent_before_the_next_is_found(store, steps):
         # Others are answered meanwhile.
         other = connect(server)
         other.request(
-            "POST", "/v1/models/whole:predict", '{"instances": ["x"]}',
+            "POST",
+            "/v1/models/whole:predict",
+            '{"instances": ["x"]}',
             {"host": "localhost"},
         )
         assert b'"X"' in other.getresponse().read()
@@ -266,7 +268,7 @@ def test_the_time_of_all_parts_is_limited(store, steps):
         connection = begin(server, "abc")
         steps.tickets.release()
         body = connection.getresponse().read()
-        first, last, rest = body.split(b"\n\n")
+        first, last, _ = body.split(b"\n\n")
         assert json.loads(first.removeprefix(b"data: ")) == {"text": "A"}
         assert json.loads(last.removeprefix(b"data: ")) == {
             "error": "Timed out"

@@ -159,9 +159,7 @@ def test_common_prefix():
         ],
         tf.int64,
     )
-    counts = tf.constant(
-        [[1, 1, 0], [1, 1, 1], [0, 1, 0], [0, 0, 0]], tf.int32
-    )
+    counts = tf.constant([[1, 1, 0], [1, 1, 1], [0, 1, 0], [0, 0, 0]], tf.int32)
     found = common_prefix(ids, counts == 1).numpy().tolist()
     assert found == [[4, 5, 0], [4, 0, 0], [4, 6, 6], [0, 0, 0]]
 
