@@ -146,7 +146,10 @@ ARROWS = {
         ("keras", "numpy", "tensorboard", "tensorflow"),
     ),
     "server": (
-        ("answers", "files", "loading", "sources", "terminal", "user_error"),
+        (
+            *("answers", "files", "loading", "serving", "sources"),
+            *("terminal", "user_error"),
+        ),
         (
             "google",
             "grpc",

@@ -41,6 +41,8 @@ def types_of_export(signatures):
         signatures: dict, name -> an object with `inputs` and `outputs`, whose
             keys are their names.
     """
+    if "serving_default" not in signatures:
+        return None
     [*inputs] = signatures["serving_default"].inputs
     outputs = {*signatures["serving_default"].outputs}
     if len(inputs) != 1 or inputs[0] not in NAMES:

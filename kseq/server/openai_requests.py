@@ -17,6 +17,7 @@ from kseq.server.signatures import SignatureRequest
 CHAT, COMPLETION = "chat/completions", "completions"
 _TURNS = 1000  # of a conversation; a model reads fewer
 _STOPS = 4
+_READ = "text"  # the type of the parts of a message that are read
 _ROLES = ("user", "assistant")
 _SILENT = ("system", "developer")  # no model of kseq reads instructions
 # What would change the answer, with the only value that is supported.
@@ -109,10 +110,9 @@ def signature_request(request: TextRequest, servable: Any) -> SignatureRequest:
     Raises:
         RequestError: if the model does not answer such a request.
     """
-    types = types_of_export(servable.signatures)
-    if types is None or not types[1].chats:
+    if not answers_text(servable):
         raise RequestError(f"{servable.name} does not answer with a text")
-    source, _ = types
+    source, _ = types_of_export(servable.signatures)
     if request.is_chat:
         if source.chat_input is None:
             raise RequestError(
@@ -138,6 +138,12 @@ def signature_request(request: TextRequest, servable: Any) -> SignatureRequest:
         "seed": np.array([draws["seed"]], np.int64),
     }
     return SignatureRequest("sample", inputs)
+
+
+def answers_text(servable: Any) -> bool:
+    """Whether a model answers with a text."""
+    types = types_of_export(servable.signatures)
+    return types is not None and types[1].chats
 
 
 def _turns(request):
@@ -172,7 +178,7 @@ def _content(content):
 
 def _part(part):
     text = part.get("text") if isinstance(part, dict) else None
-    if not isinstance(text, str) or part.get("type") != "text":
+    if not isinstance(text, str) or part.get("type") != _READ:
         raise RequestError("A part of a message must be of the type text")
     return text
 

@@ -38,6 +38,7 @@ from kseq.server.openai_answers import events as openai_events
 from kseq.server.openai_requests import (
     CHAT,
     COMPLETION,
+    answers_text,
     read_text_request,
     signature_request,
 )
@@ -181,8 +182,13 @@ class RestApp:
         if method == "GET" and (found := _GET.fullmatch(path)):
             return self._describe(found, scope)
         if method == "GET" and re.fullmatch("/v1/models", path, re.I):
-            return _json(models_object([*self.store.folders]))
+            return _json(models_object(self._models_of_text()))
         raise RequestError(f"Malformed request: {method} {path}")
+
+    def _models_of_text(self):
+        """The names of the models that answer with a text."""
+        newest = map(self.store.newest, self.store.folders)
+        return [each.name for each in newest if each and answers_text(each)]
 
     async def _complete(self, path, scope, receive, hold):
         """Answers a request of OpenAI's API."""

@@ -9,6 +9,8 @@ import numpy as np
 from kseq.server.request_error import RequestError
 from kseq.serving.answer_stream import STREAM_NEXT, STREAM_START, state_of
 
+_GROWING = "text"  # the output that is sent in parts
+
 
 class StreamedPart(NamedTuple):
     """What an answer has more than before.
@@ -52,7 +54,7 @@ async def streamed_answer(
         RequestError: if there are several inputs or no `text`, and what
             `Batcher.answer` raises.
     """
-    if "text" not in servable.signatures[request.signature].outputs:
+    if _GROWING not in servable.signatures[request.signature].outputs:
         raise RequestError(
             f'Signature "{request.signature}" has no output text to stream'
         )
@@ -80,7 +82,7 @@ async def streamed_answer(
         is_last = bool(found["done"][0])
         outputs = None
         if is_last:
-            names = ("score", "text")
+            names = ("score", _GROWING)
             outputs = {name: found[name] for name in names}
             outputs["truncated"] = started["truncated"]
         if is_last or len(text) > shown:
@@ -97,4 +99,4 @@ async def streamed_answer(
 
 
 def _text(outputs):
-    return outputs["text"][0].decode("utf-8", "replace")
+    return outputs[_GROWING][0].decode("utf-8", "replace")

@@ -63,8 +63,10 @@ def answer_of(
         n_best: int, how many hypotheses are wanted.
         explanation: `Attention` or None.
     """
-    pairs = [(row["text"], row["score"])] if "text" in row else None
-    pairs = pairs or zip(row["texts"], row["scores"], strict=True)
+    if "text" in row:
+        pairs = [(row["text"], row["score"])]
+    else:
+        pairs = list(zip(row["texts"], row["scores"], strict=True))
     first, *others = [
         Hypothesis(text.decode("utf-8", "replace"), float(score))
         for text, score in pairs

@@ -7,9 +7,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from kseq.answers import ANSWERS
 from kseq.server import page as page_module
+from kseq.serving.safe_graph import trust
 from kseq.sources import SOURCES
 
 FOLDER = Path(page_module.__file__).with_name("static")
@@ -113,12 +115,6 @@ def test_host(client, route):
     assert client.get(route, headers={"host": "localhost:1"}).is_success
 
 
-def test_models_are_not_listed_below_v1(client):
-    answer = client.get("/v1/models")
-    assert answer.status_code == 400
-    assert answer.json() == {"error": "Missing model name in request."}
-
-
 def models_of(client):
     return client.get("/page/models.json").json()["models"]
 
@@ -141,10 +137,37 @@ def test_models(models, open_store, open_client):
         "signatures": ["serving_default"],
         "inputs": {"serving_default": ["inputs"]},
         "outputs": {"serving_default": ["classes", "scores"]},
+        "streams": None,
         "sample_rate": None,
         "view": "form",
         "input": "",
     }
+
+
+def test_a_model_without_the_default_signature(
+    tmp_path, open_store, open_client
+):
+    """It is served, and its page is that of any model."""
+    path = tmp_path / "odd" / "1"
+    module = tf.Module()
+    module.only = tf.function(
+        lambda x: {"y": 2 * x},
+        input_signature=[tf.TensorSpec((None,), tf.float32, "x")],
+    )
+    tf.saved_model.save(module, str(path), signatures={"only": module.only})
+    trust((path / "saved_model.pb").read_bytes())
+    store = open_store({"odd": tmp_path / "odd"})
+    assert store.is_ready, store.problem("odd")
+    client = open_client(store)
+    [model] = models_of(client)
+    assert (model["signatures"], model["view"]) == (["only"], "form")
+    assert client.get("/v1/models").json()["data"] == []
+    body = {"model": "odd", "prompt": "a"}
+    answer = client.post("/v1/completions", json=body)
+    assert answer.status_code == 400
+    body = {"signature_name": "only", "instances": [2.0]}
+    answer = client.post("/v1/models/odd:predict", json=body)
+    assert answer.json() == {"predictions": [4.0]}
 
 
 def test_models_after_a_swap(
