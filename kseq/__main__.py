@@ -92,6 +92,7 @@ def _parser():
     _add_average(commands)
     _add_convert(commands)
     _add_publish(commands)
+    _add_verify(commands)
     _add_inspect(commands)
     _add_recipes(commands)
     return parser
@@ -330,6 +331,21 @@ def _add_publish(commands):
 def _add_inspect(commands):
     command = _command(commands, "inspect", "describe a run or an export")
     _add_path(command, model_path)
+
+
+def _add_verify(commands):
+    command = _command(
+        commands,
+        "verify",
+        "replay the first steps of a run, and compare its bits",
+    )
+    _add_path(command, run_path)
+    command.add_argument(
+        "--steps",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="steps to replay; default: up to the first that was recorded",
+    )
 
 
 def _add_recipes(commands):

@@ -298,3 +298,11 @@ def _outside_libraries(frame):
             found = frame
         frame = frame.f_back
     return found
+
+
+def started_command():
+    """The command that started this process, a list of str."""
+    if command := getattr(sys.modules["__main__"], "__command__", None):
+        return [*command.split(" ", 2), *sys.argv[1:]]  # kseq train NAME
+    program = sys.argv[0]
+    return [*(["python"] if program.endswith(".py") else []), *sys.argv]

@@ -16,6 +16,7 @@ from kseq.files import version_0_1
 from kseq.files.atomic_write import atomic_write, partial_path
 from kseq.files.json_files import as_read, read_json, to_json
 from kseq.files.model_path import is_run
+from kseq.process import started_command
 from kseq.runs.atomic_replace import replace_atomically
 from kseq.runs.changes import changes
 from kseq.runs.data_files import data_files, moved_fields
@@ -47,6 +48,7 @@ class RunDirectory:
     | `environment.json` | versions, machine, seed |
     | `model.json` | Keras's config of the model and its optimizer |
     | `data.json` | hashes of the data files, which may be moved |
+    | `command.json` | the command that started it, for `kseq verify` |
     | `task.json` | how the model is used: preprocessor, search, labels |
     | `source.model`, `target.model` | the tokenizers |
     | `answers.txt` | the answers of a retriever, one per line |
@@ -89,6 +91,7 @@ class RunDirectory:
         self.environment = self.path / "environment.json"
         self.model = self.path / "model.json"
         self.data = self.path / "data.json"
+        self.command = self.path / "command.json"
         self.task = self.path / "task.json"
         self._documents = self.path / "documents.json"  # of version 0.1
         self.answers = self.path / "answers.txt"
@@ -295,9 +298,10 @@ class RunDirectory:
     def _write(self, files, changed):
         if not self._is_saved:
             files[self.environment] = to_json(
-                _environment(self._config.get("seed"))
+                environment_of(self._config.get("seed"))
             )
             files[self.config] = to_json(self._config)
+            files[self.command] = to_json({"command": started_command()})
             if found := data_files(self._config):
                 files[self.data] = to_json(found)
             content = {path.name: text for path, text in files.items()}
@@ -314,7 +318,8 @@ class RunDirectory:
         """The names of the files of an old run, all except its lock."""
         paths = (
             *(self.config, self.environment, self.model, self.data, self.task),
-            *(self._documents, self.metrics, self.readme, *self._pictures),
+            *(self.command, self._documents, self.metrics, self.readme),
+            *self._pictures,
             *(self.tokenizer("source"), self.tokenizer("target")),
             *(self.answers, self.pretraining, self.checkpoints),
             *(self.tensorboard, self.samples),
@@ -361,8 +366,12 @@ def batch_fields(config):
     return [name for name in names if name.startswith("batch_")]
 
 
-def _environment(seed):
-    """Versions, machine and seed, a dict that `environment.json` holds."""
+def environment_of(seed):
+    """Versions, machine and seed, a dict that `environment.json` holds.
+
+    Args:
+        seed: int, or None.
+    """
     versions = {
         package: importlib.metadata.version(package) for package in _PACKAGES
     }

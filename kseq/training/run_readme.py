@@ -1,12 +1,11 @@
 """The README of a run, updated during training."""
 
-import sys
-
 import keras
 
 from kseq.answers.describe_task import describe_task
 from kseq.devices import is_chief
 from kseq.files.atomic_write import atomic_write
+from kseq.process import started_command
 from kseq.runs.model_card import Progress, model_card
 from kseq.training.metrics_log import best_validation
 from kseq.training.optimizer import global_step
@@ -41,7 +40,7 @@ class RunReadme(keras.callbacks.Callback):
             step=global_step(self.model),
             total_steps=self.total_steps,
             parameters=self.model.count_params(),
-            command=_command(),
+            command=started_command(),
             best=best_validation(
                 run, self.checkpoints.monitor, self.checkpoints.mode
             ),
@@ -50,10 +49,3 @@ class RunReadme(keras.callbacks.Callback):
             facts=self.facts,
         )
         atomic_write(run.readme, model_card(run, progress, describe_task(run)))
-
-
-def _command():
-    if command := getattr(sys.modules["__main__"], "__command__", None):
-        return [*command.split(" ", 2), *sys.argv[1:]]  # kseq train NAME
-    program = sys.argv[0]
-    return [*(["python"] if program.endswith(".py") else []), *sys.argv]

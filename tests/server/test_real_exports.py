@@ -28,6 +28,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
+DRAWN = {"dialogue": "turns", "language model": "prompt"}
 UNPADDED = {"language model", "retriever"}  # no output grows with a row
 OF_TEXT = ("translator", "classifier", "language model", "retriever")
 DEFAULT = "serving_default"
@@ -220,10 +221,57 @@ def test_status_and_metadata_are_messages_of_tensorflow_serving(
         metadata["metadata"]["signature_def"], SignatureDefMap()
     )
     saved = SavedModel.FromString((served.path / "saved_model.pb").read_bytes())
-    expected = saved.meta_graphs[0].signature_def
-    assert found.signature_def.keys() == expected.keys()
-    for name, signature in expected.items():
-        assert found.signature_def[name] == signature
+    expected = dict(saved.meta_graphs[0].signature_def)
+    hidden = expected.keys() - found.signature_def.keys()
+    assert {name for name in hidden if not name.startswith("stream_")} == set()
+    for name in found.signature_def:
+        assert found.signature_def[name] == expected[name]
+
+
+@pytest.mark.parametrize(
+    "kind", ["translator", "captions", "speech", "dialogue", "language model"]
+)
+def test_a_stream_ends_with_what_predict_answers(open_served, kind):
+    served = open_served(kind)
+    streamed = served.store.find("m").streamed
+    assert streamed == ("sample" if kind in DRAWN else DEFAULT)
+    for instance in to_json(inputs_of(kind)):
+        if kind in DRAWN:
+            draws = {"temperature": 1.5, "top_p": 0.9, "seed": 3}
+            instance = {DRAWN[kind]: instance, **draws}
+        body = {"signature_name": streamed, "instances": [instance]}
+        expected = served.post(body)["predictions"][0]
+        answer = served.client.post(
+            "/v1/models/m:predict", json={**body, "stream": True}
+        )
+        *parts, last, _ = answer.text.split("\n\n")
+        parts = [json.loads(part.removeprefix("data: ")) for part in parts]
+        [last] = json.loads(last.removeprefix("data: "))["predictions"]
+        assert "".join(part["text"] for part in parts) == expected["text"]
+        assert last["text"] == expected["text"]
+        assert last["truncated"] == expected["truncated"]
+        assert last["score"] == pytest.approx(expected["score"], rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["translator", "dialogue", "language model"])
+def test_openai_api(open_served, kind):
+    served = open_served(kind)
+    body = {"model": "m", "temperature": 0.001, "seed": 1}
+    if kind == "language model":
+        path, body["prompt"] = "completions", "a"
+    else:
+        path = "chat/completions"
+        body["messages"] = [{"role": "user", "content": "the cat sat"}]
+    answer = served.client.post(f"/v1/{path}", json=body).json()
+    [choice] = answer["choices"]
+    text = choice.get("text") or choice["message"]["content"]
+    given = ["the cat sat"] if kind == "dialogue" else "the cat sat"
+    if kind == "language model":
+        given = "a"
+    # Almost nothing is random, and all but one of the searches are greedy.
+    assert text == served.predictor([given])[0]
+    assert answer["usage"]["completion_tokens"] > 0
+    assert answer["usage"]["prompt_tokens"] > 0
 
 
 def test_a_run_and_a_folder_of_folders(

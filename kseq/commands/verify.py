@@ -1,0 +1,182 @@
+"""kseq verify: whether a run can be repeated."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from kseq.commands.recipes import find_recipe
+from kseq.files.json_files import read_json
+from kseq.runs import RunDirectory
+from kseq.runs.data_files import data_files
+from kseq.runs.run_directory import environment_of
+from kseq.terminal import escaped_line, progress
+from kseq.user_error import UserError
+
+_POLL = 0.2  # seconds
+_ENDING = 60.0  # seconds in which a stopped training saves and ends
+# Of a row of metrics, what depends on the speed of the machine.
+_OF_SPEED = ("tokens_per_second", "waiting_for_data")
+
+
+def run(options):
+    """Compares versions, data and the numbers of the first steps.
+
+    Raises:
+        SystemExit: with code 1 if they are not all the same.
+    """
+    run = RunDirectory(options.path)
+    rows = _rows(run.metrics)
+    steps = _steps(run, rows, options.steps)
+    words = _words(run)
+    versions = _changed_versions(run)
+    data = _changed_data(run)
+    _report("versions", versions)
+    _report("data", data)
+    if any("missing" in line for line in data):
+        raise UserError(
+            "without its data a run cannot be replayed. Start kseq verify in "
+            "the folder in which the run was started."
+        )
+    different = _compared(rows, _replayed(words, steps), steps)
+    _report(f"steps 1 to {steps}", different, agree="the same bits")
+    if versions or data or different:
+        raise SystemExit(1)
+
+
+def _report(name, changes, agree="the same"):
+    print(f"{name:<20} {'different' if changes else agree}", flush=True)
+    for line in changes:
+        print(f"  {escaped_line(line)}", flush=True)
+
+
+def _rows(path):
+    """dict, step -> the metrics of training that were recorded."""
+    rows = {}
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        for line in file:
+            with contextlib.suppress(ValueError):  # of a process killed
+                row = json.loads(line)
+                if isinstance(row, dict) and "loss" in row:
+                    rows[row.get("step")] = row
+    return rows
+
+
+def _steps(run, rows, wanted):
+    """The last step to be compared."""
+    recorded = sorted(step for step in rows if isinstance(step, int))
+    if not recorded:
+        raise UserError(f"{run.metrics} has no steps to compare.")
+    if wanted is None:
+        return recorded[0]
+    fit = [step for step in recorded if step <= wanted]
+    if not fit:
+        raise UserError(
+            f"--steps {wanted}: the first step that was recorded is "
+            f"{recorded[0]}."
+        )
+    return fit[-1]
+
+
+def _words(run):
+    """The command of a run, without the program; only of a recipe of kseq."""
+    command = None
+    if run.command.is_file():
+        command = read_json(run.command).get("command")
+    if not isinstance(command, list) or command[:2] != ["kseq", "train"]:
+        raise UserError(
+            f"{run.path} cannot be replayed: its command was not recorded, or "
+            "is not `kseq train`."
+        )
+    words = [str(word) for word in command[1:]]
+    # A folder from a stranger must not run a program of theirs.
+    if not words[1:] or "/" in words[1] or words[1].endswith(".py"):
+        raise UserError(
+            f"{run.path} was trained by a recipe of your own; only those of "
+            "kseq are replayed."
+        )
+    find_recipe(words[1])
+    return words
+
+
+def _changed_versions(run):
+    before = read_json(run.environment)
+    now = environment_of(before.get("seed"))
+    return [
+        f"{name}: {before.get(name, 'none')} -> {now[name]}"
+        for name in now
+        if before.get(name) != now[name]
+    ]
+
+
+def _changed_data(run):
+    config = read_json(run.config)
+    recorded = read_json(run.data) if run.data.is_file() else {}
+    now = data_files(config)
+    lines = []
+    for name, before in recorded.items():
+        if name not in now:
+            lines.append(f"{name}: missing: {_paths(config.get(name))}")
+        elif now[name] != before:
+            lines.append(f"{name}: changed: {_paths(config.get(name))}")
+    return lines
+
+
+def _paths(value):
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def _replayed(words, steps):
+    """dict, step -> metrics of a new run with the same command."""
+    with tempfile.TemporaryDirectory(prefix="kseq-verify-") as folder:
+        # Its exports would have the name of the run: one that nobody has.
+        path = Path(folder, Path(folder).name)
+        log = Path(folder, "log")
+        command = [sys.executable, "-m", "kseq", *words]
+        with (
+            open(log, "wb") as output,
+            progress(f"Replaying {steps} steps"),
+            subprocess.Popen(
+                [*command, "--run", str(path)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            ) as process,
+        ):
+            try:
+                while (
+                    process.poll() is None
+                    and max(_rows(path / "metrics.jsonl"), default=0) < steps
+                ):
+                    time.sleep(_POLL)
+            finally:
+                process.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_ENDING)
+                process.kill()
+        rows = _rows(path / "metrics.jsonl")
+        if max(rows, default=0) < steps:
+            lines = log.read_text("utf-8", "replace").split("\n")
+            last = [line for line in lines if line.strip()][-1:]
+            raise UserError(
+                f"the replay ended before step {steps}: "
+                f"{escaped_line(' '.join(last))[:500]}"
+            )
+        return rows
+
+
+def _compared(before, now, steps):
+    """Lines on the first step whose numbers differ."""
+    for step in sorted(step for step in before if step <= steps):
+        old, new = before[step], now.get(step, {})
+        lines = [
+            f"step {step}: {name}: {old.get(name)} -> {new.get(name)}"
+            for name in sorted(old.keys() | new.keys())
+            if name not in _OF_SPEED and old.get(name) != new.get(name)
+        ]
+        if lines:
+            return lines
+    return []
