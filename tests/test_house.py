@@ -63,7 +63,7 @@ ARROWS = {
         ("numpy", "tensorflow"),
     ),
     "runs": (
-        ("data", "devices", "files", "terminal", "user_error"),
+        ("data", "devices", "files", "process", "terminal", "user_error"),
         ("keras", "numpy", "tensorflow"),
     ),
     "serving": (

@@ -186,6 +186,7 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path):
 def test_a_start_that_was_killed_can_be_repeated(run):
     run.config.rename(run.path / "config.json.part")
     run.model.unlink()
+    run.command.unlink()  # version 0.1, which left these files, had none
     started(run.path)
     assert is_run(run.path)
     assert not (run.path / "config.json.part").exists()
