@@ -9,11 +9,19 @@ import tensorflow as tf
 
 import kseq
 from kseq.data import TextPreprocessor, Tokenizer
-from kseq.decoding import BeamSearch, GreedySearch, Sampling
+from kseq.decoding import (
+    BeamSearch,
+    GreedySearch,
+    MinLength,
+    NoRepeatedNgrams,
+    RepetitionPenalty,
+    Sampling,
+)
 from kseq.decoding.stepwise_search import common_prefix
 from kseq.layers import LuongAttention
 from kseq.models import LSTMSeq2Seq
-from kseq.serving import Generator, export
+from kseq.serving import Generator, ensemble, export
+from tests.recipe_models import SERVED, inputs_of, make_served
 from tests.serving.conftest import LINES
 
 TEXTS = [*LINES, "", "the dog"]
@@ -178,3 +186,34 @@ def test_without_the_signatures_the_answer_comes_at_once(generators, tmp_path):
     predictor = kseq.load(export(generators["lstm"], tmp_path / "model"))
     del predictor.signatures["stream_start"]
     assert list(predictor.stream(TEXTS[0])) == predictor(TEXTS[:1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SERVED)
+def test_every_model_streams(kind):
+    served = make_served(kind)
+    predictor = served.predictor()
+    if not hasattr(predictor, "stream"):
+        pytest.skip("no text")
+    given = inputs_of(kind)
+    for each, answer in zip(given, predictor(given), strict=True):
+        assert "".join(predictor.stream(each)) == answer
+
+
+@pytest.mark.slow
+def test_an_ensemble_streams(generators):
+    first, second = generators["transformer"], generators["lstm"]
+    joined = ensemble({"a": first, "b": second})
+    predictor = joined.predictor()
+    for text in TEXTS:
+        assert ["".join(predictor.stream(text))] == predictor([text])
+
+
+@pytest.mark.slow
+def test_streams_with_constraints(generators):
+    constraints = (MinLength(4), NoRepeatedNgrams(2), RepetitionPenalty(1.3))
+    for search in (BeamSearch(3), GreedySearch()):
+        search = dataclasses.replace(search, constraints=constraints)
+        predictor = generators["lstm"].with_search(search).predictor()
+        for text in TEXTS:
+            assert ["".join(predictor.stream(text))] == predictor([text])
