@@ -62,21 +62,22 @@ class StepwiseSearch(NamedTuple):
         )
         return self.hypotheses(*found)
 
-    def until_more_is_settled(self, search, memory):
-        """Advances until an item has one more settled token, or all are done.
+    def until_more_is_settled(self, search, memory, more):
+        """Advances until an item has more settled tokens, or all are done.
 
         Args:
             search: nest of tensors, of `start` or of an earlier call.
             memory: of `start`.
+            more: (B,) int, how many more tokens of an item are enough.
 
         Returns:
             search.
         """
-        before = self._num_settled(search)
+        enough = self._num_settled(search) + tf.cast(more, INTEGER)
 
         def is_waiting(search):
-            grown = tf.reduce_any(self._num_settled(search) > before)
-            return ~(grown | tf.reduce_all(self.is_done(search)))
+            has_more = tf.reduce_any(self._num_settled(search) >= enough)
+            return ~(has_more | tf.reduce_all(self.is_done(search)))
 
         return while_loop(
             is_waiting, lambda search: self.advance(search, memory), search

@@ -39,6 +39,7 @@ from kseq.server.openai_requests import (
     CHAT,
     COMPLETION,
     answers_text,
+    first_tokens,
     read_text_request,
     signature_request,
 )
@@ -200,7 +201,8 @@ class RestApp:
             servable = self._find((asked.model, None, None), scope)
             request = signature_request(asked, servable)
             parts = streamed_answer(
-                self.batcher, servable, request, self.timeout
+                *(self.batcher, servable, request, self.timeout),
+                more=first_tokens(asked, request),
             )
             if asked.is_stream:
                 chunks = openai_events(asked, parts)

@@ -145,7 +145,8 @@ class Servable:
             with contextlib.suppress(RequestError):
                 outputs = self.run(name, inputs)
                 if self.streamed and name == STREAM_START:
-                    self.run(STREAM_NEXT, state_of(outputs))
+                    more = {"more": np.ones(1, np.int32)}
+                    self.run(STREAM_NEXT, more | state_of(outputs))
 
 
 def _streamed(definitions):

@@ -33,7 +33,11 @@ class StreamedPart(NamedTuple):
 
 
 async def streamed_answer(
-    batcher: Any, servable: Any, request: Any, timeout: float
+    batcher: Any,
+    servable: Any,
+    request: Any,
+    timeout: float,
+    more: int = 1,
 ) -> AsyncIterator[StreamedPart]:
     """The parts of an answer, none of which is revised by a later one.
 
@@ -46,6 +50,8 @@ async def streamed_answer(
         request: `SignatureRequest` of one input, to a signature with the
             output `text`.
         timeout: float, seconds for all parts.
+        more: int, tokens that the first part must have, unless the answer has
+            fewer.
 
     Yields:
         `StreamedPart`; at least one.
@@ -77,7 +83,9 @@ async def streamed_answer(
     started = await call(STREAM_START, request.inputs)
     found, shown = started, 0
     while True:
-        found = await call(STREAM_NEXT, state_of(found))
+        wanted = {"more": np.array([more], np.int32)}
+        found = await call(STREAM_NEXT, wanted | state_of(found))
+        more = 1
         text = _text(found)
         is_last = bool(found["done"][0])
         outputs = None

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from kseq.serving.answer import Answer, answer_of
 from kseq.serving.predict_batches import Signatures, to_tensor
 
@@ -42,10 +44,10 @@ class AnswerStream:
             return
         inputs = {name: to_tensor(each) for name, each in self.columns.items()}
         started = self.signatures[STREAM_START](**inputs)
-        state = state_of(started)
+        state, one = state_of(started), tf.constant([1])
         shown = 0
         while True:
-            found = self.signatures[STREAM_NEXT](**state)
+            found = self.signatures[STREAM_NEXT](more=one, **state)
             state = state_of(found)
             text = found["text"].numpy()[0].decode("utf-8", "replace")
             is_done = bool(found["done"].numpy()[0])

@@ -35,8 +35,9 @@ def stream_signatures(
     `prompt_tokens` (B,) int32, the length of the source, and `truncated` (B,)
     bool.
 
-    `stream_next` takes this state. It continues the search until more of an
-    answer is settled, and gives the next state and, for each input:
+    `stream_next` takes this state and `more` (B,) int32. It continues the
+    search until that many more tokens of an answer are settled, or all are
+    done, and gives the next state and, for each input:
 
     - `text` (B,) string, the beginning of the answer as far as it is settled:
       every hypothesis that may still become the best one begins with it. A
@@ -80,10 +81,10 @@ def stream_signatures(
             "truncated": source.truncated,
         }
 
-    def advance(**state):
+    def advance(more, **state):
         steps = search.steps(generator.model)
         found, memory = _of_structure(structure, state)
-        found = steps.until_more_is_settled(found, memory)
+        found = steps.until_more_is_settled(found, memory, more)
         ids, done = steps.settled(found), steps.is_done(found)
         best = steps.hypotheses(*steps.answers(found))
         text = generator.texts(tf.cast(ids, tf.int32))
@@ -103,7 +104,8 @@ def stream_signatures(
 
     starting = served_function(start, raw)
     outputs = starting.get_concrete_function().structured_outputs
-    inputs = {
+    inputs = {"more": tf.TensorSpec((None,), tf.int32, "more")}
+    inputs |= {
         name: tf.TensorSpec(_any_length(spec.shape), spec.dtype, name)
         for name, spec in state_of(outputs).items()
     }

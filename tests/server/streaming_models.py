@@ -80,11 +80,13 @@ def _signatures(inputs, answer, draws=False):
             "truncated": found["truncated"],
         }
 
-    def advance(text, place):
-        place += 1
+    def advance(text, place, more):
+        place += more
         length = tf.strings.length(text, unit="UTF8_CHAR")
         ends_cut = tf.strings.regex_full_match(text, ".*[.]")
-        done = place >= length + tf.cast(~ends_cut, tf.int32)
+        last = length + tf.cast(~ends_cut, tf.int32)
+        place = tf.minimum(place, last)
+        done = place >= last
         count = tf.minimum(place, length)
         first = tf.zeros_like(count)
         shown = tf.strings.substr(text, first, count, unit="UTF8_CHAR")
@@ -101,6 +103,7 @@ def _signatures(inputs, answer, draws=False):
     state = [
         tf.TensorSpec((None,), tf.string, "state_0"),
         tf.TensorSpec((None,), tf.int32, "state_1"),
+        tf.TensorSpec((None,), tf.int32, "more"),
     ]
     specs = [*raw.values()]
     functions = {"serving_default": _named(whole, specs)}

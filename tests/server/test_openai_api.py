@@ -146,6 +146,31 @@ def test_where_it_ends(client, prompt, options, text, reason, is_stream):
     assert (choice["text"], choice["finish_reason"]) == (text, reason)
 
 
+@pytest.mark.parametrize(
+    ("options", "calls"),
+    [
+        ({}, 1),
+        ({"max_tokens": 3}, 2),
+        ({"stop": "|"}, 5),
+        ({"max_tokens": 1}, 2),
+        ({"stream": True}, len("abcd" + DRAWN) + 1),
+    ],
+)
+def test_tokens_that_nobody_waits_for_are_found_at_once(
+    store, client, monkeypatch, options, calls
+):
+    servable = store.find("writer")
+    run, names = servable.run, []
+
+    def count(signature, inputs):
+        names.append(signature)
+        return run(signature, inputs)
+
+    monkeypatch.setattr(servable, "run", count)
+    assert complete(client, "abcd", **options).status_code == 200
+    assert names == ["stream_start"] + ["stream_next"] * calls
+
+
 def test_the_length_limit_of_the_model(client):
     """What ends with a "." has no END."""
     answer = complete(client, "ab.", model="upper").json()

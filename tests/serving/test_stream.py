@@ -73,7 +73,8 @@ def test_a_batch_is_streamed_row_by_row(generators, kind):
     steps = 0
     while True:
         state = {k: v for k, v in outputs.items() if k.startswith("state_")}
-        outputs = signatures["stream_next"](**state)
+        more = tf.ones(len(TEXTS), tf.int32)
+        outputs = signatures["stream_next"](more=more, **state)
         found = outputs["text"].numpy().tolist()
         done = outputs["done"].numpy()
         for row, text in enumerate(found):
@@ -87,6 +88,24 @@ def test_a_batch_is_streamed_row_by_row(generators, kind):
     np.testing.assert_allclose(outputs["score"], best["score"], rtol=1e-5)
     longest = max(expected, key=len)
     assert outputs["tokens"].numpy().max() >= len(longest.decode()) // 4
+
+
+@pytest.mark.parametrize("name", ["beam", "greedy"])
+def test_several_tokens_at_once(generators, kind, name):
+    generator = generators[kind].with_search(SEARCHES[name])
+    signatures = generator.stream_signatures
+    for text in TEXTS:
+        [expected] = generator.predictor()([text])
+        started = signatures["stream_start"](text=tf.constant([text]))
+        state = {k: v for k, v in started.items() if k.startswith("state_")}
+        for more in (3, 1000):
+            found = signatures["stream_next"](more=tf.constant([more]), **state)
+            is_done = bool(found["done"][0])
+            assert is_done or found["tokens"][0] >= 3
+            assert expected.startswith(found["text"][0].numpy().decode())
+            state = {k: v for k, v in found.items() if k.startswith("state_")}
+        assert is_done
+        assert found["text"][0].numpy().decode() == expected
 
 
 def byte_generator(stop=()):
