@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+
 from kseq import process
 from kseq.process import quiet_stderr
 
@@ -163,3 +165,19 @@ def test_the_memory_of_a_step_serves_the_next():
     command = [sys.executable, "-c", _STEPS]
     pages = subprocess.check_output(command, env=environment, text=True)
     assert int(pages) < 40e6 / os.sysconf("SC_PAGE_SIZE")  # of one of the five
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("kseq train translate_lstm", ["kseq", "train", "translate_lstm"]),
+        ("kseq train ./my page.py", ["kseq", "train", "./my page.py"]),
+        (None, ["python", "recipes/translate_lstm.py"]),
+    ],
+)
+def test_the_command_is_the_one_that_was_typed(monkeypatch, command, expected):
+    argv = ["recipes/translate_lstm.py", "--steps", "3"]
+    monkeypatch.setattr(sys, "argv", argv)
+    page = sys.modules["__main__"]
+    monkeypatch.setattr(page, "__command__", command, raising=False)
+    assert process.started_command() == [*expected, "--steps", "3"]

@@ -60,14 +60,16 @@ def _rows(path):
         for line in file:
             with contextlib.suppress(ValueError):  # of a process killed
                 row = json.loads(line)
-                if isinstance(row, dict) and "loss" in row:
-                    rows[row.get("step")] = row
+                if not isinstance(row, dict) or "loss" not in row:
+                    continue
+                if isinstance(row.get("step"), int):
+                    rows[row["step"]] = row
     return rows
 
 
 def _steps(run, rows, wanted):
     """The last step to be compared."""
-    recorded = sorted(step for step in rows if isinstance(step, int))
+    recorded = sorted(rows)
     if not recorded:
         raise UserError(f"{run.metrics} has no steps to compare.")
     if wanted is None:

@@ -80,7 +80,9 @@ def read_text_request(body: bytes, is_chat: bool) -> TextRequest:
     options = request.get("stream_options") or {}
     if not isinstance(options, dict):
         raise RequestError("stream_options must be an object")
-    most = request.get("max_completion_tokens", request.get("max_tokens"))
+    most = request.get("max_completion_tokens")
+    if most is None:
+        most = request.get("max_tokens")  # its old name
     if most is not None and (type(most) is not int or most < 1):
         raise RequestError("max_tokens must be an integer, 1 or more")
     return TextRequest(

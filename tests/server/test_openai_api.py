@@ -125,6 +125,12 @@ def test_completion_in_chunks(client):
     [
         ("abcd", {"max_tokens": 2}, "ab", "length"),
         ("abcd", {"max_completion_tokens": 1}, "a", "length"),
+        (
+            "abcd",
+            {"max_completion_tokens": None, "max_tokens": 1},
+            "a",
+            "length",
+        ),
         ("abcd", {"max_tokens": 4 + len(DRAWN)}, "abcd" + DRAWN, "stop"),
         ("abcd", {"stop": "cd"}, "ab", "stop"),
         ("abcd", {"stop": ["x", "bc", "c"]}, "a", "stop"),
