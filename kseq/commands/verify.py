@@ -11,6 +11,7 @@ from pathlib import Path
 from kseq.commands.recipes import find_recipe
 from kseq.files.json_files import read_json
 from kseq.runs import RunDirectory
+from kseq.runs.changes import changes
 from kseq.runs.data_files import data_files
 from kseq.runs.run_directory import environment_of
 from kseq.terminal import escaped_line, progress
@@ -107,11 +108,7 @@ def _words(run):
 def _changed_versions(run):
     before = read_json(run.environment)
     now = environment_of(before.get("seed"))
-    return [
-        f"{name}: {before.get(name, 'none')} -> {now[name]}"
-        for name in now
-        if before.get(name) != now[name]
-    ]
+    return [line for _, line in changes(before, now, all_keys=True)]
 
 
 def _changed_data(run):

@@ -316,9 +316,7 @@ class _Services(
             servable, found.signature, found.inputs, self._timeout(context)
         )
         response = await asyncio.to_thread(write, request, outputs)
-        _set_spec(response.model_spec, servable)
-        response.model_spec.signature_name = found.signature
-        return response
+        return _with_spec(response, servable, found.signature)
 
     def _timeout(self, context):
         left = context.time_remaining()
@@ -326,9 +324,7 @@ class _Services(
 
     def _response(self, servable, found, outputs):
         response = proto_requests.predict_response(PredictRequest(), outputs)
-        _set_spec(response.model_spec, servable)
-        response.model_spec.signature_name = found.signature
-        return response
+        return _with_spec(response, servable, found.signature)
 
 
 def _model(request):
@@ -349,6 +345,12 @@ def _model(request):
 def _set_spec(spec, servable):
     spec.name = servable.name
     spec.version.value = servable.version
+
+
+def _with_spec(response, servable, signature):
+    _set_spec(response.model_spec, servable)
+    response.model_spec.signature_name = signature
+    return response
 
 
 def _client(context):

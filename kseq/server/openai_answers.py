@@ -42,8 +42,13 @@ async def whole_answer(
     content: dict[str, Any] = {"text": text}
     if request.is_chat:
         content = {"message": {"role": "assistant", "content": text}}
-    answer = _object(request, content, last.finish_reason, is_chunk=False)
-    return json_bytes({**answer(), "usage": _usage(last)})
+    return json_bytes(
+        {
+            **_facts(request, is_chunk=False),
+            **_choices(content, last.finish_reason),
+            "usage": _usage(last),
+        }
+    )
 
 
 async def events(
@@ -53,22 +58,25 @@ async def events(
 
     Args and RequestError as for `whole_answer`.
     """
-    last = None
-    frame = _object(request, {}, None, is_chunk=True)
+    last, facts = None, _facts(request, is_chunk=True)
+
+    def chunk(entries):
+        return event(json_bytes({**facts, **entries}))
+
     async for piece in _pieces(request, parts):
         if request.is_chat and last is None:
             first = {"delta": {"role": "assistant", "content": ""}}
-            yield event(json_bytes(frame(first)))
+            yield chunk(_choices(first))
         last = piece
         if last.text:
             content = {"text": last.text}
             if request.is_chat:
                 content = {"delta": {"content": last.text}}
-            yield event(json_bytes(frame(content)))
+            yield chunk(_choices(content))
     content = {"delta": {}} if request.is_chat else {"text": ""}
-    yield event(json_bytes(frame(content, last.finish_reason)))
+    yield chunk(_choices(content, last.finish_reason))
     if request.with_usage:
-        yield event(json_bytes({**frame(None), "usage": _usage(last)}))
+        yield chunk({"choices": [], "usage": _usage(last)})
     yield event(_LAST)
 
 
@@ -136,31 +144,29 @@ def _begun(text, stops):
     )
 
 
-def _object(request, content, finish_reason, is_chunk):
-    """Function that gives an answer, or an event of it, with a choice."""
+def _facts(request, is_chunk):
+    """What an answer has, or each event of it, beside its choice."""
     kind = "chat.completion" if request.is_chat else "text_completion"
     if is_chunk and request.is_chat:
         kind += ".chunk"
     prefix = "chatcmpl" if request.is_chat else "cmpl"
-    facts = {
+    return {
         "id": f"{prefix}-{uuid.uuid4().hex}",
         "object": kind,
         "created": int(time.time()),
         "model": request.model,
     }
 
-    def answer(content=content, reason=finish_reason):
-        if content is None:
-            return {**facts, "choices": []}
-        choice = {
-            "index": 0,
-            **content,
-            "logprobs": None,
-            "finish_reason": reason,
-        }
-        return {**facts, "choices": [choice]}
 
-    return answer
+def _choices(content, finish_reason=None):
+    """The entry with the only choice; `content` is a dict."""
+    choice = {
+        "index": 0,
+        **content,
+        "logprobs": None,
+        "finish_reason": finish_reason,
+    }
+    return {"choices": [choice]}
 
 
 def _usage(last):

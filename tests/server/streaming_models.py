@@ -123,6 +123,18 @@ def _named(function, specs):
     )
 
 
+def fail_at(step, error, servable, monkeypatch):
+    """Makes a step of a stream, the first of which is 0, raise an error."""
+    run = servable.run
+
+    def fail(signature, inputs):
+        if signature == STREAM_NEXT and inputs["state_1"][0] == step:
+            raise error
+        return run(signature, inputs)
+
+    monkeypatch.setattr(servable, "run", fail)
+
+
 class Steps:
     """Lets the calls of `stream_next` of a model pass one by one."""
 

@@ -24,7 +24,11 @@ from tests.server.page_models import (
     RATE,
     save_page_models,
 )
-from tests.server.streaming_models import Steps, save_streaming_models
+from tests.server.streaming_models import (
+    Steps,
+    fail_at,
+    save_streaming_models,
+)
 
 api = pytest.importorskip(
     "playwright.sync_api",
@@ -990,15 +994,8 @@ def test_a_new_text_ends_the_old_answer(open_page, steps_of):
 
 
 def test_an_answer_that_breaks_off(open_page, store, monkeypatch):
-    servable = store.find("streaming upper")
-    run = servable.run
-
-    def fail(signature, inputs):
-        if signature == "stream_next" and inputs["state_1"][0] == 1:
-            raise RequestError("enough", "RESOURCE_EXHAUSTED")
-        return run(signature, inputs)
-
-    monkeypatch.setattr(servable, "run", fail)
+    error = RequestError("enough", "RESOURCE_EXHAUSTED")
+    fail_at(1, error, store.find("streaming upper"), monkeypatch)
     page = open_page({"model": "streaming upper", "text": "abc"})
     expect(page, ".column .message").to_contain_text("broke off")
     expect(page, ".column .message").to_contain_text("enough")
@@ -1039,15 +1036,8 @@ def test_a_conversation_is_left_in_an_answer(open_page, steps_of):
 
 
 def test_an_answer_in_a_dialogue_breaks_off(open_page, store, monkeypatch):
-    servable = store.find("streaming chat")
-    run = servable.run
-
-    def fail(signature, inputs):
-        if signature == "stream_next" and inputs["state_1"][0] == 1:
-            raise RequestError("enough", "RESOURCE_EXHAUSTED")
-        return run(signature, inputs)
-
-    monkeypatch.setattr(servable, "run", fail)
+    error = RequestError("enough", "RESOURCE_EXHAUSTED")
+    fail_at(1, error, store.find("streaming chat"), monkeypatch)
     page = open_page({"model": "streaming chat"})
     page.fill("#turn", "Hi")
     page.click("text=Send")

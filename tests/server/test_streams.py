@@ -6,8 +6,7 @@ import json
 import pytest
 
 from kseq.server.request_error import RequestError
-from kseq.serving.answer_stream import STREAM_NEXT
-from tests.server.streaming_models import Steps
+from tests.server.streaming_models import Steps, fail_at
 from tests.server.test_connections import Server, wait_for
 
 UPPER = "/v1/models/upper:predict"
@@ -125,29 +124,15 @@ def test_the_state_is_no_signature_for_clients(client):
 
 
 def test_an_error_in_the_middle_is_an_event(store, client, monkeypatch):
-    servable = store.find("upper")
-    run = servable.run
-
-    def fail(signature, inputs):
-        if signature == STREAM_NEXT and inputs["state_1"][0] == 2:
-            raise RequestError("No more", "RESOURCE_EXHAUSTED")
-        return run(signature, inputs)
-
-    monkeypatch.setattr(servable, "run", fail)
+    error = RequestError("No more", "RESOURCE_EXHAUSTED")
+    fail_at(2, error, store.find("upper"), monkeypatch)
     events = stream(client, "upper", {"instances": ["abc"]})
     assert events == [{"text": "A"}, {"text": "B"}, {"error": "No more"}]
 
 
 def test_a_fault_in_the_middle_is_an_event(store, monkeypatch):
-    servable = store.find("upper")
-    run = servable.run
-
-    def fail(signature, inputs):
-        if signature == STREAM_NEXT and inputs["state_1"][0] == 1:
-            raise ZeroDivisionError("secret")
-        return run(signature, inputs)
-
-    monkeypatch.setattr(servable, "run", fail)
+    error = ZeroDivisionError("secret")
+    fail_at(1, error, store.find("upper"), monkeypatch)
     server = Server(store)
     try:
         connection = begin(server, "abc")
