@@ -2,12 +2,10 @@
 
 import dataclasses
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import kseq
 from kseq.data import TextPreprocessor, Tokenizer
 from kseq.decoding import (
     BeamSearch,
@@ -20,9 +18,9 @@ from kseq.decoding import (
 from kseq.decoding.stepwise_search import common_prefix
 from kseq.layers import LuongAttention
 from kseq.models import LSTMSeq2Seq
-from kseq.serving import Generator, ensemble, export
+from kseq.serving import Generator, ensemble
 from tests.recipe_models import SERVED, inputs_of, make_served
-from tests.serving.conftest import LINES
+from tests.serving.conftest import LINES, Lazy
 
 TEXTS = [*LINES, "", "the dog"]
 SEARCHES = {
@@ -41,10 +39,21 @@ def kind(request):
     return request.param
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_joined_parts_are_the_answer(generators, kind, name):
-    generator = generators[kind].with_search(SEARCHES[name])
-    predictor = generator.predictor()
+@pytest.fixture(scope="module")
+def searching(generators):
+    """Generators by kind and name of their search: tracing takes seconds."""
+    return Lazy(lambda key: generators[key[0]].with_search(SEARCHES[key[1]]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("lstm", name) for name in SEARCHES),
+        *(("transformer", name) for name in ("beam", "greedy")),
+    ],
+)
+def test_joined_parts_are_the_answer(searching, kind, name):
+    predictor = searching[kind, name].predictor()
     expected = predictor.answers(TEXTS)
     num_parts = []
     for text, answer in zip(TEXTS, expected, strict=True):
@@ -61,9 +70,9 @@ def test_joined_parts_are_the_answer(generators, kind, name):
         assert max(num_parts) > 1
 
 
-def test_a_batch_is_streamed_row_by_row(generators, kind):
+def test_a_batch_is_streamed_row_by_row(searching, kind):
     """Each row has its own answer, and never loses what was settled."""
-    generator = generators[kind]
+    generator = searching[kind, "beam"]
     signatures = generator.stream_signatures
     text = tf.constant(TEXTS)
     best = generator.signatures["serving_default"](text=text)
@@ -91,8 +100,8 @@ def test_a_batch_is_streamed_row_by_row(generators, kind):
 
 
 @pytest.mark.parametrize("name", ["beam", "greedy"])
-def test_several_tokens_at_once(generators, kind, name):
-    generator = generators[kind].with_search(SEARCHES[name])
+def test_several_tokens_at_once(searching, kind, name):
+    generator = searching[kind, name]
     signatures = generator.stream_signatures
     for text in TEXTS:
         [expected] = generator.predictor()([text])
@@ -108,8 +117,25 @@ def test_several_tokens_at_once(generators, kind, name):
         assert found["text"][0].numpy().decode() == expected
 
 
-def byte_generator(stop=()):
-    """Answers whose characters are spelled in bytes, with a greedy search."""
+@dataclasses.dataclass(frozen=True)
+class Say:
+    """A constraint: the tokens of an answer, which may be assigned."""
+
+    ids: tf.Variable
+    is_row_wise = True
+
+    def __call__(self, log_probs, ids):
+        wanted = self.ids[tf.shape(ids)[1]]
+        size = tf.shape(log_probs)[-1]
+        return tf.where(tf.range(size) == wanted, log_probs, -np.inf)
+
+
+@pytest.fixture(scope="module")
+def says():
+    """What says a text, whatever it is asked; by its stop strings.
+
+    Its characters are spelled in bytes.
+    """
     tokenizer = Tokenizer.train(["ab ba"], 265, "bpe")
     model = LSTMSeq2Seq(
         *(tokenizer.vocab_size,) * 2,
@@ -117,42 +143,32 @@ def byte_generator(stop=()):
         units=4,
         attention=LuongAttention("dot"),
     )
-    keras.utils.set_random_seed(3)
-    for weight in model.trainable_variables:
-        weight.assign(keras.random.normal(weight.shape))
-    preprocessor = TextPreprocessor(tokenizer)
-    search = Sampling(temperature=1.0, seed=3)
-    return Generator(
-        model, preprocessor, tokenizer, search, max_length=32, stop=stop
+    ids = tf.Variable([0], shape=[None], dtype=tf.int32)
+    search = GreedySearch(constraints=(Say(ids),))
+    predictors = Lazy(
+        lambda stop: Generator(
+            model,
+            TextPreprocessor(tokenizer),
+            tokenizer,
+            search,
+            max_length=32,
+            stop=stop,
+        ).predictor()
     )
 
+    def says(text, stop=()):
+        row = tokenizer.tokenize_with_end([text])[0].numpy()[0]
+        ids.assign(tf.cast(row, tf.int32))
+        return predictors[stop]
 
-def forced(generator, text):
-    """A generator that says a text, whatever it is asked."""
-    ids = generator.tokenizer.tokenize_with_end([text])[0].numpy()[0]
-    say = Say(tuple(map(int, ids)))
-    search = dataclasses.replace(GreedySearch(), constraints=(say,))
-    return generator.with_search(search).predictor()
-
-
-@dataclasses.dataclass(frozen=True)
-class Say:
-    """A constraint: the tokens of an answer."""
-
-    ids: tuple[int, ...]
-    is_row_wise = True
-
-    def __call__(self, log_probs, ids):
-        wanted = tf.constant(self.ids)[tf.shape(ids)[1]]
-        size = tf.shape(log_probs)[-1]
-        return tf.where(tf.range(size) == wanted, log_probs, -np.inf)
+    return says
 
 
 @pytest.mark.parametrize(
     "text", ["€a日本b", "ab\ufffdba", "\ufffd", "e\u0301 \U0001f600"]
 )
-def test_characters_are_complete(text):
-    parts = list(forced(byte_generator(), text).stream("a"))
+def test_characters_are_complete(says, text):
+    parts = list(says(text).stream("a"))
     assert "".join(parts) == text
     assert all("\ufffd" not in part for part in parts) or "\ufffd" in text
 
@@ -168,12 +184,10 @@ def test_characters_are_complete(text):
         ("a日b", "a日b"),
     ],
 )
-def test_no_part_of_a_stop_string_is_shown(text, shown):
-    generator = byte_generator(stop=("aab", "日本"))
-    [answer] = forced(generator, text)(["a"])
-    assert answer == shown
-    parts = list(forced(generator, text).stream("a"))
-    assert "".join(parts) == shown
+def test_no_part_of_a_stop_string_is_shown(says, text, shown):
+    predictor = says(text, stop=("aab", "日本"))
+    assert predictor(["a"]) == [shown]
+    assert "".join(predictor.stream("a")) == shown
 
 
 def test_common_prefix():
@@ -191,9 +205,8 @@ def test_common_prefix():
     assert found == [[4, 5, 0], [4, 0, 0], [4, 6, 6], [0, 0, 0]]
 
 
-def test_an_export_streams(generators, tmp_path):
-    generator = generators["transformer"]
-    predictor = kseq.load(export(generator, tmp_path / "model"))
+def test_an_export_streams(loaded_exports):
+    predictor = loaded_exports["transformer"]
     for text in TEXTS:
         stream = predictor.stream(text)
         parts = list(stream)
@@ -201,9 +214,11 @@ def test_an_export_streams(generators, tmp_path):
         assert stream.answer == predictor.answers([text])[0]
 
 
-def test_without_the_signatures_the_answer_comes_at_once(generators, tmp_path):
-    predictor = kseq.load(export(generators["lstm"], tmp_path / "model"))
-    del predictor.signatures["stream_start"]
+def test_without_the_signatures_the_answer_comes_at_once(
+    loaded_exports, monkeypatch
+):
+    predictor = loaded_exports["transformer"]
+    monkeypatch.delitem(predictor.signatures, "stream_start")
     assert list(predictor.stream(TEXTS[0])) == predictor(TEXTS[:1])
 
 
