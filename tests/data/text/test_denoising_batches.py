@@ -46,6 +46,12 @@ def taken(found, count):
     ]
 
 
+@pytest.fixture(scope="module")
+def many(pairs, tokenizer):
+    """Noisy and whole texts of batches that have each text several times."""
+    return list(rows_of(taken(batches(pairs, tokenizer), 60)))
+
+
 def rows_of(found):
     """Noisy and whole texts, padding left out."""
     for noisy, labels, weights in found:
@@ -54,11 +60,11 @@ def rows_of(found):
                 yield tuple(x[x != PAD].tolist() for x in each[:2])
 
 
-def test_labels_are_the_texts_and_all_are_read(pairs, tokenizer):
+def test_labels_are_the_texts_and_all_are_read(many, pairs, tokenizer):
     whole = {text for _, text in texts_of(pairs, tokenizer)}
     found = {
         tokenizer.detokenize(tf.constant([row])).numpy()[0].decode()
-        for _, row in rows_of(taken(batches(pairs, tokenizer), 60))
+        for _, row in many
     }
     assert found == whole
 
@@ -71,10 +77,10 @@ def texts_of(pairs, tokenizer):
             yield row, tokenizer.detokenize(ids).numpy()[0].decode()
 
 
-def test_sentences_are_whole_and_spans_one_unknown_each(pairs, tokenizer):
+def test_sentences_are_whole_and_spans_one_unknown_each(many, tokenizer):
     """The pieces that are left stand in a sentence in their order."""
     changed = left = total = 0
-    for noisy, text in rows_of(taken(batches(pairs, tokenizer), 60)):
+    for noisy, text in many:
         assert noisy[-1] == END
         assert (UNK, UNK) not in itertools.pairwise(noisy)
         assert len(noisy) <= len(text)
@@ -104,13 +110,9 @@ def test_the_noise_of_a_text_depends_on_nothing_else(
     assert len(found[0]) == len(TEXTS + ANSWERS)
 
 
-def test_each_time_and_seed_has_its_own_noise(pairs, tokenizer):
+def test_each_time_and_seed_has_its_own_noise(many, pairs, tokenizer):
     longest = max((row for row, _ in texts_of(pairs, tokenizer)), key=len)
-    noisy = [
-        tuple(noise)
-        for noise, text in rows_of(taken(batches(pairs, tokenizer), 60))
-        if text == longest
-    ]
+    noisy = [tuple(noise) for noise, text in many if text == longest]
     assert len(set(noisy)) == len(noisy) > 3
     first, again, other = (
         list(rows_of(taken(batches(pairs, tokenizer, seed=seed), 2)))
