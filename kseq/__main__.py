@@ -43,7 +43,7 @@ from kseq.process import OPTIONAL, start_keras
 
 # Files are checked first; a recipe imports it itself.
 _WITHOUT_KERAS = (
-    *("check", "prepare", "publish", "recipes", "serve", "train"),
+    *("check", "plan", "prepare", "publish", "recipes", "serve", "train"),
 )
 
 
@@ -77,6 +77,7 @@ def _parser():
         dest="command", metavar="COMMAND", required=True
     )
     _add_train(commands)
+    _add_plan(commands)
     _add_check(commands)
     add_prepare(
         _command(commands, "prepare", "check and tokenize large files once")
@@ -100,6 +101,17 @@ def _parser():
 
 def _add_train(commands):
     command = _command(commands, "train", "train a recipe, or list the recipes")
+    _add_recipe(command)
+
+
+def _add_plan(commands):
+    command = _command(
+        commands, "plan", "forecast the time and the memory of a training"
+    )
+    _add_recipe(command)
+
+
+def _add_recipe(command):
     command.add_argument(
         "recipe",
         nargs="?",

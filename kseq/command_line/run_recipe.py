@@ -61,6 +61,9 @@ def run_recipe(main, config, without_files, corpus=None, presets=None):
         )
 
     def act(options):
+        if instead := getattr(page, "__instead__", None):
+            instead(options.config)
+            return
         start_keras()
         from kseq.devices import device_strategy
 

@@ -13,6 +13,18 @@ def run(options):
     if options.recipe is None:
         list_recipes()
         return
+    run_page(options, "kseq train")
+
+
+def run_page(options, command, instead=None):
+    """Runs the page of a recipe.
+
+    Args:
+        options: of the command line, with `recipe`, `words` and `debug`.
+        command: str, which begins messages, with the name of the recipe.
+        instead: callable that gets the config instead of the page's `main`,
+            or None; see `kseq.command_line.run_recipe`.
+    """
     is_path = "/" in options.recipe or options.recipe.endswith(".py")
     if is_path:
         path = Path(options.recipe)
@@ -24,8 +36,8 @@ def run(options):
     if options.debug:
         options.words.append("--debug")
     sys.argv[1:] = options.words
-    command = {"__command__": f"kseq train {name}"}  # begins its messages
-    runpy.run_path(str(path), init_globals=command, run_name="__main__")
+    page = {"__command__": f"{command} {name}", "__instead__": instead}
+    runpy.run_path(str(path), init_globals=page, run_name="__main__")
 
 
 def _check_python(path):

@@ -1,15 +1,9 @@
 """kseq verify: whether a run can be repeated."""
 
-import contextlib
-import json
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
-
 from kseq.commands.recipes import find_recipe
+from kseq.commands.trial_run import trial_run
 from kseq.files.json_files import read_json
+from kseq.files.recorded_metrics import recorded_metrics
 from kseq.runs import RunDirectory
 from kseq.runs.changes import changes
 from kseq.runs.data_files import data_files
@@ -17,8 +11,6 @@ from kseq.runs.run_directory import environment_of
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
-_POLL = 0.2  # seconds
-_ENDING = 60.0  # seconds in which a stopped training saves and ends
 # Of a row of metrics, what depends on the speed of the machine.
 _OF_SPEED = ("tokens_per_second", "waiting_for_data")
 
@@ -30,7 +22,7 @@ def run(options):
         SystemExit: with code 1 if they are not all the same.
     """
     run = RunDirectory(options.path)
-    rows = _rows(run.metrics)
+    rows = _steps_of(recorded_metrics(run.metrics))
     steps = _steps(run, rows, options.steps)
     words = _words(run)
     versions = _changed_versions(run)
@@ -54,18 +46,9 @@ def _report(name, changes, agree="the same"):
         print(f"  {escaped_line(line)}", flush=True)
 
 
-def _rows(path):
+def _steps_of(rows):
     """dict, step -> the metrics of training that were recorded."""
-    rows = {}
-    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
-        for line in file:
-            with contextlib.suppress(ValueError):  # of a process killed
-                row = json.loads(line)
-                if not isinstance(row, dict) or "loss" not in row:
-                    continue
-                if isinstance(row.get("step"), int):
-                    rows[row["step"]] = row
-    return rows
+    return {row["step"]: row for row in rows if "loss" in row}
 
 
 def _steps(run, rows, wanted):
@@ -130,41 +113,17 @@ def _paths(value):
 
 def _replayed(words, steps):
     """dict, step -> metrics of a new run with the same command."""
-    with tempfile.TemporaryDirectory(prefix="kseq-verify-") as folder:
-        # Its exports would have the name of the run: one that nobody has.
-        path = Path(folder, Path(folder).name)
-        log = Path(folder, "log")
-        command = [sys.executable, "-m", "kseq", *words]
-        with (
-            open(log, "wb") as output,
-            progress(f"Replaying {steps} steps"),
-            subprocess.Popen(
-                [*command, "--run", str(path)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            ) as process,
-        ):
-            try:
-                while (
-                    process.poll() is None
-                    and max(_rows(path / "metrics.jsonl"), default=0) < steps
-                ):
-                    time.sleep(_POLL)
-            finally:
-                process.terminate()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_ENDING)
-                process.kill()
-        rows = _rows(path / "metrics.jsonl")
-        if max(rows, default=0) < steps:
-            lines = log.read_text("utf-8", "replace").split("\n")
-            last = [line for line in lines if line.strip()][-1:]
+
+    def has_come(rows):
+        return max(_steps_of(rows), default=0) >= steps
+
+    with progress(f"Replaying {steps} steps"), trial_run(words) as trial:
+        rows = trial.wait_for(has_come)
+        if rows is None:
             raise UserError(
-                f"the replay ended before step {steps}: "
-                f"{escaped_line(' '.join(last))[:500]}"
+                f"the replay ended before step {steps}: {trial.last_line()}"
             )
-        return rows
+        return _steps_of(rows)
 
 
 def _compared(before, now, steps):

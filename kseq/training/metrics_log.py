@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from kseq.devices import is_chief
 from kseq.files.atomic_write import atomic_write
+from kseq.files.recorded_metrics import recorded_metrics
 from kseq.training.event_files import (
     close_event_files,
     event_writer,
@@ -250,18 +251,16 @@ def best_validation(run, monitor, mode="max"):
         >>> best_validation(run, "val_loss", "min")
         {'step': 9, 'val_loss': 1.5}
     """
-    if not run.metrics.is_file():
-        return None
-    records = []
-    for line in run.metrics.read_text("utf-8").split("\n"):
-        try:
-            record = json.loads(line)
-            score = record[monitor]
-            if math.isfinite(score) and "step" in record:
-                records.append(record)
-        except (ValueError, TypeError, KeyError):  # half a line, or training
-            continue
+    records = [
+        record
+        for record in recorded_metrics(run.metrics)
+        if _is_finite(record.get(monitor))
+    ]
     if not records:
         return None
     choose = max if mode == "max" else min
     return choose(records, key=lambda record: record[monitor])
+
+
+def _is_finite(score):
+    return isinstance(score, int | float) and math.isfinite(score)

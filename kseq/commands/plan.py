@@ -1,0 +1,159 @@
+"""kseq plan: what a training will cost, measured in a short one."""
+
+import itertools
+import math
+import resource
+import sys
+import time
+
+from kseq.commands.train import run_page
+from kseq.commands.trial_run import trial_run
+from kseq.terminal import escaped_line, progress
+from kseq.user_error import UserError
+
+_WINDOW = 50  # steps that a row of metrics is about
+_STEPS = 2 * _WINDOW  # the first window has the compilation in it
+_MINUTE, _HOUR = 60, 3600
+_GB = 1e9
+
+
+def run(options):
+    """Forecasts the time and the memory of a training.
+
+    100 steps are trained in a process of its own, validated, exported and
+    tested, as the recipe does with its steps; nothing is kept of them.
+    """
+    if options.recipe is None:
+        raise UserError("kseq plan needs a recipe: `kseq recipes` lists them.")
+    run_page(
+        options, "kseq plan", instead=lambda config: _plan(options, config)
+    )
+
+
+def _plan(options, config):
+    missing = [
+        name
+        for name in ("steps", "evaluate_every")
+        if not hasattr(config, name)
+    ]
+    if missing:
+        raise UserError(
+            f"{options.recipe} cannot be planned: its Config has no "
+            f"{' and no '.join(missing)}."
+        )
+    if config.steps <= _STEPS:
+        raise UserError(
+            f"--steps {config.steps}: a plan trains {_STEPS} steps itself. "
+            "Start the training."
+        )
+    short = {"steps": _STEPS, "evaluate_every": _STEPS}
+    if getattr(config, "pretraining_steps", 0):
+        short["pretraining_steps"] = 0
+    words = ["train", options.recipe, *options.words]
+    for name, value in short.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
+    with progress(f"Training {_STEPS} steps, and all that comes after them"):
+        measured = _measure(words)
+    _report(config, measured)
+
+
+def _measure(words):
+    """Seconds of the parts of a short training, and the bytes of its memory."""
+    arrivals = [time.monotonic()]
+    with trial_run(words) as trial:
+        for has_come in (
+            lambda rows: any(row["step"] >= _WINDOW for row in rows),
+            lambda rows: any(row["step"] >= _STEPS for row in rows),
+            lambda rows: any(_is_validation(row) for row in rows),
+        ):
+            rows = trial.wait_for(has_come)
+            if rows is None:
+                break
+            arrivals.append(time.monotonic())
+        rows = trial.wait_for()
+        arrivals.append(time.monotonic())
+        if trial.code:
+            raise UserError(
+                f"the short training has ended with exit code {trial.code}: "
+                f"{trial.last_line()}"
+            )
+    if len(arrivals) < 4:
+        raise UserError(
+            f"the short training wrote no metrics of {_STEPS} steps to "
+            "metrics.jsonl, as `kseq.training.fit` does."
+        )
+    trained = [row for row in rows if "loss" in row]
+    first, second, *validated, ended = (
+        arrival - before for before, arrival in itertools.pairwise(arrivals)
+    )
+    return {
+        "start": max(first - second, 0.0),
+        "step": second / _WINDOW,
+        "validation": sum(validated),
+        "end": ended,
+        "speed": trained[-1].get("tokens_per_second"),
+        "memory": _peak_memory(),
+    }
+
+
+def _is_validation(row):
+    return any(name.startswith("val_") for name in row)
+
+
+def _peak_memory():
+    """Bytes of the largest process that this one has waited for."""
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024)
+
+
+def _report(config, measured):
+    steps = config.steps + getattr(config, "pretraining_steps", 0)
+    training = steps * measured["step"]
+    validations = math.ceil(config.steps / config.evaluate_every)
+    validation = _duration(measured["validation"])
+    validating = validations * measured["validation"]
+    total = measured["start"] + training + validating + measured["end"]
+    patience = getattr(config, "patience", 0)
+    ends_early = f", less if --patience {patience} ends it" if patience else ""
+    for name, seconds, comment in (
+        ("start", measured["start"], "reading the data, compiling the step"),
+        (
+            *("training", training),
+            f"{steps:,} steps of {measured['step']:.3g} s{_speed(measured)}",
+        ),
+        ("validation", validating, f"{validations:,} times {validation}"),
+        ("end", measured["end"], "export and test"),
+        ("total", total, f"at most{ends_early}"),
+    ):
+        print(f"{name:<12}{_duration(seconds):>12}   {comment}")
+    memory = f"{measured['memory'] / _GB:.1f} GB"
+    print(f"{'memory':<12}{memory:>12}   of the process, at its peak")
+    for line in _documented():
+        print(escaped_line(line))
+
+
+def _speed(measured):
+    speed = measured["speed"]
+    return f", {speed:,.0f} tokens per second" if speed else ""
+
+
+def _duration(seconds):
+    """Text, such as "12 s", "31 min" or "2.5 h".
+
+    Example:
+        >>> [_duration(seconds) for seconds in (0.2, 89, 91, 9000)]
+        ['0.2 s', '89 s', '1.5 min', '2.5 h']
+    """
+    if seconds < 1.5 * _MINUTE:
+        return f"{seconds:.2g} s"
+    if seconds < 1.5 * _HOUR:
+        return f"{seconds / _MINUTE:.2g} min"
+    return f"{seconds / _HOUR:,.1f} h"
+
+
+def _documented():
+    """Lines of the recipe's docstring on what it has reached."""
+    page = sys.modules["__main__"].__doc__ or ""
+    lines = page.strip().split("\n")
+    commands = [i for i, line in enumerate(lines) if "kseq train " in line]
+    return lines[commands[-1] + 1 :] if commands else []

@@ -1,0 +1,36 @@
+"""What training has written to metrics.jsonl."""
+
+import json
+from pathlib import Path
+
+
+def recorded_metrics(path):
+    r"""Reads the rows of `metrics.jsonl`.
+
+    Lines that are no row are left out, such as the half of one that a process
+    has written when it was killed.
+
+    Args:
+        path: str or path of the file, which may be missing.
+
+    Yields:
+        dicts with `step`, an int, and metrics by name. Those of training have
+        `loss`, those of a validation names that begin with `val_`.
+
+    Example:
+        >>> path = pathlib.Path("metrics.jsonl")
+        >>> _ = path.write_text('{"step": 50, "loss": 2.5}\n{"step": 10')
+        >>> list(recorded_metrics(path))
+        [{'step': 50, 'loss': 2.5}]
+    """
+    path = Path(path)
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict) and isinstance(row.get("step"), int):
+                yield row
