@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import grpc
@@ -31,7 +32,12 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 TEXTS = [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
-WITH_CODE = [page for page in PAGES if "```python" in page.read_text("utf-8")]
+SEARCH = DOCS / "tutorials" / "search.md"
+WITH_CODE = [
+    page
+    for page in PAGES
+    if "```python" in page.read_text("utf-8") and page != SEARCH
+]
 LOAD = kseq.load
 
 ROOMS = (
@@ -157,6 +163,45 @@ def test_code_runs(page, folder, open_once, served, monkeypatch):
     names = {}
     for block in code_of(page):
         exec(compile(block, page.name, "exec"), names)
+
+
+class FakeStudy:
+    """Two trials, with the first choice and the lower bound of everything."""
+
+    def optimize(self, objective, n_trials):
+        self.wanted, self.scores = n_trials, []
+        for self.number in range(2):
+            self.scores.append(objective(self))
+        self.best_params = {}
+
+    def suggest_categorical(self, name, choices):
+        return choices[0]
+
+    def suggest_float(self, name, low, high):
+        return low
+
+
+@pytest.mark.slow  # trains
+def test_options_are_searched(tmp_path, monkeypatch):
+    """The page, with fewer steps."""
+    study = FakeStudy()
+    optuna = types.SimpleNamespace(create_study=lambda direction: study)
+    monkeypatch.setitem(sys.modules, "optuna", optuna)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["recipes", "copy", "translate_lstm"]) == 0
+    recipe = Path("translate_lstm.py")
+    text = recipe.read_text("utf-8")
+    few = text.replace("steps=450", "steps=4")
+    assert few != text
+    recipe.write_text(few)
+    [code] = code_of(SEARCH)
+    exec(compile(code, "search", "exec"), {})
+    assert study.wanted == 20
+    assert study.scores == [0, 0]
+    assert {path.name for path in Path("runs").iterdir()} == {
+        "search_0",
+        "search_1",
+    }
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)

@@ -147,6 +147,7 @@ class TrainingOptions:
     save_every: PositiveFloat = 30.0  # minutes, within an epoch
     accumulation_steps: PositiveInt = 1  # parts of a batch, for memory
     learning_rate: PositiveFloat  # peak learning rate
+    track: tuple[Literal["wandb", "mlflow"], ...] = ()  # beside TensorBoard
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ _OF_ONE_RUN = frozenset(
         *("train", "validation", "columns", "weights"),
         *("features", "images", "audio"),
         *("run", "overwrite", "from_", "new_tokenizer"),
-        *("steps", "evaluate_every", "patience", "pretraining_steps"),
+        *("steps", "evaluate_every", "patience", "pretraining_steps", "track"),
         *("optimizer", "schedule", "weight_decay", "freeze"),
         *("learning_rate", "warmup_steps"),
         "dtype",  # depends on the machine

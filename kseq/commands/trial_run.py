@@ -22,7 +22,7 @@ def trial_run(words):
 
     Args:
         words: the command without the program, such as `["train",
-            "translate_lstm"]`; `--run` is added.
+            "translate_lstm"]`. `--run` is added, and no tracker is told.
 
     Yields:
         `TrialRun`.
@@ -33,7 +33,8 @@ def trial_run(words):
         exports = Path("saved_models", path.name)
         has_exports = exports.parent.exists()
         log = Path(folder, "log")
-        command = [sys.executable, "-m", "kseq", *words, "--run", str(path)]
+        words = [*_untracked(words), "--run", str(path)]
+        command = [sys.executable, "-m", "kseq", *words]
         with (
             stop_in_order(),
             open(log, "wb") as output,
@@ -95,3 +96,14 @@ class TrialRun:
         lines = self._log.read_text("utf-8", "replace").split("\n")
         last = [line for line in lines if line.strip()][-1:]
         return escaped_line(" ".join(last))[:500]
+
+
+def _untracked(words):
+    """The words without `--track` and its values."""
+    kept, is_value = [], False
+    for word in words:
+        if word.startswith("--"):
+            is_value = word.partition("=")[0] == "--track"
+        if not is_value:
+            kept.append(word)
+    return kept

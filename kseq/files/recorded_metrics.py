@@ -18,9 +18,10 @@ def recorded_metrics(path):
         `loss`, those of a validation names that begin with `val_`.
 
     Example:
-        >>> path = pathlib.Path("metrics.jsonl")
-        >>> _ = path.write_text('{"step": 50, "loss": 2.5}\n{"step": 10')
-        >>> list(recorded_metrics(path))
+        >>> _ = Path("metrics.jsonl").write_text(
+        ...     '{"step": 50, "loss": 2.5}\n{"step": 10'
+        ... )
+        >>> list(recorded_metrics("metrics.jsonl"))
         [{'step': 50, 'loss': 2.5}]
     """
     path = Path(path)

@@ -4,7 +4,7 @@ from kseq.training.checkpoints import Checkpoints
 from kseq.training.export_and_test import export_and_test
 from kseq.training.fine_tuning import FineTuning, freeze
 from kseq.training.fit import fit
-from kseq.training.metrics_log import MetricsLog, verbosity
+from kseq.training.metrics_log import MetricsLog, best_validation, verbosity
 from kseq.training.optimizer import build_optimizer, ema_weights
 from kseq.training.pretrain import pretrain
 from kseq.training.start_run import set_seed, start_run
@@ -17,6 +17,7 @@ __all__ = [
     "MetricsLog",
     "Validation",
     "WarmupInverseSqrt",
+    "best_validation",
     "build_optimizer",
     "ema_weights",
     "export_and_test",

@@ -18,6 +18,7 @@ from kseq.training.event_files import (
     write_hyperparameters,
 )
 from kseq.training.optimizer import global_step
+from kseq.training.trackers import start_trackers
 from kseq.user_error import check_integers
 
 
@@ -35,7 +36,8 @@ class MetricsLog(keras.callbacks.Callback):
     TensorBoard shows training and validation as two runs with the same tags,
     in one chart. There `loss` is without label smoothing in both;
     `smoothed_loss` is what is minimized. Its HPARAMS tab has the config and,
-    under `best/`, the scores of the best epoch.
+    under `best/`, the scores of the best epoch. The trackers that the config
+    names with `track` get the same numbers.
 
     A resumed run deletes the lines of steps that it will repeat. If it was
     stopped between two lines, the next line covers the steps since then.
@@ -73,12 +75,14 @@ class MetricsLog(keras.callbacks.Callback):
         self.histograms = histograms
         self.graph = graph
         self._writes_graph = False
+        self._trackers = None
 
     def on_train_begin(self, logs=None):
         self._writes_graph = self.graph and is_chief()
         if not is_chief():
             return
         self._drop_later_records()
+        self._trackers = start_trackers(self.run)
         start_event_files(self.run, self._step())
         # Together with the scores, which it lists.
         with event_writer(self.run, "validation").as_default():
@@ -115,6 +119,8 @@ class MetricsLog(keras.callbacks.Callback):
 
     def on_train_end(self, logs=None):
         close_event_files(self.run)
+        if self._trackers:
+            self._trackers.end()
 
     def _write_window(self):
         now = time.perf_counter()
@@ -193,6 +199,9 @@ class MetricsLog(keras.callbacks.Callback):
             for name, value in values.items():
                 tf.summary.scalar(name, value)
         writer.flush()
+        self._trackers.log(
+            self._step(), {f"{part}/{name}": values[name] for name in values}
+        )
 
     def _show_best(self):
         best = self.monitor and best_validation(

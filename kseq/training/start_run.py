@@ -5,13 +5,14 @@ import tensorflow as tf
 
 from kseq.runs import RunDirectory
 from kseq.runs.run_directory import batch_fields
+from kseq.training.trackers import check_trackers
 
 
 def start_run(config):
     """Starts the run of a recipe or resumes it, and seeds all random numbers.
 
-    Steps, patience, batch sizes and the time between two checkpoints may
-    differ from those of a run that resumes.
+    Steps, patience, batch sizes, the time between two checkpoints and trackers
+    may differ from those of a run that resumes.
 
     Args:
         config: dataclass instance, see
@@ -24,8 +25,12 @@ def start_run(config):
     Raises:
         RunError: if the directory cannot be used, see there.
     """
+    check_trackers(getattr(config, "track", ()))
     run = RunDirectory(config.run)
-    may_change = ("steps", "patience", "save_every", *batch_fields(config))
+    may_change = (
+        *("steps", "patience", "save_every", "track"),
+        *batch_fields(config),
+    )
     config = run.start(config, may_change, config.overwrite)
     set_seed(config.seed, config.deterministic)
     return run, config
