@@ -28,6 +28,8 @@ from kseq.data import (
     training_batches,
 )
 from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.text.pair_parts import tokenize_part
+from tests.slow import slow
 
 ODD = [
     b"",
@@ -320,8 +322,8 @@ def test_beam_may_be_missing(tmp_path, kept, monkeypatch):
         prepare_pairs("out", ["a.tsv"], tokenizers=kept, beam=[])
 
 
-def test_a_killed_process_resumes(tmp_path, kept, monkeypatch):
-    files = write_files(tmp_path, pairs(400))
+def killed(files, kept, monkeypatch):
+    """A process of its own, which is killed."""
     Path("tokenizer.model").write_bytes(kept.kept[0].model)
     script = """
 import os, signal, sys
@@ -341,6 +343,26 @@ prepare_pairs("out", ["a.de", "a.en"], part_size=3000,
 """
     done = subprocess.run([sys.executable, "-c", script], check=False)
     assert done.returncode == -signal.SIGKILL
+
+
+def interrupted(files, kept, monkeypatch):
+    def tokenize(job):
+        if job.name.endswith("3-00000"):
+            raise KeyboardInterrupt
+        return tokenize_part(job)
+
+    with monkeypatch.context() as patch:
+        module = sys.modules["kseq.data.text.prepare_pairs"]
+        patch.setattr(module, "tokenize_part", tokenize)
+        with pytest.raises(KeyboardInterrupt):
+            prepare_pairs("out", files, tokenizers=kept, part_size=3000)
+
+
+# A process that imports TensorFlow takes seconds.
+@pytest.mark.parametrize("end", [interrupted, slow(killed)])
+def test_a_killed_process_resumes(tmp_path, kept, monkeypatch, end):
+    files = write_files(tmp_path, pairs(400))
+    end(files, kept, monkeypatch)
     with pytest.raises(DataError, match="not complete: start the same"):
         open_prepared("out")
     parts = sorted(Path("out/parts").glob("*.ids"))
