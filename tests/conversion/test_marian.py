@@ -17,6 +17,7 @@ from kseq.decoding import GreedySearch
 from kseq.serving.ctranslate2_export import export_ctranslate2
 from kseq.user_error import UserError
 from tests.conversion import marian_oracle
+from tests.slow import slow
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +230,7 @@ def write(name, content):
         ),
         (change("vocab.json", **{"<unk>": 0}), "does not number"),
         (change("generation_config.json", num_beams=0), "beam_size"),
-        (change("generation_config.json", max_length=1), "max_length"),
+        slow(change("generation_config.json", max_length=1), "max_length"),
         (write("source.spm", b"\xff" * 50), "no SentencePiece model"),
         (write("target.spm", b""), "SentencePiece model"),
         (write("model.safetensors", b""), "model.safetensors cannot be read"),

@@ -1,3 +1,4 @@
+import importlib
 import json
 import logging
 import os
@@ -29,12 +30,17 @@ def pairs_of(documents):
     return list(zip(documents.labels, documents.texts, strict=True))
 
 
-def test_without_files_it_is_the_planted_reports():
+def test_without_files_it_is_the_planted_reports(monkeypatch):
+    # Of few: they are drawn twice, and those of all splits before a split.
+    module = importlib.import_module("kseq.data.documents.dispatch_reports")
+    sizes = {split: size // 20 for split, size in module.SIZES.items()}
+    monkeypatch.setattr(module, "SIZES", sizes)
     corpus = read_document_corpus()
 
     assert corpus.train == dispatch_reports("train")
     assert corpus.validation == dispatch_reports("validation")
     assert corpus.test == dispatch_reports("test")
+    assert len(corpus.train.texts) == sizes["train"]
     assert corpus.labels == ("ambulance", "fire", "flood", "police")
 
 

@@ -121,7 +121,7 @@ def test_a_text_alone_and_in_a_batch(pieces, seed):
     letters = "aB .!?\n\t<br>。é😀$1"
     texts = [
         "".join(random.choices(letters, k=random.randrange(40)))
-        for _ in range(40)
+        for _ in range(15)
     ]
     tokenizer = DocumentPreprocessor(pieces, max_pieces=5, max_sentences=4)
     together = tokenizer.tokenize(texts).to_list()
