@@ -80,7 +80,8 @@ def check_agreement(folder, generator, answers=("beam", "greedy")):
 
 
 def test_it_answers_as_transformers_does(folder, found):
-    check_agreement(folder, found.generator)
+    # That beam search does, the test of the command shows: tracing takes long.
+    check_agreement(folder, found.generator, answers=("greedy",))
     assert found.generator.search.beam_size == 4
 
 

@@ -80,7 +80,7 @@ def test_metrics_of_all_lines_at_once_are_refused(texts):
 
 def test_it_agrees_with_sacrebleu(texts):
     """With as many p-values: no differences are equal here."""
-    references, outputs = texts
+    references, outputs = texts[0][:40], [each[:40] for each in texts[1]]
     oracle = {"bleu": BLEU(), "chrf": CHRF()}
     compared = Comparison(
         references, references, outputs, metrics_named(oracle)
@@ -126,7 +126,7 @@ def test_the_p_value_of_exact_match_by_enumeration():
 
 
 def test_equal_systems_do_not_differ(texts):
-    references, [outputs, _] = texts
+    references, outputs = texts[0][:20], texts[1][0][:20]
     compared = Comparison(
         references, references, [outputs, outputs], metrics_named(RESAMPLED)
     )

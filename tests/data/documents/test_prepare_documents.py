@@ -27,7 +27,7 @@ from tests.data.kept_tokenizer import check_a_tokenizer_that_is_kept
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    documents = dispatch_reports("train", size=120)
+    documents = dispatch_reports("train", size=80)
     texts = [*documents.texts, documents.texts[7], "日本 x\x0by", "a<br>b", " "]
     labels = [*documents.labels, "fire", "flood", "fire", "fire"]
     rows = [
@@ -43,7 +43,7 @@ def here(tmp_path, monkeypatch):
 
 
 def prepare(folder="out", train="a.tsv", validation=None, **options):
-    options = {"vocab_size": 400, "part_size": 12_000, "log": False, **options}
+    options = {"vocab_size": 400, "part_size": 8_000, "log": False, **options}
     return prepare_documents(folder, train, validation, **options)
 
 

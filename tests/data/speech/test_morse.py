@@ -22,7 +22,7 @@ def test_splits_have_different_texts():
 
 def test_the_sound_of_a_letter_is_its_code():
     """Read from the envelope of the quietest noise, in units of a dot."""
-    found = morse("train", size=300)
+    found = morse("train", size=150)
     seen = set()
     for text, samples, spans in zip(
         found.texts, found.samples, found.spans, strict=True

@@ -29,7 +29,7 @@ def test_sentences_of_texts():
     assert found.text.numpy().tolist() == texts
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)  # of many texts each
 @given(
     st.lists(
         st.text(
@@ -38,7 +38,7 @@ def test_sentences_of_texts():
             ),
             max_size=25,
         ),
-        max_size=4,
+        max_size=12,
     )
 )
 def test_what_is_joined_is_the_text(texts):
