@@ -9,16 +9,10 @@ import tensorflow as tf
 
 from kseq import __main__ as cli
 from kseq import data, decoding, models, runs, serving, training
-from kseq.commands.open_predictor import open_predictor
+from kseq.commands.open_predictor import chosen_search, open_predictor
 from kseq.data.documents.dispatch_reports import dispatch_reports
 from kseq.runs.checkpoint_files import write_checkpoint
 from tests.commands.some_lines import LEARNT
-
-DECIDE_WHAT_IS_OPENED = (
-    *("path", "weights", "greedy", "sample", "temperature", "top_k", "top_p"),
-    *("seed", "beam_size", "patience", "length_penalty", "mbr"),
-    *("coverage_penalty", "num_groups", "diversity", "ensemble"),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,16 +36,17 @@ def opened():
 def open_once(opened, monkeypatch):
     """What one command has opened the next one does not open again.
 
-    Tracing a search takes seconds.
+    Tracing a search takes seconds. Options that choose the same search open
+    the same.
     """
 
     def open_or_find(options):
-        values = [
-            getattr(options, name, None) for name in DECIDE_WHAT_IS_OPENED
-        ]
-        values[0] = str(options.path)
-        values[-1] = str(values[-1] or [])
-        key = tuple(None if value is False else value for value in values)
+        ensemble = getattr(options, "ensemble", None) or ()
+        key = (
+            *map(str, (options.path, *ensemble)),
+            getattr(options, "weights", None),
+            repr(chosen_search(options)),
+        )
         if key not in opened:
             opened[key] = open_predictor(options)
         opened[key].batch_size = getattr(options, "batch_size", None)

@@ -1,6 +1,7 @@
 """A glossary, minimum Bayes risk, groups and the coverage penalty."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from kseq.commands.glossary import Glossary
 from kseq.data import DataError
 from kseq.evaluation import expected_chrf
+from kseq.runs import RunDirectory
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 
 
@@ -104,20 +106,24 @@ def test_groups_give_more_different_answers(run, predict):
 
 
 def test_the_coverage_penalty_counts_in_scores_too(run, call, tmp_path):
+    """A run of this search: an export would have to be traced, as well."""
+    covered = RunDirectory(shutil.copytree(run, tmp_path / "covered"))
+    task = covered.read_task()
+    task["search"]["coverage_penalty"] = 0.3
+    covered.task.write_text(json.dumps(task))
     lines = lines_of(LEARNT)
-    to = tmp_path / "covered"
-    call("export", run, "--coverage-penalty", "0.3", "--to", to)
-    found, _ = call("predict", to, "--scores", text=lines)
+    found, _ = call("predict", covered.path, "--scores", text=lines)
     rows = [row.split("\t") for row in found.splitlines()]
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(lines)
     target.write_text("".join(f"{text}\n" for _, text in rows))
-    scores, _ = call("score", to, source, target)
+    scores, _ = call("score", covered.path, source, target)
+    scores = np.array(scores.split(), float)
     np.testing.assert_allclose(
-        np.array(scores.split(), float),
-        [float(score) for score, _ in rows],
-        atol=2e-3,
+        scores, [float(score) for score, _ in rows], atol=2e-3
     )
+    plain, _ = call("score", run, source, target)
+    assert np.abs(np.array(plain.split(), float) - scores).max() > 1e-3
 
 
 @pytest.mark.parametrize(

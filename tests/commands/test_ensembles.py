@@ -7,7 +7,6 @@ import keras
 import numpy as np
 import pytest
 
-import kseq
 from kseq import data, models, serving
 from kseq.layers import LuongAttention
 from tests.commands.saved_run import saved_run
@@ -17,6 +16,17 @@ from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 @pytest.fixture(scope="session")
 def other_run(tmp_path_factory, run):
     """An untrained LSTM with the tokenizers of the Transformer."""
+    path = tmp_path_factory.mktemp("other") / "lstm"
+    return lstm_run(run, path, LuongAttention("dot"))
+
+
+@pytest.fixture(scope="session")
+def plain_run(tmp_path_factory, run):
+    """One without attention, which is traced sooner: no near ties."""
+    return lstm_run(run, tmp_path_factory.mktemp("plain") / "lstm", None)
+
+
+def lstm_run(run, path, attention):
     keras.utils.set_random_seed(2)
     tokenizer = data.Tokenizer.load(run / "target.model")
     model = models.LSTMSeq2Seq(
@@ -24,12 +34,14 @@ def other_run(tmp_path_factory, run):
         tokenizer.vocab_size,
         embedding_dim=4,
         units=4,
-        attention=LuongAttention("dot"),
+        attention=attention,
     )
+    if attention is None:
+        for weight in model.trainable_variables:
+            weight.assign(keras.random.normal(weight.shape))
     generator = serving.Generator(
         model, data.TextPreprocessor(tokenizer, 64), tokenizer
     )
-    path = tmp_path_factory.mktemp("other") / "lstm"
     return saved_run(generator, path)
 
 
@@ -58,20 +70,20 @@ def test_predict_score_and_evaluate(run, other_run, call, tmp_path):
 
 
 def test_an_export_of_several_answers_as_they_do(
-    run, other_run, call, predict, tmp_path
+    other_run, plain_run, call, predict, load, tmp_path
 ):
+    """Of small models, greedily: the test above has others, and a beam."""
     to = tmp_path / "both"
-    output, _ = call("export", run, other_run, "--to", to)
+    runs = (other_run, plain_run)
+    output, _ = call("export", *runs, "--greedy", "--to", to)
     assert output.strip() == str(to / "1")
     expected, _ = call(
-        *("predict", run, other_run, "--scores"), text=lines_of(LEARNT)
+        *("predict", *runs, "--greedy", "--scores"), text=lines_of(LEARNT)
     )
     found, _ = predict(to, lines_of(LEARNT), "--scores")
     assert "\n".join(found) == expected.strip("\n")
     card = (to / "1" / "assets.extra" / "kseq.json").read_text()
-    parameters = [
-        kseq.load(each).model.count_params() for each in (run, other_run)
-    ]
+    parameters = [load(each).model.count_params() for each in runs]
     assert json.loads(card)["parameters"] == sum(parameters)
 
 

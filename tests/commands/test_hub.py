@@ -27,7 +27,7 @@ def hub(tmp_path, monkeypatch):
         yield fake
 
 
-def test_a_run_that_is_published_is_loaded(hub, run, predict, call):
+def test_a_run_is_published_with_all_that_opens_it(hub, run, call):
     output, _ = call("publish", run, "me/tiny", "--private")
     assert output == "kseq predict hf://me/tiny < FILE\n"
     files = hub.repositories["me/tiny"]
@@ -37,10 +37,12 @@ def test_a_run_that_is_published_is_loaded(hub, run, predict, call):
     assert card.startswith("---\nlibrary_name: kseq\n")
     assert "kseq.load('hf://me/tiny')" in card
 
-    expected, _ = predict(run, lines_of(SOURCES))
-    assert kseq.load("hf://me/tiny")(SOURCES) == expected
-    answers, _ = predict("hf://me/tiny", lines_of(SOURCES))
-    assert answers == expected
+    assert {"task.json", "target.model"} <= files.keys()
+    assert any(name.startswith("checkpoints/") for name in files)
+    folder = hub_folder("hf://me/tiny")
+    for name, content in files.items():
+        assert (folder / name).read_bytes() == content
+        assert name == "README.md" or (run / name).read_bytes() == content
 
     # Again, with one file that has changed: the others are not copied.
     files["README.md"] += b"More.\n"
@@ -51,7 +53,19 @@ def test_a_run_that_is_published_is_loaded(hub, run, predict, call):
     assert len(copied) == 1
 
 
-def test_an_export_that_is_published_is_loaded(hub, export, predict, call):
+# A classifier is traced sooner than a search, and comes the same way.
+def test_a_run_that_is_published_is_loaded(hub, classifier_run, predict, call):
+    call("publish", classifier_run, "me/labels")
+    expected, _ = predict(classifier_run, lines_of(SOURCES))
+    assert kseq.load("hf://me/labels")(SOURCES) == expected
+    answers, _ = predict("hf://me/labels", lines_of(SOURCES))
+    assert answers == expected
+
+
+def test_an_export_that_is_published_is_loaded(
+    hub, classifier_export, predict, call
+):
+    export = classifier_export
     call("publish", export, "me/served")
     assert any(
         name.endswith("/saved_model.pb")

@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 from kseq import __main__ as cli
-from kseq.files.model_path import model_path
 from kseq.serving.safe_graph import trust
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 
@@ -32,7 +31,9 @@ PARAGRAPHS = [
 ]
 
 
-def test_paragraphs_are_answered_by_sentences(run, export, predict, refused):
+def test_paragraphs_are_answered_by_sentences(
+    run, export, predict, refused, load
+):
     sentences = [
         "b b ü!",
         "a b c?",
@@ -48,8 +49,7 @@ def test_paragraphs_are_answered_by_sentences(run, export, predict, refused):
     assert joined == [first, "", third, answers[6]]
     assert notes == ""
     assert predict(export, lines_of(PARAGRAPHS), "--paragraphs")[0] == joined
-    loaded = tf.saved_model.load(model_path(export))
-    signature = loaded.signatures["paragraphs"]
+    signature = load(export).signatures["paragraphs"]
     text = [PARAGRAPHS[0] + "\n\n" + PARAGRAPHS[2], "", "a b c " * 600]
     found = signature(text=tf.constant(text))
     assert [each.decode() for each in found["text"].numpy()[:2]] == [
@@ -158,10 +158,10 @@ def test_one_line_whatever_the_label(tmp_path, predict):
 
 def test_a_line_of_two_megabytes_is_cut_and_reported(run, predict):
     text = b"a b\n" + b"a b c " * 350_000 + b"\nc\n"
-    answers, notes = predict(run, text, "--greedy")
+    answers, notes = predict(run, text)
     assert len(answers) == 3
     assert notes == "line 2 is too long; its end was left out.\n"
-    assert predict(run, b"c\n", "--greedy")[0] == answers[2:]
+    assert predict(run, b"c\n")[0] == answers[2:]
 
 
 @pytest.mark.slow  # TensorFlow starts once more

@@ -143,7 +143,7 @@ def test_prefixes_of_many_chunks(run, predict, prefix_file):
     count = 40  # of 16 lines
     sources = [LEARNT[i % 5] for i in range(count)]
     prefixes = [LEARNT[i * i % 5] for i in range(count)]
-    options = ("--prefix", prefix_file(prefixes), "--batch-size=1", "--greedy")
+    options = ("--prefix", prefix_file(prefixes), "--batch-size=1")
     answers, _ = predict(run, lines_of(sources), *options)
     for prefix, answer in zip(prefixes, answers, strict=True):
         assert answer.startswith(prefix)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -173,6 +174,13 @@ def copy(run, tmp_path):
     return RunDirectory(shutil.copytree(run, tmp_path / "run"))
 
 
+@pytest.fixture
+def model_is_made(retriever, monkeypatch):
+    """To make the model of each copy again takes most of a second."""
+    module = sys.modules["kseq.loading.load_run"]  # not the function
+    monkeypatch.setattr(module, "load_model", lambda *_, **__: retriever.model)
+
+
 def test_a_run_takes_no_search(copy):
     with pytest.raises(RunError, match="search is only for models"):
         load_run(copy, search=GreedySearch())
@@ -201,7 +209,7 @@ def test_the_same_answers_resume(retriever, generators, copy):
         (b"\n" * 25, "must be one line of text"),
     ],
 )
-def test_broken_answers_are_one_message(copy, content, message):
+def test_broken_answers_are_one_message(copy, model_is_made, content, message):
     copy.answers.unlink()
     if content is not None:
         copy.answers.write_bytes(content)
@@ -224,7 +232,7 @@ def test_broken_answers_are_one_message(copy, content, message):
     ],
     ids=str,
 )
-def test_a_broken_task_is_one_message(copy, change):
+def test_a_broken_task_is_one_message(copy, model_is_made, change):
     task = json.loads(copy.task.read_text())
     copy.task.write_text(json.dumps(task | change))
     with pytest.raises(UserError, match=r"task\.json"):
