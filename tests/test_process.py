@@ -156,6 +156,22 @@ def test_no_memory_is_kept_where_addresses_are_limited(monkeypatch):
     assert "TF_CPU_ALLOCATOR_USE_BFC" not in os.environ
 
 
+def test_memory_is_kept_where_addresses_are_not_limited(monkeypatch):
+    unlimited = (resource.RLIM_INFINITY,) * 2
+    monkeypatch.setattr(resource, "getrlimit", lambda _: unlimited)
+    # They are removed when the test ends.
+    for name in ("TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB"):
+        monkeypatch.setenv(name, "")
+        del os.environ[name]
+    process._keep_freed_tensors()
+    assert os.environ["TF_CPU_ALLOCATOR_USE_BFC"] == "1"
+    pages = int(os.environ["TF_CPU_BFC_MEM_LIMIT_IN_MB"]) * 2**20
+    pages //= os.sysconf("SC_PAGE_SIZE")
+    assert pages == pytest.approx(os.sysconf("SC_PHYS_PAGES"), rel=1e-3)
+
+
+# TensorFlow starts once more; above are the settings that keep the memory.
+@pytest.mark.slow
 def test_the_memory_of_a_step_serves_the_next():
     environment = {
         name: value

@@ -154,6 +154,9 @@ def test_what_is_in_flight_is_answered_before_the_end(folder):
     assert "300000" not in out + err
 
 
+# In every run, tests/server has the end of calls that cannot be cancelled and
+# of clients that do not read, and the test above that of a process.
+@pytest.mark.slow
 def test_the_end_has_a_bound_whatever_runs(folder):
     with serving(str(folder), "--timeout", "1", *ALLOWED) as (process, port):
         connections = []

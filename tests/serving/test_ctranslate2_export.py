@@ -36,6 +36,11 @@ def generator_of(vocab_sizes=(280, 280), **options):
     return Generator(model, preprocessor, target, max_length=40)
 
 
+@pytest.fixture(scope="module")
+def generator():
+    return generator_of()
+
+
 @pytest.mark.parametrize(
     ("vocab_sizes", "options"),
     [
@@ -74,8 +79,8 @@ def test_log_probabilities_are_those_of_kseq(
     )
 
 
-def test_the_readme_answers(seed, tmp_path, monkeypatch, capsys):
-    generator = generator_of().with_search(BeamSearch(3))
+def test_the_readme_answers(generator, tmp_path, monkeypatch, capsys):
+    generator = generator.with_search(BeamSearch(3))
     folder = export_ctranslate2(generator, tmp_path / "model")
     monkeypatch.chdir(folder)
     [code] = re.findall(
@@ -86,8 +91,9 @@ def test_the_readme_answers(seed, tmp_path, monkeypatch, capsys):
     assert "beam_size=3" in code
 
 
-def test_the_tokenizers_of_the_folder_read_unicode_like_kseq(seed, tmp_path):
-    generator = generator_of()
+def test_the_tokenizers_of_the_folder_read_unicode_like_kseq(
+    generator, tmp_path
+):
     folder = export_ctranslate2(generator, tmp_path / "model")
     texts = [
         *("a \u2581rose", "\ufdd0 \uffff", "\ufdd1", "line\u2028x\u0085y"),
@@ -144,8 +150,9 @@ def test_what_it_cannot_run(make, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_nothing_is_overwritten_or_left_half_written(tmp_path, monkeypatch):
-    generator = generator_of()
+def test_nothing_is_overwritten_or_left_half_written(
+    generator, tmp_path, monkeypatch
+):
     (tmp_path / "model").mkdir()
     with pytest.raises(UserError, match="exists"):
         export_ctranslate2(generator, tmp_path / "model")

@@ -11,13 +11,13 @@ from kseq import serving
 from kseq.loading.load_export import read_meta_graph
 from kseq.serving.served_function import served_part
 from tests.recipe_models import SERVED, inputs_of, make_served
-from tests.slow import others_slow
-
-OFTEN = ["tag_words lstm"]
 
 
 def nodes_of(path):
-    graph = read_meta_graph(path).graph_def
+    return nodes_in(read_meta_graph(path).graph_def)
+
+
+def nodes_in(graph):
     functions = {part.signature.name for part in graph.library.function}
     parts = [graph.node, *(part.node_def for part in graph.library.function)]
     return [node for part in parts for node in part if node.op not in functions]
@@ -39,7 +39,9 @@ def devices_of(nodes):
     return {node.device for node in nodes}
 
 
-@pytest.mark.parametrize("kind", others_slow(SERVED, OFTEN))
+# The test below has the graph of a part of an export in every run.
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SERVED)
 def test_the_same_operations_all_with_a_cpu_kernel(tmp_path, request, kind):
     here = nodes_of(serving.export(make_served(kind), tmp_path / "here"))
     request.getfixturevalue("reported_gpu")
@@ -69,6 +71,8 @@ def test_a_part_of_a_signature_that_is_called_alone(reported_gpu):
     spec = {"source_ids": tf.TensorSpec((None, None), tf.int32)}
     traced = served_part(model.encode_source).get_concrete_function(spec)
     assert "CudnnRNNV3" not in {op.type for op in traced.graph.get_operations()}
+    nodes = nodes_in(traced.graph.as_graph_def())
+    assert not {node.op for node in nodes if not has_cpu_kernel(node)}
     of_device = tf.function(model.encode_source).get_concrete_function(spec)
     assert "CudnnRNNV3" in {op.type for op in of_device.graph.get_operations()}
 

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import dataclasses
+import functools
 import json
 import shutil
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import kseq
+from kseq.command_line import recipe_options
 from kseq.command_line.recipe_options import read_options
 from kseq.files.json_files import nodes
 from kseq.runs import RunDirectory
@@ -56,6 +58,9 @@ def whole(generators, run_of):
     with pytest.MonkeyPatch.context() as patch:
         # A slow machine prints no progress among the messages.
         patch.setattr("kseq.terminal._FIRST", 600)
+        # To read the source of a class takes longer than all else.
+        comments = functools.cache(recipe_options._comments)
+        patch.setattr(recipe_options, "_comments", comments)
         for module in networks():
             patch.setattr(module.file_utils, "get_file", not_called)
         yield run_of(generators["lstm"])

@@ -60,12 +60,16 @@ def generator_of(kind, tokenizer):
     return generator, inputs
 
 
+@pytest.fixture(scope="module")
+def transformer(generators):
+    """The heads are those of any search; this one is traced soonest."""
+    return generators["transformer"].with_search(decoding.GreedySearch())
+
+
 @pytest.mark.parametrize("part", [slow("encoder"), slow("cross"), "decoder"])
-def test_rows_are_distributions_over_the_tokens(generators, part):
+def test_rows_are_distributions_over_the_tokens(transformer, part):
     texts = ["the cat", "12 bones and a dog"]
-    # The heads are those of any search; this one is traced sooner than a beam.
-    generator = generators["transformer"].with_search(decoding.GreedySearch())
-    found = head_attention(generator, texts, part, head=1)
+    found = head_attention(transformer, texts, part, head=1)
     for attention in found:
         queries, keys = attention.target_tokens, attention.source_tokens
         assert attention.weights.shape == (len(queries), len(keys))
@@ -92,10 +96,10 @@ def test_the_mean_of_the_heads_is_what_explain_shows(generators):
 @pytest.mark.parametrize(
     "place", [{"part": "middle"}, {"block": 7}, {"head": 9}]
 )
-def test_a_head_that_is_not_there(generators, place):
+def test_a_head_that_is_not_there(transformer, place):
     [value] = place.values()
     with pytest.raises(UserError, match=f"Received: .*{value}"):
-        head_attention(generators["transformer"], ["a"], **place)
+        head_attention(transformer, ["a"], **place)
 
 
 def test_a_model_without_heads(generators):

@@ -20,6 +20,7 @@ from kseq.models import LSTMSeq2Seq
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.user_error import UserError
+from tests.recipe_models import make_served
 
 BROKEN = [
     *(b"", b"[]", b"null", b'"text"', b"5", b"NaN", b"{", b"\xff\xfe", b"{}"),
@@ -49,6 +50,17 @@ def whole(generators, run_of):
 @pytest.fixture(scope="module")
 def labels(classifiers, run_of):
     return run_of(classifiers["flat"])
+
+
+@pytest.fixture(scope="module")
+def bits():
+    """Of a model that is made in no time."""
+    return make_served("learn_algorithms lstm")
+
+
+@pytest.fixture
+def bits_run(bits, run_of):
+    return RunDirectory(run_of(bits))
 
 
 @pytest.fixture
@@ -273,9 +285,9 @@ def test_a_tokenizer_of_another_model(run, labels, tmp_path):
     assert "vocab_size=400" in refused(copy, copy.tokenizer("source"))
 
 
-def test_the_average_is_of_the_last_training(run, generators, capsys):
+def test_the_average_is_of_the_last_training(bits_run, bits, capsys):
     """One that is older than the best weights since is passed over."""
-    variables = generators["lstm"].model.variables
+    run, variables = bits_run, bits.model.variables
     values = [tf.Variable(v) for v in variables]
     values[0].assign(values[0] + 1)
 
