@@ -1,12 +1,16 @@
 """Models on a hub: that of `tests.files.fake_hub`, on this machine."""
 
+import numpy as np
 import pytest
 
 import kseq
+from kseq import serving
 from kseq.files.hub import hub_folder
 from kseq.user_error import UserError
-from tests.commands.some_lines import SOURCES, lines_of
+from tests.commands.saved_run import saved_run
+from tests.commands.some_lines import lines_of
 from tests.files.fake_hub import FakeHub
+from tests.recipe_models import make_served
 
 pytest.importorskip("huggingface_hub")
 
@@ -53,26 +57,36 @@ def test_a_run_is_published_with_all_that_opens_it(hub, run, call):
     assert len(copied) == 1
 
 
-# A classifier is traced sooner than a search, and comes the same way.
-def test_a_run_that_is_published_is_loaded(hub, classifier_run, predict, call):
-    call("publish", classifier_run, "me/labels")
-    expected, _ = predict(classifier_run, lines_of(SOURCES))
-    assert kseq.load("hf://me/labels")(SOURCES) == expected
-    answers, _ = predict("hf://me/labels", lines_of(SOURCES))
+VECTORS = [[[0.0, 1.0, 0.5]], [[1.0, 0.0, -1.0], [0.5, 0.5, 2.0]]]
+LINES = lines_of(map(str, VECTORS))
+
+
+@pytest.fixture
+def bits():
+    """What comes the same way as any other model, and is traced soonest."""
+    return make_served("learn_algorithms lstm")
+
+
+def test_a_run_that_is_published_is_loaded(hub, bits, predict, call, tmp_path):
+    run = saved_run(bits, tmp_path / "bits")
+    call("publish", run, "me/bits")
+    found = kseq.load("hf://me/bits")(VECTORS)
+    for one, other in zip(found, bits.predictor()(VECTORS), strict=True):
+        np.testing.assert_array_equal(one, other)
+    expected, _ = predict(run, LINES, "--json")
+    answers, _ = predict("hf://me/bits", LINES, "--json")
     assert answers == expected
 
 
-def test_an_export_that_is_published_is_loaded(
-    hub, classifier_export, predict, call
-):
-    export = classifier_export
-    call("publish", export, "me/served")
+def test_an_export_that_is_published_is_loaded(hub, bits, call, tmp_path):
+    call("publish", serving.export(bits, tmp_path / "bits"), "me/served")
     assert any(
         name.endswith("/saved_model.pb")
         for name in hub.repositories["me/served"]
     )
-    expected, _ = predict(export, lines_of(SOURCES))
-    assert kseq.load("hf://me/served")(SOURCES) == expected
+    found = kseq.load("hf://me/served")(VECTORS)
+    for one, other in zip(found, bits.predictor()(VECTORS), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
 
 
 def test_what_is_not_on_the_hub(hub, refused, tmp_path, monkeypatch):
