@@ -1,3 +1,4 @@
+import functools
 import itertools
 import math
 
@@ -78,8 +79,8 @@ def test_scores_are_those_of_the_whole_sequences(
     np.testing.assert_allclose(best.scores, expected, atol=1e-4)
 
 
-def test_item_alone_and_in_a_batch(make_model, source_ids, traced):
-    search = traced(BeamSearch(), make_model(), n_best=3)
+def test_item_alone_and_in_a_batch(make_model, source_ids, searched):
+    search = functools.partial(searched, BeamSearch(), make_model(), n_best=3)
     limits = tf.constant([6, 1, 9])
 
     together = search(source_ids, limits)

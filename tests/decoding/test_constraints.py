@@ -455,12 +455,12 @@ def test_strings_are_no_regular_expressions(string):
 
 @pytest.mark.parametrize("search", [GreedySearch, BeamSearch])
 def test_a_search_ends_after_a_string(
-    make_model, source_ids, in_graph, scores_of, search
+    make_model, source_ids, searched, scores_of, search
 ):
     surfaces = [b"", b"", b"", b"", b"a", b"b", b"ca"]
     model = make_model(bias={END: -9.0, UNK: -99.0})
     ends = StopStrings(["ab", "aa"], surfaces)
-    best = in_graph(search(constraints=[ends]), model, source_ids, [9] * 3)
+    best = searched(search(constraints=[ends]), model, source_ids, [9] * 3)
     rows = zip(best.ids[:, 0].numpy(), best.lengths[:, 0], strict=True)
     for ids, length in rows:
         texts = [b"".join(surfaces[i] for i in ids[:n]) for n in range(length)]

@@ -9,19 +9,16 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding import BeamSearch, Ensemble
-from tests.models.seq2seq_systems import (
-    VOCAB,
-    convolutional,
-    lstm,
-    transformer,
-)
+from tests.models.seq2seq_systems import VOCAB, model_of
 
 MODELS = {
-    "transformer": transformer,
-    "convolutional": convolutional,
-    "input feeding": lambda: lstm("general", "feeding"),
-    "luong": lambda: lstm("dot"),
-    "ensemble": lambda: Ensemble([transformer(), lstm("dot")]),
+    "transformer": lambda: model_of("transformer"),
+    "convolutional": lambda: model_of("convolutional"),
+    "input feeding": lambda: model_of("lstm"),
+    "luong": lambda: model_of("dot, luong"),
+    "ensemble": lambda: Ensemble(
+        [model_of("transformer"), model_of("dot, luong")]
+    ),
 }
 SOURCE = np.array([[4, 5, 6, 3, 0], [9, 7, 5, 8, 3]])
 
@@ -67,7 +64,11 @@ def test_wide_beam_is_exhaustive_search(name):
 def test_a_model_without_attention():
     search = BeamSearch(2, coverage_penalty=0.5)
     with pytest.raises(ValueError, match="with attention to its source"):
-        search(lstm("none"), {"source_ids": tf.constant(SOURCE)}, [2, 2])
+        search(
+            model_of("no attention"),
+            {"source_ids": tf.constant(SOURCE)},
+            [2, 2],
+        )
 
 
 def test_a_model_that_does_not_give_its_weights(make_model):

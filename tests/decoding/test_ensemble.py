@@ -4,21 +4,23 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.control_tokens import END, START
+from kseq.control_tokens import END, PAD, START
 from kseq.decoding import BeamSearch, Ensemble, GreedySearch, Sampling
 from tests.decoding.conftest import TinyModel
-from tests.models.seq2seq_systems import lstm, speech, transformer
+from tests.models.seq2seq_systems import model_of
 from tests.slow import slow
 
 
-def probabilities_of(model, source_ids, answer):
-    """Of the tokens of an answer, given to a model one by one in NumPy."""
-    state, found = model.encode({"source_ids": source_ids}), []
-    for last, token in zip([START, *answer], answer, strict=False):
-        logits, state = model.decode_step(tf.constant([last]), state)
-        powers = np.exp(np.float64(logits[0]))
-        found.append(powers[token] / powers.sum())
-    return found
+def probabilities_of(model, source_ids, answers):
+    """Of the tokens of answers (N, T) to one source, in NumPy."""
+    starts = np.full((len(answers), 1), START)
+    inputs = {
+        "source_ids": tf.repeat(source_ids, len(answers), axis=0),
+        "target_ids": np.concatenate([starts, answers[:, :-1]], axis=1),
+    }
+    powers = np.exp(np.float64(model(inputs)))
+    found = powers / powers.sum(axis=-1, keepdims=True)
+    return np.take_along_axis(found, answers[..., None], axis=-1)[..., 0]
 
 
 def test_wide_beam_is_exhaustive_search(seed, source_ids, searched):
@@ -26,10 +28,12 @@ def test_wide_beam_is_exhaustive_search(seed, source_ids, searched):
     models = [TinyModel(seed, vocab_size=6), TinyModel(seed + 1, vocab_size=6)]
     limit, others = 3, [1, 4, 5]
     answers = [
-        [*tokens, END]
+        [*tokens, END] + [PAD] * (limit - length - 1)
         for length in range(limit)
         for tokens in itertools.product(others, repeat=length)
-    ] + [list(ids) for ids in itertools.product(others, repeat=limit)]
+    ]
+    answers += map(list, itertools.product(others, repeat=limit))
+    answers = np.array(answers)
 
     best = searched(
         BeamSearch(40, 0.0), Ensemble(models), source_ids, [limit] * 3
@@ -37,18 +41,12 @@ def test_wide_beam_is_exhaustive_search(seed, source_ids, searched):
 
     for item in range(3):
         rows = source_ids[item : item + 1]
-        scores = [
-            np.log(
-                np.mean(
-                    [probabilities_of(each, rows, answer) for each in models],
-                    axis=0,
-                )
-            ).sum()
-            for answer in answers
-        ]
-        expected = answers[int(np.argmax(scores))]
-        found = best.ids[item, 0].numpy()
-        assert found[: len(expected)].tolist() == expected
+        both = [probabilities_of(each, rows, answers) for each in models]
+        log_probs = np.log(np.mean(both, axis=0))
+        scores = np.where(answers != PAD, log_probs, 0).sum(axis=1)
+        expected = answers[scores.argmax()].tolist()
+        found = best.ids[item, 0].numpy().tolist()
+        assert found + [PAD] * (limit - len(found)) == expected
         np.testing.assert_allclose(best.scores[item, 0], max(scores), atol=1e-4)
 
 
@@ -71,14 +69,15 @@ def test_different_architectures_step_as_they_read_whole(
     traced, scores_of, search
 ):
     """A Transformer has shared caches, an LSTM states of its hypotheses."""
-    models = Ensemble([transformer(), lstm("general", "feeding")])
+    models = Ensemble([model_of("transformer"), model_of("lstm")])
     source_ids = tf.constant([[4, 5, 6, 3, 0], [9, 3, 0, 0, 0]])
     limits = tf.constant([6, 9])
-    best = traced(search, models)(source_ids, limits)
+    search = traced(search, models)
+    best = search(source_ids, limits)
 
     expected = scores_of(models, best.ids, {"source_ids": source_ids})
     np.testing.assert_allclose(best.scores, expected, atol=1e-4)
-    alone = traced(search, models)(source_ids[1:], limits[1:])
+    alone = search(source_ids[1:], limits[1:])
     length = int(alone.lengths[0, 0])
     np.testing.assert_array_equal(
         best.ids[1:, :, :length], alone.ids[:, :, :length]
@@ -90,7 +89,7 @@ def test_scores_of_ctc_are_averaged_too(seed):
         "source": tf.random.stateless_normal((2, 6, 3), [seed, 1]),
         "source_mask": tf.sequence_mask([6, 4]),
     }
-    model, limits = speech(), tf.constant([5, 4])
+    model, limits = model_of("speech"), tf.constant([5, 4])
     search = BeamSearch(2, ctc_weight=0.5)
     alone = search(model, source, limits)
     both = search(Ensemble([model, model]), source, limits)
@@ -100,7 +99,7 @@ def test_scores_of_ctc_are_averaged_too(seed):
 
 
 def test_attention_is_the_mean():
-    models = [transformer(), lstm("dot")]
+    models = [model_of("transformer"), model_of("dot, luong")]
     inputs = {
         "source_ids": tf.constant([[4, 5, 6, 3]]),
         "target_ids": tf.constant([[START, 4, 7]]),
@@ -109,7 +108,7 @@ def test_attention_is_the_mean():
 
     expected = np.mean([each.attention_weights(inputs) for each in models], 0)
     np.testing.assert_allclose(weights, expected, atol=1e-6)
-    assert Ensemble([*models, lstm("none")]).attention is None
+    assert Ensemble([*models, model_of("no attention")]).attention is None
 
 
 def test_one_model_is_no_ensemble(make_model):

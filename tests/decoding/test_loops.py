@@ -106,7 +106,7 @@ def test_a_batch_for_a_gpu_has_two_groups(make_model, many, size, groups):
 @two_searches
 def test_groups_of_any_inputs(make_model, many, search):
     """An input that is no batch of items leaves the batch whole."""
-    ids, limits = many[0], tf.minimum(many[1], 4)
+    ids, limits = many[0], tf.minimum(many[1], 3)
     model = make_model(bias={END: 1.0})
     expected = search(model, {"source_ids": ids}, limits)
 
@@ -138,7 +138,7 @@ def test_constants_are_computed_once(make_model, many, search):
             logits, state = super().decode_step(token_ids, state)
             return factor * logits, state
 
-    ids, limits = many[0], tf.minimum(many[1], 4)
+    ids, limits = many[0], tf.minimum(many[1], 3)
     doubled = Doubled(make_model(bias={END: 1.0}))
     found = search(doubled, {"source_ids": ids}, limits)
     assert doubled.computed == 1

@@ -1,5 +1,7 @@
 """The searches over the models that people train."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -78,15 +80,20 @@ def model(request, seed):
     return model
 
 
-def test_searches_of_a_model(model, source_ids, traced, scores_of):
-    def searches(*args):
-        return {
-            "greedy": GreedySearch()(*args),
-            "four": BeamSearch(4)(*args, n_best=3),
-            "drawn": Sampling(num_samples=2)(*args, n_best=2),
-        }
+def test_searches_of_a_model(model, source_ids, traced, searched, scores_of):
+    # Tracing takes longer than a search: the others are traced where models
+    # are exported.
+    searches = {
+        "greedy": functools.partial(searched, GreedySearch(), model),
+        "four": traced(BeamSearch(4), model, n_best=3),
+        "drawn": functools.partial(
+            searched, Sampling(num_samples=2), model, n_best=2
+        ),
+    }
 
-    search = traced(searches, model)
+    def search(*args):
+        return {name: one(*args) for name, one in searches.items()}
+
     found = search(source_ids, LIMITS)
 
     best, greedy = found["four"].scores[:, :1], found["greedy"].scores

@@ -96,7 +96,7 @@ def test_a_narrow_beam_keeps_to_all_phrases(
 ):
     """However unlikely they are, alone and in a batch."""
     model = make_model(vocab_size=8, bias={5: -20.0, 7: -20.0, 6: 5.0})
-    search, limits = BeamSearch(beam_size), [9, 6, 9]
+    search, limits = BeamSearch(beam_size), [6, 5, 6]
     best = searched(search, model, source_ids, limits, phrases=phrases)
     free = searched(search, model, source_ids, limits)
 
