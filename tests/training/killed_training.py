@@ -9,7 +9,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.training.tiny_training import train
+from kseq.process import OPTIONAL, start_keras
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+start_keras(without=OPTIONAL)  # as in a command: half of the time of this test
+
+from tests.training.tiny_training import train  # noqa: E402
 
 
 def newest(path):

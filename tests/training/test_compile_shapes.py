@@ -24,13 +24,17 @@ class Sums(ExactModel):
         return TokenLosses(loss, sample_weight)
 
 
-def make_model(jit_compile=True):
+def make_model(jit_compile=True, run_eagerly=False):
     keras.utils.set_random_seed(1)
     inputs = keras.Input((None,), name="source_ids", dtype="int32")
     x = keras.layers.Embedding(9, 4, name="embedding")(inputs)
     outputs = keras.layers.Dense(1, name="outputs")(x)
     model = Sums({"source_ids": inputs}, outputs, name="sums")
-    model.compile(keras.optimizers.SGD(0.1), jit_compile=jit_compile)
+    model.compile(
+        keras.optimizers.SGD(0.1),
+        jit_compile=jit_compile,
+        run_eagerly=run_eagerly,
+    )
     return model
 
 
@@ -139,7 +143,7 @@ def test_training_begins_with_it_unless_it_is_done(tmp_path, monkeypatch):
     def fit(steps):
         run = RunDirectory(tmp_path)
         run.start(Config(), ("batch_size",))
-        model = make_model(jit_compile=False)
+        model = make_model(jit_compile=False, run_eagerly=True)
         run.save_model(model)
         training.fit(
             model,

@@ -129,7 +129,8 @@ def test_float16_may_overflow():
     """The optimizer lowers its scale, and skips the update."""
     keras.config.set_dtype_policy("mixed_float16")
     model = same_start(tiny_model("mixed_float16"))
-    model.compile(keras.optimizers.SGD(0.1))
+    # Tracing would take longer than the step.
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
     model.optimizer.dynamic_scale.assign(2.0**40)
     [batch] = batches([5])
     fit(model, batch)

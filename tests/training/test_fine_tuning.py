@@ -1,4 +1,6 @@
 import dataclasses
+import functools
+import shutil
 
 import numpy as np
 import pytest
@@ -92,6 +94,21 @@ def tokenizer():
     return Tokenizer.train(OLD, 290)
 
 
+@pytest.fixture(scope="module")
+def other_run(tokenizer, tmp_path_factory):
+    """A function: a model, and the folder of a run with its weights.
+
+    It is started from, and never written: tests share it.
+    """
+
+    @functools.cache
+    def other_run(make):
+        served = generator(tokenizer, make(tokenizer))
+        return served, saved(tmp_path_factory.mktemp("old"), served).path
+
+    return other_run
+
+
 def rows_of(served, tokenizer):
     """All of a piece: its embedding and, where there is one, its CTC column."""
     values = {v.path: v.numpy() for v in served.model.variables}
@@ -104,17 +121,14 @@ def rows_of(served, tokenizer):
 
 @pytest.mark.parametrize("make", [lstm, transformer, convolutional])
 def test_weights_and_tokenizer_of_a_run_are_kept(
-    tmp_path, tokenizer, make, capsys
+    tmp_path, tokenizer, make, capsys, other_run
 ):
-    old = generator(tokenizer, make(tokenizer))
-    saved(tmp_path / "old", old)
-
-    start = FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old")
+    old, old_path = other_run(make)
+    start = FineTuning(RunDirectory(tmp_path / "new"), old_path)
     kept = start.tokenizer(iter([]), vocab_size=300)
     assert kept.model == tokenizer.model
     new = generator(kept, make(kept))
     start.initialize(new)
-    old_path = tmp_path / "old"
     assert (
         capsys.readouterr().out
         == f"Starting from {old_path}: 'last' weights of step 5.\n"
@@ -134,14 +148,16 @@ def test_characters_that_a_kept_tokenizer_lacks_are_said(tmp_path, caplog):
     assert message.startswith("2 of 6 different characters (33.33% of the")
 
 
-def test_seeds_of_dropout_are_those_of_the_new_run(tmp_path, tokenizer):
-    saved(tmp_path / "old", generator(tokenizer, transformer(tokenizer)))
+def test_seeds_of_dropout_are_those_of_the_new_run(
+    tmp_path, tokenizer, other_run
+):
+    _, old = other_run(transformer)
     new = generator(tokenizer, transformer(tokenizer, dropout=0.0))
-    FineTuning(RunDirectory(tmp_path / "a"), tmp_path / "old").initialize(new)
+    FineTuning(RunDirectory(tmp_path / "a"), old).initialize(new)
 
     new = generator(tokenizer, transformer(tokenizer))
     seeds = [v.numpy() for v in new.model.variables if "int" in v.dtype]
-    FineTuning(RunDirectory(tmp_path / "a"), tmp_path / "old").initialize(new)
+    FineTuning(RunDirectory(tmp_path / "a"), old).initialize(new)
     after = [v.numpy() for v in new.model.variables if "int" in v.dtype]
     assert seeds
     np.testing.assert_array_equal(seeds, after)
@@ -166,10 +182,12 @@ def test_one_vocabulary_or_two(tmp_path, tokenizer):
 
 
 @pytest.mark.parametrize("other", [None, NEW])
-def test_one_vocabulary_or_two_as_in_the_other_run(tmp_path, tokenizer, other):
+def test_one_vocabulary_or_two_as_in_the_other_run(
+    tmp_path, tokenizer, other, other_run
+):
     words = other and Tokenizer.train(other, 99, "word")
     target = words or tokenizer
-    served = generator(tokenizer, lstm(tokenizer))
+    served, _ = other_run(lstm)
     served = Generator(served.model, served.preprocessor, target)
     saved(tmp_path / "old", served)
     start = FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old")
@@ -181,13 +199,11 @@ def test_one_vocabulary_or_two_as_in_the_other_run(tmp_path, tokenizer, other):
 @pytest.mark.parametrize("make", [lstm, transformer, convolutional])
 @pytest.mark.parametrize("vocab_size", [290, 296])
 def test_a_new_tokenizer_keeps_the_pieces_that_both_have(
-    tmp_path, tokenizer, make, vocab_size
+    tmp_path, tokenizer, make, vocab_size, other_run
 ):
-    old = generator(tokenizer, make(tokenizer))
-    saved(tmp_path / "old", old)
-
+    old, old_path = other_run(make)
     run = RunDirectory(tmp_path / "new")
-    start = FineTuning(run, tmp_path / "old", new_tokenizer=True)
+    start = FineTuning(run, old_path, new_tokenizer=True)
     trained = start.tokenizer(NEW, vocab_size)
     assert trained.model == Tokenizer.train(NEW, vocab_size).model
     new = generator(trained, make(trained))
@@ -229,9 +245,12 @@ def test_once_it_is_trained_a_run_needs_no_other(tmp_path, tokenizer):
         np.testing.assert_array_equal(variable, value)
 
 
-def test_a_run_that_resumes_keeps_its_tokenizers(tmp_path, tokenizer, capsys):
+def test_a_run_that_resumes_keeps_its_tokenizers(
+    tmp_path, tokenizer, capsys, other_run
+):
     """Whatever text there is now, unless it is overwritten."""
-    saved(tmp_path / "run", generator(tokenizer, lstm(tokenizer)))
+    served, old = other_run(lstm)
+    shutil.copytree(old, tmp_path / "run")
     start = FineTuning(RunDirectory(tmp_path / "run"))
     assert start.tokenizer(NEW, 290).model == tokenizer.model
     source, target = start.pair_tokenizers(290).of(Corpus())
@@ -242,16 +261,14 @@ def test_a_run_that_resumes_keeps_its_tokenizers(tmp_path, tokenizer, capsys):
     again.start(Config(), overwrite=True)
     start = FineTuning(again)
     assert start.tokenizer(NEW, 290).model == Tokenizer.train(NEW, 290).model
-    served = generator(tokenizer, lstm(tokenizer))
-    saved(tmp_path / "old", served)
-    FineTuning(again, tmp_path / "old").initialize(served)
+    FineTuning(again, old).initialize(served)
     assert "Starting from" in capsys.readouterr().out
 
 
-def test_without_a_run_nothing_is_changed(tmp_path, tokenizer):
+def test_without_a_run_nothing_is_changed(tmp_path, tokenizer, other_run):
     start = FineTuning(RunDirectory(tmp_path))
     assert start.tokenizer(OLD, 290).model == tokenizer.model
-    new = generator(tokenizer, lstm(tokenizer))
+    new, _ = other_run(lstm)
     before = new.model.get_weights()
     start.initialize(new)
     for value, other in zip(new.model.get_weights(), before, strict=True):
@@ -267,9 +284,10 @@ def test_without_a_run_nothing_is_changed(tmp_path, tokenizer):
         (lambda t: classifier(t, ["a", "b"]), "LSTMSeq2Seq"),
     ],
 )
-def test_another_model_is_refused(tmp_path, tokenizer, make, message):
-    saved(tmp_path / "old", generator(tokenizer, lstm(tokenizer)))
-    start = FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old")
+def test_another_model_is_refused(
+    tmp_path, tokenizer, make, message, other_run
+):
+    start = FineTuning(RunDirectory(tmp_path / "new"), other_run(lstm)[1])
     with pytest.raises(RunError, match=message):
         start.initialize(make(tokenizer))
 
@@ -289,11 +307,10 @@ def test_a_start_that_is_no_run_is_refused(tmp_path, tokenizer):
         FineTuning(RunDirectory(tmp_path / "b"), run.path).initialize(new)
 
 
-def test_frozen_layers_keep_their_weights():
-    tokenizer = Tokenizer.train(OLD, 300)
+def test_frozen_layers_keep_their_weights(tokenizer):
     model = transformer(tokenizer)
     freeze(model, ["encoder_*", "target_embedding", "cross_attention"])
-    model.compile("adam", clip_norm=1.0)
+    model.compile("adam", clip_norm=1.0, run_eagerly=True)
     before = {v.path: np.array(v) for v in model.variables}
     ids = np.array([[2, 5, 6, 3]], "int32")
     inputs = {"source_ids": ids, "target_ids": ids}
@@ -313,8 +330,8 @@ def test_frozen_layers_keep_their_weights():
     assert len(model.optimizer.variables) == 2 + 2 * trained
 
 
-def test_a_layer_that_is_not_there_cannot_be_frozen():
-    model = transformer(Tokenizer.train(OLD, 300))
+def test_a_layer_that_is_not_there_cannot_be_frozen(tokenizer):
+    model = transformer(tokenizer)
     with pytest.raises(UserError, match=r"'encode'.* encoder_0, decoder_0"):
         freeze(model, ["encode"])
     with pytest.raises(UserError, match="no weight to train"):

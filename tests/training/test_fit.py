@@ -23,8 +23,8 @@ def checkpoints_of(path):
     return training.Checkpoints(started(path), monitor="loss", mode="min")
 
 
-def fitted(path, steps, run_eagerly=True):
-    model = make_model(run_eagerly=run_eagerly)
+def fitted(path, steps):
+    model = make_model()
     training.fit(
         model,
         make_data(),
@@ -41,7 +41,7 @@ def assert_same_weights(model, other):
 
 
 def test_plain_fit_with_the_same_callbacks_gives_the_same_bits(tmp_path):
-    model = make_model(run_eagerly=False)
+    model = make_model()
     checkpoints = checkpoints_of(tmp_path / "plain")
     log = training.MetricsLog(checkpoints.run, 2 * STEPS)
     model.fit(
@@ -52,7 +52,7 @@ def test_plain_fit_with_the_same_callbacks_gives_the_same_bits(tmp_path):
         shuffle=False,
         verbose=0,
     )
-    other = fitted(tmp_path / "run", 2 * STEPS, run_eagerly=False)
+    other = fitted(tmp_path / "run", 2 * STEPS)
     assert_same_weights(other, model)
 
 

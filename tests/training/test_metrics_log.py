@@ -167,7 +167,9 @@ def test_tensorboard_has_the_same_numbers(tmp_path):
 def test_the_loss_in_tensorboard_is_without_smoothing(tmp_path):
     model = tiny_model()
     model.get_layer("logits").bias.assign(range(11))
-    model.compile(keras.optimizers.SGD(0.25), label_smoothing=0.3)
+    # Tracing would take longer than the steps.
+    settings = {"label_smoothing": 0.3, "run_eagerly": True}
+    model.compile(keras.optimizers.SGD(0.25), **settings)
     run = RunDirectory(tmp_path)
     model.fit(
         one_by_one(batches([6, 5])),

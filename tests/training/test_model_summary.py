@@ -1,5 +1,8 @@
+import pytest
+
 from kseq.models import LSTMLM, Transformer, TransformerLM
 from kseq.training.model_summary import model_summary, training_operations
+from tests.slow import slow
 
 
 def build(vocab_size=24, model_dim=16, ffn_dim=24, dtype="mixed_bfloat16"):
@@ -34,30 +37,36 @@ def test_nothing_without_a_gpu():
     assert "\n" not in model_summary(build(vocab_size=27))
 
 
-def test_operations_of_the_base_model_of_the_paper():
+@pytest.mark.parametrize(
+    ("layers", "millions", "operations"),
+    [(1, 26, "157.7"), slow(6, 63, "377.9")],  # building six takes seconds
+)
+def test_operations_of_the_base_model_of_the_paper(
+    layers, millions, operations
+):
     """Vaswani et al. 2017, table 3: 65 million parameters, counted by hand."""
     model = Transformer(
         *(37_000, 37_000),
-        num_encoder_layers=6,
-        num_decoder_layers=6,
+        num_encoder_layers=layers,
+        num_decoder_layers=layers,
         model_dim=512,
         ffn_dim=2048,
         num_heads=8,
         share_embeddings=True,
     )
     attention, feed_forward = 4 * 512**2, 2 * 512 * 2048
-    encoder = 6 * (attention + feed_forward)
-    decoder = 6 * (2 * attention + feed_forward)
+    encoder = layers * (attention + feed_forward)
+    decoder = layers * (2 * attention + feed_forward)
     outputs = 37_000 * 512
     assert training_operations(model) == 6 * (encoder + decoder + outputs)
     # Biases, and normalization of each sublayer and at the ends.
-    biases = 6 * (4 + 8) * 512 + 12 * (2048 + 512)
-    norms = (6 * (2 + 3) + 2) * 2 * 512
+    biases = layers * ((4 + 8) * 512 + 2 * (2048 + 512))
+    norms = (layers * (2 + 3) + 2) * 2 * 512
     parameters = encoder + decoder + outputs + biases + norms
     assert model.count_params() == parameters
-    assert round(parameters / 1e6) == 63
+    assert round(parameters / 1e6) == millions
     assert model_summary(model).startswith(
-        "Transformer: 377.9 MFLOPs of training for a token, 63,"
+        f"Transformer: {operations} MFLOPs of training for a token, {millions},"
     )
 
 

@@ -13,7 +13,8 @@ def trained_model(optimizer):
     inputs = keras.Input((3,), name="inputs")
     outputs = keras.layers.Dense(1, name="outputs")(inputs)
     model = keras.Model(inputs, outputs, name="tiny")
-    model.compile(optimizer, "mse", jit_compile=False)
+    # Tracing would take longer than the steps.
+    model.compile(optimizer, "mse", run_eagerly=True)
     for _ in range(3):
         model.train_on_batch(np.ones((4, 3)), np.full((4, 1), 7.0))
     return model
@@ -104,7 +105,12 @@ def test_other_optimizers_train_exactly_in_micro_batches(name):
         logits = keras.layers.Dense(4)(inputs)
         model = ExactModel(inputs, logits)
         config = Config(optimizer=name, ema=0.5, weight_decay=0.01)
-        model.compile(build_optimizer(config), accumulation_steps=parts)
+        # Tracing would take longer than the steps.
+        model.compile(
+            build_optimizer(config),
+            accumulation_steps=parts,
+            run_eagerly=True,
+        )
         draw = np.random.default_rng(0)
         data = draw.normal(size=(7, 3)), draw.integers(0, 4, 7)
         model.fit(*data, batch_size=7, epochs=3, verbose=0)

@@ -38,7 +38,8 @@ class Scores(keras.callbacks.Callback):
 def fit(path, scores, epochs=3, **options):
     run = RunDirectory(path)
     run.start(Config(), ("batch_size",))
-    model = make_model(jit_compile=False)
+    # Tracing would take longer than the steps.
+    model = make_model(jit_compile=False, run_eagerly=True)
     run.save_model(model)
     training.fit(
         model,
