@@ -153,22 +153,22 @@ def turns(size):
 
 
 def with_padding(inputs):
-    """Three positions more of each kind, with noise under a mask of False."""
+    """Two positions more of each kind, with noise under a mask of False."""
     padded = {}
     for name, values in inputs.items():
-        widths = [(0, 0)] + [(0, 3)] * (values.ndim - 1)
+        widths = [(0, 0)] + [(0, 2)] * (values.ndim - 1)
         if name == "source":
             widths[-1] = (0, 0)  # features
         padded[name] = np.pad(values, widths)
     if "source" in padded:
-        padded["source"][:, -3:] = np.random.normal(size=3)
+        padded["source"][:, -2:] = np.random.normal(size=3)
     return padded
 
 
 def batch_of(source, size):
     """Inputs, labels and weights, with padding on both sides."""
-    labels = np.random.randint(END + 1, VOCAB, (size, 5))
-    labels[: size // 2, 3:] = labels[:1, 1:] = PAD
+    labels = np.random.randint(END + 1, VOCAB, (size, 4))
+    labels[: size // 2, 2:] = labels[:1, 1:] = PAD
     shifted = np.pad(labels, [(0, 0), (1, 0)], constant_values=START)[:, :-1]
     shifted[labels == PAD] = PAD
     weights = (labels != PAD).astype("float32")
@@ -392,8 +392,22 @@ _OFTEN_IN_STEPS = {
 }
 
 
+# One of each kind of state.
+_OFTEN_REORDERED = {
+    *("lstm", "convolutional", "copies", "local-m, luong"),
+    "rotary positions and grouped queries",
+}
+# One of each way in which a source is read.
+_OFTEN_WITHOUT_SOURCE = {
+    *("lstm", "convolutional", "another transformer", "copies"),
+    *("local-p, feeding", "captions, gated context"),
+}
+
+
 EVERY_CASE = others_slow(CASES, _OFTEN_IN_STEPS)
 TYPICAL_CASES = others_slow(_VARIANTS, _OFTEN)
+REORDERED_CASES = others_slow(_VARIANTS, _OFTEN_REORDERED)
+CASES_WITHOUT_SOURCE = others_slow(_VARIANTS, _OFTEN_WITHOUT_SOURCE)
 CASES |= RETRIEVAL
 
 

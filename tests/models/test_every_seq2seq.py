@@ -17,7 +17,9 @@ from tests.models.few_steps import few_steps
 from tests.models.one_by_one import one_by_one
 from tests.models.seq2seq_systems import (
     CASES,
+    CASES_WITHOUT_SOURCE,
     EVERY_CASE,
+    REORDERED_CASES,
     RETRIEVAL,
     SYSTEMS,
     TYPICAL_CASES,
@@ -27,7 +29,7 @@ from tests.models.seq2seq_systems import (
     speech,
     with_padding,
 )
-from tests.slow import slow
+from tests.slow import others_slow, slow
 from tests.training.test_checkpoints import Signal, assert_same_state
 from tests.training.tiny_training import train
 
@@ -75,13 +77,14 @@ def test_steps_equal_the_whole_sequence(seed, name):
         np.testing.assert_allclose(step, whole[:, t], atol=1e-5)
 
 
-@typical_cases
+# The others step above.
+@pytest.mark.parametrize("name", REORDERED_CASES)
 def test_hypotheses_of_an_item_are_reordered_as_searches_do(seed, name):
     """One, three and two of each of 3 items, from parents at random."""
     model, (inputs, *_) = model_of(name), batch(name)
     state, before = model.encode(inputs), 1
     prefixes = np.zeros((3, 0), "int32")
-    for count in (1, 3, 3, 2, 2):
+    for count in (1, 3, 2):
         parents = np.random.randint(before, size=(3, count))
         rows = (np.arange(3)[:, None] * before + parents).ravel()
         state = map_rows(lambda x, rows=rows: np.take(x, rows, axis=0), state)
@@ -170,7 +173,7 @@ def assert_finite_without_a_source(name, dtype):
         assert np.isfinite(gradient).all()
 
 
-@typical_models
+@pytest.mark.parametrize("name", [*CASES_WITHOUT_SOURCE, *RETRIEVAL])
 def test_a_source_of_padding_alone_is_finite(seed, name):
     assert_finite_without_a_source(name, "float32")
 
@@ -184,7 +187,14 @@ def test_a_source_of_padding_alone_is_finite_in_half(seed, name, policy):
 # Ids without a row.
 
 
-@every_system
+# Of features there are no ids: only those of targets, as in the others.
+@pytest.mark.parametrize(
+    "name",
+    others_slow(
+        [*SYSTEMS, *RETRIEVAL],
+        [*SYSTEMS.keys() - {"captions", "caption transformer"}, *RETRIEVAL],
+    ),
+)
 def test_ids_beyond_the_vocabulary_are_refused(seed, name):
     """Before the first step, also of a later data set."""
     model, (inputs, labels, weights) = model_of(name), batch(name)

@@ -76,7 +76,7 @@ def assert_all_close(left, right, atol=1e-5):
 
 def test_loss_is_the_mean_over_real_tokens():
     model = same_start(tiny_model())
-    model.compile(keras.optimizers.SGD(0.0))
+    model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
     [(inputs, labels, weights)] = batches([5])
 
     reported = model.evaluate(dataset([5]), verbose=0, return_dict=True)
@@ -255,9 +255,8 @@ def test_no_weight_at_all_is_a_loss_of_0():
 def test_the_norm_is_clipped_and_reported_before():
     model = same_start(tiny_model())
     before = model.get_weights()
-    history, after = train(
-        model, [6], keras.optimizers.SGD(1.0), clip_norm=0.01
-    )
+    settings = {"clip_norm": 0.01, "run_eagerly": True}
+    history, after = train(model, [6], keras.optimizers.SGD(1.0), **settings)
     step = [b - a for a, b in zip(before, after, strict=True)]
     norm = np.sqrt(sum((part**2).sum() for part in step))
     assert norm == pytest.approx(0.01, rel=1e-4)
@@ -266,11 +265,11 @@ def test_the_norm_is_clipped_and_reported_before():
 
 @pytest.mark.parametrize("policy", HALF_POLICIES)
 def test_mixed_precision_stays_close(policy):
-    _, exact = train(same_start(tiny_model()), [6, 6], clip_norm=0.5)
+    settings = {"clip_norm": 0.5, "run_eagerly": True}
+    _, exact = train(same_start(tiny_model()), [6, 6], **settings)
     keras.config.set_dtype_policy(policy)
-    history, weights = train(
-        same_start(tiny_model(policy)), [6, 6], clip_norm=0.5
-    )
+    model = same_start(tiny_model(policy))
+    history, weights = train(model, [6, 6], **settings)
     assert_all_close(exact, weights, atol=0.02)
     assert 0 < history["gradient_norm"][0] < 100
 
@@ -289,7 +288,8 @@ def test_smoothing_is_of_the_loss_and_not_of_the_perplexity():
     assert smooth["perplexity"] == pytest.approx(plain["perplexity"], rel=1e-5)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+# That XLA changes nothing is tested in test_xla_steps.py, without R-Drop.
+@pytest.mark.parametrize("jit_compile", [False, slow(True)])
 def test_r_drop_adds_the_divergence_of_two_predictions(jit_compile):
     model = same_start(tiny_model(dropout=0.5))
     [(inputs, labels, weights)] = batches([5])

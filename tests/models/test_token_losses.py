@@ -255,7 +255,7 @@ def test_features_are_counted_by_their_mask():
     real = ops.cast(mask, "float32")[..., None]
     logits = keras.layers.Dense(CLASSES)(ops.sum(source * real, axis=1))
     model = ExactModel({"source": source, "source_mask": mask}, logits)
-    model.compile("sgd")
+    model.compile("sgd", run_eagerly=True)
     mask = np.arange(4) < np.array([[4], [1]])
     report = model.test_on_batch(
         {"source": np.ones((2, 4, 3)), "source_mask": mask},
@@ -272,7 +272,8 @@ def test_without_labels_and_weights():
 
     inputs = keras.Input((4,))
     model = Repeater(inputs, keras.layers.Dense(4)(inputs))
-    model.compile(keras.optimizers.SGD(0.01), accumulation_steps=2)
+    sgd = keras.optimizers.SGD(0.01)
+    model.compile(sgd, accumulation_steps=2, run_eagerly=True)
     x = np.random.normal(size=(6, 4)).astype("float32")
     loss = model.fit(x, epochs=3, verbose=0).history["loss"]
     assert loss[-1] < loss[0]
