@@ -282,6 +282,7 @@ _VARIANTS = SYSTEMS | {
     "rotary positions and grouped queries": (
         functools.partial(
             transformer,
+            num_decoder_layers=1,
             positions="rotary",
             num_kv_heads=2,
             norm="both",
@@ -322,6 +323,7 @@ _VARIANTS = SYSTEMS | {
     "another transformer": (
         functools.partial(
             transformer,
+            num_decoder_layers=1,
             norm="post",
             positions="learned",
             max_length=16,
