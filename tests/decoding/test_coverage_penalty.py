@@ -10,6 +10,7 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding import BeamSearch, Ensemble
 from tests.models.seq2seq_systems import VOCAB, model_of
+from tests.slow import others_slow
 
 MODELS = {
     "transformer": lambda: model_of("transformer"),
@@ -42,7 +43,11 @@ def gains(model, source, answers, penalty):
     return log_probs + penalty * np.log(coverage).sum(axis=1)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    # The ensemble has the others.
+    others_slow(MODELS, ["convolutional", "input feeding", "ensemble"]),
+)
 def test_wide_beam_is_exhaustive_search(name):
     model = MODELS[name]()
     tokens = [i for i in range(VOCAB) if i not in (PAD, START)]

@@ -10,6 +10,7 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding import BeamSearch, Phrases
 from kseq.decoding.phrases import in_turn, progress
+from tests.slow import slow
 
 SURFACES = [b"", b"", b"", b"", b" a", b"b", b" c", b"."]
 LIMIT = 4
@@ -90,7 +91,7 @@ def test_wide_beam_is_exhaustive_search(
         assert found == [answers[place] for place in order]
 
 
-@pytest.mark.parametrize("beam_size", [2, 5])
+@pytest.mark.parametrize("beam_size", [2, slow(5)])
 def test_a_narrow_beam_keeps_to_all_phrases(
     make_model, source_ids, searched, phrases, beam_size
 ):
