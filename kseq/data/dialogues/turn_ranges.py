@@ -7,7 +7,7 @@ from kseq.control_tokens import END, PAD
 from kseq.data.dialogues.dialogue_preprocessor import DialoguePreprocessor
 from kseq.data.files.ragged_array import RaggedArray, as_tensor
 
-_BLOCK = 2**18  # answers whose lengths are computed together
+_BLOCK = 2**16  # answers whose lengths are computed together
 
 
 class TurnRanges:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from kseq.control_tokens import PAD
 from kseq.data.files.data_error import DataError
 
-_BLOCK = 2**20  # rows whose lengths are read together
+_BLOCK = 2**16  # rows whose lengths are read together
 
 
 class RaggedArray:

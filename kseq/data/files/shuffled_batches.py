@@ -25,7 +25,7 @@ from kseq.terminal import progress
 WINDOW = 200_000
 _POOL = 8  # batches at most, whose examples have similar costs
 _RATIOS = 1.1, 1.4  # of the largest of these costs to the smallest
-_MEASURED = 2**20  # examples whose sizes are read together
+_MEASURED = 2**16  # examples whose sizes are read together
 
 
 class Sizes(NamedTuple):
