@@ -13,34 +13,25 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.FineTuningOptions, options.LossOptions, options.OptimizerOptions
+    options.TranslationOptions,
+    options.FineTuningOptions,
+    options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains a convolutional model on pairs of sentences and exports it."""
 
-    train: tuple[str, ...] | None = None  # files, or prepared; None: dates
-    validation: tuple[str, ...] | None = None  # None: held out of training
-    columns: tuple[str, ...] = ()  # names or numbers of source and target
-    weights: tuple[float, ...] = ()  # how often each corpus is drawn
     run: options.RunPath = "runs/convolutional"
-    pieces: tuple[options.Pieces, ...] = ("bpe",)  # two: of each side its own
-    vocab_size: options.VocabSize = 8000  # of source and target together
-    max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
     embedding_dim: options.Size = 256
     units: options.Size = 256  # of each convolution
     encoder_layers: options.SmallInt = 6
     decoder_layers: options.SmallInt = 4
     kernel_size: options.SmallInt = 3  # positions that a convolution reads
     dropout: options.Rate = 0.3
-    piece_dropout: options.Rate = 0.0  # on whole pieces, of both sides
     steps: options.PositiveInt = 2250
     patience: options.NonNegativeInt = 8
-    batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
-    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     ema: options.Rate = 0.998
-    beam_size: options.SmallInt = 5
-    metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
 
 
 DATES = Config(

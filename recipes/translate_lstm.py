@@ -22,6 +22,7 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
+    options.TranslationOptions,
     options.FineTuningOptions,
     options.RecurrentOptions,
     options.LossOptions,
@@ -29,27 +30,15 @@ class Config(
 ):
     """Trains an LSTM with attention on pairs of sentences and exports it."""
 
-    train: tuple[str, ...] | None = None  # files, or prepared; None: dates
-    validation: tuple[str, ...] | None = None  # None: held out of training
-    columns: tuple[str, ...] = ()  # names or numbers of source and target
-    weights: tuple[float, ...] = ()  # how often each corpus is drawn
     run: options.RunPath = "runs/lstm"
-    pieces: tuple[options.Pieces, ...] = ("bpe",)  # two: of each side its own
-    vocab_size: options.VocabSize = 8000  # of source and target together
-    max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
     embedding_dim: options.Size = 256
     units: options.EvenSize = 512
     dropout: options.Rate = 0.4
-    piece_dropout: options.Rate = 0.0  # on whole pieces, of both sides
     steps: options.PositiveInt = 2250
     patience: options.NonNegativeInt = 8
-    batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
-    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     ema: options.Rate = 0.998
-    beam_size: options.SmallInt = 5
-    metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
 
 
 DATES = Config(

@@ -14,6 +14,7 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
+    options.TranslationOptions,
     options.FineTuningOptions,
     options.TransformerOptions,
     options.LossOptions,
@@ -21,14 +22,7 @@ class Config(
 ):
     """Trains a Transformer on pairs of sentences and exports it."""
 
-    train: tuple[str, ...] | None = None  # files, or prepared; None: dates
-    validation: tuple[str, ...] | None = None  # None: held out of training
-    columns: tuple[str, ...] = ()  # names or numbers of source and target
-    weights: tuple[float, ...] = ()  # how often each corpus is drawn
     run: options.RunPath = "runs/transformer"
-    pieces: tuple[options.Pieces, ...] = ("bpe",)  # two: of each side its own
-    vocab_size: options.VocabSize = 8000  # of source and target together
-    max_length: options.PositiveInt = 100  # tokens; longer pairs are left out
     layers: options.SmallInt = 4  # of the encoder, and of the decoder
     encoder_layers: options.SmallIntOrZero = 0  # 0: those of --layers
     decoder_layers: options.SmallIntOrZero = 0  # 0: those of --layers
@@ -36,18 +30,13 @@ class Config(
     ffn_dim: options.Size = 256
     heads: options.SmallInt = 4
     dropout: options.Rate = 0.3
-    piece_dropout: options.Rate = 0.0  # on whole pieces, of both sides
     output_bias: bool = False  # add a bias to the logits
     steps: options.PositiveInt = 6500
-    batch_tokens: options.PositiveInt = 4096
     learning_rate: options.PositiveFloat = 0.005
     warmup_steps: options.PositiveInt = 2000
     ema: options.Rate = 0.0
-    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     pretraining_steps: options.NonNegativeInt = 0  # that restore noisy text
     averaged: options.SmallInt = 8  # last checkpoints in the final weights
-    beam_size: options.SmallInt = 5
-    metrics: tuple[options.Metric, ...] = ("bleu", "chrf", "exact_match")
 
 
 DATES = Config(

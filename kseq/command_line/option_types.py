@@ -193,6 +193,24 @@ class LossOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TranslationOptions:
+    """The pairs of sentences of a translator, and how they are read."""
+
+    train: tuple[str, ...] | None = None  # files, or prepared; None: dates
+    validation: tuple[str, ...] | None = None  # None: held out of training
+    columns: tuple[str, ...] = ()  # names or numbers of source and target
+    weights: tuple[float, ...] = ()  # how often each corpus is drawn
+    pieces: tuple[Pieces, ...] = ("bpe",)  # two: of each side its own
+    vocab_size: VocabSize = 8000  # of source and target together
+    max_length: PositiveInt = 100  # tokens; longer pairs are left out
+    batch_tokens: PositiveInt = 4096
+    piece_dropout: Rate = 0.0  # on whole pieces, of both sides
+    dtype: DType = "auto"  # that of the machine, or mixed_bfloat16
+    beam_size: SmallInt = 5
+    metrics: tuple[Metric, ...] = ("bleu", "chrf", "exact_match")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TransformerOptions:
     """What the blocks of a Transformer compute.
 

@@ -22,6 +22,7 @@ from kseq.command_line.option_types import (
     RecurrentOptions,
     TrainingOptions,
     TransformerOptions,
+    TranslationOptions,
     check_options,
     option,
 )
@@ -49,6 +50,7 @@ _OF_ONE_RUN = frozenset(
 
 
 _GROUPS = {
+    TranslationOptions: "options of translation",
     TransformerOptions: "options of the Transformer",
     RecurrentDecoderOptions: "options of the recurrent layers",
     RecurrentOptions: "options of the recurrent layers",

@@ -73,10 +73,13 @@ def _measure(words):
         rows = trial.wait_for()
         arrivals.append(time.monotonic())
         if trial.code:
-            raise UserError(
+            error = UserError(
                 f"the short training has ended with exit code {trial.code}: "
                 f"{trial.last_line()}"
             )
+            if trial.code > 0:  # not a signal
+                error.exit_code = trial.code
+            raise error
     if len(arrivals) < 4:
         raise UserError(
             f"the short training wrote no metrics of {_STEPS} steps to "
