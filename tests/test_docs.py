@@ -259,7 +259,7 @@ def test_commands_and_options_exist():
             assert command[:1] == "-" or path.is_file(), (page, command)
             if path.parent.name == "recipes":
                 assert options <= options_of_recipe(path.stem), page
-        elif command == "train":
+        elif command in ("train", "plan"):
             name = Path(words[0]).stem
             assert name in recipes | {"NAME", "mine"}, (page, name)
             if name in recipes:
