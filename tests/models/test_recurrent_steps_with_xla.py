@@ -31,7 +31,8 @@ def test_a_step_is_the_same(kind, monkeypatch):
     for one, other in zip(
         trained(kind, jit_compile=True), expected, strict=True
     ):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+        # Of a value of 10, float32 distinguishes steps of 1e-6.
+        np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-5)
 
 
 def _not_dropped(self, inputs, training=False):
