@@ -61,7 +61,7 @@ def run_recipe(main, config, without_files, corpus=None, presets=None):
         )
 
     def act(options):
-        if instead := getattr(page, "__instead__", None):
+        if instead := getattr(page, "__instead__", None):  # `kseq plan`
             instead(options.config)
             return
         start_keras()

@@ -8,6 +8,7 @@ import time
 
 from kseq.commands.train import run_page
 from kseq.commands.trial_run import trial_run
+from kseq.files.recorded_metrics import is_validation
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
@@ -64,7 +65,7 @@ def _measure(words):
         for has_come in (
             lambda rows: any(row["step"] >= _WINDOW for row in rows),
             lambda rows: any(row["step"] >= _STEPS for row in rows),
-            lambda rows: any(_is_validation(row) for row in rows),
+            lambda rows: any(map(is_validation, rows)),
         ):
             rows = trial.wait_for(has_come)
             if rows is None:
@@ -97,10 +98,6 @@ def _measure(words):
         "speed": trained[-1].get("tokens_per_second"),
         "memory": _peak_memory(),
     }
-
-
-def _is_validation(row):
-    return any(name.startswith("val_") for name in row)
 
 
 def _peak_memory():

@@ -23,7 +23,7 @@ def run_page(options, command, instead=None):
         options: of the command line, with `recipe`, `words` and `debug`.
         command: str, which begins messages, with the name of the recipe.
         instead: callable that gets the config instead of the page's `main`,
-            or None; see `kseq.command_line.run_recipe`.
+            or None; `kseq.command_line.run_recipe` calls it.
     """
     is_path = "/" in options.recipe or options.recipe.endswith(".py")
     if is_path:

@@ -35,3 +35,8 @@ def recorded_metrics(path):
                 continue
             if isinstance(row, dict) and isinstance(row.get("step"), int):
                 yield row
+
+
+def is_validation(row):
+    """Whether a row of metrics is that of a validation."""
+    return any(name.startswith("val_") for name in row)

@@ -18,7 +18,7 @@ from kseq.training.event_files import (
     write_hyperparameters,
 )
 from kseq.training.optimizer import global_step
-from kseq.training.trackers import start_trackers
+from kseq.training.trackers import Trackers, start_trackers
 from kseq.user_error import check_integers
 
 
@@ -75,7 +75,7 @@ class MetricsLog(keras.callbacks.Callback):
         self.histograms = histograms
         self.graph = graph
         self._writes_graph = False
-        self._trackers = None
+        self._trackers = Trackers([])
 
     def on_train_begin(self, logs=None):
         self._writes_graph = self.graph and is_chief()
@@ -119,8 +119,7 @@ class MetricsLog(keras.callbacks.Callback):
 
     def on_train_end(self, logs=None):
         close_event_files(self.run)
-        if self._trackers:
-            self._trackers.end()
+        self._trackers.end()
 
     def _write_window(self):
         now = time.perf_counter()

@@ -12,7 +12,6 @@ what belongs to the process alone. Linux only: it reads /proc.
 import itertools
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -21,8 +20,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from prepare_speed import words_of_lines
 
-from kseq.files.recorded_metrics import recorded_metrics
+from kseq.files.recorded_metrics import is_validation, recorded_metrics
 
 STEPS = 20
 TIMES = 100
@@ -34,46 +34,37 @@ LAYERS = (
 )
 
 
-def words_of_lines(count, seed):
-    draw = random.Random(seed)
-    letters = "etaoinshrdlucmfwyp"
-    words = [
-        "".join(draw.choices(letters, k=draw.randint(2, 9)))
-        for _ in range(5000)
-    ]
-    weights = (1 / (rank + 3) for rank in range(len(words)))
-    limits = list(itertools.accumulate(weights))
-    for _ in range(count):
-        yield draw.choices(words, cum_weights=limits, k=draw.randint(4, 14))
+def lines_of(count, seed=1):
+    return words_of_lines(count, seed, "etaoinshrdlucmfwyp", 5000)
 
 
 def pairs(count):
     for seed, name in enumerate(("a.de", "a.en")):
-        write(name, map(" ".join, words_of_lines(count, seed)))
+        write(name, map(" ".join, lines_of(count, seed)))
     return ("a.de", "a.en"), ()
 
 
 def documents(count):
-    lines = words_of_lines(count, 1)
+    lines = lines_of(count)
     rows = (f"{n % 3}\t{' '.join(line)}." for n, line in enumerate(lines))
     write("a.tsv", itertools.chain(["label\ttext"], rows))
     return ("a.tsv",), ("--documents",)
 
 
 def text(count):
-    write("a.txt", map(" ".join, words_of_lines(count, 1)))
+    write("a.txt", map(" ".join, lines_of(count)))
     return ("a.txt",), ("--text", "--pieces", "bpe")
 
 
 def tags(count):
-    lines = words_of_lines(count, 1)
+    lines = lines_of(count)
     write("a.conll", ("".join(f"{w} {w[0]}\n" for w in line) for line in lines))
     return ("a.conll",), ("--tags",)
 
 
 def dialogues(count):
     """Of four turns."""
-    lines = map(" ".join, words_of_lines(count, 1))
+    lines = map(" ".join, lines_of(count))
     turns = zip(*[lines] * 4, strict=False)
     write("a.jsonl", (json.dumps({"turns": each}) for each in turns))
     return ("a.jsonl",), ("--dialogues",)
@@ -81,7 +72,7 @@ def dialogues(count):
 
 def features(count):
     """Of recordings or pictures, and their texts."""
-    lines = map(" ".join, words_of_lines(count, 1))
+    lines = map(" ".join, lines_of(count))
     write("a.tsv", (f"{n}.x\t{line}" for n, line in enumerate(lines)))
     values = np.random.default_rng(1).normal(size=(count, FRAMES, 8))
     np.savez(
@@ -152,8 +143,7 @@ def numbers(sizes):
 
 
 def has_validated():
-    rows = recorded_metrics("run/metrics.jsonl")
-    return any(name.startswith("val_") for row in rows for name in row)
+    return any(map(is_validation, recorded_metrics("run/metrics.jsonl")))
 
 
 def peak(command, is_done=None):

@@ -50,20 +50,23 @@ def main(count=1_000_000):
 
 def write_lines(path, count, seed):
     """Sentences of 4 to 14 words, drawn as words of a language are."""
-    draw = random.Random(seed)
     letters = "etaoinshrdlucmfwypvbgkäöüß"
+    with path.open("w", encoding="utf-8") as file:
+        for words in words_of_lines(count, seed, letters, 30_000):
+            file.write(" ".join(words).capitalize() + ".\n")
+
+
+def words_of_lines(count, seed, letters, num_words):
+    """Yields lists of 4 to 14 of some words, a few of which are frequent."""
+    draw = random.Random(seed)
     words = [
         "".join(draw.choices(letters, k=draw.randint(2, 9)))
-        for _ in range(30_000)
+        for _ in range(num_words)
     ]
     weights = (1 / (rank + 3) for rank in range(len(words)))
     limits = list(itertools.accumulate(weights))
-    with path.open("w", encoding="utf-8") as file:
-        for _ in range(count):
-            chosen = draw.choices(
-                words, cum_weights=limits, k=draw.randint(4, 14)
-            )
-            file.write(" ".join(chosen).capitalize() + ".\n")
+    for _ in range(count):
+        yield draw.choices(words, cum_weights=limits, k=draw.randint(4, 14))
 
 
 def timed_steps(kind, names):
