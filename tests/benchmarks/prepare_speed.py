@@ -1,4 +1,4 @@
-"""Pairs a second of one core: of each step of preparing, and of SentencePiece.
+"""Pairs a second of one core: preparing, SentencePiece alone, and reading.
 
 python tests/benchmarks/prepare_speed.py [PAIRS]
 """
@@ -12,7 +12,14 @@ from pathlib import Path
 
 import sentencepiece
 
-from kseq.data import PairTokenizers, Tokenizer, prepare_pairs
+from kseq.data import (
+    PairTokenizers,
+    TextPreprocessor,
+    Tokenizer,
+    open_prepared,
+    prepare_pairs,
+    training_batches,
+)
 from kseq.data.text import pair_parts
 from kseq.data.text.prepare_pairs import _Preparation
 
@@ -46,6 +53,28 @@ def main(count=1_000_000):
                     side[first : first + pair_parts._TOKENIZED], num_threads=1
                 )
         report("SentencePiece alone", count, time.process_time() - start)
+        for batch_tokens in (32_768, 4096):
+            pairs = read_speed(Path(folder, "out"), batch_tokens)
+            print(
+                f"reading, {batch_tokens} tokens  {pairs:10,.0f} pairs/s a core"
+            )
+
+
+def read_speed(folder, batch_tokens, seconds=3):
+    """Pairs a second of processor time, from a prepared folder to batches."""
+    corpus = open_prepared(folder)
+    pairs = corpus.tokenized(TextPreprocessor(corpus.tokenizers[0]))
+    batches = iter(
+        training_batches(
+            pairs, batch_tokens=batch_tokens, max_length=100, seed=1
+        )
+    )
+    next(batches)
+    count, start = 0, time.process_time()
+    while time.process_time() < start + seconds:
+        inputs, _, _ = next(batches)
+        count += len(inputs["source_ids"])
+    return count / (time.process_time() - start)
 
 
 def write_lines(path, count, seed):

@@ -1,12 +1,18 @@
 """Names, texts and numbers of prepared pictures or recordings."""
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.files.ragged_array import RaggedArray, mapped
+
+_BLOCK = 1024  # rows that are read together
+_PART = 2**20  # bytes in which separators are looked for together
 
 
 def save_examples(
@@ -39,12 +45,61 @@ def save_examples(
     np.array(ends, np.int64).tofile(f"{path}.files.offsets")
 
 
-def open_examples(path: str | os.PathLike):
-    """What `save_examples` has written: its arguments after the path."""
-    names = Path(f"{path}.names").read_bytes().split(b"\0")
-    names = list(map(os.fsdecode, names))
-    texts = Path(f"{path}.texts").read_text("utf-8").split("\n")
-    numbers = np.fromfile(f"{path}.numbers", np.int64).tolist()
+class _SavedRows(Sequence):
+    """Rows of a file, of which only those that are read take memory.
+
+    Args:
+        path: of the file.
+        separator: the byte between two rows.
+        decode: function of the bytes of a row, that returns the item.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        separator: bytes,
+        decode: Callable[[bytes], Any],
+    ):
+        self._bytes = mapped(path, "uint8", (os.path.getsize(path),))
+        size = len(self._bytes)
+        ends = [
+            start + np.flatnonzero(self._bytes[start : start + _PART] == code)
+            for code in separator
+            for start in range(0, size, _PART)
+        ]
+        self._starts = np.concatenate([[-1], *ends, [size]]) + 1
+        self._separator = separator
+        self._decode = decode
+
+    def __len__(self):
+        return len(self._starts) - 1
+
+    def __getitem__(self, place):
+        numbers = range(len(self))[place]
+        if isinstance(place, slice):
+            return [self[number] for number in numbers]
+        return self._between(numbers, numbers + 1)[0]
+
+    def __iter__(self):
+        for start in range(0, len(self), _BLOCK):
+            yield from self._between(start, min(start + _BLOCK, len(self)))
+
+    def _between(self, start, end):
+        content = self._bytes[self._starts[start] : self._starts[end] - 1]
+        rows = content.tobytes().split(self._separator)
+        return list(map(self._decode, rows))
+
+
+def open_examples(path: str | os.PathLike, decode: Callable = bytes.decode):
+    """What `save_examples` has written: its arguments after the path.
+
+    Args:
+        path: see `save_examples`.
+        decode: function of the bytes of a text.
+    """
+    names = _SavedRows(f"{path}.names", b"\0", os.fsdecode)
+    texts = _SavedRows(f"{path}.texts", b"\n", decode)
+    numbers = np.fromfile(f"{path}.numbers", np.int64)
     if not os.path.isfile(f"{path}.files.values"):
         return names, texts, numbers, None
     size = os.path.getsize(f"{path}.files.values")
@@ -55,3 +110,29 @@ def open_examples(path: str | os.PathLike):
         return rows[places[name]].tobytes()
 
     return names, texts, numbers, media
+
+
+def numbered_texts(
+    numbers: Sequence[int], texts: Sequence[str | list[str]]
+) -> tf.data.Dataset:
+    """Scalar strings (number, text), which are not held in memory.
+
+    Args:
+        numbers: of the features.
+        texts: of each, one or several.
+    """
+
+    def pairs():
+        for number, each in zip(numbers, texts, strict=True):
+            for text in [each] if isinstance(each, str) else each:
+                yield str(number), text
+
+    def blocks():
+        rest = pairs()
+        while block := list(itertools.islice(rest, _BLOCK)):
+            yield tuple(zip(*block, strict=True))
+
+    strings = tf.TensorSpec((None,), tf.string)
+    return tf.data.Dataset.from_generator(
+        blocks, output_signature=(strings, strings)
+    ).unbatch()

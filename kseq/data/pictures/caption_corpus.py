@@ -275,13 +275,18 @@ def open_prepared_captions(
         files = {NETWORK: path.read_bytes()}
     splits = []
     for split in ("train", "validation"):
-        names, texts, numbers, media = open_examples(prepared.path / split)
-        references = [text.split("\t") for text in texts]
+        names, references, numbers, media = open_examples(
+            prepared.path / split, _captions
+        )
         splits.append(Captions(names, references, stored, numbers, media))
     train, validation = splits
     return CaptionCorpus(
         *(train, validation, validation), preprocessor, files, facts, problems
     )
+
+
+def _captions(row):
+    return row.decode().split("\t")
 
 
 def read_captions(path, stored, columns=(), plain=False) -> Captions:

@@ -1,11 +1,12 @@
 """Pictures and their captions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from kseq.data.files.labelled_examples import LabelledExamples
+from kseq.data.files.saved_examples import numbered_texts
 from kseq.data.files.stored_features import StoredFeatures
 
 
@@ -13,21 +14,22 @@ class Captions(NamedTuple):
     """Pictures and their captions.
 
     Args:
-        names: list of str.
-        references: list of lists of str, the captions of each picture.
+        names: list of str, or the rows of a file.
+        references: lists of str, the captions of each picture; a list, or the
+            rows of a file.
         features: StoredFeatures of these pictures and possibly of others, or
             None.
-        numbers: list of int, those of the pictures among the features.
+        numbers: of the pictures among the features, a list or an array.
         picture: function of the name of a picture: its encoded bytes; None if
             there are only features.
         objects: only of built-in pictures: for each a dict, the words of an
             object -> the number of its cell.
     """
 
-    names: list[str]
-    references: list[list[str]]
+    names: Sequence[str]
+    references: Sequence[list[str]]
     features: StoredFeatures | None = None
-    numbers: list[int] | None = None
+    numbers: Sequence[int] | None = None
     picture: Callable[[str], bytes] | None = None
     objects: list[dict[str, int]] | None = None
 
@@ -38,13 +40,7 @@ class Captions(NamedTuple):
 
     def pairs(self) -> tf.data.Dataset:
         """Each caption once: scalar strings (number of picture, caption)."""
-        counts = map(len, self.references)
-        numbers = [
-            str(number)
-            for number, count in zip(self.numbers, counts, strict=True)
-            for _ in range(count)
-        ]
-        return tf.data.Dataset.from_tensor_slices((numbers, list(self.lines())))
+        return numbered_texts(self.numbers, self.references)
 
     def raw(self, name: str) -> list:
         """The input of a served signature, "features" or "image"."""

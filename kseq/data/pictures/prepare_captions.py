@@ -92,7 +92,7 @@ def prepare_captions(
     >>> features = np.ones((3, 4, 2), "float16")
     >>> np.savez("a.npz", features=features, names=["a", "b", "c"])
     >>> corpus = prepare_captions("prepared", "a.tsv", features="a.npz")
-    >>> corpus.train.references, corpus.features[0].shape
+    >>> [*corpus.train.references], corpus.features[0].shape
     ([['A dog.', 'Dogs.']], (4, 2))
     """
     network = network or NetworkOptions()

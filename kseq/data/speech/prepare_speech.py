@@ -100,7 +100,7 @@ def prepare_speech(
     >>> names = ["a", "b", "c"]
     >>> np.savez("a.npz", features=frames, lengths=[20, 30, 40], names=names)
     >>> corpus = prepare_speech("prepared", "a.tsv", features="a.npz")
-    >>> corpus.train.texts, corpus.features[2].shape
+    >>> [*corpus.train.texts], corpus.features[2].shape
     (['yes', 'no no'], (40, 13))
     """
     if train is None or is_prepared(train):

@@ -252,7 +252,7 @@ def open_prepared_speech(
                 f"{folder}: {np.count_nonzero(~is_short)} recordings of "
                 f"{split} are left out: they are too long.",
             )
-        if not found.numbers:
+        if not len(found.numbers):
             raise DataError(f"{folder}: no recording of {split} can be used.")
         splits.append(found)
     train, validation = splits

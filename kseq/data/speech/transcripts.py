@@ -1,11 +1,12 @@
 """Recordings and their transcripts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from kseq.data.files.labelled_examples import LabelledExamples
+from kseq.data.files.saved_examples import numbered_texts
 from kseq.data.files.stored_features import StoredFeatures
 
 
@@ -13,21 +14,21 @@ class Transcripts(NamedTuple):
     """Recordings and their transcripts.
 
     Args:
-        names: list of str.
-        texts: list of str.
+        names: list of str, or the rows of a file.
+        texts: the same.
         features: StoredFeatures of these recordings and possibly of others, or
             None.
-        numbers: list of int, those of the recordings among the features.
+        numbers: of the recordings among the features, a list or an array.
         audio: function of the name of a recording: the bytes of its WAV file;
             None if there are only features.
         spans: only of built-in recordings: for each a list of (start, end) in
             seconds, one for each character of its text.
     """
 
-    names: list[str]
-    texts: list[str]
+    names: Sequence[str]
+    texts: Sequence[str]
     features: StoredFeatures | None = None
-    numbers: list[int] | None = None
+    numbers: Sequence[int] | None = None
     audio: Callable[[str], bytes] | None = None
     spans: list[list[tuple[float, float]]] | None = None
 
@@ -46,8 +47,7 @@ class Transcripts(NamedTuple):
 
     def pairs(self) -> tf.data.Dataset:
         """Scalar strings (number of recording, transcript)."""
-        numbers = list(map(str, self.numbers))
-        return tf.data.Dataset.from_tensor_slices((numbers, self.texts))
+        return numbered_texts(self.numbers, self.texts)
 
     def raw(self, name: str) -> list:
         """The input of a served signature, "frames" or "audio"."""
@@ -58,7 +58,7 @@ class Transcripts(NamedTuple):
     @property
     def labels(self) -> list[str]:
         """The texts, where each is a label."""
-        return self.texts
+        return list(self.texts)
 
     def labelled(self, name: str) -> LabelledExamples:
         """The inputs `raw(name)` with their labels."""

@@ -12,7 +12,7 @@ from kseq.data.files.dataset_options import (
     disable_autotuning,
     without_autograph,
 )
-from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.files.ragged_array import RaggedArray, dtype_of_ids
 from kseq.data.files.shuffled_batches import count_lengths
 from kseq.data.text.parallel_text import are_usable
 from kseq.data.text.tokenizer import Tokenizer
@@ -118,14 +118,15 @@ def tokenize_pairs(
             blocks = blocks.map(without_autograph(tokenize), **IN_PARALLEL)
             for block in blocks.as_numpy_iterator():
                 count += len(block[0][1])
-                for side, ids in zip(sides, block, strict=True):
-                    side.append(ids)
+                for side, (ids, lengths) in zip(sides, block, strict=True):
+                    dtype = dtype_of_ids(ids.max(initial=0) + 1)
+                    side.append((ids.astype(dtype), lengths))
             counts.append(count)
     return TokenizedPairs(*map(_joined, sides), tuple(counts), preprocessor)
 
 
 def _joined(blocks):
     values, lengths = zip(*blocks, strict=True) if blocks else ([], [])
-    none = np.zeros(0, np.int32)
+    none = np.zeros(0, np.uint16)
     offsets = np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)
     return RaggedArray(np.concatenate([none, *values]), offsets)
