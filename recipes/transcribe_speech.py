@@ -84,16 +84,6 @@ MORSE = Config(
 )
 
 
-def attention_of(config):
-    """The attention of the decoder."""
-    if config.attention == "location_aware":
-        return layers.LocationAwareAttention(config.units, name="attention")
-    if config.attention == "additive":
-        return layers.BahdanauAttention(config.units, name="attention")
-    hidden = config.units if config.attention == "concat" else None
-    return layers.LuongAttention(config.attention, hidden, name="attention")
-
-
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
@@ -138,7 +128,7 @@ def main(config):
             embedding_dim=config.embedding_dim,
             units=config.units,
             num_encoder_layers=config.encoder_layers,
-            attention=attention_of(config),
+            attention=layers.attention_named(config.attention, config.units),
             dropout=config.dropout,
             source_layer=pyramid,
             source_dim=frames.num_features,
