@@ -152,11 +152,7 @@ def main(config):
     training.fit(
         model,
         batches,
-        training.Checkpoints(
-            run,
-            patience=config.patience,
-            save_every=config.save_every,
-        ),
+        training.Checkpoints(run, **config.checkpoint_arguments()),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out, losses)],
