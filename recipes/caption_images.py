@@ -77,16 +77,6 @@ SCENES = Config(
 )
 
 
-def attention_of(config):
-    """The attention of the recurrent decoder, or None."""
-    if config.attention == "none":
-        return None
-    if config.attention == "additive":
-        return layers.BahdanauAttention(config.units, name="attention")
-    hidden = config.units if config.attention == "concat" else None
-    return layers.LuongAttention(config.attention, hidden, name="attention")
-
-
 def build_model(config, grid, vocab_size):
     """A decoder with the cells of a picture as its memory."""
     both = {
@@ -111,7 +101,7 @@ def build_model(config, grid, vocab_size):
         *(None, vocab_size),
         embedding_dim=config.embedding_dim,
         units=config.units,
-        attention=attention_of(config),
+        attention=layers.attention_named(config.attention, config.units),
         tie_embeddings=True,
         coverage=config.coverage,
         context_gate=config.context_gate,
@@ -162,11 +152,7 @@ def main(config):
     training.fit(
         model,
         batches,
-        training.Checkpoints(
-            run,
-            patience=config.patience,
-            save_every=config.save_every,
-        ),
+        training.Checkpoints(run, **config.checkpoint_arguments()),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out, losses)],

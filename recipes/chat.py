@@ -70,29 +70,21 @@ SMALL_TALK = Config(
 )
 
 
-def attention_of(config):
-    """The attention of the decoder, or None."""
-    if config.attention == "none":
-        return None
-    if config.model == "hierarchical":
-        return layers.HierarchicalBahdanauAttention(
-            config.units, name="attention"
-        )
-    if config.attention == "additive":
-        return layers.BahdanauAttention(config.units, name="attention")
-    hidden = config.units if config.attention == "concat" else None
-    return layers.LuongAttention(config.attention, hidden, name="attention")
-
-
 def encoder_and_decoder(config):
     """What the models differ in, besides the turns that they read."""
     shared = config.recurrent_arguments()
-    if config.model == "hierarchical":
-        shared["num_encoder_layers"] = 0
-        shared["source_layer"] = layers.HierarchicalEncoder(
-            config.units, shared["cell"], config.dropout
+    if config.model != "hierarchical":
+        attention = layers.attention_named(config.attention, config.units)
+        return {**shared, "attention": attention}
+    shared["num_encoder_layers"] = 0
+    shared["source_layer"] = layers.HierarchicalEncoder(
+        config.units, shared["cell"], config.dropout
+    )
+    if config.attention != "none":
+        shared["attention"] = layers.HierarchicalBahdanauAttention(
+            config.units, name="attention"
         )
-    return {**shared, "attention": attention_of(config)}
+    return shared
 
 
 def main(config):
@@ -151,11 +143,7 @@ def main(config):
         model,
         batches,
         training.Checkpoints(
-            run,
-            monitor="val_loss",
-            mode="min",
-            patience=config.patience,
-            save_every=config.save_every,
+            run, monitor="val_loss", mode="min", **config.checkpoint_arguments()
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,

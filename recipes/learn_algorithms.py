@@ -99,10 +99,7 @@ def main(config):
         model,
         batches,
         training.Checkpoints(
-            run,
-            monitor="val_cost",
-            mode="min",
-            save_every=config.save_every,
+            run, monitor="val_cost", mode="min", save_every=config.save_every
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,

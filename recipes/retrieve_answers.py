@@ -100,10 +100,7 @@ def main(config):
         model,
         batches,
         training.Checkpoints(
-            run,
-            monitor="val_recall_at_1",
-            patience=config.patience,
-            save_every=config.save_every,
+            run, monitor="val_recall_at_1", **config.checkpoint_arguments()
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,

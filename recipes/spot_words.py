@@ -19,30 +19,24 @@ WORDS = (
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.TrainingOptions, options.LossOptions, options.OptimizerOptions
+    options.SpeechOptions,
+    options.TrainingOptions,
+    options.LossOptions,
+    options.OptimizerOptions,
 ):
     """Trains a classifier on recordings of single words and exports it."""
 
     train: str | None = None  # table of recordings and words; None: Morse
-    validation: str | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of file and word
-    audio: str = ""  # folder of the recordings; default: that of the table
-    resample: options.NonNegativeInt = 0  # to this sample rate; 0: keep theirs
-    features: str = ""  # .npz file with ready features, instead of recordings
     run: options.RunPath = "runs/words"
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     balanced: bool = False  # rare words weigh as much as common ones
-    max_seconds: options.PositiveFloat = 5.0  # longer ones are skipped
-    num_mels: options.SmallInt = 40  # features of a frame of 10 ms
+    max_seconds: options.PositiveFloat = 5.0
     units: options.EvenSize = 128
-    pyramid_layers: options.SmallInt = 3  # later ones halve the time steps
     dropout: options.Rate = 0.2
-    stretch: options.Rate = 0.1  # of time, by a random factor
-    masks: options.NonNegativeInt = 1  # random ones of time and of features
     steps: options.PositiveInt = 3000
     batch_tokens: options.PositiveInt = 6000  # frames
     learning_rate: options.PositiveFloat = 0.002
-    dtype: options.DType = "float32"
 
 
 MORSE = Config(
@@ -67,11 +61,7 @@ def main(config):
     corpus = start.prepare(
         data.prepare_speech,
         *(config.train, config.validation, config.columns),
-        audio=config.audio,
-        features=config.features,
-        num_mels=config.num_mels,
-        max_seconds=config.max_seconds,
-        resample=config.resample,
+        **config.speech_arguments(),
         words=WORDS,
     )
     words = tuple(sorted({*corpus.train.labels}))
@@ -116,11 +106,7 @@ def main(config):
         model,
         batches,
         training.Checkpoints(
-            run,
-            monitor="val_loss",
-            mode="min",
-            patience=config.patience,
-            save_every=config.save_every,
+            run, monitor="val_loss", mode="min", **config.checkpoint_arguments()
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,

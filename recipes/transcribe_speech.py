@@ -23,6 +23,7 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
+    options.SpeechOptions,
     options.FineTuningOptions,
     options.RecurrentDecoderOptions,
     options.LossOptions,
@@ -30,36 +31,24 @@ class Config(
 ):
     """Trains an LSTM that attends to the frames of speech and exports it."""
 
-    train: str | None = None  # table of recordings and transcripts; None: Morse
-    validation: str | None = None  # None: held out of training
-    columns: tuple[str, ...] = ()  # names or numbers of file and transcript
-    audio: str = ""  # folder of the recordings; default: that of the table
-    resample: options.NonNegativeInt = 0  # to this sample rate; 0: keep theirs
-    features: str = ""  # .npz file with ready features, instead of recordings
     run: options.RunPath = "runs/speech"
     pieces: Literal["char", "bpe"] = "char"  # of a transcript
     vocab_size: options.VocabSize = 1000  # an upper limit for characters
     max_length: options.PositiveInt = 400  # pieces; longer ones are skipped
-    max_seconds: options.PositiveFloat = 30.0  # longer ones are skipped
-    num_mels: options.SmallInt = 40  # features of a frame of 10 ms
     embedding_dim: options.Size = 128
     units: options.EvenSize = 256
     front_end: Literal["none", "convolution"] = "none"
-    pyramid_layers: options.SmallInt = 3  # later ones halve the time steps
     encoder_layers: options.NonNegativeInt = 0  # above them
     attention: Literal[
         *("dot", "scaled_dot", "general", "concat", "additive"),
         "location_aware",
     ] = "location_aware"
     dropout: options.Rate = 0.2
-    stretch: options.Rate = 0.1  # of time, by a random factor
-    masks: options.NonNegativeInt = 1  # random ones of time and of features
     ctc: options.Rate = 0.5  # weight of the CTC loss of the encoder
     steps: options.PositiveInt = 3000
     patience: options.NonNegativeInt = 12
     batch_tokens: options.PositiveInt = 4000  # frames
     learning_rate: options.PositiveFloat = 0.003
-    dtype: options.DType = "float32"
     beam_size: options.SmallInt = 8
     ctc_weight: options.Share = 0.5  # weight of the CTC scores in the search
 
@@ -84,27 +73,13 @@ MORSE = Config(
 )
 
 
-def attention_of(config):
-    """The attention of the decoder."""
-    if config.attention == "location_aware":
-        return layers.LocationAwareAttention(config.units, name="attention")
-    if config.attention == "additive":
-        return layers.BahdanauAttention(config.units, name="attention")
-    hidden = config.units if config.attention == "concat" else None
-    return layers.LuongAttention(config.attention, hidden, name="attention")
-
-
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
     corpus = start.prepare(
         data.prepare_speech,
         *(config.train, config.validation, config.columns),
-        audio=config.audio,
-        features=config.features,
-        num_mels=config.num_mels,
-        max_seconds=config.max_seconds,
-        resample=config.resample,
+        **config.speech_arguments(),
     )
     tokenizer = start.tokenizer(
         *(corpus.train.lines(), config.vocab_size, "target"),
@@ -138,7 +113,7 @@ def main(config):
             embedding_dim=config.embedding_dim,
             units=config.units,
             num_encoder_layers=config.encoder_layers,
-            attention=attention_of(config),
+            attention=layers.attention_named(config.attention, config.units),
             dropout=config.dropout,
             source_layer=pyramid,
             source_dim=frames.num_features,
@@ -166,11 +141,7 @@ def main(config):
         model,
         batches,
         training.Checkpoints(
-            run,
-            monitor="val_cer",
-            mode="min",
-            patience=config.patience,
-            save_every=config.save_every,
+            run, monitor="val_cer", mode="min", **config.checkpoint_arguments()
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,

@@ -104,8 +104,7 @@ def main(config):
         batches,
         training.Checkpoints(
             run,
-            patience=config.patience,
-            save_every=config.save_every,
+            **config.checkpoint_arguments(),
             **evaluation.monitored(config.metrics),
         ),
         steps=config.steps,

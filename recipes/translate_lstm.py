@@ -56,27 +56,6 @@ DATES = Config(
 )
 
 
-def attention_of(config):
-    """The attention of the decoder, or None."""
-    window = {"window": config.last_states or None, "name": "attention"}
-    if config.attention == "none":
-        return None
-    if config.attention == "additive":
-        return layers.BahdanauAttention(config.units, **window)
-    if config.attention == "location_aware":
-        return layers.LocationAwareAttention(config.units, **window)
-    if config.attention == "location":  # END is a position too
-        longest = config.max_length + 1
-        return layers.LocationAttention(longest, name="attention")
-    units = config.units if config.attention == "concat" else None
-    if config.local != "none":
-        window = {"window": config.window, "name": "attention"}
-        return layers.LocalAttention(
-            config.attention, units, alignment=config.local, **window
-        )
-    return layers.LuongAttention(config.attention, units, **window)
-
-
 def main(config):
     run, config = training.start_run(config)
     start = training.FineTuning(run, config.from_, config.new_tokenizer)
@@ -101,7 +80,13 @@ def main(config):
             *(source.vocab_size, target.vocab_size),
             embedding_dim=config.embedding_dim,
             units=config.units,
-            attention=attention_of(config),
+            attention=layers.attention_named(
+                *(config.attention, config.units),
+                last_states=config.last_states,
+                local=config.local,
+                window=config.window,
+                max_length=config.max_length + 1,  # END is a position too
+            ),
             dropout=config.dropout,
             piece_dropout=config.piece_dropout,
             tie_embeddings=True,
@@ -129,8 +114,7 @@ def main(config):
         batches,
         training.Checkpoints(
             run,
-            patience=config.patience,
-            save_every=config.save_every,
+            **config.checkpoint_arguments(),
             **evaluation.monitored(config.metrics),
         ),
         steps=config.steps,

@@ -117,8 +117,7 @@ def main(config):
         training.Checkpoints(
             run,
             keep=config.averaged,
-            patience=config.patience,
-            save_every=config.save_every,
+            **config.checkpoint_arguments(),
             **evaluation.monitored(config.metrics),
         ),
         steps=config.steps,

@@ -134,11 +134,7 @@ def main(config):
         model,
         batches,
         training.Checkpoints(
-            run,
-            monitor="val_loss",
-            mode="min",
-            patience=config.patience,
-            save_every=config.save_every,
+            run, monitor="val_loss", mode="min", **config.checkpoint_arguments()
         ),
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,

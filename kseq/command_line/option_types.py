@@ -163,8 +163,8 @@ class FineTuningOptions(TrainingOptions):
 class OptimizerOptions:
     """How weights are updated, and when training ends early.
 
-    A recipe that inherits them has `learning_rate` and `steps`: see
-    `kseq.training.build_optimizer`.
+    A recipe that inherits them has `save_every`, and `learning_rate` and
+    `steps`: see `kseq.training.build_optimizer`.
     """
 
     optimizer: Literal["adam", "lion", "adafactor"] = "adam"
@@ -173,6 +173,10 @@ class OptimizerOptions:
     weight_decay: Rate = 0.0  # decoupled, times the learning rate
     ema: Rate = 0.995  # momentum of the moving averages of the weights; 0: none
     patience: NonNegativeInt = 0  # validations without a gain; 0: no limit
+
+    def checkpoint_arguments(self) -> dict:
+        """The keyword arguments of `Checkpoints`, beside what it monitors."""
+        return {"patience": self.patience, "save_every": self.save_every}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -208,6 +212,29 @@ class TranslationOptions:
     dtype: DType = "auto"  # that of the machine, or mixed_bfloat16
     beam_size: SmallInt = 5
     metrics: tuple[Metric, ...] = ("bleu", "chrf", "exact_match")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SpeechOptions:
+    """The recordings of a recipe, and what an encoder makes of their frames."""
+
+    train: str | None = None  # table of recordings and transcripts; None: Morse
+    validation: str | None = None  # None: held out of training
+    columns: tuple[str, ...] = ()  # names or numbers of file and transcript
+    audio: str = ""  # folder of the recordings; default: that of the table
+    resample: NonNegativeInt = 0  # to this sample rate; 0: keep theirs
+    features: str = ""  # .npz file with ready features, instead of recordings
+    max_seconds: PositiveFloat = 30.0  # longer ones are skipped
+    num_mels: SmallInt = 40  # features of a frame of 10 ms
+    pyramid_layers: SmallInt = 3  # later ones halve the time steps
+    stretch: Rate = 0.1  # of time, by a random factor
+    masks: NonNegativeInt = 1  # random ones of time and of features
+    dtype: DType = "float32"
+
+    def speech_arguments(self) -> dict:
+        """The keyword arguments of `prepare_speech`."""
+        names = ("audio", "features", "num_mels", "max_seconds", "resample")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from kseq.command_line.option_types import (
     OptimizerOptions,
     RecurrentDecoderOptions,
     RecurrentOptions,
+    SpeechOptions,
     TrainingOptions,
     TransformerOptions,
     TranslationOptions,
@@ -51,6 +52,7 @@ _OF_ONE_RUN = frozenset(
 
 _GROUPS = {
     TranslationOptions: "options of translation",
+    SpeechOptions: "options of speech",
     TransformerOptions: "options of the Transformer",
     RecurrentDecoderOptions: "options of the recurrent layers",
     RecurrentOptions: "options of the recurrent layers",

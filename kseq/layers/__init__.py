@@ -1,4 +1,5 @@
 from kseq.layers.attention_decoder import AttentionDecoder
+from kseq.layers.attention_named import attention_named
 from kseq.layers.attention_pooling import AttentionPooling
 from kseq.layers.attention_scores import (
     BahdanauAttention,
@@ -63,4 +64,5 @@ __all__ = [
     "SpecAugment",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
+    "attention_named",
 ]

@@ -50,7 +50,6 @@ def start_trackers(run):
     ids = read_json(path) if path.is_file() else {}
     started = []
     for name in config.get("track", ()):
-        check_trackers([name])
         start = {"wandb": _WandB, "mlflow": _MLflow}[name]
         try:
             tracker = start(run, config, ids.get(name))

@@ -215,7 +215,8 @@ saved_or_halved = pytest.mark.parametrize(
 
 
 def test_no_layer_is_missing():
-    assert {name.split()[0] for name in SHAPES} == set(layers.__all__)
+    classes = {name for name in layers.__all__ if name[0].isupper()}
+    assert {name.split()[0] for name in SHAPES} == classes
 
 
 def test_forward_and_backward(name):

@@ -304,6 +304,12 @@ def store(models):
     store.close()
 
 
+@pytest.fixture
+def client(store, open_client):
+    """Asks over HTTP; a module with a `store` of its own asks that."""
+    return open_client(store)
+
+
 @pytest.fixture(scope="session")
 def streaming_store(tmp_path_factory):
     """Serves models whose answers come letter by letter."""

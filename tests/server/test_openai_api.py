@@ -17,11 +17,6 @@ def store(streaming_store):
     return streaming_store
 
 
-@pytest.fixture
-def client(store, open_client):
-    return open_client(store)
-
-
 def said(*texts):
     """Messages, in turns."""
     roles = ("user", "assistant")

@@ -35,11 +35,6 @@ TYPES = {
 }
 
 
-@pytest.fixture
-def client(store, open_client):
-    return open_client(store)
-
-
 def file_of(route):
     return FOLDER / (route.removeprefix("/page/").strip("/") or "index.html")
 

@@ -17,11 +17,6 @@ def store(streaming_store):
     return streaming_store
 
 
-@pytest.fixture
-def client(store, open_client):
-    return open_client(store)
-
-
 def events_of(answer):
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("text/event-stream")

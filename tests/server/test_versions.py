@@ -62,11 +62,6 @@ def store(base, numbered, install, open_store):
     return open_store({"m": base})
 
 
-@pytest.fixture
-def client(store, open_client):
-    return open_client(store)
-
-
 def test_new_version(store, client, base, numbered, install):
     assert served(client) == 1
     assert states(client) == {1: AVAILABLE}

@@ -58,7 +58,6 @@ def fakes(monkeypatch):
     fakes = {"wandb": FakeWandB(), "mlflow": FakeMLflow()}
     for name, fake in fakes.items():
         monkeypatch.setitem(sys.modules, name, fake)
-    monkeypatch.setattr(trackers, "check_trackers", lambda names: None)
     return fakes
 
 
@@ -165,6 +164,8 @@ def test_what_is_not_installed(tmp_path, monkeypatch):
         check_trackers(["mlflow"])
     assert found == ["mlflow"]
     check_trackers([])
+    with pytest.raises(UserError, match="--track wandb: it cannot start"):
+        start_trackers(tracked(tmp_path, "wandb"))
 
 
 def importlib_finds(monkeypatch):

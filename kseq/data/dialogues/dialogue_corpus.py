@@ -24,7 +24,7 @@ from kseq.data.files.corpora import (
     logged,
     refuse_without_train,
 )
-from kseq.data.files.hold_out import overlap, split_numbers
+from kseq.data.files.hold_out import RowSplit, split_rows
 from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.source_hashes import source_hashes
 from kseq.data.files.text_files import matching_files
@@ -133,30 +133,14 @@ class DialogueRows(NamedTuple):
     Args:
         path: of their file.
         hashes: (D,) int64, of their texts, see `source_hashes`.
-        answers: (D,) int64, their numbers of answers.
+        sizes: (D,) int64, their numbers of answers.
         report: DialogueReport.
     """
 
     path: str | os.PathLike
     hashes: np.ndarray
-    answers: np.ndarray
+    sizes: np.ndarray
     report: DialogueReport
-
-
-class DialogueSplit(NamedTuple):
-    """Which dialogues are held out, and what is said about them.
-
-    Args:
-        rest: (R,) int, the numbers of those to train on, sorted.
-        held_out: (H,) int, the numbers of the others, sorted.
-        facts: see `DialogueCorpus`.
-        problems: see `DialogueCorpus`.
-    """
-
-    rest: np.ndarray
-    held_out: np.ndarray
-    facts: tuple[str, ...]
-    problems: tuple[str, ...]
 
 
 def read_dialogue_rows(
@@ -188,32 +172,15 @@ def read_dialogue_rows(
 
 def split_dialogues(
     rows: DialogueRows, validation: DialogueRows | None
-) -> DialogueSplit:
+) -> RowSplit:
     """Chooses what is held out, or compares with dialogues for validation.
 
     Raises:
         DataError: there is only one dialogue.
     """
-    problems = rows.report.problems(rows.path)
-    if validation is None:
-        rest, held_out = split_numbers(
-            rows.hashes, rows.path, "dialogue", "two dialogues"
-        )
-        answers, title = rows.answers[held_out], "held out of training"
-    else:
-        rest, held_out = np.arange(len(rows.hashes)), np.zeros(0, np.int64)
-        answers, title = validation.answers, validation.path
-        is_known = np.isin(validation.hashes, rows.hashes)
-        problems += validation.report.problems(validation.path)
-        problems += overlap(is_known, "dialogue")
+    split = split_rows(rows, validation, "dialogue", "two dialogues", "answers")
     repeats = len(rows.hashes) - len(np.unique(rows.hashes))
-    facts = (
-        f"Training dialogues: {_size(rows.answers[rest])} ({rows.path})",
-        f"Validation dialogues: {_size(answers)} ({title})",
-        *([f"Duplicate dialogues: {repeats}"] if repeats else []),
-    )
-    return DialogueSplit(rest, held_out, facts, tuple(problems))
-
-
-def _size(answers) -> str:
-    return f"{len(answers)}, {answers.sum()} answers"
+    if not repeats:
+        return split
+    fact = f"Duplicate dialogues: {repeats}"
+    return split._replace(facts=(*split.facts, fact))

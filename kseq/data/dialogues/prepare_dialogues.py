@@ -106,7 +106,7 @@ def _read(train, validation, options, folder) -> dict[str, Any]:
         write_rows(folder / "validation.jsonl", held_out)
     split = split_dialogues(rows, others)
     replace_file(folder / "held_out", split.held_out.tobytes())
-    answers = np.append(0, np.cumsum(rows.answers[split.rest]))
+    answers = np.append(0, np.cumsum(rows.sizes[split.rest]))
     atomic_write(folder.parent / "answers.values", answers.tobytes())
     return {
         "starts": parts.starts,

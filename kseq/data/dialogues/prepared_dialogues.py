@@ -83,20 +83,14 @@ def open_prepared_dialogues(
         DataError: the folder is not complete, broken, or of another kind.
     """
     prepared = PreparedFolder(folder)
-    record = prepared.record(KIND)
-    try:
-        array = record["arrays"]["ids"]
+    with prepared.opened(KIND) as record:
         [count] = record["counts"]
         held_out = read_rows(prepared.path / "validation.jsonl")
         return PreparedDialogues(
-            RaggedArray.open_nested(
-                prepared.path / "ids", array["dtype"], tuple(array["shape"])
-            ),
+            RaggedArray.open_nested(*prepared.array(record, "ids")),
             mapped(prepared.path / "answers.values", "int64", (count + 1,)),
             Tokenizer.load(prepared.path / "source.model"),
             answers_of(held_out, max_turns),
             facts=tuple(record["facts"]),
             problems=tuple(record["problems"]),
         )
-    except (KeyError, TypeError, ValueError):
-        raise DataError(f"{folder} is broken: prepared.json.") from None

@@ -8,7 +8,6 @@ import numpy as np
 from kseq.data.documents.document_preprocessor import DocumentPreprocessor
 from kseq.data.documents.documents import Documents
 from kseq.data.files.corpora import facts_and_problems
-from kseq.data.files.data_error import DataError
 from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.row_parts import read_rows
@@ -75,13 +74,9 @@ def open_prepared_documents(folder: str | os.PathLike) -> PreparedDocuments:
         DataError: the folder is not complete, broken, or of another kind.
     """
     prepared = PreparedFolder(folder)
-    record = prepared.record(KIND)
-    try:
-        array = record["arrays"]["ids"]
+    with prepared.opened(KIND) as record:
         [count] = record["counts"]
-        ids = RaggedArray.open_nested(
-            prepared.path / "ids", array["dtype"], tuple(array["shape"])
-        )
+        ids = RaggedArray.open_nested(*prepared.array(record, "ids"))
         rows = read_rows(prepared.path / "validation.jsonl")
         in_lines = record["in_lines"]
         return PreparedDocuments(
@@ -98,5 +93,3 @@ def open_prepared_documents(folder: str | os.PathLike) -> PreparedDocuments:
             facts=tuple(record["facts"]),
             problems=tuple(record["problems"]),
         )
-    except (KeyError, TypeError, ValueError):
-        raise DataError(f"{folder} is broken: prepared.json.") from None

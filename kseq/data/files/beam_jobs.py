@@ -18,8 +18,8 @@ def run_beam_jobs(
 
     Args:
         function: of a module, whose argument can be pickled.
-        jobs: arguments of the function. `folder` and `name` of one are the
-            place of its error.
+        jobs: arguments of the function. The error of one is written to
+            its `part`, a path, with the end ".error".
         options: of the pipeline, for example `["--runner=FlinkRunner"]`; none
             for Beam's own runner in this process.
 
@@ -69,4 +69,4 @@ def _call(job, function):
 
 
 def _error_of(job):
-    return Path(job.folder, f"{job.name}.error")
+    return Path(f"{job.part}.error")

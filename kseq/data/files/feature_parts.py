@@ -20,30 +20,23 @@ class FeatureJob(NamedTuple):
     """The files of a part.
 
     Args:
-        folder: of all parts.
-        name: of the part.
+        part: path of its files without their ends.
         compute: function of `files`; gives features (M, F), how many of them
             each file has, and lines of text about single files.
         files: what the function is called with.
     """
 
-    folder: str
-    name: str
+    part: str
     compute: Callable[[Any], tuple[np.ndarray, list[int], list[str]]]
     files: Any
-
-    @property
-    def path(self) -> str:
-        """Path of the files of the part, without their ends."""
-        return os.path.join(self.folder, self.name)
 
 
 def compute_part(job: FeatureJob):
     """Writes the features of a part."""
     values, lengths, notes = job.compute(job.files)
-    replace_file(f"{job.path}.values", values.tobytes())
+    replace_file(f"{job.part}.values", values.tobytes())
     facts = {"lengths": lengths, "notes": notes, "shape": values.shape[1:]}
-    replace_file(f"{job.path}.json", to_json(facts).encode())
+    replace_file(f"{job.part}.json", to_json(facts).encode())
 
 
 def files_hash(sizes: dict[str, int]) -> str:
@@ -83,15 +76,15 @@ def compute_features(
     for (name, known), size in zip(files.items(), sizes, strict=True):
         is_full = jobs and not len(jobs[-1].files) % batch
         if not jobs or (is_full and bytes_of_jobs[-1] >= part_size):
-            number = f"{len(jobs):06}"
-            jobs.append(FeatureJob(str(prepared.parts), number, compute, {}))
+            part = str(prepared.parts / f"{len(jobs):06}")
+            jobs.append(FeatureJob(part, compute, {}))
             bytes_of_jobs.append(0)
         jobs[-1].files[name] = known
         bytes_of_jobs[-1] += size
     rest = [
         (job, size)
         for job, size in zip(jobs, bytes_of_jobs, strict=True)
-        if not os.path.isfile(f"{job.path}.json")
+        if not os.path.isfile(f"{job.part}.json")
     ]
     run_part_jobs(
         "Computing features",
@@ -108,9 +101,9 @@ def _joined(path, jobs):
     lengths, notes, shape = [], [], ()
     with open(f"{path}.values", "wb") as file:
         for job in jobs:
-            facts = read_json(Path(f"{job.path}.json"))
+            facts = read_json(Path(f"{job.part}.json"))
             lengths += facts["lengths"]
             notes += facts["notes"]
             shape = tuple(facts["shape"])
-            file.write(Path(f"{job.path}.values").read_bytes())
+            file.write(Path(f"{job.part}.values").read_bytes())
     return (sum(lengths), *shape), np.array(lengths, np.int64), notes

@@ -19,7 +19,7 @@ from kseq.files.atomic_write import atomic_write, partial_path
 from kseq.files.file_lock import lock, unlock
 from kseq.files.json_files import as_read, read_json, to_json
 from kseq.terminal import escaped_line
-from kseq.user_error import DiskError
+from kseq.user_error import DiskError, UserError
 
 FORMAT = 1
 _RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
@@ -278,6 +278,28 @@ class PreparedFolder:
         for name, identity in record["files"].items():
             self._check_size(name, identity)
         return record
+
+    @contextlib.contextmanager
+    def opened(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Gives `record(kind)` to open the data with.
+
+        Raises:
+            DataError: see there; or the record lacks what is asked of it.
+        """
+        record = self.record(kind)
+        try:
+            yield record
+        except UserError:
+            raise
+        except (KeyError, TypeError, ValueError):
+            raise DataError(f"{self.path} is broken: {_RECORD}.") from None
+
+    def array(
+        self, record: dict[str, Any], name: str
+    ) -> tuple[Path, str, tuple[int, ...]]:
+        """The path, dtype and shape of an array of `record`, to open it."""
+        array = record["arrays"][name]
+        return self.path / name, array["dtype"], tuple(array["shape"])
 
     def _check_size(self, name, identity):
         path = self.path / Path(name).name

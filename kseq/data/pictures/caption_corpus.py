@@ -249,20 +249,13 @@ def open_prepared_captions(
             its features are others.
     """
     prepared = PreparedFolder(folder)
-    record = prepared.record(KIND)
-    try:
-        array, grid = record["arrays"]["features"], record["grid"]
-        values = mapped(
-            prepared.path / "features.values",
-            array["dtype"],
-            tuple(array["shape"]),
-        )
+    with prepared.opened(KIND) as record:
+        path, dtype, shape = prepared.array(record, "features")
+        values = mapped(path.with_suffix(".values"), dtype, shape)
         grid = FeaturePreprocessor(**record["grid"])
         stored = StoredFeatures([], values, grid, record["factors"])
         options = record["network"] and NetworkOptions(**record["network"])
         facts, problems = tuple(record["facts"]), tuple(record["problems"])
-    except (KeyError, TypeError):
-        raise DataError(f"{folder} is broken: prepared.json.") from None
     preprocessor, files = grid, {}
     if options:
         if network and network.name != options.name:

@@ -281,16 +281,6 @@ class TokenizeTextJob(NamedTuple):
     model: str
     dtype: str
 
-    @property
-    def folder(self) -> str:
-        """The folder of the part."""
-        return os.path.dirname(self.part)
-
-    @property
-    def name(self) -> str:
-        """The name of the part."""
-        return os.path.basename(self.part)
-
 
 def tokenize_text_part(job: TokenizeTextJob):
     """Writes the ids of a part."""

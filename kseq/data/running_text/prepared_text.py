@@ -67,19 +67,15 @@ def open_prepared_text(folder: str | os.PathLike) -> PreparedText:
         DataError: the folder is not complete, broken, or of another kind.
     """
     prepared = PreparedFolder(folder)
-    record = prepared.record(KIND)
-    try:
-        array = record["arrays"]["ids"]
-        path = prepared.path / "ids.values"
+    with prepared.opened(KIND) as record:
+        path, dtype, shape = prepared.array(record, "ids")
         return PreparedText(
-            mapped(path, array["dtype"], tuple(array["shape"])),
+            mapped(path.with_suffix(".values"), dtype, shape),
             Tokenizer.load(prepared.path / "source.model"),
             read_documents(prepared.path / "validation"),
             facts=tuple(record["facts"]),
             problems=tuple(record["problems"]),
         )
-    except (KeyError, TypeError):
-        raise DataError(f"{folder} is broken: prepared.json.") from None
 
 
 def documents_files(documents: list[str]) -> dict[str, bytes]:

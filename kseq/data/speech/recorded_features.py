@@ -1,5 +1,6 @@
 """Features of recordings."""
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -60,11 +61,7 @@ def frames_of(
         preprocessor: see `recorded_features`.
         advance: is called with the number of recordings that are done.
     """
-    compute = tf.function(
-        preprocessor.features,
-        input_signature=[tf.TensorSpec((None,), tf.string)],
-        autograph=False,
-    )
+    compute = _traced(**preprocessor.get_config())
     parts, lengths = [], []
     for start in range(0, len(names), _BATCH):
         batch = names[start : start + _BATCH]
@@ -76,3 +73,13 @@ def frames_of(
             lengths.append(len(frames))
         advance(len(batch))
     return np.concatenate(parts), lengths
+
+
+@functools.cache
+def _traced(**config):
+    """The features of a preprocessor: one graph for all corpora and parts."""
+    return tf.function(
+        AudioPreprocessor(**config).features,
+        input_signature=[tf.TensorSpec((None,), tf.string)],
+        autograph=False,
+    )

@@ -228,18 +228,12 @@ def open_prepared_speech(
             its features are others.
     """
     prepared = PreparedFolder(folder)
-    record = prepared.record(KIND)
-    try:
+    with prepared.opened(KIND) as record:
         frames, preprocessor = _preprocessors(
             folder, record["preprocessor"], num_mels, max_seconds
         )
-        array = record["arrays"]["features"]
-        rows = RaggedArray.open(
-            prepared.path / "features", array["dtype"], tuple(array["shape"])
-        )
+        rows = RaggedArray.open(*prepared.array(record, "features"))
         facts, problems = tuple(record["facts"]), tuple(record["problems"])
-    except (KeyError, TypeError):
-        raise DataError(f"{folder} is broken: prepared.json.") from None
     stored = StoredFeatures([], rows, frames)
     splits = []
     for split in ("train", "validation"):

@@ -4,7 +4,6 @@ import dataclasses
 import os
 
 from kseq.data.files.corpora import facts_and_problems
-from kseq.data.files.data_error import DataError
 from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.row_parts import read_rows
@@ -71,12 +70,8 @@ def open_prepared_tags(folder: str | os.PathLike) -> PreparedTags:
         DataError: the folder is not complete, broken, or of another kind.
     """
     prepared = PreparedFolder(folder)
-    record = prepared.record(KIND)
-    try:
-        array = record["arrays"]["ids"]
-        ids = RaggedArray.open_nested(
-            prepared.path / "ids", array["dtype"], tuple(array["shape"])
-        )
+    with prepared.opened(KIND) as record:
+        ids = RaggedArray.open_nested(*prepared.array(record, "ids"))
         words = mapped(
             prepared.path / "tags.values", "int32", (len(ids.values),)
         )
@@ -89,5 +84,3 @@ def open_prepared_tags(folder: str | os.PathLike) -> PreparedTags:
             facts=tuple(record["facts"]),
             problems=tuple(record["problems"]),
         )
-    except (KeyError, TypeError, ValueError):
-        raise DataError(f"{folder} is broken: prepared.json.") from None

@@ -14,7 +14,7 @@ from kseq.data.files.corpora import (
     refuse_without_train,
 )
 from kseq.data.files.data_error import DataError
-from kseq.data.files.hold_out import overlap, split_numbers
+from kseq.data.files.hold_out import RowSplit, split_rows
 from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.source_hashes import source_hashes
@@ -140,32 +140,16 @@ class TaggingRows(NamedTuple):
     Args:
         path: of their file.
         hashes: (N,) int64, of their texts, see `source_hashes`.
-        lengths: (N,) int64, numbers of words.
+        sizes: (N,) int64, numbers of words.
         tags: all different ones, sorted.
         report: TaggedReport.
     """
 
     path: str | os.PathLike
     hashes: np.ndarray
-    lengths: np.ndarray
+    sizes: np.ndarray
     tags: tuple[str, ...]
     report: TaggedReport
-
-
-class TaggingSplit(NamedTuple):
-    """Which sentences are held out, and what is said about them.
-
-    Args:
-        rest: (R,) int, the numbers of those to train on, sorted.
-        held_out: (H,) int, the numbers of the others, sorted.
-        facts: see `TaggingCorpus`.
-        problems: see `TaggingCorpus`.
-    """
-
-    rest: np.ndarray
-    held_out: np.ndarray
-    facts: tuple[str, ...]
-    problems: tuple[str, ...]
 
 
 def read_tagging_rows(
@@ -205,38 +189,21 @@ def read_tagging_rows(
 
 def split_sentences(
     rows: TaggingRows, validation: TaggingRows | None
-) -> TaggingSplit:
+) -> RowSplit:
     """Chooses what is held out, or compares with sentences for validation.
 
     Raises:
         DataError: there is only one sentence, or the two do not go together.
     """
-    problems = rows.report.problems(rows.path)
-    if validation is None:
-        rest, held_out = split_numbers(
-            rows.hashes, rows.path, "sentence", "two different sentences"
-        )
-        lengths, title = rows.lengths[held_out], "held out of training"
-    else:
+    if validation is not None:
         refuse_unknown(
             *("has tags that", rows.path, rows.tags),
             *(validation.path, validation.tags),
         )
-        rest, held_out = np.arange(len(rows.hashes)), np.zeros(0, np.int64)
-        lengths, title = validation.lengths, validation.path
-        is_known = np.isin(validation.hashes, rows.hashes)
-        problems += validation.report.problems(validation.path)
-        problems += overlap(is_known, "sentence")
-    facts = (
-        f"Training sentences: {_size(rows.lengths[rest])} ({rows.path})",
-        f"Validation sentences: {_size(lengths)} ({title})",
-        f"Tags: {len(rows.tags)}",
+    split = split_rows(
+        *(rows, validation, "sentence", "two different sentences"), "words"
     )
-    return TaggingSplit(rest, held_out, facts, tuple(problems))
-
-
-def _size(lengths) -> str:
-    return f"{len(lengths)}, {lengths.sum()} words"
+    return split._replace(facts=(*split.facts, f"Tags: {len(rows.tags)}"))
 
 
 def check_tagset(rows: TaggingRows, texts: Iterable[str]):

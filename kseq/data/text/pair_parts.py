@@ -27,8 +27,7 @@ class ReadJob(NamedTuple):
     """Pairs to read and check.
 
     Args:
-        folder: of the parts.
-        name: of the job, with which the names of its parts begin.
+        part: with which the paths of its parts begin.
         text: which has the pairs.
         ranges: those of source and target; None to read `path`, or all.
         path: of a file of a table.
@@ -36,8 +35,7 @@ class ReadJob(NamedTuple):
         filters: of the pairs, or None.
     """
 
-    folder: str
-    name: str
+    part: str
     text: ParallelText
     ranges: tuple[list[LineRange], list[LineRange]] | None = None
     path: str | None = None
@@ -47,7 +45,7 @@ class ReadJob(NamedTuple):
     @property
     def summary(self) -> Path:
         """The file that is written when the job is done."""
-        return Path(self.folder, f"{self.name}.json")
+        return Path(f"{self.part}.json")
 
 
 class TokenizeJob(NamedTuple):
@@ -64,16 +62,6 @@ class TokenizeJob(NamedTuple):
     held_out: str
     models: tuple[str, str]
     dtype: str
-
-    @property
-    def folder(self) -> str:
-        """The folder of the part."""
-        return os.path.dirname(self.part)
-
-    @property
-    def name(self) -> str:
-        """The name of the part."""
-        return os.path.basename(self.part)
 
 
 class PartIds(NamedTuple):
@@ -131,8 +119,9 @@ def write_parts(
     parts, sides, size = [], ([], []), 0
 
     def write():
-        name = f"{job.name}-{len(parts):05}"
-        _write_part(Path(job.folder, name), sides)
+        path = f"{job.part}-{len(parts):05}"
+        _write_part(path, sides)
+        name = os.path.basename(path)
         parts.append({"name": name, "pairs": len(sides[0])})
 
     for block in blocks:

@@ -290,7 +290,7 @@ class _Preparation:
             "Reading",
             read_pairs,
             [job for job, _ in jobs if not job.summary.is_file()],
-            {job.name: size for job, size in jobs},
+            {job.part: size for job, size in jobs},
         )
         if not jobs:
             return self._write_dates()
@@ -337,9 +337,9 @@ class _Preparation:
                     )
                 elif job["file"] is not None:
                     path = sides[0][job["file"]]
-                name = f"{number:03}-{job_number:06}"
+                part = self.parts / f"{number:03}-{job_number:06}"
                 read = ReadJob(
-                    *(str(self.parts), name, text, ranges, path, size),
+                    *(str(part), text, ranges, path, size),
                     self.filters if split == "train" else None,
                 )
                 found.append((read, _bytes_of(text) // len(plan["jobs"])))
@@ -350,7 +350,7 @@ class _Preparation:
             description,
             function,
             jobs,
-            [sizes[job.name] for job in jobs],
+            [sizes[job.part] for job in jobs],
             self.processes,
             self.beam,
         )
@@ -359,7 +359,7 @@ class _Preparation:
         counts = Counter()
         for split in SIZES:
             sides = [[text.encode() for text in side] for side in dates(split)]
-            job = ReadJob(str(self.parts), f"dates-{split}", None)
+            job = ReadJob(str(self.parts / f"dates-{split}"), None)
             counts["pairs"] += len(sides[0])
             summary = write_parts(job, [tuple(sides)], counts)
             self.names[split] = [[part["name"] for part in summary["parts"]]]
@@ -500,7 +500,7 @@ class _Preparation:
         ]
         jobs = [job for job in jobs if not Path(f"{job.part}.ids").is_file()]
         sizes = {
-            job.name: sum(
+            job.part: sum(
                 os.path.getsize(f"{job.part}.{side}") for side in _SIDES
             )
             for job in jobs

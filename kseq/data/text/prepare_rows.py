@@ -45,16 +45,6 @@ class TokenizeRowsJob(NamedTuple):
     dtype: str
     tokenize: Callable
 
-    @property
-    def folder(self) -> str:
-        """The folder of the part."""
-        return os.path.dirname(self.part)
-
-    @property
-    def name(self) -> str:
-        """The name of the part."""
-        return os.path.basename(self.part)
-
     def rows(self) -> tuple[list[Any], list[Any]]:
         """The rows to train on, and those that are held out."""
         rows = read_rows(f"{self.part}.jsonl")

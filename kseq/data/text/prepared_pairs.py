@@ -7,7 +7,6 @@ from pathlib import Path
 import tensorflow as tf
 
 from kseq.data.files.corpora import facts_and_problems
-from kseq.data.files.data_error import DataError
 from kseq.data.files.prepared_folder import MODELS, PreparedFolder
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.text.pair_tokenizers import load_pair_tokenizers
@@ -72,14 +71,9 @@ def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
         DataError: the folder is not complete, broken, or of another kind.
     """
     prepared = PreparedFolder(folder)
-    record = prepared.record(KIND)
-    try:
+    with prepared.opened(KIND) as record:
         arrays = [
-            RaggedArray.open(
-                prepared.path / side,
-                record["arrays"][side]["dtype"],
-                tuple(record["arrays"][side]["shape"]),
-            )
+            RaggedArray.open(*prepared.array(record, side))
             for side in ("source", "target")
         ]
         validation = _pairs(prepared.path, "validation")
@@ -96,8 +90,6 @@ def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
             problems=tuple(record["problems"]),
             of_tables=record["of_tables"],
         )
-    except (KeyError, TypeError):
-        raise DataError(f"{folder} is broken: prepared.json.") from None
 
 
 def _pairs(folder, split) -> tf.data.Dataset:

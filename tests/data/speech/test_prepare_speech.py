@@ -22,7 +22,6 @@ from kseq.user_error import DiskError
 from tests.data.tar import tar
 from tests.data.wav import tone, wav
 
-pytestmark = pytest.mark.usefixtures("traced_once")
 NAMES = [f"{i}.wav" for i in range(12)]
 TEXTS = ["yes", "no no", "go home"] * 4
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kseq.data import (
+    AudioPreprocessor,
     DataError,
     FramePreprocessor,
     Tokenizer,
@@ -20,7 +21,6 @@ from kseq.user_error import UserError
 from tests.data.tar import tar
 from tests.data.wav import tone, wav
 
-pytestmark = pytest.mark.usefixtures("traced_once")
 NAMES = [f"{i}.wav" for i in range(12)]
 TEXTS = ["yes", "no no", "go home"] * 4
 
@@ -124,6 +124,18 @@ def test_recordings_become_the_frames_that_are_served():
         "Training recordings: 11, 3.9 seconds (table.tsv)",
         "Validation recordings: 1, 0.3 seconds (held out of training)",
     ]
+
+
+def test_features_are_traced_once_for_all_corpora(monkeypatch):
+    traces, features = [], AudioPreprocessor.features
+    monkeypatch.setattr(
+        AudioPreprocessor,
+        "features",
+        lambda self, audio: traces.append(self) or features(self, audio),
+    )
+    for _ in range(2):
+        read_speech_corpus("table.tsv", num_mels=7)
+    assert len(traces) == 1
 
 
 def test_a_second_table_and_another_folder(folder):

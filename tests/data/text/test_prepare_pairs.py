@@ -332,7 +332,7 @@ from kseq.data.text import prepare_pairs as module
 from kseq.data.text.pair_parts import tokenize_part
 
 def tokenize(job):
-    if job.name.endswith("3-00000"):
+    if job.part.endswith("3-00000"):
         os.kill(os.getpid(), signal.SIGKILL)
     return tokenize_part(job)
 
@@ -347,7 +347,7 @@ prepare_pairs("out", ["a.de", "a.en"], part_size=3000,
 
 def interrupted(files, kept, monkeypatch):
     def tokenize(job):
-        if job.name.endswith("3-00000"):
+        if job.part.endswith("3-00000"):
             raise KeyboardInterrupt
         return tokenize_part(job)
 
