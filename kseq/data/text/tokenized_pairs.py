@@ -31,12 +31,14 @@ class TokenizedPairs:
         target: the ids of the targets, each with END.
         counts: the number of pairs of each corpus, one after the other.
         preprocessor: made the ids of the sources.
+        target_tokenizer: made the ids of the targets, if that is known.
     """
 
     source: RaggedArray
     target: RaggedArray
     counts: tuple[int, ...]
     preprocessor: Any
+    target_tokenizer: Tokenizer | None = None
 
     def longest_target(self, max_length: int) -> int:
         """Tokens of the longest target that is trained on, END included.
@@ -121,7 +123,10 @@ def tokenize_pairs(
                 for side, ids in zip(sides, block, strict=True):
                     side.append(ids)
             counts.append(count)
-    return TokenizedPairs(*map(_joined, sides), tuple(counts), preprocessor)
+    return TokenizedPairs(
+        *(*map(_joined, sides), tuple(counts), preprocessor),
+        target_tokenizer=target_tokenizer,
+    )
 
 
 def _joined(blocks):
