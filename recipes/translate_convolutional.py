@@ -68,6 +68,7 @@ def main(config):
         max_length=config.max_length,
         weights=corpus.weights,
         seed=config.seed,
+        subword_dropout=config.subword_dropout,
     )
 
     with devices.device_strategy().scope():

@@ -473,6 +473,7 @@ def test_attention_finds_the_planted_evidence(
                 "ema": 0.9,
                 "r_drop": 2.0,
                 "piece_dropout": 0.1,
+                "subword_dropout": 0.1,
                 "pretraining_steps": 2,
                 "freeze": ("encoder_0",),
             },

@@ -209,9 +209,18 @@ class TranslationOptions:
     max_length: PositiveInt = 100  # tokens; longer pairs are left out
     batch_tokens: PositiveInt = 4096
     piece_dropout: Rate = 0.0  # on whole pieces, of both sides
+    subword_dropout: Rate = 0.0  # splits pieces of both sides at random
     dtype: DType = "auto"  # that of the machine, or mixed_bfloat16
     beam_size: SmallInt = 5
     metrics: tuple[Metric, ...] = ("bleu", "chrf", "exact_match")
+
+    def check(self):
+        """Raises UserError for options that do not fit each other."""
+        if self.subword_dropout and {*self.pieces} - {"bpe", "unigram"}:
+            raise UserError(
+                "--subword-dropout needs --pieces bpe or unigram. "
+                f"Received: --pieces {' '.join(self.pieces)}"
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -395,7 +404,6 @@ class RecurrentOptions(RecurrentDecoderOptions):
         }
 
     def check(self):
-        super().check()
         if self.last_states and self.attention in ("none", "location"):
             raise UserError(
                 "--last-states needs attention by content. "
@@ -471,8 +479,9 @@ and at most 2147483647. Received: 0
                 raise UserError(
                     f"{option(field.name)}: {wrong}. Received: {value!r}"
                 )
-    if check := getattr(config, "check", None):
-        check()
+    for kind in type(config).__mro__:
+        if check := vars(kind).get("check"):
+            check(config)
 
 
 _RULES = (Limits, MultipleOf, _Even, _NewDirectory)

@@ -44,6 +44,7 @@ def main():
     parser.add_argument("files", nargs="*")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--subword-dropout", type=float, default=0.0)
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -60,6 +61,7 @@ def main():
                 batch_tokens=4096,
                 max_length=100,
                 seed=1,
+                subword_dropout=options.subword_dropout,
             )
         )
         ready = list(itertools.islice(batches, options.steps))

@@ -14,6 +14,7 @@ from kseq.command_line.option_types import (
     RecurrentDecoderOptions,
     RecurrentOptions,
     TransformerOptions,
+    TranslationOptions,
     check_options,
 )
 from kseq.command_line.recipe_options import read_options
@@ -229,6 +230,16 @@ def test_recurrent_layers_that_do_not_fit(given, message):
     check_options(RecurrentOptions())
     with pytest.raises(UserError, match=message):
         check_options(RecurrentOptions(**given))
+
+
+def test_only_pieces_that_can_be_split_are_split():
+    for pieces in (("bpe",), ("unigram", "bpe")):
+        check_options(TranslationOptions(subword_dropout=0.1, pieces=pieces))
+    check_options(TranslationOptions(pieces=("char",)))
+    with pytest.raises(UserError, match="Received: --pieces bpe char"):
+        check_options(
+            TranslationOptions(subword_dropout=0.1, pieces=("bpe", "char"))
+        )
 
 
 @pytest.mark.parametrize(

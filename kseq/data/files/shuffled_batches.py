@@ -1,5 +1,6 @@
 """An endless stream of shuffled batches whose position is one integer."""
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
@@ -53,6 +54,7 @@ def shuffled_batches(
     max_shapes: int | Literal["auto"] | None = None,
     positions: Callable = product_of_lengths,
     shape_costs: Callable | None = None,
+    with_epochs: bool = False,
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches of examples of similar sizes.
 
@@ -85,6 +87,8 @@ def shuffled_batches(
         positions: function of lengths, see `BatchShapes`.
         shape_costs: function of the lengths of shapes (K, D), their costs (K,);
             by default those of their largest examples.
+        with_epochs: whether an example is a different one in each epoch: its
+            number is `epoch * sum(counts)` larger then.
 
     Returns:
         Data set of batches, see `with_positions`. With `max_shapes` it has an
@@ -99,7 +103,7 @@ def shuffled_batches(
     shapes = None
     if most is not None:
         shapes = _Shapes(all_sizes, budget, most, positions, shape_costs)
-    order = _Order(counts, weights, seed)
+    order = _Order(counts, weights, seed, with_epochs)
     planner = _Planner(order, sizes, budget, seed, shapes)
 
     def read(rows, lengths):
@@ -134,8 +138,9 @@ class _Order:
         window: int, examples of a window.
     """
 
-    def __init__(self, counts, weights, seed):
+    def __init__(self, counts, weights, seed, with_epochs):
         total = sum(counts)
+        self._epoch = total if with_epochs else 0
         if not weights:
             counts, weights = (total,), (1.0,)
         # As many windows of the same size as an epoch needs.
@@ -157,7 +162,7 @@ class _Order:
             keys = self._seed + 0 * epoch, epoch % 2**31, part + 0 * epoch
             keys = tf.stack(keys, axis=1)
             shuffled = index_shuffle(position % count, count, keys)
-            numbers.append(first + shuffled)
+            numbers.append(first + shuffled + epoch * self._epoch)
             first += count
         return tf.concat(numbers, axis=0)
 
@@ -224,11 +229,13 @@ class _Planner:
         self._budget = budget
         self._seed = seed % 2**31
         self._shapes = shapes
-        self._ends = tf.function(
+        self._plan_ends = tf.function(
             lambda window: tf.cumsum(self(window).rows),
             input_signature=[tf.TensorSpec((), tf.int64)],
             autograph=False,
         )
+        # A window is often asked for again, by the next checkpoint.
+        self._ends = functools.lru_cache(maxsize=1)(self._find_ends)
 
     def __call__(self, window):
         numbers = self._order(window)
@@ -252,8 +259,7 @@ class _Planner:
         """The position after some more batches."""
         window, read = divmod(position, self._order.window)
         while batches:
-            with tf.device("CPU:0"):
-                ends = self._ends(window).numpy()
+            ends = self._ends(window)
             first = np.searchsorted(ends, read, side="right")
             if batches <= len(ends) - first:
                 read = int(ends[first + batches - 1])
@@ -261,6 +267,10 @@ class _Planner:
             batches -= len(ends) - first
             window, read = window + 1, 0
         return position
+
+    def _find_ends(self, window):
+        with tf.device("CPU:0"):
+            return self._plan_ends(window).numpy()
 
     def _by_cost(self, window, numbers, costs, lengths):
         """Examples in the order of batches; of each, start, rows and lengths.
@@ -382,7 +392,9 @@ class _Shapes:
     def examples(self, batch):
         """A batch of each shape."""
         for lengths, rows in zip(self.lengths, self.rows, strict=True):
-            yield batch(tf.zeros(rows, tf.int64), lengths)
+            with tf.device("CPU:0"):  # or all ids would be copied to a GPU
+                example = batch(tf.zeros(rows, tf.int64), lengths)
+            yield example
 
 
 def _all_sizes(count, sizes):

@@ -11,11 +11,20 @@ from kseq.data.files.batch_shapes import MAX_SHAPES, sum_of_lengths
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import IN_PARALLEL
 from kseq.data.files.device_parts import split_over_devices
-from kseq.data.files.shuffled_batches import Sizes, shuffled_batches
+from kseq.data.files.shuffled_batches import (
+    Sizes,
+    count_lengths,
+    shuffled_batches,
+)
+from kseq.data.text.piece_halves import piece_halves
+from kseq.data.text.subword_dropout import SubwordDropout
 from kseq.data.text.teacher_forcing import teacher_forcing
 from kseq.data.text.text_preprocessor import TextPreprocessor
 from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs
 from kseq.data.text.tokenizer import Tokenizer
+from kseq.user_error import ArgumentError
+
+_SAMPLE = 2**17  # pairs of which lengths are found to choose shapes
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +37,7 @@ def training_batches(
     seed: int,
     weights: tuple[float, ...] = (),
     max_shapes: int = MAX_SHAPES,
+    subword_dropout: float = 0.0,
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
@@ -47,6 +57,10 @@ def training_batches(
             pair is read once an epoch.
         max_shapes: maximum number of different (source, target) lengths of
             batches, chosen to minimize padding.
+        subword_dropout: rate at which pieces of both sides, bpe or unigram, are
+            split: see `SubwordDropout`. Batches are planned with the lengths
+            after that. A side that would have more than `max_length` tokens,
+            or more than any in the first epoch, is not split.
 
     Returns:
         Data set of `({"source_ids", "target_ids"}, labels, sample_weight)`,
@@ -57,8 +71,8 @@ def training_batches(
         without weight.
 
     Raises:
-        ArgumentError: `max_shapes` is invalid.
-        DataError: no pair can be trained on.
+        ArgumentError: `max_shapes` or `subword_dropout` is invalid.
+        DataError: no pair can be trained on, or its pieces cannot be split.
 
     Example:
     >>> lines = ["a rose is a rose", "is a rose"]
@@ -76,30 +90,36 @@ def training_batches(
     preprocessor = pairs.preprocessor
     is_text = not hasattr(preprocessor, "look_up")
 
+    source, target = pairs.source, pairs.target
+    all_sizes = None
+    if subword_dropout:
+        source, target, all_sizes = _split_at_random(
+            pairs, subword_dropout, seed, max_length
+        )
+    elif is_text:
+        is_short = pairs.all_lengths[-1] <= max_length
+        all_sizes = tuple(part[is_short] for part in pairs.all_lengths)
+
     def sizes(numbers):
-        tokens = pairs.source.lengths(numbers)
-        lengths = tf.stack([tokens, pairs.target.lengths(numbers)], axis=1)
+        tokens = source.lengths(numbers)
+        lengths = tf.stack([tokens, target.lengths(numbers)], axis=1)
         is_short = tf.reduce_all(lengths <= max_length, axis=1)
         if not is_text:
             # In a batch, features and turns have other lengths than their ids.
-            source = preprocessor.lengths(pairs.source.gather(numbers))
-            lengths = tf.stack([source, lengths[:, 1]], axis=1)
+            tokens = preprocessor.lengths(source.gather(numbers))
+            lengths = tf.stack([tokens, lengths[:, 1]], axis=1)
         lengths = tf.where(is_short[:, None], lengths, 0)
         return Sizes(tf.reduce_max(lengths, axis=1), lengths)
 
     def batch(numbers, lengths):
         examples = teacher_forced(
-            pairs.source.padded(numbers, lengths[0]),
-            pairs.target.padded(numbers, lengths[1]),
+            source.padded(numbers, lengths[0]),
+            target.padded(numbers, lengths[1]),
         )
         if is_text:
             return examples
         return preprocessor.look_up(*examples, whole_width=True)
 
-    all_sizes = None
-    if is_text:
-        is_short = pairs.all_lengths[-1] <= max_length
-        all_sizes = tuple(part[is_short] for part in pairs.all_lengths)
     return shuffled_batches(
         *(pairs.counts, sizes, batch),
         all_sizes=all_sizes,
@@ -109,6 +129,7 @@ def training_batches(
         max_shapes=max_shapes,
         positions=sum_of_lengths,
         shape_costs=functools.partial(np.max, axis=1),
+        with_epochs=bool(subword_dropout),
     )
 
 
@@ -177,6 +198,41 @@ def _check_lengths(pairs, max_length):
             f"{too_long} of {count} pairs are left out of training: a side has "
             f"more than {max_length=} tokens."
         )
+
+
+def _split_at_random(pairs, rate, seed, max_length):
+    """Source and target with subword dropout, and sizes of some pairs."""
+    if hasattr(pairs.preprocessor, "look_up") or not pairs.target_tokenizer:
+        raise ArgumentError(
+            "subword_dropout needs pairs of texts, with both tokenizers."
+        )
+    if not 0 < rate < 1:
+        raise ArgumentError(
+            "subword_dropout must be a number from 0 to below 1. "
+            f"Received: subword_dropout={rate}"
+        )
+    sides = []
+    for number, (ids, tokenizer) in enumerate(
+        (
+            (pairs.source, pairs.preprocessor.tokenizer),
+            (pairs.target, pairs.target_tokenizer),
+        )
+    ):
+        halves = piece_halves(tokenizer.model, tokenizer.vocab_size)
+        options = {"rate": rate, "seed": 2 * seed + number}
+        sides.append(SubwordDropout(ids, halves, longest=max_length, **options))
+
+    count = sum(pairs.counts)
+    numbers = tf.range(0, count, -(-count // _SAMPLE), tf.int64)
+    with tf.device("CPU:0"):
+        lengths = np.stack([side.lengths(numbers) for side in sides], axis=1)
+    lengths = lengths[lengths.max(axis=1) <= max_length]
+    stored, _, longer = pairs.all_lengths
+    longest = np.vstack([lengths, stored[longer <= max_length]]).max(axis=0)
+    for side, length in zip(sides, longest.tolist(), strict=True):
+        side.longest = length
+    lengths = np.vstack([lengths, longest])  # no pair is longer than this one
+    return *sides, count_lengths([(lengths, lengths.max(axis=1))])
 
 
 def teacher_forced(source_ids, labels):

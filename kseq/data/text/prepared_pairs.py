@@ -54,7 +54,8 @@ class PreparedPairs:
             preprocessor: of the sources, with their tokenizer.
         """
         return TokenizedPairs(
-            self.source, self.target, self.counts, preprocessor
+            *(self.source, self.target, self.counts, preprocessor),
+            target_tokenizer=self.tokenizers[1],
         )
 
     examples = split_examples

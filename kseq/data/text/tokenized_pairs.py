@@ -31,12 +31,14 @@ class TokenizedPairs:
         target: the ids of the targets, each with END.
         counts: the number of pairs of each corpus, one after the other.
         preprocessor: made the ids of the sources.
+        target_tokenizer: made the ids of the targets, if that is known.
     """
 
     source: RaggedArray
     target: RaggedArray
     counts: tuple[int, ...]
     preprocessor: Any
+    target_tokenizer: Tokenizer | None = None
 
     def longest_target(self, max_length: int) -> int:
         """Tokens of the longest target that is trained on, END included.
@@ -122,7 +124,10 @@ def tokenize_pairs(
                     dtype = dtype_of_ids(ids.max(initial=0) + 1)
                     side.append((ids.astype(dtype), lengths))
             counts.append(count)
-    return TokenizedPairs(*map(_joined, sides), tuple(counts), preprocessor)
+    return TokenizedPairs(
+        *(*map(_joined, sides), tuple(counts), preprocessor),
+        target_tokenizer=target_tokenizer,
+    )
 
 
 def _joined(blocks):
