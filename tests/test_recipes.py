@@ -477,6 +477,7 @@ def test_attention_finds_the_planted_evidence(
                 "freeze": ("encoder_0",),
             },
         ),
+        ("translate_transformer", {"averaged": 2, "average_of": "best"}),
         (
             "translate_lstm",
             {
