@@ -281,14 +281,21 @@ def _add_export(commands):
 
 
 def _add_average(commands):
-    command = _command(commands, "average", "average the last checkpoints")
+    command = _command(commands, "average", "average the weights of a run")
     _add_path(command, run_path)
-    command.add_argument(
+    which = command.add_mutually_exclusive_group()
+    which.add_argument(
         "--last",
         type=reader(PositiveInt),
         default=5,
         metavar="N",
-        help="default: 5",
+        help="the last checkpoints; default: 5",
+    )
+    which.add_argument(
+        "--best",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="the best ones by validation, of a run with --average-of best",
     )
 
 

@@ -220,6 +220,7 @@ TENSORFLOW_IN = {
         "exact_step",
         "in_batch_losses",
         "optimizer_update",
+        "scheduled_sampling",
         "step_function",
         "step_guard",
     },

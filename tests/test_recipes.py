@@ -422,6 +422,7 @@ def test_attention_finds_the_planted_evidence(
         ("caption_images", {"decoder": "transformer"}),
         ("caption_images", {"attention": "dot", "cell": "gru"}),
         ("caption_images", {"context_gate": True}),
+        ("caption_images", {"sampling_schedule": "inverse_sigmoid"}),
         (
             "caption_images",
             {"attention": "none", "train": None, "features": ""},
@@ -430,7 +431,14 @@ def test_attention_finds_the_planted_evidence(
             "transcribe_speech",
             {"attention": "concat", "cell": "rnn", "encoder_layers": 1},
         ),
-        ("transcribe_speech", {"attention": "general", "order": "luong"}),
+        (
+            "transcribe_speech",
+            {
+                "attention": "general",
+                "order": "luong",
+                "sampling_schedule": "exponential",
+            },
+        ),
         ("chat", {"model": "single", "attention": "scaled_dot"}),
         (
             "chat",
@@ -441,7 +449,15 @@ def test_attention_finds_the_planted_evidence(
                 "patience": 0,
             },
         ),
-        ("chat", {"attention": "none", "cell": "gru"}),
+        (
+            "chat",
+            {
+                "attention": "none",
+                "cell": "gru",
+                "sampling_schedule": "linear",
+                "sampling_steps": 1,
+            },
+        ),
         ("learn_algorithms", {"model": "lstm", "task": "sort"}),
         ("learn_algorithms", {"controller": "dense", "task": "recall"}),
         ("learn_algorithms", {"task": "repeat_copy"}),
@@ -478,6 +494,7 @@ def test_attention_finds_the_planted_evidence(
                 "freeze": ("encoder_0",),
             },
         ),
+        ("translate_transformer", {"averaged": 2, "average_of": "best"}),
         (
             "translate_lstm",
             {
@@ -498,7 +515,15 @@ def test_attention_finds_the_planted_evidence(
                 "reverse_source": True,
             },
         ),
-        ("translate_lstm", {"attention": "location"}),
+        (
+            "translate_lstm",
+            {
+                "attention": "location",
+                "sampling_schedule": "linear",
+                "sampling_rate": 1.0,
+                "sampling_steps": 2,
+            },
+        ),
         ("translate_lstm", {"attention": "concat", "last_states": 4}),
         ("translate_lstm", {"copy": True, "pieces": ("bpe",)}),
         ("translate_lstm", {"local": "predictive", "window": 3}),

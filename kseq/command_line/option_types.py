@@ -324,8 +324,9 @@ TRANSFORMER_PRESETS = {
 class RecurrentDecoderOptions:
     """What a recurrent decoder with attention computes.
 
-    A recipe with a choice of decoders calls this one "lstm" in its field
-    `decoder`; the model "hierarchical" attends to words and to turns.
+    A recipe that inherits them has `seed`. One with a choice of decoders calls
+    this one "lstm" in its field `decoder`; the model "hierarchical" attends to
+    words and to turns.
     """
 
     attention: Literal[
@@ -334,17 +335,30 @@ class RecurrentDecoderOptions:
     order: Literal["luong", "bahdanau"] = "bahdanau"  # cell or attention first
     input_feeding: bool | None = None  # default: in the order of Luong
     cell: Literal["lstm", "gru", "rnn"] = "lstm"
+    sampling_schedule: Literal[
+        "none", "linear", "exponential", "inverse_sigmoid"
+    ] = "none"  # scheduled sampling: how its rate grows
+    sampling_rate: Share = 0.25  # limit: predictions read for target tokens
+    sampling_steps: PositiveInt = 1000  # updates until half of this rate
 
     def recurrent_arguments(self) -> dict:
         """The keyword arguments of `LSTMSeq2Seq`, without the attention."""
         feeds = self.input_feeding
         if feeds is None:
             feeds = self.order == "luong" and self.attention != "none"
-        return {
+        arguments = {
             "order": self.order,
             "input_feeding": feeds,
             "cell": {"rnn": "tanh"}.get(self.cell, self.cell),
         }
+        if self.sampling_schedule != "none":
+            arguments |= {
+                "sampling_schedule": self.sampling_schedule,
+                "sampling_rate": self.sampling_rate,
+                "sampling_steps": self.sampling_steps,
+                "sampling_seed": self.seed,
+            }
+        return arguments
 
     def check(self):
         """Raises UserError for options that do not fit each other."""
@@ -354,7 +368,10 @@ class RecurrentDecoderOptions:
             needs = f"--decoder lstm. Received: --decoder {decoder}"
             # Version 0.2 ignored the order.
             names = "attention", "input_feeding", "cell", "context_gate"
-            _check_defaults(self, names, needs)
+            _check_defaults(self, (*names, "sampling_schedule"), needs)
+        if self.sampling_schedule == "none":
+            names = "sampling_rate", "sampling_steps"
+            _check_defaults(self, names, "--sampling-schedule")
         if self.input_feeding and self.order == "bahdanau":
             raise UserError("--order bahdanau needs --no-input-feeding.")
         if self.input_feeding and self.attention == "none":

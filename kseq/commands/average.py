@@ -1,10 +1,11 @@
-"""kseq average: the mean of the last checkpoints of a run."""
+"""kseq average: the mean of the last or the best checkpoints of a run."""
 
 from kseq.runs import RunDirectory, save_average
 
 
 def run(options):
     """Prints what was averaged."""
-    paths = save_average(RunDirectory(options.path), last=options.last)
+    run = RunDirectory(options.path)
+    paths = save_average(run, last=options.last, best=options.best)
     for path in paths:
         print(path)

@@ -43,7 +43,7 @@ def _shown(fact):
 def _facts_of_run(run):
     yield "run", run.path
     yield "model", run.read_model()["class_name"]
-    for name in ("average", "best", "last"):
+    for name in ("average", "best", "top", "last"):
         if paths := checkpoint_paths(run.checkpoints / name):
             steps = ", ".join(str(step_of(path)) for path in paths)
             yield f"{name} after steps", steps

@@ -140,6 +140,10 @@ _LATER = {
     "reverse_source": False,
     "context_gate": False,
     "copy": False,
+    "sampling_schedule": None,
+    "sampling_rate": 0.25,
+    "sampling_steps": 1000,
+    "sampling_seed": 0,
 }
 
 

@@ -9,7 +9,7 @@ from kseq.layers import (
     PieceDropout,
     PointerGenerator,
 )
-from kseq.models import auxiliary_losses, embeddings
+from kseq.models import auxiliary_losses, embeddings, scheduled_sampling
 from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
 from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.models.recurrent_encoder import (
@@ -69,6 +69,13 @@ class LSTMSeq2Seq(ExactModel):
         copy: bool, whether tokens of the source may be copied, see
             `PointerGenerator`; for token ids without a `source_layer`, with
             attention, and with one vocabulary of source and target.
+        sampling_schedule: "linear", "exponential" or "inverse_sigmoid", how
+            the rate grows at which the decoder reads its own predictions in
+            training, in place of target tokens; None: it reads none. Which
+            ones depends on the row, the seed and `optimizer.iterations`.
+        sampling_rate: float from 0 to 1, the limit of this rate.
+        sampling_steps: int, updates until half of it.
+        sampling_seed: int.
         dtype: dtype policy or its name.
         name: str.
         **kwargs: `trainable`.
@@ -100,7 +107,8 @@ class LSTMSeq2Seq(ExactModel):
         arXiv:1409.0473; Luong et al. 2015, arXiv:1508.04025; Xu et al. 2015,
         arXiv:1502.03044, sections 3.1.2 and 4.2.1, for features; Kim et al.
         2017, arXiv:1609.06773, for CTC; See et al. 2017, arXiv:1704.04368,
-        for copies.
+        for copies; Bengio et al. 2015, arXiv:1506.03099, for scheduled
+        sampling.
     """
 
     def __init__(
@@ -127,6 +135,10 @@ class LSTMSeq2Seq(ExactModel):
         context_gate: bool = False,
         copy: bool = False,
         piece_dropout: float = 0.0,
+        sampling_schedule: str | None = None,
+        sampling_rate: float = 0.25,
+        sampling_steps: int = 1000,
+        sampling_seed: int = 0,
         dtype: str | keras.DTypePolicy | None = None,
         name: str = "lstm_seq2seq",
         **kwargs,
@@ -143,6 +155,10 @@ class LSTMSeq2Seq(ExactModel):
         )
         set_rates(self, dropout=dropout, piece_dropout=piece_dropout)
         auxiliary_losses.set_auxiliary_losses(self, attention, coverage, ctc)
+        scheduled_sampling.set_sampling(
+            *(self, sampling_schedule, sampling_rate),
+            *(sampling_steps, sampling_seed),
+        )
 
         can_copy = attention is not None and source_layer is None
         if copy and not (can_copy and source_vocab_size == target_vocab_size):
@@ -279,6 +295,8 @@ class LSTMSeq2Seq(ExactModel):
         return self._read(inputs, return_weights=True)
 
     def loss_outputs(self, inputs, training: bool):
+        if training and self.sampling_schedule:
+            inputs = scheduled_sampling.feed_predictions(self, inputs)
         options = {"with_memory": True} if self.coverage or self.ctc else {}
         return self(inputs, training=training, **options)
 

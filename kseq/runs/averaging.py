@@ -5,9 +5,11 @@ import tensorflow as tf
 
 from kseq.runs.checkpoint_files import (
     BrokenCheckpointError,
+    best_steps,
     checkpoint_paths,
     numbered,
     read_checkpoint,
+    read_scores,
     step_of,
     write_checkpoint,
 )
@@ -53,34 +55,49 @@ def average_checkpoints(paths):
     ]
 
 
-def save_average(run, last=5):
-    """Averages the last checkpoints of a run into `checkpoints/average`.
+def save_average(run, last=5, *, best=None):
+    """Averages checkpoints of a run into `checkpoints/average`.
 
     Args:
         run: `RunDirectory`.
-        last: int, how many; at least 1.
+        last: int, how many of the last checkpoints; at least 1.
+        best: int, how many of the best checkpoints instead, by the score of
+            validation, if training has kept them: see `keep_best` of
+            `kseq.training.Checkpoints`. Of equal scores the first is better.
 
     Returns:
-        The paths that were averaged, the oldest first: fewer than `last`
+        The paths that were averaged, the oldest first: fewer than asked for
         where the run has fewer.
 
     Raises:
-        ValueError: if `last` is less than 1.
+        ValueError: if `last` or `best` is less than 1.
         RunError: if the run has none, or a broken one, or their weights
             differ in number or shape.
     """
     check_integers(last=last)
-    directory = run.checkpoints / "last"
-    while paths := checkpoint_paths(directory)[-last:]:
+    check_integers(best=best, optional=True)
+    directory = run.checkpoints / ("last" if best is None else "top")
+    while paths := checkpoint_paths(directory):
         try:
-            with progress(f"Averaging {len(paths)} checkpoints"):
-                _average(run, paths)
-            return paths
+            chosen = paths[-last:] if best is None else _best(paths, best)
+            with progress(f"Averaging {len(chosen)} checkpoints"):
+                _average(run, chosen)
+            return chosen
         except BrokenCheckpointError:
             # Unless training has deleted one to write another.
             if {*paths} <= {*checkpoint_paths(directory)}:
                 raise
-    raise RunError(f"{run.path} has no checkpoints to average.")
+    if best is None:
+        raise RunError(f"{run.path} has no checkpoints to average.")
+    raise RunError(
+        f"{run.path} has no best checkpoints to average: training keeps them "
+        "with --average-of best."
+    )
+
+
+def _best(paths, count):
+    steps = best_steps(read_scores(paths), count)
+    return [path for path in paths if step_of(path) in steps]
 
 
 def _average(run, paths):

@@ -37,7 +37,8 @@ def write_checkpoint(directory, step, keep, **values):
     Args:
         directory: a `pathlib.Path`; created if it is missing.
         step: int, number of training steps.
-        keep: int, number of checkpoints to keep; at least 1.
+        keep: int, number of checkpoints to keep; at least 1. Or a list of int,
+            their steps, if they are not the newest.
         **values: what `tf.train.Checkpoint` takes.
 
     Raises:
@@ -56,12 +57,18 @@ def write_checkpoint(directory, step, keep, **values):
         lines = [f"{_sha256(file)}  {file.name}\n" for file in files]
         atomic_write(_manifest(path), "".join(lines))
         flush(directory)
-        _delete_all_but(checkpoint_paths(directory)[-keep:], directory)
+        _delete_all_but(_kept(checkpoint_paths(directory), keep), directory)
     except (OSError, tf.errors.OpError) as error:
         raise DiskError(
             f"{path} could not be written; what was saved before is intact. "
             f"{_reason(error)}"
         ) from error
+
+
+def _kept(paths, keep):
+    if isinstance(keep, int):
+        return paths[-keep:]
+    return [path for path in paths if step_of(path) in keep]
 
 
 def _reason(error):
@@ -158,6 +165,37 @@ def entry(path, tensors, name):
     if name not in tensors:
         raise BrokenCheckpointError(f"{path} has no {name}.")
     return tensors[name].numpy()
+
+
+def read_scores(paths):
+    """The scores of checkpoints in `top`, which are higher for better ones.
+
+    Args:
+        paths: list of str, see `checkpoint_paths`.
+
+    Returns:
+        A dict, step -> float.
+
+    Raises:
+        BrokenCheckpointError: see `read_checkpoint`.
+    """
+    return {
+        step_of(path): float(entry(path, read_checkpoint(path), "score"))
+        for path in paths
+    }
+
+
+def best_steps(scores, count):
+    """The steps with the highest scores; of equal ones, the first.
+
+    Args:
+        scores: dict, step -> float.
+        count: int, how many.
+
+    Returns:
+        A list of int.
+    """
+    return sorted(scores, key=lambda step: (-scores[step], step))[:count]
 
 
 def assign(path, variables, values):

@@ -10,7 +10,7 @@ import tensorflow as tf
 from kseq.user_error import DiskError
 
 
-def check_free_disk(path, model, keep):
+def check_free_disk(path, model, keep, keep_best=0):
     """Raises unless the checkpoints of a run and its export will fit.
 
     Files already in the directory count as free, because a run that resumes or
@@ -20,29 +20,31 @@ def check_free_disk(path, model, keep):
         path: `pathlib.Path` of the run.
         model: `keras.Model` that is trained.
         keep: int, how many of the last checkpoints are kept.
+        keep_best: int, how many of the best weights are kept.
 
     Raises:
         DiskError: if there is not enough space.
     """
-    needed = _needed(model, keep)
+    needed = _needed(model, keep, keep_best)
     free = shutil.disk_usage(path).free + _size(path)
     if needed > free:
         raise DiskError(
-            f"{path} needs about {math.ceil(needed / 1e6):,} MB for {keep} "
+            f"{path} needs about {math.ceil(needed / 1e6):,} MB for "
+            f"{keep + keep_best} "
             "checkpoints and an export; its disk has "
             f"{math.floor(free / 1e6):,} MB. Free disk space, or use a "
             "directory on another disk."
         )
 
 
-def _needed(model, keep):
+def _needed(model, keep, keep_best):
     weights = _bytes(model.variables)
     optimizer = getattr(model, "optimizer", None)
     slots = 2 + bool(getattr(optimizer, "use_ema", False))  # those of Adam
     state = weights + slots * _bytes(model.trainable_variables)
     # One more of each is written before an old one is deleted. Weights alone
-    # are in `best`, in `average` and in the export.
-    return (keep + 1) * state + 4 * weights
+    # are in `best`, in `average` and in the export; and in `top`.
+    return (keep + 1) * state + (4 + keep_best + bool(keep_best)) * weights
 
 
 def _bytes(variables):

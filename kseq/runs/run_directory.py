@@ -55,7 +55,7 @@ class RunDirectory:
     | `prepared/` | the data of training, as `kseq prepare` writes them |
     | `pretraining/` | checkpoints and metrics of pretraining, if any |
     | `features.npz`, `network.npz` | of pictures, and their network |
-    | `checkpoints/` | `last`, `best` and, on request, `average` |
+    | `checkpoints/` | `last`, `best` and, on request, `top` and `average` |
     | `metrics.jsonl` | one JSON object per line, written in training |
     | `tensorboard/`, `samples/` | TensorBoard logs, and sample answers |
     | `README.md` | model card: what was trained, its scores, its use |
@@ -182,7 +182,7 @@ class RunDirectory:
             kept = version_0_1.renamed(read_json(self.config)).get("dtype")
         return dataclasses.replace(config, dtype=dtype_policy(kept))
 
-    def save(self, served, keep=5, more=None):
+    def save(self, served, keep=5, more=None, keep_best=0):
         """Writes a new run, or checks that the existing one is the same.
 
         A run that is overwritten is deleted after the new one is complete.
@@ -194,6 +194,7 @@ class RunDirectory:
                 optimizer counts as well.
             keep: int, how many checkpoints will be kept.
             more: dict, name -> bytes: other files, not of a run that resumes.
+            keep_best: int, how many of the best weights will be kept as well.
 
         Raises:
             RunError: where the run has been started with something else.
@@ -208,7 +209,7 @@ class RunDirectory:
             files[self.path / name] = content
         if not self._is_saved:
             files |= {self.path / name: more[name] for name in more or ()}
-        self._save(files, served.model, keep)
+        self._save(files, served.model, keep, keep_best)
 
     def save_model(self, model, keep=5):
         """Does what `save` does, for a model that serves nothing yet.
@@ -252,15 +253,16 @@ class RunDirectory:
             )
         return version_0_1.model_description(description)
 
-    def _save(self, files, model, keep):
+    def _save(self, files, model, keep, keep_best=0):
         check_integers(keep=keep)
+        check_integers(keep_best=keep_best, minimum=0)
         if self._config is None:
             raise ValueError("start must be called before save.")
         if is_chief():
             description = keras.saving.serialize_keras_object(model)
             files[self.model] = to_json(description)
             changed = self._check(files)
-            check_free_disk(self.path, model, keep)
+            check_free_disk(self.path, model, keep, keep_best)
             try:
                 self._write(files, changed)
             except OSError as error:

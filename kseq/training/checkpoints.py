@@ -1,6 +1,7 @@
 """Checkpoints of the complete state of training."""
 
 import contextlib
+import logging
 import math
 import os
 import signal
@@ -17,11 +18,14 @@ from kseq.files.atomic_write import atomic_write
 from kseq.models.step_function import READ_EVERY, TrainFunction
 from kseq.process import take_over
 from kseq.runs.checkpoint_files import (
+    BrokenCheckpointError,
     assign,
+    best_steps,
     checkpoint_paths,
     entry,
     numbered,
     read_newest,
+    read_scores,
     step_of,
     write_checkpoint,
 )
@@ -37,6 +41,8 @@ _NEEDS_ONE_ITERATOR = (
 _POSITION = "stream_position"
 _BEFORE_VALIDATION = "before_validation"
 
+_log = logging.getLogger(__name__)
+
 
 class Checkpoints(keras.callbacks.Callback):
     """Saves the state of training so that the same command resumes it.
@@ -44,7 +50,8 @@ class Checkpoints(keras.callbacks.Callback):
     `checkpoints/last` holds the newest states of all that changes: weights,
     seeds of dropout, optimizer, position in the data. `checkpoints/best`
     holds the weights at the best value of what is monitored (the moving
-    averages if the optimizer has them), and that value. At the end of an epoch
+    averages if the optimizer has them), and that value; `checkpoints/top` the
+    weights of the best validations, for an average. At the end of an epoch
     `last` is written before the validation, and `best` after it: if the
     process is killed in between, it resumes with the validation. On request
     `last` is also written every few minutes.
@@ -75,6 +82,9 @@ class Checkpoints(keras.callbacks.Callback):
             improvement, counted across interruptions; 0 and None: it does not.
         save_every: float or None, minutes after which `last` is saved within
             an epoch.
+        keep_best: int, number of the best weights to keep in `top`, see
+            `kseq.runs.save_average`; 0 for no `top`. Of equal values the first
+            is better.
 
     Raises:
         RunError: at the end of an epoch whose logs have no such value. `last`
@@ -91,6 +101,7 @@ class Checkpoints(keras.callbacks.Callback):
         keep=5,
         patience=None,
         save_every=None,
+        keep_best=0,
     ):
         super().__init__()
         if mode not in ("max", "min"):
@@ -98,6 +109,7 @@ class Checkpoints(keras.callbacks.Callback):
                 f'mode must be "max" or "min". Received: mode={mode!r}'
             )
         check_integers(keep=keep)
+        check_integers(keep_best=keep_best, minimum=0)
         if patience is not None and not patience >= 0:
             raise ValueError(
                 f"patience must be at least 0, or None. Received: {patience=}"
@@ -116,10 +128,12 @@ class Checkpoints(keras.callbacks.Callback):
         self.keep = keep
         self.patience = patience or None
         self.save_every = save_every
+        self.keep_best = keep_best
         self.validation = ()  # callbacks that validate, before this one
 
         self._best = -math.inf if mode == "max" else math.inf
         self._best_step = 0
+        self._scores = {}  # of `top`: step -> value, higher for better ones
         self._step = 0
         self._last_step = sys.maxsize
         self._batches = None
@@ -174,6 +188,11 @@ class Checkpoints(keras.callbacks.Callback):
         if best is not None:
             self._best_step = step_of(best[0])
             self._best = float(entry(*best, "value"))
+        for path in checkpoint_paths(self.run.checkpoints / "top"):
+            try:
+                self._scores |= read_scores([path])
+            except BrokenCheckpointError as error:
+                _log.warning(f"Skipped: {error}")
         is_done = self._step >= steps
         if is_done or self._is_out_of_patience(steps_per_epoch):
             return sys.maxsize, batches
@@ -244,7 +263,9 @@ class Checkpoints(keras.callbacks.Callback):
         if not self._handlers:
             self._catch_signals()
         if self.monitor in logs:
-            self._save_if_best(logs[self.monitor])
+            [value, *_] = on_all_machines(logs[self.monitor])
+            self._save_if_in_top(value)
+            self._save_if_best(value)
         if self._saved_step != self._step:
             self._save_last()
         elif is_chief():
@@ -305,8 +326,20 @@ class Checkpoints(keras.callbacks.Callback):
     def _signal_of_any(self):
         return int(max(on_all_machines(self._signal)))
 
+    def _save_if_in_top(self, value):
+        score = value if self.mode == "max" else -value
+        if not score > -math.inf:  # nan is not
+            return
+        scores = {**self._scores, self._step: score}
+        steps = best_steps(scores, self.keep_best)
+        if self._step not in steps:
+            return
+        self._scores = {step: scores[step] for step in steps}
+        with ema_weights(self.model):
+            score = tf.Variable(score, dtype=tf.float64)
+            self._save("top", steps, score=score)
+
     def _save_if_best(self, value):
-        value, *_ = on_all_machines(value)
         if not self._is_better(value):
             return
         self._best = value

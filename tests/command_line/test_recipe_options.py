@@ -224,6 +224,20 @@ def test_blocks_of_another_model_do_not_limit_its_sizes():
         ({"copy": True, "attention": "none"}, "--copy needs attention"),
         ({"window": 4}, "--window needs --local monotonic or --local pred"),
         ({"reverse_source": True}, "--reverse-source needs --no-bidirectional"),
+        ({"sampling_rate": 0.5}, "--sampling-rate needs --sampling-schedule"),
+        ({"sampling_steps": 5}, "--sampling-steps needs --sampling-schedule"),
+        (
+            {"sampling_schedule": "linear", "sampling_rate": 1.1},
+            "--sampling-rate: expected a number from 0 to 1. Received: 1.1",
+        ),
+        (
+            {"sampling_schedule": "linear", "sampling_steps": 0},
+            "--sampling-steps: expected an integer of at least 1",
+        ),
+        (
+            {"sampling_schedule": ""},
+            "--sampling-schedule: expected one of none",
+        ),
     ],
 )
 def test_recurrent_layers_that_do_not_fit(given, message):
@@ -272,6 +286,10 @@ class Decoder(RecurrentDecoderOptions):
         (
             {"decoder": "transformer", "cell": "gru"},
             "--cell needs --decoder lstm. Received: --decoder transformer",
+        ),
+        (
+            {"decoder": "transformer", "sampling_schedule": "linear"},
+            "--sampling-schedule needs --decoder lstm",
         ),
         (
             {"model": "hierarchical", "attention": "dot"},

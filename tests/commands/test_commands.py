@@ -341,6 +341,9 @@ def test_bad_commands_are_refused(run, export, refused, tmp_path):
     assert "at least 1" in refused("predict", run, "--batch-size", "0")
     assert "there is no file" in refused("score", run, short, tmp_path / "no")
     assert "is an export" in refused("average", export)
+    assert "at least 1" in refused("average", run, "--best", "0")
+    assert "not allowed" in refused("average", run, "--best", 1, "--last", 1)
+    assert "no best checkpoints" in refused("average", run, "--best", "2")
     for command in ("evaluate", "score"):
         assert "has 1" in refused(command, run, short, long)
     assert "needs --json" in refused("predict", run, "--attention")

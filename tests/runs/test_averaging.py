@@ -64,6 +64,28 @@ def test_fewer_checkpoints_than_asked_for_are_enough(run):
     assert len(save_average(run, last=10)) == 3
 
 
+def test_the_best_ones_are_averaged(run):
+    """By their scores, in the order of their steps."""
+    folder = run.checkpoints / "top"
+    for step, score in ((5, 1.0), (10, 3.0), (15, 0.5), (20, 1.0)):
+        values = {"vars": [tf.Variable(float(step))]}
+        write_checkpoint(folder, step, 9, score=tf.Variable(score), **values)
+    assert [path[-6:] for path in save_average(run, best=2)] == [
+        "ckpt-5",
+        "kpt-10",
+    ]
+    [average] = weights_of(checkpoint_paths(run.checkpoints / "average")[-1])
+    assert average == 7.5
+
+
+def test_a_run_that_kept_no_best_ones(run):
+    with pytest.raises(RunError, match="no best checkpoints to average"):
+        save_average(run, best=2)
+    write_checkpoint(run.checkpoints / "top", 5, 1, vars=[tf.Variable(1.0)])
+    with pytest.raises(RunError, match="ckpt-5 has no score"):
+        save_average(run, best=2)
+
+
 def test_those_that_training_deletes_meanwhile_are_replaced(run, monkeypatch):
     read, saves = averaging.read_checkpoint, iter([20])
     folder = run.checkpoints / "last"
@@ -87,10 +109,16 @@ def test_a_broken_one_is_refused(run):
         save_average(run, last=3)
 
 
-@pytest.mark.parametrize("last", [0, -1, True, 2.0, None])
-def test_at_least_one_is_averaged(run, last):
-    with pytest.raises(ValueError, match=f"Received: last={last}"):
-        save_average(run, last)
+@pytest.mark.parametrize(
+    ("which", "count"),
+    [
+        *(("last", count) for count in (0, -1, True, 2.0, None)),
+        *(("best", count) for count in (0, -1, True, 2.0)),
+    ],
+)
+def test_at_least_one_is_averaged(run, which, count):
+    with pytest.raises(ValueError, match=f"Received: {which}={count}"):
+        save_average(run, **{which: count})
     assert not (run.checkpoints / "average").exists()
 
 

@@ -19,6 +19,7 @@ from kseq.models import ExactModel
 from kseq.runs import DiskError, RunDirectory, RunError
 from kseq.runs.atomic_replace import recover
 from kseq.runs.exports import claim_exports
+from kseq.runs.free_disk import check_free_disk
 from kseq.user_error import UserError
 
 
@@ -483,6 +484,8 @@ def test_a_full_disk_is_found_before_anything_is_touched(tmp_path, monkeypatch):
         run.save_model(large, keep=6)
     assert content(tmp_path) == before
     usage.free = 51_000_000
+    with pytest.raises(DiskError, match="for 16 checkpoints"):
+        check_free_disk(tmp_path, large, keep=6, keep_best=10)
     run.save_model(large, keep=6)
 
 

@@ -1,6 +1,7 @@
 import contextlib
 import hashlib
 import io
+import math
 import os
 import resource
 import shutil
@@ -222,6 +223,70 @@ def test_best_has_the_averaged_weights_of_the_best_epoch(tmp_path):
     # Keras leaves the averages in the model when it has finished.
     last = load_model(tmp_path, weights="last").get_weights()
     assert not np.allclose(last[0], model.get_weights()[0])
+
+
+@pytest.mark.parametrize(
+    ("mode", "values", "kept"),
+    [
+        ("max", (1.0, 3.0, 3.0, 2.0), [10, 15]),
+        ("max", (3.0, 3.0, 3.0, 3.0), [5, 10]),  # of equal values the first
+        ("min", (1.0, 3.0, 3.0, 2.0), [5, 20]),
+        ("max", (math.nan, 3.0, -math.inf, math.nan), [10]),
+    ],
+)
+def test_weights_of_the_best_epochs_are_kept(tmp_path, mode, values, kept):
+    """Also across interruptions."""
+    settings = {"monitor": "val_bleu", "mode": mode, "keep_best": 2}
+    for epochs in (1, 3, 4):
+        train(tmp_path, epochs, [Report(*values)], **settings)
+    assert steps(tmp_path, "top") == kept
+    paths = save_average(RunDirectory(tmp_path), best=9)
+    assert [step_of(path) for path in paths] == kept
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_while_one_of_the_best_replaces_another(
+    tmp_path, monkeypatch, when
+):
+    """Neither one more nor one less is kept, and the same ones."""
+
+    class KilledError(BaseException):
+        pass
+
+    def kill(paths, directory):
+        if directory.name != "top" or len(paths) < 2:
+            return
+        if when == "after":
+            delete(paths, directory)
+        raise KilledError
+
+    settings = {"monitor": "val_bleu", "mode": "max", "keep_best": 2}
+    report = Report(2.0, 1.0, 3.0, 0.0)
+    train(tmp_path, 2, [report], **settings)
+    delete = checkpoint_files._delete_all_but
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(checkpoint_files, "_delete_all_but", kill)
+        train(tmp_path, 3, [report], **settings)
+    assert steps(tmp_path, "top") == (
+        [5, 10, 15] if when == "before" else [5, 15]
+    )
+    run = RunDirectory(tmp_path)
+    assert [step_of(p) for p in save_average(run, best=2)] == [5, 15]
+    train(tmp_path, 4, [report], **settings)
+    assert steps(tmp_path, "top") == [5, 15]
+    assert steps(tmp_path, "best") == [15]
+
+
+def test_a_broken_one_of_the_best_is_replaced(tmp_path, caplog):
+    settings = {"monitor": "val_bleu", "mode": "max", "keep_best": 2}
+    report = Report(3.0, 2.0, 1.0)
+    train(tmp_path, 2, [report], **settings)
+    _flip_a_bit(tmp_path / "checkpoints" / "top" / "ckpt-5.index")
+    with pytest.raises(RunError, match="ckpt-5 is broken"):
+        save_average(RunDirectory(tmp_path), best=1)
+    train(tmp_path, 3, [report], **settings)
+    assert "Skipped: " in caplog.text and "ckpt-5 is broken" in caplog.text
+    assert steps(tmp_path, "top") == [10, 15]
 
 
 def test_patience_outlives_an_interruption(tmp_path):
@@ -498,6 +563,7 @@ def test_an_unknown_mode_is_refused(tmp_path):
     [
         *({"keep": value} for value in (0, -1, True, 2.0, None)),
         *({"patience": value} for value in (-1, float("nan"))),
+        *({"keep_best": value} for value in (-1, True, 2.0, None)),
         {"patience": 2, "monitor": None},
     ],
     ids=str,

@@ -1,0 +1,169 @@
+"""Scheduled sampling: training on the model's own predictions."""
+
+import math
+import operator
+
+from keras import ops
+
+from kseq.models.arguments import set_rates, set_sizes
+from kseq.ops import padding_mask, scan_time
+from kseq.ops.masks import range_of, start_mask
+from kseq.user_error import ArgumentError, check_integers
+
+SCHEDULES = ("linear", "exponential", "inverse_sigmoid")
+_MASK = 2**32 - 1
+
+
+def set_sampling(model, schedule, rate, steps, seed):
+    """Sets the arguments of scheduled sampling.
+
+    Args:
+        model: the object that gets the attributes `sampling_schedule`,
+            `sampling_rate`, `sampling_steps` and `sampling_seed`.
+        schedule: one of `SCHEDULES`, or None.
+        rate: float from 0 to 1, see `sampling_rate`.
+        steps: int, see `sampling_rate`.
+        seed: int.
+
+    Raises:
+        ArgumentError: if one is wrong.
+    """
+    if schedule not in (None, *SCHEDULES):
+        raise ArgumentError(
+            f"sampling_schedule must be one of {SCHEDULES}, or None. "
+            f"Received: sampling_schedule={schedule!r}"
+        )
+    set_rates(model, sampling_rate=rate)
+    set_sizes(model, sampling_steps=steps)
+    check_integers(sampling_seed=seed, minimum=0)
+    model.sampling_schedule = schedule
+    model.sampling_seed = int(seed)
+
+
+def feed_predictions(model, inputs):
+    """Inputs with some target tokens replaced by predictions of the model.
+
+    Each token after START is replaced at the rate of this update by the most
+    likely one, given the source and the tokens that are fed before it. The
+    model predicts as it does in a search, without dropout. A call of the model
+    with these inputs is a step of scheduled sampling, and the gradient does
+    not pass through the predictions.
+
+    Args:
+        model: `LSTMSeq2Seq`, compiled.
+        inputs: dict of its inputs.
+
+    Returns:
+        The same, with other `target_ids`.
+
+    Reference:
+        Bengio et al. 2015, arXiv:1506.03099, section 2.3.
+    """
+    import tensorflow as tf  # which alone trains; on a GPU it has no int32
+
+    target = ops.cast(inputs["target_ids"], "int64")
+    step = model.optimizer.iterations
+    rate = sampling_rate(
+        model.sampling_schedule, model.sampling_rate, model.sampling_steps, step
+    )
+    draws = random_of_rows(target, model.sampling_seed, step)
+    is_token = padding_mask(target) & ~start_mask(target)
+    is_replaced = (draws < rate) & is_token
+    state = {**model.encode(inputs), "constants": model.decoding_constants()}
+
+    def advance(before, at_step):
+        fed = ops.where(
+            at_step["is_replaced"], before["predicted"], at_step["target"]
+        )
+        logits, after = model.decode_step(
+            fed, {**state, "decoder": before["decoder"]}
+        )
+        return {
+            "decoder": after["decoder"],
+            "predicted": tf.argmax(logits, axis=-1),
+            "fed": fed,
+        }
+
+    first = target[:, 0]
+    fed = scan_time(
+        advance,
+        {"decoder": state["decoder"], "predicted": first, "fed": first},
+        {"target": target, "is_replaced": is_replaced},
+        read=operator.itemgetter("fed"),
+    )
+    return {**inputs, "target_ids": fed}
+
+
+def sampling_rate(schedule, rate, steps, step):
+    """The rate at which predictions are fed, after so many updates.
+
+    With i the number of updates and N `steps`, it is `rate` times
+
+        linear            min(i / 2 N, 1)
+        exponential       1 - 2 ** (-i / N)
+        inverse_sigmoid   1 - k / (k + exp(i / k)), where k log(k) = N
+
+    which are all 1/2 after N updates. The paper has the rate at which the
+    tokens of the target are fed, without a limit.
+
+    Args:
+        schedule: one of `SCHEDULES`.
+        rate: float, the limit.
+        steps: int, updates until half of it.
+        step: () int, updates.
+
+    Returns:
+        () float32.
+
+    Reference:
+        Bengio et al. 2015, arXiv:1506.03099, section 2.4.
+    """
+    step = ops.cast(step, "float32")
+    if schedule == "linear":
+        share = ops.minimum(step / (2 * steps), 1.0)
+    elif schedule == "exponential":
+        share = 1 - ops.exp(-math.log(2) / steps * step)
+    else:
+        share = ops.sigmoid((step - steps) / _inverse_sigmoid_k(steps))
+    return rate * share
+
+
+def _inverse_sigmoid_k(steps):
+    """The k of k log(k) = steps, by Newton's method from above."""
+    k = steps + 1.0
+    for _ in range(20):
+        k -= (k * math.log(k) - steps) / (math.log(k) + 1)
+    return k
+
+
+def random_of_rows(ids, seed, step):
+    """Random numbers of tokens, which depend on their row and on no other.
+
+    A row has the same ones on every device, in every micro-batch and with any
+    padding. They are those of a hash function.
+
+    Args:
+        ids: (B, T) int, padded with PAD.
+        seed: int.
+        step: () int, for other numbers at each step.
+
+    Returns:
+        (B, T) float32 in [0, 1).
+    """
+    ids = ops.cast(ids, "int64")
+    places = _hash(range_of(ops.shape(ids)[1], "int64") + 1)
+    rows = ops.sum(ops.bitwise_and(ids * places, _MASK), axis=1)  # PAD is 0
+    key = _hash(ops.convert_to_tensor(seed, "int64"))
+    key = _hash(ops.bitwise_xor(ops.cast(step, "int64"), key))
+    rows = _hash(ops.bitwise_xor(rows, key))
+    bits = _hash(ops.bitwise_xor(rows[:, None], places))
+    return ops.cast(ops.right_shift(bits, 8), "float32") / 2**24
+
+
+def _hash(x):
+    """Mixes the lower 32 bits of int64."""
+    x = ops.bitwise_and(x, _MASK)
+    for _ in range(2):  # the products have less than 63 bits
+        x = ops.bitwise_xor(x, ops.right_shift(x, 16)) * 0x45D9F3B
+        x = ops.bitwise_and(x, _MASK)
+    return ops.bitwise_xor(x, ops.right_shift(x, 16))
