@@ -43,6 +43,7 @@ class Config(
     batch_tokens: options.PositiveInt = 6000  # frames
     learning_rate: options.PositiveFloat = 0.002
     dtype: options.DType = "float32"
+    calibrate: bool = False  # probabilities, by a temperature of validation
 
 
 MORSE = Config(
@@ -129,8 +130,11 @@ def main(config):
     )
 
     name = corpus.preprocessor.input_name
-    tested = corpus.test.labelled(name)
-    training.export_and_test(run, evaluation.Classifications, tested)
+    held_out = corpus.validation.labelled(name)
+    training.export_and_test(
+        *(run, evaluation.Classifications, corpus.test.labelled(name)),
+        calibrate_on=held_out if config.calibrate else None,
+    )
 
 
 if __name__ == "__main__":
