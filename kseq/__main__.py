@@ -175,6 +175,10 @@ def _add_predict(commands):
         ("--scores", "a score before each answer"),
         ("--json", "one JSON object per line"),
         ("--attention", "attention weights in the JSON"),
+        (
+            "--word-probabilities",
+            "the words of an answer in the JSON, and how likely each is",
+        ),
     ):
         command.add_argument(flag, action="store_true", help=help)
     add_allow_op(command)

@@ -39,6 +39,7 @@ class Config(
     batch_pieces: options.PositiveInt = 16_384
     learning_rate: options.PositiveFloat = 0.002
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
+    calibrate: bool = False  # probabilities, by a temperature of validation
     pretraining_steps: options.NonNegativeInt = 0  # of piece prediction
 
 
@@ -140,7 +141,10 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    training.export_and_test(run, evaluation.Classifications, corpus.test)
+    training.export_and_test(
+        *(run, evaluation.Classifications, corpus.test),
+        calibrate_on=corpus.validation if config.calibrate else None,
+    )
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ class Config(
     steps: options.PositiveInt = 3000
     batch_tokens: options.PositiveInt = 6000  # frames
     learning_rate: options.PositiveFloat = 0.002
+    calibrate: bool = False  # probabilities, by a temperature of validation
 
 
 MORSE = Config(
@@ -115,8 +116,11 @@ def main(config):
     )
 
     name = corpus.preprocessor.input_name
-    tested = corpus.test.labelled(name)
-    training.export_and_test(run, evaluation.Classifications, tested)
+    held_out = corpus.validation.labelled(name)
+    training.export_and_test(
+        *(run, evaluation.Classifications, corpus.test.labelled(name)),
+        calibrate_on=held_out if config.calibrate else None,
+    )
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ class Config(
     learning_rate: options.PositiveFloat = 0.003
     label_smoothing: options.Rate = 0.0
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
+    calibrate: bool = False  # probabilities, by a temperature of validation
 
 
 JOURNEYS = Config(
@@ -115,7 +116,10 @@ def main(config):
         facts=corpus.describe(),
     )
 
-    training.export_and_test(run, evaluation.Taggings, corpus.test)
+    training.export_and_test(
+        *(run, evaluation.Taggings, corpus.test),
+        calibrate_on=corpus.validation if config.calibrate else None,
+    )
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ ARROWS = {
     ),
     "evaluation": (
         ("files", "pictures", "runs", "serving", "terminal", "user_error"),
-        ("jiwer", "numpy", "sacrebleu"),
+        ("jiwer", "nltk", "numpy", "sacrebleu", "scipy"),
     ),
     "answers": (
         ("evaluation", "files", "runs", "serving", "sources", "user_error"),

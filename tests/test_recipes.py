@@ -47,11 +47,17 @@ SMALL = {
         "vocab_size": 400,
         "model": "flat",
         "pretraining_steps": 2,
+        "calibrate": True,
     },
-    "tag_words": {"dim": 8, "vocab_size": 400, "accumulation_steps": 2},
+    "tag_words": {
+        "dim": 8,
+        "vocab_size": 400,
+        "accumulation_steps": 2,
+        "calibrate": True,
+    },
     "caption_images": {"embedding_dim": 8, "units": 8},
     "transcribe_speech": {"embedding_dim": 8, "units": 8},
-    "spot_words": {"units": 8},
+    "spot_words": {"units": 8, "calibrate": True},
     "chat": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
     "retrieve_answers": {"embedding_dim": 8, "units": 8, "vocab_size": 400},
     "learn_algorithms": {"units": 8, "slots": 8, "slot_dim": 4, "examples": 2},
@@ -202,6 +208,8 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, call):
     run, export = Path(config.run), Path("saved_models/small/1")
     pretrained = (run / "pretraining" / "checkpoints" / "last").is_dir()
     assert pretrained == classifies
+    is_calibrated = getattr(config, "calibrate", False)
+    assert (run / "calibration.json").is_file() == is_calibrated
     metrics = (run / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in metrics] == [2, 4]
     is_of_bits = recipe.__name__ == "learn_algorithms"

@@ -57,6 +57,7 @@ def _serve(opened):
         model,
         opened.preprocessor,
         opened.task["labels"],
+        opened.temperature,
     )
 
 

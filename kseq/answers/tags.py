@@ -22,6 +22,7 @@ def _serve(opened):
         model,
         opened.preprocessor,
         opened.task["tags"],
+        opened.temperature,
     )
 
 

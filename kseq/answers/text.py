@@ -9,7 +9,10 @@ SIGNATURES = {
     "serving_default": "`{}` → `text`, `score`, `truncated`",
     "n_best": "`{}` → `texts`, `scores`, `truncated`, the best first",
     "prefix": "`{}`, `prefix` → the same, of answers that begin so",
-    "score": "`{}`, `target` → `score`, `log_prob`, `tokens` of an answer",
+    "score": (
+        "`{}`, `target` → `score`, `log_prob`, `tokens` of an answer, and its "
+        "`target_tokens`, `token_log_probs`"
+    ),
     "explain": "`{}` → `source_tokens`, `target_tokens`, `attention`",
 }
 _SAMPLE = {

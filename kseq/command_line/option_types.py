@@ -112,6 +112,7 @@ Pieces = Literal["bpe", "unigram", "char", "word"]
 Metric = Literal[
     *("bleu", "chrf", "exact_match", "cer", "wer", "ter"),
     *("rouge_1", "rouge_2", "rouge_l", "distinct_1", "distinct_2"),
+    *("rouge_1_stem", "rouge_2_stem", "rouge_l_stem"),
     # With other tokenizers than 13a; with words beside characters.
     *("bleu_char", "bleu_intl", "bleu_zh", "bleu_ja", "bleu_ko"),
     "chrf_plus_plus",

@@ -56,6 +56,8 @@ def _facts_of_run(run):
         if (path := run.tokenizer(name)).is_file():
             yield f"{name} vocabulary", Tokenizer.load(path).vocab_size
     yield from run.read_task().items()
+    if run.calibration.is_file():
+        yield from read_json(run.calibration).items()
     yield from read_json(run.config).items()
     yield from read_json(run.environment).items()
 

@@ -40,6 +40,8 @@ def run(options):
         of_text = {}  # answers of other kinds have no phrases
         if glossary:
             of_text["phrases"] = list(map(glossary.phrases, lines))
+        if options.word_probabilities:
+            of_text["word_probabilities"] = True
         if options.stream:
             for line, given in zip(lines, inputs_of(lines), strict=True):
                 number += 1
@@ -85,6 +87,15 @@ def _check(model, options):
     ):
         if given and options.attention:
             raise UserError(f"--attention is not shown with {option}.")
+    if options.word_probabilities:
+        if not options.json or options.mbr:
+            raise UserError("--word-probabilities needs --json, without --mbr.")
+        if not model.answer.chats:
+            raise UserError(
+                "--word-probabilities is for a model that answers with a text; "
+                f"{model.path} is another one."
+            )
+        model.check_signature("score", "--word-probabilities")
     if options.paragraphs:
         _check_paragraphs(model, options)
     if options.stream:
@@ -112,7 +123,7 @@ def _check_paragraphs(model, options):
             f"--paragraphs is for a model from text to text; {model.path} is "
             "another one."
         )
-    _check_alone("paragraphs", options, "attention")
+    _check_alone("paragraphs", options, "attention", "word-probabilities")
 
 
 def _check_stream(model, options):
@@ -128,7 +139,7 @@ def _check_stream(model, options):
 def _check_alone(option, options, *others):
     """UserError for an option together with others, or those of the search."""
     names = (*others, "prefix", "glossary", "mbr")
-    given = [name for name in names if getattr(options, name)]
+    given = [n for n in names if getattr(options, n.replace("-", "_"))]
     given += ["n-best"] * (options.n_best > 1)
     if given:
         raise UserError(f"--{option} and --{given[0]} are mutually exclusive.")

@@ -27,6 +27,7 @@ _USE = """
 _OF_RUN = (
     *("config.json", "environment.json", "model.json", "task.json"),
     *("source.model", "target.model", "answers.txt", "network.npz"),
+    "calibration.json",
 )
 
 

@@ -7,6 +7,7 @@ from kseq.evaluation.attention_on_evidence import (
     attention_on_objects,
 )
 from kseq.evaluation.bit_errors import BitErrors
+from kseq.evaluation.calibration import fit_temperature, reliability
 from kseq.evaluation.classification_scores import (
     accuracy,
     classification_scores,
@@ -65,10 +66,12 @@ __all__ = [
     "distinct_2",
     "exact_match",
     "expected_chrf",
+    "fit_temperature",
     "has_line_statistics",
     "macro_f1",
     "metrics_named",
     "monitored",
+    "reliability",
     "report",
     "rouge_1",
     "rouge_2",

@@ -1,6 +1,7 @@
 """Evaluation of the labels of documents, and of other inputs."""
 
 from kseq.evaluation.attention_on_evidence import attention_on_evidence
+from kseq.evaluation.calibration import fit_temperature, reliability
 from kseq.evaluation.classification_scores import (
     accuracy,
     check_known,
@@ -11,7 +12,11 @@ from kseq.evaluation.classification_scores import (
 )
 from kseq.evaluation.resampling import with_intervals
 from kseq.evaluation.score import chunks, first_rows, scores_of
-from kseq.pictures import confusion_picture, document_picture
+from kseq.pictures import (
+    confusion_picture,
+    document_picture,
+    reliability_picture,
+)
 
 
 class Classifications:
@@ -84,6 +89,24 @@ class Classifications:
         values = {name: score.value for name, score in self.results.items()}
         return {"loss": cross_entropy(probabilities), **values}
 
+    def fit_temperature(self, progress=None):
+        """The temperature that fits the probabilities to the labels.
+
+        Args:
+            progress: see `scores`.
+
+        Returns:
+            A float, see `kseq.evaluation.fit_temperature`.
+        """
+        columns = {label: column for column, label in enumerate(self._labels)}
+        rows = [
+            [*row.values()]
+            for inputs in chunks(self.examples.inputs)
+            for row in self.predictor.probabilities(inputs, progress)
+        ]
+        labels = [columns[label] for label in self.examples.labels]
+        return fit_temperature(rows, labels)
+
     def report(self):
         """The scores as lines of text, after `scores`.
 
@@ -95,6 +118,7 @@ class Classifications:
             self._outputs,
             self.examples.labels,
         )
+        lines.append(self._reliability().text)
         lines += class_lines(self.examples.labels, self._outputs, self._labels)
         if self.examples.evidence:
             lines += self.notes(self.predictor, self.examples)
@@ -106,7 +130,9 @@ class Classifications:
         return first_rows(count, examples.names, examples.labels, self._outputs)
 
     def pictures(self, count):
-        """The confusion matrix, after `scores`, and the first explanations.
+        """The pictures of `scores`, and the first explanations.
+
+        Those are the confusion matrix and the reliability diagram.
 
         Returns:
             A dict, name -> PNG.
@@ -115,7 +141,8 @@ class Classifications:
             self.examples.labels, self._outputs, self._labels
         )
         pictures = {
-            "confusion": confusion_picture(table["confusion"], self._labels)
+            "confusion": confusion_picture(table["confusion"], self._labels),
+            "reliability": reliability_picture(*self._reliability()),
         }
         explained = self.predictor.explain(self.examples.inputs[:count])
         for number, explanation in enumerate(explained):
@@ -125,6 +152,11 @@ class Classifications:
             )
             pictures[f"documents/{number}"] = self.draw(explanation, title)
         return pictures
+
+    def _reliability(self):
+        pairs = zip(self._outputs, self.examples.labels, strict=True)
+        are_right = [output == label for output, label in pairs]
+        return reliability(self._certainties, are_right)
 
 
 def _draw(explanation, title):

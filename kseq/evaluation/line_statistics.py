@@ -18,7 +18,7 @@ from kseq.evaluation.metrics import (
     is_error_rate,
     sacrebleu_metric,
 )
-from kseq.evaluation.rouge import rouge_1, rouge_2, rouge_l
+from kseq.evaluation.rouge import ROUGE
 from kseq.evaluation.score import check_lengths, listed, streams
 from kseq.user_error import ArgumentError
 
@@ -132,14 +132,6 @@ _RATES = {
 }
 _RATES |= {cer: ("CER", character_errors, ""), wer: ("WER", word_errors, "")}
 _RATES |= {
-    metric: (
-        label,
-        functools.partial(_mean, metric, 100),
-        "F|refs:max|case:lower|stem:no",
-    )
-    for label, metric in (
-        ("ROUGE-1", rouge_1),
-        ("ROUGE-2", rouge_2),
-        ("ROUGE-L", rouge_l),
-    )
+    metric: (label, functools.partial(_mean, metric, 100), signature)
+    for metric, (label, signature) in ROUGE.items()
 }

@@ -6,7 +6,7 @@ import importlib.util
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from kseq.evaluation.error_rates import cer, wer
-from kseq.evaluation.rouge import rouge_1, rouge_2, rouge_l
+from kseq.evaluation.rouge import ROUGE, STEMMED_ROUGE
 from kseq.evaluation.score import Score, check_lengths, listed, streams
 from kseq.user_error import ArgumentError, UserError
 
@@ -109,8 +109,11 @@ _BY_SACREBLEU = {
         *(("ja", "ja-mecab"), ("ko", "ko-mecab")),
     )
 }
-# Modules that tokenizers need.
-_MODULES = {"bleu_ja": ("MeCab", "ja"), "bleu_ko": ("mecab_ko", "ko")}
+# Modules that tokenizers and stemmers need, and what installs them.
+_MODULES = {
+    "bleu_ja": ("MeCab", "sacrebleu[ja]"),
+    "bleu_ko": ("mecab_ko", "sacrebleu[ko]"),
+} | {metric.__name__: ("nltk", "kseq[rouge]") for metric in STEMMED_ROUGE}
 
 
 def sacrebleu_metric(metric):
@@ -137,11 +140,9 @@ def _made(name):
 
 
 def _check_module(name):
-    module, extra = _MODULES.get(name, ("sacrebleu", ""))
+    module, package = _MODULES.get(name, ("sacrebleu", "sacrebleu"))
     if importlib.util.find_spec(module) is None:
-        raise UserError(
-            f"{name} needs a package: pip install 'sacrebleu[{extra}]'"
-        )
+        raise UserError(f"{name} needs a package: pip install '{package}'")
 
 
 def _of_sacrebleu(name, outputs, references):
@@ -238,7 +239,7 @@ _OF_SACREBLEU = (
 )
 _METRICS = (
     *(*_OF_SACREBLEU, exact_match, cer, wer),
-    *(rouge_1, rouge_2, rouge_l, distinct_1, distinct_2),
+    *(*ROUGE, distinct_1, distinct_2),
 )
 
 

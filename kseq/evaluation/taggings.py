@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from kseq.evaluation.calibration import fit_temperature, reliability
 from kseq.evaluation.classification_scores import (
     accuracy,
     check_known,
@@ -15,7 +16,7 @@ from kseq.evaluation.classification_scores import (
 from kseq.evaluation.metrics import exact_match
 from kseq.evaluation.score import chunks, first_rows, scores_of
 from kseq.evaluation.span_f1 import are_bio, span_f1
-from kseq.pictures import confusion_picture
+from kseq.pictures import confusion_picture, reliability_picture
 from kseq.terminal import single_line
 from kseq.user_error import UserError
 
@@ -50,6 +51,7 @@ class Taggings:
         self.results = {}
         self._tags = predictor.tags
         self._outputs = []  # a list of tags for each sentence
+        self._certainties = []  # of each word
         check_tags(sentences, self._tags)
 
     def __len__(self):
@@ -64,22 +66,12 @@ class Taggings:
         Returns:
             A dict, name -> float.
         """
-        self._outputs, probabilities = [], []
-        numbers = {tag: number for number, tag in enumerate(self._tags)}
-        true = iter(self.sentences.tags)
-        for texts in chunks(self.sentences.texts):
-            found = self.predictor.probabilities(texts, progress)
-            for text, row in zip(texts, found, strict=True):
-                tags = next(true)
-                if len(row) != len(tags):
-                    raise UserError(
-                        f"The model reads {len(row)} words of a sentence of "
-                        f"{len(tags)}: {single_line(text)[:_LONGEST]}"
-                    )
-                best = row.argmax(axis=-1)
-                self._outputs.append([self._tags[number] for number in best])
-                columns = [numbers[tag] for tag in tags]
-                probabilities.extend(row[np.arange(len(tags)), columns])
+        self._outputs, self._certainties, probabilities = [], [], []
+        for row, columns in self._distributions(progress):
+            best = row.argmax(axis=-1)
+            self._outputs.append([self._tags[number] for number in best])
+            self._certainties.extend(row.max(axis=-1))
+            probabilities.extend(row[np.arange(len(row)), columns])
         self.results = scores_of((accuracy, macro_f1), *self._words())
         of_sentences = [exact_match]
         if are_bio(self._tags):
@@ -88,10 +80,23 @@ class Taggings:
         values = {name: score.value for name, score in self.results.items()}
         return {"loss": cross_entropy(probabilities), **values}
 
+    def fit_temperature(self, progress=None):
+        """The temperature that fits the probabilities to the tags.
+
+        Args:
+            progress: see `scores`.
+
+        Returns:
+            A float, see `kseq.evaluation.fit_temperature`.
+        """
+        rows, columns = zip(*self._distributions(progress), strict=True)
+        return fit_temperature(np.concatenate(rows), np.concatenate(columns))
+
     def report(self):
         """The scores as lines of text, after `scores`."""
         predicted, true = self._words()
         lines = [score.text for score in self.results.values()]
+        lines.append(self._reliability().text)
         return lines + class_lines(true, predicted, self._tags)
 
     def rows(self, count):
@@ -103,7 +108,7 @@ class Taggings:
         return first_rows(count, self.sentences.texts, tags, outputs)
 
     def pictures(self, count):
-        """The confusion matrix, after `scores`.
+        """The confusion matrix and the reliability diagram, after `scores`.
 
         Returns:
             A dict, name -> PNG.
@@ -111,7 +116,30 @@ class Taggings:
         predicted, true = self._words()
         table = classification_scores(true, predicted, self._tags)
         picture = confusion_picture(table["confusion"], self._tags)
-        return {"confusion": picture}
+        return {
+            "confusion": picture,
+            "reliability": reliability_picture(*self._reliability()),
+        }
+
+    def _distributions(self, progress):
+        """Yields the probabilities of a sentence, and its tags as columns."""
+        numbers = {tag: number for number, tag in enumerate(self._tags)}
+        true = iter(self.sentences.tags)
+        for texts in chunks(self.sentences.texts):
+            found = self.predictor.probabilities(texts, progress)
+            for text, row in zip(texts, found, strict=True):
+                tags = next(true)
+                if len(row) != len(tags):
+                    raise UserError(
+                        f"The model reads {len(row)} words of a sentence of "
+                        f"{len(tags)}: {single_line(text)[:_LONGEST]}"
+                    )
+                yield row, np.array([numbers[tag] for tag in tags], int)
+
+    def _reliability(self):
+        pairs = zip(*self._words(), strict=True)
+        are_right = [predicted == true for predicted, true in pairs]
+        return reliability(self._certainties, are_right)
 
     def _words(self):
         """Predicted and true tags of all words."""

@@ -46,12 +46,14 @@ def load_run(
             f"{run.path} returns {answer.without_search}; a search is only for "
             "models that generate text."
         )
+    weights = weights or best_weights(run)
     opened = OpenedRun(
         run,
         task,
         source.has_tokenizer,
         load_model=lambda: load_model(run, weights=weights),
         find_search=lambda: search or search_of_run(run),
+        weights=weights,
     )
     served = answer.serve(opened)
     if run.readme.is_file():

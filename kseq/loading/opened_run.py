@@ -8,6 +8,7 @@ import keras
 
 from kseq.data import Tokenizer
 from kseq.runs import RunDirectory, RunError
+from kseq.runs.calibration import read_temperature
 from kseq.serving.object_config import preprocessor_from_config
 
 if TYPE_CHECKING:  # most runs have no search
@@ -23,6 +24,7 @@ class OpenedRun:
         has_tokenizer: bool, whether its source has a tokenizer.
         load_model: function, gives the model with its weights.
         find_search: function, gives the search.
+        weights: str, the name of the weights, see `load_run`.
 
     Attributes:
         preprocessor: of the source.
@@ -40,12 +42,14 @@ class OpenedRun:
         *,
         load_model: Callable[[], keras.Model],
         find_search: "Callable[[], Search | None]",
+        weights: str,
     ):
         self.run = run
         self.task = task
         self.task_path = task_path(run)
         self._load_model = load_model
         self._find_search = find_search
+        self._weights = weights
         self._sources = [self.tokenizer("source")] if has_tokenizer else []
         config = task.get("preprocessor")
         self.preprocessor = self.made(
@@ -58,6 +62,11 @@ class OpenedRun:
     def search(self) -> "Search | None":
         """How answers are found."""
         return self._find_search()
+
+    @property
+    def temperature(self) -> float:
+        """By which logits are divided before a softmax."""
+        return read_temperature(self.run, self._weights)
 
     def model(self, needed: str, vocab_size: str = "") -> keras.Model:
         """The model.

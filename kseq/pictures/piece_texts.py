@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 _END = "</s>"
+_UNKNOWN = "<unk>"
 _SPACE = "▁"
 _LOWER_BLOCK = "\ufdd0"  # which is a U+2581 of the text
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
@@ -39,6 +40,37 @@ def readable_attention(weights, source_tokens, target_tokens):
         sizes = np.diff([*rows, len(target_tokens)])
         weights = np.add.reduceat(weights, rows, axis=0) / sizes[:, None]
     return weights, sources, targets
+
+
+def words_of(tokens):
+    """The words of a text, and at which of its tokens each begins.
+
+    Words are separated by white space; an unknown piece is one.
+
+    Args:
+        tokens: list of str, pieces without END.
+
+    Returns:
+        Lists of str and of int.
+
+    Example:
+        >>> words_of(["▁un", "likely", "▁", "<0xC3>", "<0xBC>", "ber"])
+        (['unlikely', 'über'], [0, 2])
+    """
+    words, starts = [], []
+    for text, start in zip(*_characters(tokens), strict=True):
+        if text == _UNKNOWN:
+            text = " ⁇ "  # as SentencePiece writes it
+        begins = text[:1].isspace() or "".join(words[-1:])[-1:].isspace()
+        if not words or (words[-1].strip() and begins):
+            words.append(text)
+            starts.append(start)
+        else:
+            words[-1] += text
+    if words and not words[-1].strip():  # white space after the last one
+        words.pop()
+        starts.pop()
+    return [word.strip() for word in words], starts
 
 
 def is_end(token):

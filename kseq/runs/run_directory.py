@@ -51,6 +51,7 @@ class RunDirectory:
     | `command.json` | the command that started it, for `kseq verify` |
     | `task.json` | how the model is used: preprocessor, search, labels |
     | `source.model`, `target.model` | the tokenizers |
+    | `calibration.json` | the temperature of its probabilities, if any |
     | `answers.txt` | the answers of a retriever, one per line |
     | `prepared/` | the data of training, as `kseq prepare` writes them |
     | `pretraining/` | checkpoints and metrics of pretraining, if any |
@@ -94,6 +95,7 @@ class RunDirectory:
         self.command = self.path / "command.json"
         self.task = self.path / "task.json"
         self._documents = self.path / "documents.json"  # of version 0.1
+        self.calibration = self.path / "calibration.json"
         self.answers = self.path / "answers.txt"
         self.prepared = self.path / "prepared"
         self.pretraining = self.path / "pretraining"
@@ -323,7 +325,12 @@ class RunDirectory:
             *(self.command, self._documents, self.metrics, self.readme),
             *self._pictures,
             *(self.tokenizer("source"), self.tokenizer("target")),
-            *(self.answers, self.pretraining, self.checkpoints),
+            *(
+                self.calibration,
+                self.answers,
+                self.pretraining,
+                self.checkpoints,
+            ),
             *(self.tensorboard, self.samples),
             *(() if self._needs_prepared else (self.prepared,)),
         )

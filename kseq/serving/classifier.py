@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from kseq.data import Tokenizer
+from kseq.decoding.search_fields import check_number
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.explanation import source_tokens
 from kseq.serving.object_config import source_config
@@ -27,6 +28,8 @@ class Classifier:
         preprocessor: makes the model's inputs from raw ones, see
             `kseq.data.DocumentPreprocessor`.
         labels: C strings, in the order of the model's classes.
+        temperature: float, 0.01 to 100: the logits are divided by it, see
+            `kseq.evaluation.fit_temperature`.
 
     Attributes:
         model_card: str, the README of the run that it was loaded from.
@@ -49,7 +52,8 @@ class Classifier:
               C), TensorFlow Serving's classification signature.
 
     Raises:
-        ValueError: if there is not one label for each class of the model.
+        ValueError: if there is not one label for each class of the model, or
+            the temperature is out of range.
 
     Example:
         >>> documents = kseq.data.Documents(["A rose. A rose?"], ["yes"])
@@ -68,7 +72,9 @@ class Classifier:
         model: keras.Model,
         preprocessor: Preprocessor,
         labels: Sequence[str],
+        temperature: float = 1.0,
     ):
+        check_number("temperature", temperature, 0.01, 100)
         if len(labels) != model.num_classes:
             raise ValueError(
                 f"Expected one label for each of the {model.num_classes} "
@@ -77,6 +83,7 @@ class Classifier:
         self.model = model
         self.preprocessor = preprocessor
         self.labels = tuple(labels)
+        self.temperature = temperature
         self.model_card = ""
         # Traced once for all signatures: tracing a recurrence takes seconds.
         self._read = served_part(model.explain)
@@ -109,11 +116,16 @@ class Classifier:
         return {
             **source_config(self.preprocessor),
             "labels": list(self.labels),
+            **(
+                {}
+                if self.temperature == 1
+                else {"temperature": self.temperature}
+            ),
         }
 
     def _classify(self, **raw):
         source = self.preprocessor(**raw)
-        probabilities = tf.nn.softmax(self._read(source.inputs)["logits"])
+        probabilities = self._probabilities(self._read(source.inputs))
         labels = tf.broadcast_to(self.labels, tf.shape(probabilities))
         return {
             **self._best(probabilities),
@@ -125,7 +137,7 @@ class Classifier:
     def _explain(self, **raw):
         source = self.preprocessor(**raw)
         explained = self._read(source.inputs)
-        best = self._best(tf.nn.softmax(explained["logits"]))
+        best = self._best(self._probabilities(explained))
         if "sentence_weights" in explained:
             sentences, words = self.preprocessor.tokens(source.inputs)
             weights = {
@@ -148,6 +160,9 @@ class Classifier:
         parsed = tf.io.parse_example(inputs, features)
         answer = self._classify(**parsed)
         return {"classes": answer["labels"], "scores": answer["probabilities"]}
+
+    def _probabilities(self, explained):
+        return tf.nn.softmax(explained["logits"] / self.temperature)
 
     def _best(self, probabilities):
         best = tf.argmax(probabilities, axis=-1)

@@ -16,7 +16,6 @@ from kseq.decoding import (
     Phrases,
     Search,
     length_limits,
-    sequence_scores,
 )
 from kseq.decoding.constraints import StopStrings, stop_pattern
 from kseq.decoding.hypotheses import coverage_scores, penalized_scores
@@ -77,7 +76,9 @@ class Generator:
               `prefix` (B,) string.
             - `score`: `score` (B,) of given answers, `target` (B,) string;
               `log_prob` (B,) float32, without the length penalty, and
-              `tokens` (B,) int32, END included; `truncated` (B,) bool,
+              `tokens` (B,) int32, END included; of each token
+              `target_tokens` (B, T) string, "" at padding, and
+              `token_log_probs` (B, T) float32; `truncated` (B,) bool,
               whether the input or the answer was cut.
             - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T),
               strings, "" at padding, and `attention` (B, T, S) float32;
@@ -322,10 +323,16 @@ class Generator:
         logits = self.model(
             {**source.inputs, "target_ids": teacher_forcing(labels)}
         )
-        log_probs = sequence_scores(logits, labels, real, length_penalty=0.0)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=labels, logits=tf.cast(logits, tf.float32)
+        )
         tokens = tf.reduce_sum(real, axis=1)
         # A blank input has a blank answer for sure.
-        log_probs = tf.where(source.blank & (tokens <= 1), 0.0, log_probs)
+        is_sure = source.blank & (tokens <= 1)
+        of_tokens = tf.where(is_sure[:, None], 0.0, -losses * real)  # (B, T)
+        log_probs = tf.reduce_sum(of_tokens, axis=1)
+        with tf.name_scope(TARGET_SCOPE):
+            pieces = self.tokenizer.pieces(labels)
         scores = penalized_scores(
             log_probs,
             tokens,
@@ -338,6 +345,8 @@ class Generator:
             "score": scores,
             "log_prob": log_probs,
             "tokens": tf.cast(tokens, tf.int32),
+            "target_tokens": tf.where(labels != PAD, pieces, ""),
+            "token_log_probs": of_tokens,
             "truncated": source.truncated | cut,
         }
 

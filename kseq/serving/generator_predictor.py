@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kseq.serving.answer import Answer, Hypothesis, answer_of
+from kseq.serving.answer import Answer, Hypothesis, answer_of, rounded
 from kseq.serving.answer_stream import STREAM_START, AnswerStream
 from kseq.serving.attention import (
     Attention,
@@ -298,6 +298,7 @@ class GeneratorPredictor:
         prefixes: list[str] | list[bytes] | None = None,
         phrases: list[tuple[list[str], list[str]]] | None = None,
         attention: bool = False,
+        word_probabilities: bool = False,
         progress: Progress | None = None,
     ) -> list[Answer]:
         """The best answers with all that is known of them.
@@ -310,6 +311,9 @@ class GeneratorPredictor:
                 must not contain, see `kseq.decoding.Phrases`; of a run with a
                 beam of two or more. Or None.
             attention: bool, whether to explain the best answer.
+            word_probabilities: bool, whether the records of the answers have
+                the words of the best answer, and the probability of each,
+                given the words before it.
             progress: see `predict_batches`.
 
         Returns:
@@ -352,10 +356,32 @@ class GeneratorPredictor:
             attentions = map(Attention.of_row, rows)
         elif attention:
             attentions = self.attention(inputs)
-        return [
+        answers = [
             answer_of(row, n_best, explanation)
             for row, explanation in zip(rows, attentions, strict=True)
         ]
+        if word_probabilities:
+            self._add_words(inputs, answers)
+        return answers
+
+    def _add_words(self, inputs, answers):
+        """Adds the words of the best answers to their records."""
+        from kseq.pictures.piece_texts import words_of  # few need it
+
+        texts = [answer.hypotheses[0].text for answer in answers]
+        rows = self._rows("score", {self.source: inputs, "target": texts})
+        for answer, row in zip(answers, rows, strict=True):
+            if "token_log_probs" not in row:
+                raise UserError(
+                    "This model does not give the probabilities of words; an "
+                    "export of an earlier version must be written again."
+                )
+            pieces = [piece.decode() for piece in row["target_tokens"] if piece]
+            words, starts = words_of(pieces[:-1])  # without END
+            log_probs = row["token_log_probs"][: len(pieces) - 1].astype(float)
+            sums = np.add.reduceat(log_probs, starts) if words else np.zeros(0)
+            answer.record["words"] = words
+            answer.record["probabilities"] = rounded(np.exp(sums))
 
     def _check_attention(self):
         if "explain" not in self.signatures:

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from kseq.data import Tokenizer, WordPreprocessor
+from kseq.decoding.search_fields import check_number
 from kseq.serving.object_config import source_config
 from kseq.serving.served_function import served_function, served_part
 from kseq.serving.tagger_predictor import TaggerPredictor
@@ -22,6 +23,8 @@ class Tagger:
         model: such as `kseq.models.LSTMTagger`.
         preprocessor: a `kseq.data.WordPreprocessor`.
         tags: C strings, the tagset, in the order of the model's classes.
+        temperature: float, 0.01 to 100: the logits are divided by it, see
+            `kseq.evaluation.fit_temperature`.
 
     Attributes:
         model_card: str, the README of the run that it was loaded from.
@@ -35,7 +38,8 @@ class Tagger:
               `truncated`.
 
     Raises:
-        ValueError: if there is not one tag for each class of the model.
+        ValueError: if there is not one tag for each class of the model, or
+            the temperature is out of range.
 
     Example:
         >>> lines = ["a rose is a rose", "is a rose"]
@@ -55,7 +59,9 @@ class Tagger:
         model: keras.Model,
         preprocessor: WordPreprocessor,
         tags: Sequence[str],
+        temperature: float = 1.0,
     ):
+        check_number("temperature", temperature, 0.01, 100)
         if len(tags) != model.num_tags:
             raise ValueError(
                 f"Expected one tag for each of the {model.num_tags} classes "
@@ -64,6 +70,7 @@ class Tagger:
         self.model = model
         self.preprocessor = preprocessor
         self.tags = tuple(tags)
+        self.temperature = temperature
         self.model_card = ""
         # Traced once for both signatures: a recurrence takes seconds.
         self._read = served_part(lambda inputs: model(inputs, training=False))
@@ -87,6 +94,11 @@ class Tagger:
         return {
             **source_config(self.preprocessor),
             "tags": list(self.tags),
+            **(
+                {}
+                if self.temperature == 1
+                else {"temperature": self.temperature}
+            ),
         }
 
     def _tag(self, text):
@@ -105,7 +117,8 @@ class Tagger:
         source = self.preprocessor(text)
         words = self.preprocessor.words(text)
         shape = [tf.shape(words)[0], len(self.tags)]
-        probabilities = tf.nn.softmax(self._read(source.inputs))
+        logits = self._read(source.inputs)
+        probabilities = tf.nn.softmax(logits / self.temperature)
         is_word = tf.cast(words != "", probabilities.dtype)
         return {
             "words": words,

@@ -2,6 +2,8 @@
 
 from kseq import evaluation, loading, serving
 from kseq.runs import save_average
+from kseq.runs.calibration import write_temperature
+from kseq.terminal import progress
 
 
 def export_and_test(
@@ -11,6 +13,7 @@ def export_and_test(
     average=None,
     average_of="last",
     tests_export=True,
+    calibrate_on=None,
 ):
     """Exports what a run has trained, and reports its scores on the test set.
 
@@ -32,12 +35,27 @@ def export_and_test(
         average_of: "last" or "best", which checkpoints are averaged.
         tests_export: bool; if False, the predictor is that of the run, for an
             evaluation that needs more than an export serves.
+        calibrate_on: examples like those of the test, to which the
+            temperature of the probabilities is fitted; None: it is 1. For
+            labels and tags.
     """
     if average:
         save_average(run, **{average_of: average})
     weights = "average" if average else "best"
+    run.calibration.unlink(missing_ok=True)
+    if calibrate_on is not None:
+        _calibrate(run, weights, evaluate, calibrate_on)
     best = loading.load_run(run, weights=weights)
     path = serving.export(best, run.exports, run)
     predictor = loading.load(path) if tests_export else best.predictor()
     evaluation.report(path, evaluate(predictor, *examples), run)
     return path
+
+
+def _calibrate(run, weights, evaluate, examples):
+    predictor = loading.load_run(run, weights=weights).predictor()
+    fitted = evaluate(predictor, examples)
+    with progress("Calibrating", len(fitted), "examples") as advance:
+        temperature = fitted.fit_temperature(advance)
+    write_temperature(run, weights, temperature)
+    print(f"Probabilities have the temperature {temperature:.4g}.")

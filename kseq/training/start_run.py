@@ -11,8 +11,8 @@ from kseq.training.trackers import check_trackers
 def start_run(config):
     """Starts the run of a recipe or resumes it, and seeds all random numbers.
 
-    Steps, patience, batch sizes, the time between two checkpoints and trackers
-    may differ from those of a run that resumes.
+    Steps, patience, batch sizes, the time between two checkpoints, trackers and
+    calibration may differ from those of a run that resumes.
 
     Args:
         config: dataclass instance, see
@@ -28,7 +28,7 @@ def start_run(config):
     check_trackers(getattr(config, "track", ()))
     run = RunDirectory(config.run)
     may_change = (
-        *("steps", "patience", "save_every", "track"),
+        *("steps", "patience", "save_every", "track", "calibrate"),
         *batch_fields(config),
     )
     config = run.start(config, may_change, config.overwrite)

@@ -116,12 +116,13 @@ def test_evaluation_prints_accuracy_and_f1(
     lines = [f"{i}\t{a}\t{b}" for i, (a, b) in enumerate(rows)]
     table.write_text("\n".join(["id\tkind\tbody", *lines]))
     output, _ = call("evaluate", run, table, "--columns", "kind", "body")
-    accuracy, f1, *rest = output.splitlines()
+    accuracy, f1, error, *rest = output.splitlines()
     predicted = output_of("predict", run, documents.texts).splitlines()
     pairs = zip(predicted, documents.labels, strict=True)
     expected = sum(a == b for a, b in pairs) / 40
     assert accuracy == f"accuracy {100 * expected:.2f} %"
     assert f1.startswith("macro F1 0.")
+    assert error.startswith("calibration error ")
     assert [line.split(":")[0] for line in rest] == [
         "ambulance",
         "fire",

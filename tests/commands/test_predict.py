@@ -106,6 +106,7 @@ def test_scores_and_n_best_are_columns(run, predict):
 
 def test_json_of_a_run_and_of_its_export(run, export, predict):
     options = ("--n-best", "3", "--json", "--attention")
+    options += ("--word-probabilities",)
     answers, _ = predict(run, lines_of(SOURCES), *options)
     exported, _ = predict(export, lines_of(SOURCES), *options)
     assert [json.loads(answer)["text"] for answer in answers] == [
@@ -124,6 +125,16 @@ def test_json_of_a_run_and_of_its_export(run, export, predict):
         len(attention["source_tokens"]),
     )
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-4)
+
+    for line, other in zip(answers, exported, strict=True):
+        found = json.loads(line)
+        assert " ".join(found["words"]) == " ".join(found["text"].split())
+        probabilities = np.array(found["probabilities"])
+        assert len(probabilities) == len(found["words"])
+        assert (probabilities >= 0).all() and (probabilities <= 1).all()
+        np.testing.assert_allclose(
+            probabilities, json.loads(other)["probabilities"], atol=1e-4
+        )
 
     (only,), _ = predict(run, b"a\n", "--json")
     assert json.loads(only).keys() == {"text", "score"}
@@ -221,3 +232,25 @@ def test_answers_are_a_corpus_to_train_on(run, call, tmp_path, monkeypatch):
     )
     assert "step 2/2" in output
     assert (tmp_path / "saved_models" / "new" / "1").is_dir()
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--scores"], ["--json", "--mbr", "2"]]
+)
+def test_words_are_for_json(run, refused, options):
+    message = refused("predict", run, "--word-probabilities", *options)
+    assert "--word-probabilities needs --json, without --mbr." in message
+
+
+@pytest.mark.parametrize("option", ["--paragraphs", "--stream"])
+def test_words_are_of_whole_answers(run, refused, option):
+    words = "--word-probabilities"
+    message = refused("predict", run, "--json", words, option)
+    assert f"{option} and --" in message
+    assert "mutually exclusive" in message
+
+
+def test_words_are_those_of_a_text(classifier_run, refused):
+    options = ("--json", "--word-probabilities")
+    message = refused("predict", classifier_run, *options)
+    assert "is for a model that answers with a text" in message

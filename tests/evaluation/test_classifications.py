@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from kseq.data import Documents
-from kseq.evaluation import Classifications, Score, accuracy
+from kseq.evaluation import Classifications, Score, accuracy, fit_temperature
 from kseq.user_error import UserError
 
 TEXTS = ["smoke here", "water and smoke", "water"]
@@ -36,9 +36,19 @@ def test_scores_rows_and_report(classifier, size, monkeypatch):
     assert found.report() == [
         "accuracy 66.67 ± 50.00 %  bs:1000|seed:12345",
         "macro F1 0.6667",
+        "calibration error 23.33 %  bins:15",
         "fire: precision 0.5  recall 1  f1 0.6667  support 1",
         "flood: precision 1  recall 0.5  f1 0.6667  support 2",
     ]
+
+
+def test_the_temperature_of_its_labels(classifier):
+    """Two of three are right, with 80, 80 and 90 %."""
+    found = Classifications(classifier, documents(["fire", "flood", "flood"]))
+    probabilities = [[0.8, 0.2], [0.8, 0.2], [0.1, 0.9]]
+    expected = fit_temperature(probabilities, [0, 1, 1])
+    assert found.fit_temperature() == pytest.approx(expected, abs=1e-3)
+    assert expected > 1.5
 
 
 def test_evidence_is_looked_for(classifier):
@@ -55,7 +65,10 @@ def test_pictures(classifier):
     found = Classifications(classifier, documents(["fire", "fire", "flood"]))
     found.scores()
     pictures = found.pictures(2)
-    assert list(pictures) == ["confusion", "documents/0", "documents/1"]
+    assert list(pictures) == [
+        *("confusion", "reliability"),
+        *("documents/0", "documents/1"),
+    ]
     assert all(png.startswith(b"\x89PNG\r\n") for png in pictures.values())
 
 

@@ -1,3 +1,5 @@
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -36,6 +38,7 @@ WORDS = [
 RESAMPLED = (
     *("bleu", "chrf", "exact_match", "cer", "wer", "ter", "rouge_1"),
     *("rouge_2", "rouge_l", "bleu_char", "bleu_zh", "chrf_plus_plus"),
+    *(["rouge_2_stem"] if find_spec("nltk") else []),
 )
 
 

@@ -42,7 +42,7 @@ def test_labels_stay_in_a_line(classifier, capsys):
     assert "  smoke  ->  fire and smoke" in lines
     assert "  water  ->  flood" in lines
     assert any(line.startswith("  fire and smoke: prec") for line in lines)
-    assert len(lines) == 14
+    assert len(lines) == 15
 
 
 def test_scores_go_into_the_readme_of_run_and_export(translator, tmp_path):

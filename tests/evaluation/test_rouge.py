@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from kseq.evaluation import rouge_1, rouge_2, rouge_l
+from kseq.evaluation import metrics_named, rouge_1, rouge_2, rouge_l
 from kseq.evaluation.rouge import _common_subsequence
 
 ALL = (rouge_1, rouge_2, rouge_l)
@@ -57,3 +57,51 @@ def test_the_longest_common_subsequence_is_that_of_a_table():
         )
         found = _common_subsequence(one, other)
         assert found == (by_table(one, other), len(one), len(other))
+
+
+@pytest.fixture
+def stemmed():
+    pytest.importorskip("nltk", reason="needs the extra rouge")
+    return metrics_named([f"rouge_{name}_stem" for name in "12l"])
+
+
+def test_stemmed_words(stemmed):
+    """The scores of rouge-score 0.1.2 with its stemmer.
+
+    Sky, news and dying are exceptions of NLTK's; ü separates words.
+    """
+    outputs = [
+        "The skies are dying, and flies died happily.",
+        "A relational digitizer runs",
+        "Ünïted news!",
+    ]
+    references = [
+        ["A sky dies; the fly is happy and enjoying", "skies"],
+        ["relate digitization running"],
+        ["nited new"],
+    ]
+    found = [rouge(outputs, references) for rouge in stemmed]
+    expected = [44.257703, 26.666667, 40.336134]
+    assert [score.value for score in found] == pytest.approx(expected)
+    signature = "F|refs:max|case:lower|tok:ascii|stem:porter"
+    assert found[2].text == f"ROUGE-L 40.34  {signature}"
+
+
+def test_stemmed_words_as_rouge_score(stemmed):
+    package = pytest.importorskip("rouge_score.rouge_scorer")
+    names = ["rouge1", "rouge2", "rougeL"]
+    scorer = package.RougeScorer(names, use_stemmer=True)
+    words = [
+        *("sky", "skies", "dying", "died", "news", "flies", "fly", "agreed"),
+        *("happy", "happily", "relational", "enjoys", "Running", "(its)"),
+        *("co-operate", "yyyy", "spied", "ß", "café", "K", "٣", "_a_"),
+    ]
+    for _ in range(100):
+        output, *references = (
+            " ".join(random.choices(words, k=random.randrange(20)))
+            for _ in range(random.randrange(2, 5))
+        )
+        right = scorer.score_multi(references, output)
+        assert [
+            rouge([output], [references]).value for rouge in stemmed
+        ] == pytest.approx([100 * right[name].fmeasure for name in names])

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from kseq.data import TaggedSentences
-from kseq.evaluation import Taggings
+from kseq.evaluation import Taggings, fit_temperature
 from kseq.serving import TaggerPredictor
 from kseq.user_error import UserError
 
@@ -30,6 +30,17 @@ def distribution(text):
 @pytest.fixture
 def tagger():
     return TaggerPredictor({"distribution": distribution})
+
+
+def test_the_temperature_of_its_tags(tagger):
+    """Of six words one is wrong; a sentence may have none."""
+    sentences = TaggedSentences([*SENTENCES.texts, ""], [*SENTENCES.tags, []])
+    up, other = [0.8, 0.1, 0.1], [0.2, 0.1, 0.7]
+    expected = fit_temperature(
+        [up, other, other, up, up, other], [0, 2, 2, 0, 1, 2]
+    )
+    found = Taggings(tagger, sentences).fit_temperature()
+    assert found == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize("size", [2, 4096])
@@ -59,13 +70,14 @@ def test_scores_rows_and_report(tagger, size, monkeypatch):
         "macro F1 0.6000",
         "exact match 66.67 %",
         "span F1 0.4000",
+        "calibration error 21.67 %  bins:15",
         "B-x: precision 0.6667  recall 1  f1 0.8  support 2",
         "I-x: precision 0  recall 0  f1 0  support 1",
         "O: precision 1  recall 1  f1 1  support 3",
     ]
-    [(name, png)] = found.pictures(2).items()
-    assert name == "confusion"
-    assert png.startswith(b"\x89PNG\r\n")
+    pictures = found.pictures(2)
+    assert list(pictures) == ["confusion", "reliability"]
+    assert all(png.startswith(b"\x89PNG\r\n") for png in pictures.values())
 
 
 def test_progress_counts_sentences(tagger):

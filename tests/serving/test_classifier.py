@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import softmax
 from tensorflow.core.protobuf import saved_model_pb2
 
 from kseq.data.documents.dispatch_reports import dispatch_reports
@@ -52,6 +53,18 @@ def test_labels_and_probabilities(classifiers, kind):
     for row in answer["labels"].numpy():
         assert [label.decode() for label in row] == list(LABELS)
     assert answer["truncated"].numpy().tolist() == [False] * 7 + [True]
+
+
+def test_a_temperature_scales_logits(classifiers):
+    flat = classifiers["flat"]
+    cold = classify(flat, TEXTS)["probabilities"].numpy()
+    warm = Classifier(flat.model, flat.preprocessor, LABELS, temperature=0.5)
+    assert warm.get_config() == {**flat.get_config(), "temperature": 0.5}
+    found = explain(warm, TEXTS)["probability"]
+    expected = softmax(2 * np.log(cold), axis=1).max(axis=1)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    with pytest.raises(ValueError, match=r"temperature must be a number from"):
+        Classifier(flat.model, flat.preprocessor, LABELS, temperature=0)
 
 
 def test_a_text_alone_and_in_a_batch(classifiers, kind):

@@ -104,6 +104,15 @@ def test_score_is_what_the_model_says(generator):
     assert empty == 0
     assert not_empty < 0
 
+    expected = [log_probs[i, id] for i, id in enumerate(ids)]
+    of_tokens = answer["token_log_probs"].numpy()
+    np.testing.assert_allclose(of_tokens[0], expected, atol=1e-4)
+    np.testing.assert_allclose(of_tokens.sum(1), answer["log_prob"], rtol=1e-5)
+    assert not of_tokens[1].any()
+    tokens = answer["target_tokens"].numpy()
+    assert b"".join(tokens[0]).decode() == "▁a▁dog</s>"
+    assert tokens[1].tolist() == [b"</s>", *[b""] * (len(ids) - 1)]
+
 
 def test_explain(generator, text):
     answer = call(generator, "explain", text)

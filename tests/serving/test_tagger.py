@@ -1,12 +1,14 @@
 """Tags for words: the model, its run and its export."""
 
 import json
+import math
 import shutil
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.special import softmax
 
 import kseq
 from kseq.data import Tokenizer, WordPreprocessor
@@ -15,6 +17,7 @@ from kseq.decoding import GreedySearch
 from kseq.loading import load_export
 from kseq.models import LSTMTagger, TransformerTagger
 from kseq.runs import RunDirectory
+from kseq.runs.calibration import write_temperature
 from kseq.serving import Tagger, TaggerPredictor, export
 from kseq.user_error import UserError
 from tests.slow import slow
@@ -179,6 +182,30 @@ def test_an_export_describes_itself(exported, tmp_path):
     assert description["preprocessor"]["max_words"] == 60
     (path / "assets.extra" / "kseq.json").unlink()
     assert load_export(path).tags == [*TAGS]  # they are in the graph
+
+
+def test_a_temperature_scales_logits(tagger, preprocessor, run):
+    """It is a file of the run."""
+    warm = Tagger(tagger.model, preprocessor, TAGS, temperature=2.0)
+    assert warm.get_config() == {**tagger.get_config(), "temperature": 2.0}
+    write_temperature(RunDirectory(run), "last", 2.0)
+    cold = np.concatenate(tagger.predictor().probabilities(TEXTS))
+    expected = softmax(np.log(cold) / 2, axis=1)
+    opened = kseq.load(run)
+    RunDirectory(run).calibration.unlink()
+    assert opened.served.get_config() == warm.get_config()
+    found = np.concatenate(opened.probabilities(TEXTS))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "temperature", [0, -1.0, math.nan, math.inf, 101, "1", None, True]
+)
+def test_a_temperature_is_a_number(tagger, temperature):
+    with pytest.raises(ValueError, match=r"temperature must be a number from"):
+        Tagger(
+            *(tagger.model, tagger.preprocessor, TAGS), temperature=temperature
+        )
 
 
 def test_one_tag_for_each_class(tagger):

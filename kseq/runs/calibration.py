@@ -1,0 +1,55 @@
+"""The temperature of the probabilities of a run."""
+
+import math
+from pathlib import Path
+
+from kseq.files.atomic_write import atomic_write
+from kseq.files.json_files import read_json, to_json
+from kseq.runs.checkpoint_files import checkpoint_paths
+from kseq.user_error import RunError
+
+
+def write_temperature(run, weights, temperature):
+    """Keeps the temperature that was fitted to the newest weights of a name.
+
+    Args:
+        run: `RunDirectory`.
+        weights: "average", "best" or "last".
+        temperature: float.
+    """
+    content = {
+        "temperature": temperature,
+        "checkpoint": _checkpoint(run, weights),
+    }
+    atomic_write(run.calibration, to_json(content))
+
+
+def read_temperature(run, weights):
+    """The temperature of weights; 1 if none was fitted to them.
+
+    Args:
+        run: `RunDirectory`.
+        weights: "average", "best" or "last".
+
+    Raises:
+        RunError: if `calibration.json` is broken.
+    """
+    if not run.calibration.is_file():
+        return 1.0
+    found = read_json(run.calibration)
+    temperature = found.get("temperature")
+    if type(temperature) not in (int, float) or not (
+        0 < temperature < math.inf
+    ):
+        raise RunError(
+            f"{run.calibration} is broken: temperature must be a positive "
+            f"number. Received: {temperature!r:.80}"
+        )
+    is_fitted = found.get("checkpoint") == _checkpoint(run, weights)
+    return float(temperature) if is_fitted else 1.0
+
+
+def _checkpoint(run, weights):
+    """The newest one, such as "best/ckpt-600"."""
+    paths = checkpoint_paths(run.checkpoints / weights)
+    return f"{weights}/{Path(paths[-1]).name}" if paths else weights
