@@ -108,6 +108,13 @@ def _add_plan(commands):
     command = _command(
         commands, "plan", "forecast the time and the memory of a training"
     )
+    command.add_argument(
+        "--lr-find",
+        type=reader(Path),
+        metavar="FILE",
+        help="suggest a learning rate instead, and draw the loss at each rate "
+        "to FILE.png; before NAME",
+    )
     _add_recipe(command)
 
 

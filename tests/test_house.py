@@ -171,6 +171,7 @@ ARROWS = {
             "evaluation",
             "files",
             "loading",
+            "pictures",
             "process",
             "runs",
             "server",

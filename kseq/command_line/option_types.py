@@ -169,7 +169,9 @@ class OptimizerOptions:
     """
 
     optimizer: Literal["adam", "lion", "adafactor"] = "adam"
-    schedule: Literal["inverse_sqrt", "cosine", "constant"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "cosine", "constant", "range_test"] = (
+        "inverse_sqrt"
+    )
     warmup_steps: PositiveInt = 200  # until the peak of the learning rate
     weight_decay: Rate = 0.0  # decoupled, times the learning rate
     ema: Rate = 0.995  # momentum of the moving averages of the weights; 0: none

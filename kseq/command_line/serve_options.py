@@ -2,7 +2,11 @@
 
 from kseq.command_line.allow_op_option import add_allow_op
 from kseq.command_line.argument_types import reader
-from kseq.command_line.option_types import PositiveFloat, PositiveInt
+from kseq.command_line.option_types import (
+    PositiveFloat,
+    PositiveInt,
+    SmallInt,
+)
 
 
 def add_serve(command):
@@ -50,6 +54,14 @@ def add_serve(command):
         type=int,
         metavar="N",
         help="of gRPC, TensorFlow Serving's is 8500; default: no gRPC",
+    )
+    command.add_argument(
+        "--workers",
+        type=reader(SmallInt),
+        default=1,
+        metavar="N",
+        help="processes that answer at the same ports; each loads the models; "
+        "default: 1",
     )
     command.add_argument(
         "--allow-host",

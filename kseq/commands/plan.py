@@ -6,8 +6,9 @@ import resource
 import sys
 import time
 
+from kseq.commands.lr_find import lr_find
 from kseq.commands.train import run_page
-from kseq.commands.trial_run import trial_run
+from kseq.commands.trial_run import failure, trial_run
 from kseq.files.recorded_metrics import is_validation
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
@@ -22,10 +23,13 @@ def run(options):
     """Forecasts the time and the memory of a training.
 
     100 steps are trained in a process of its own, validated, exported and
-    tested, as the recipe does with its steps; nothing is kept of them.
+    tested, as the recipe does with its steps; nothing is kept of them. With
+    --lr-find it looks for a learning rate instead, in the same way.
     """
     if options.recipe is None:
         raise UserError("kseq plan needs a recipe: `kseq recipes` lists them.")
+    if any(word.startswith("--lr-find") for word in options.words):
+        raise UserError("--lr-find FILE must come before the recipe's name.")
     run_page(
         options, "kseq plan", instead=lambda config: _plan(options, config)
     )
@@ -42,17 +46,18 @@ def _plan(options, config):
             f"{options.recipe} cannot be planned: its Config has no "
             f"{' and no '.join(missing)}."
         )
+    words = ["train", options.recipe, *options.words]
+    if getattr(config, "pretraining_steps", 0):
+        words += ["--pretraining-steps", "0"]
+    if options.lr_find:
+        lr_find(words, config, options.lr_find)
+        return
     if config.steps <= _STEPS:
         raise UserError(
             f"--steps {config.steps}: a plan trains {_STEPS} steps itself. "
             "Start the training."
         )
-    short = {"steps": _STEPS, "evaluate_every": _STEPS}
-    if getattr(config, "pretraining_steps", 0):
-        short["pretraining_steps"] = 0
-    words = ["train", options.recipe, *options.words]
-    for name, value in short.items():
-        words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--steps", str(_STEPS), "--evaluate-every", str(_STEPS)]
     with progress(f"Training {_STEPS} steps, and all that comes after them"):
         measured = _measure(words)
     _report(config, measured)
@@ -74,13 +79,7 @@ def _measure(words):
         rows = trial.wait_for()
         arrivals.append(time.monotonic())
         if trial.code:
-            error = UserError(
-                f"the short training has ended with exit code {trial.code}: "
-                f"{trial.last_line()}"
-            )
-            if trial.code > 0:  # not a signal
-                error.exit_code = trial.code
-            raise error
+            raise failure(trial)
     if len(arrivals) < 4:
         raise UserError(
             f"the short training wrote no metrics of {_STEPS} steps to "

@@ -1,16 +1,21 @@
 """kseq serve: exports and runs behind TensorFlow Serving's APIs."""
 
+import contextlib
 import functools
 import gc
 import importlib.util
 import logging
+import os
 import re
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
+from kseq.commands.serve_workers import run_workers
 from kseq.files.model_path import (
     holds_version,
     is_run,
@@ -19,7 +24,7 @@ from kseq.files.model_path import (
     version_number,
     versions,
 )
-from kseq.process import OPTIONAL, start_keras
+from kseq.process import OPTIONAL, quiet_stderr, start_keras, stop_in_order
 from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
@@ -31,18 +36,15 @@ _NAME = re.compile(r"(?!\.{1,2}$)[^/:\s\x00-\x1f\ud800-\udfff]+")
 def run(options):
     """Serves until it is told to stop; requests in flight are answered."""
     _check_installed(options)
+    _check_workers(options.workers)
     models = _models(options)
     labels = dict(_label(text, models) for text in options.label)
     with _listening(options.host, options.port, "--port") as listening:
         if options.grpc_port is not None:  # bound later, by its own library
             _listening(options.host, options.grpc_port, "--grpc-port").close()
-        start_keras(without=OPTIONAL, for_search=True)
-        with tempfile.TemporaryDirectory(prefix="kseq-") as exports:
-            folders = {
-                name: _folder(path, Path(exports) / f"{number}")
-                for number, (name, path) in enumerate(models.items())
-            }
-            _serve(folders, labels, listening, options, Path(exports))
+        with tempfile.TemporaryDirectory(prefix="kseq-") as folder:
+            serve = _serve if options.workers == 1 else _serve_in_workers
+            serve(models, labels, listening, options, Path(folder))
 
 
 def _check_installed(options):
@@ -57,6 +59,15 @@ def _check_installed(options):
                 f"kseq serve needs {library}: pip install '.[{extra}]' in a "
                 "clone of kseq"
             )
+
+
+def _check_workers(workers):
+    most = max(os.cpu_count() or 1, 2)  # one may die, and the other answers
+    if workers > most:
+        raise UserError(
+            f"--workers {workers}: expected at most {most}, of a machine with "
+            f"{os.cpu_count()} processors. Each loads the models."
+        )
 
 
 def _models(options):
@@ -187,18 +198,73 @@ def _listening(host, port, option):
     return found
 
 
-def _folder(path, export_to):
-    """The folder of versions of a model; of a run, of an export of it."""
-    if not is_run(path):
-        return path
+def _serve(models, labels, listening, options, folder):
+    """Serves in this process."""
+    start_keras(without=OPTIONAL, for_search=True)
+    exports = _exports(models, folder)
+    for name, export_to in exports.items():
+        _export(models[name], export_to)
+    clean_up = functools.partial(shutil.rmtree, folder, ignore_errors=True)
+    _serve_folders(
+        models | exports, labels, listening, options, clean_up=clean_up
+    )
+
+
+def _export(run, export_to):
     from kseq.loading.load_run import load_run
     from kseq.serving.saved_model import export
 
-    export(load_run(path), export_to)
-    return export_to
+    export(load_run(run), export_to)
 
 
-def _serve(folders, labels, listening, options, exports):
+def _serve_in_workers(models, labels, listening, options, folder):
+    """Serves in several processes; this one loads no TensorFlow."""
+    exports = _exports(models, folder)
+    command = [sys.executable, "-m", "kseq", "export"]
+    for name, export_to in exports.items():
+        words = [str(models[name]), "--to", str(export_to)]
+        with stop_in_order():
+            done = subprocess.run([*command, *words], stdout=subprocess.DEVNULL)
+        if done.returncode:
+            raise SystemExit(done.returncode)
+    with contextlib.ExitStack() as reserved:
+        sockets = [listening]
+        if options.grpc_port is not None:
+            sockets.append(reserved.enter_context(_reserved(options)))
+            options.grpc_port = sockets[-1].getsockname()[1]
+        work = functools.partial(
+            _serve_as_worker, models | exports, labels, listening, options
+        )
+        run_workers(options.workers, work, folder, sockets)
+
+
+def _serve_as_worker(folders, labels, listening, options, worker):
+    # On a terminal one of them says that TensorFlow is being started.
+    with contextlib.nullcontext() if worker.is_first else quiet_stderr():
+        start_keras(without=OPTIONAL, for_search=True)
+    _serve_folders(folders, labels, listening, options, worker=worker)
+
+
+def _reserved(options):
+    """A socket bound to the port at which gRPC listens in each worker."""
+    with _listening(options.host, options.grpc_port, "--grpc-port") as free:
+        family, address = free.family, free.getsockname()
+    found = socket.socket(family)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    found.bind(address)
+    return found
+
+
+def _exports(models, folder):
+    """dict, name of a run -> the folder for exports of it."""
+    return {
+        name: folder / f"{number}"
+        for number, (name, path) in enumerate(models.items())
+        if is_run(path)
+    }
+
+
+def _serve_folders(folders, labels, listening, options, **more):
     from kseq.server.model_store import ModelStore
     from kseq.server.serve import serve
 
@@ -211,5 +277,4 @@ def _serve(folders, labels, listening, options, exports):
             raise UserError(f"{name} cannot be served: {store.problem(name)}")
     # Both end the server, which then returns; a second Ctrl-C ends at once.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    clean_up = functools.partial(shutil.rmtree, exports, ignore_errors=True)
-    serve(store, listening, options, clean_up)
+    serve(store, listening, options, **more)

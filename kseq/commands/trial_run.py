@@ -11,6 +11,7 @@ from pathlib import Path
 from kseq.files.recorded_metrics import recorded_metrics
 from kseq.process import stop_in_order
 from kseq.terminal import escaped_line
+from kseq.user_error import UserError
 
 _POLL = 0.1  # seconds
 _ENDING = 60.0  # seconds in which a stopped training saves and ends
@@ -96,6 +97,17 @@ class TrialRun:
         lines = self._log.read_text("utf-8", "replace").split("\n")
         last = [line for line in lines if line.strip()][-1:]
         return escaped_line(" ".join(last))[:500]
+
+
+def failure(trial):
+    """The error of a `TrialRun` that has ended with one, and its exit code."""
+    error = UserError(
+        f"the short training has ended with exit code {trial.code}: "
+        f"{trial.last_line()}"
+    )
+    if trial.code > 0:  # not a signal
+        error.exit_code = trial.code
+    return error
 
 
 def _untracked(words):

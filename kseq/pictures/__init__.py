@@ -9,6 +9,7 @@ from kseq.pictures.document_picture import document_picture
 from kseq.pictures.grid_picture import grid_picture
 from kseq.pictures.memory_page import memory_page
 from kseq.pictures.memory_picture import memory_picture
+from kseq.pictures.rates_picture import rates_picture
 from kseq.pictures.reliability_picture import reliability_picture
 from kseq.pictures.speech_picture import speech_picture
 from kseq.pictures.turn_attention_picture import turn_attention_picture
@@ -23,6 +24,7 @@ __all__ = [
     "grid_picture",
     "memory_page",
     "memory_picture",
+    "rates_picture",
     "reliability_picture",
     "speech_picture",
     "turn_attention_picture",

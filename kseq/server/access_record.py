@@ -5,6 +5,9 @@ import re
 import time
 import uuid
 
+# Of a text of the client. A record is shorter than 4 KiB as JSON, which a pipe
+# takes as a whole, whoever else writes to it.
+_LONGEST = 200
 _REQUEST_ID = re.compile(r"[\w.:/+=@-]{1,128}", re.ASCII)
 
 
@@ -17,7 +20,7 @@ def access_record(start, *, model, version, request_id, **facts):
         version: int, the one that answered, or None.
         request_id: str.
         **facts: of the protocol: `client`, `method`, `path`, `status`,
-            `bytes`.
+            `bytes`. The first 200 characters of each are kept.
     """
     now = datetime.datetime.now(datetime.UTC)
     return {
@@ -25,7 +28,10 @@ def access_record(start, *, model, version, request_id, **facts):
         "request_id": request_id,
         "model": model,
         "version": version,
-        **facts,
+        **{
+            name: value[:_LONGEST] if isinstance(value, str) else value
+            for name, value in facts.items()
+        },
         "seconds": round(time.perf_counter() - start, 6),
     }
 

@@ -50,6 +50,7 @@ def grpc_server(
     timeout=30.0,
     memory=None,
     log=None,
+    shares_port=False,
 ):
     """The server of all services, without a port.
 
@@ -61,6 +62,8 @@ def grpc_server(
             earlier deadline.
         memory: `BodyMemory`; see `RestApp` for the default.
         log: callable of a dict for each request, without its text.
+        shares_port: bool, whether other processes of the user may listen at its
+            port, which all share it; otherwise a port in use is an error.
 
     Returns:
         A `grpc.aio.Server` of the running event loop.
@@ -77,7 +80,7 @@ def grpc_server(
         options=[
             ("grpc.max_receive_message_length", min(body_limit, _INT32)),
             ("grpc.max_send_message_length", -1),
-            ("grpc.so_reuseport", 0),  # a port in use is an error
+            ("grpc.so_reuseport", int(shares_port)),
             # Messages that are not requested stay with the client.
             ("grpc.http2.bdp_probe", 0),
         ],

@@ -44,20 +44,20 @@ def metadata_object(servable):
     }
 
 
-def readiness(models, is_stopping):
+def readiness(models, problem):
     """Whether a server is ready, and why.
 
     Args:
         models: dict of name -> `Readiness`.
-        is_stopping: bool.
+        problem: str, why the server is not ready whatever they are, or "".
 
     Returns:
         bool, and a str that does not describe the models, because anybody may
         ask.
     """
     polled = [model.seconds for model in models.values()]
-    if is_stopping:
-        return False, "the server is stopping"
+    if problem:
+        return False, problem
     if any(model.version is None for model in models.values()):
         return False, "a model has no version that answers"
     if None in polled:

@@ -80,7 +80,8 @@ class RestApp:
             MiB.
         log: callable of a dict for each request, without its text.
         metrics: callable that returns Prometheus' text, bytes; or None.
-        is_stopping: callable, whether the server is about to end.
+        unready: callable that returns why the server must not get requests,
+            or "".
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class RestApp:
         memory=None,
         log=None,
         metrics=None,
-        is_stopping=lambda: False,
+        unready=lambda: "",
     ):
         self.store = store
         self.batcher = batcher
@@ -104,7 +105,7 @@ class RestApp:
         self.memory = memory or BodyMemory(request_memory(body_limit))
         self.log = log
         self.metrics = metrics
-        self.is_stopping = is_stopping
+        self.unready = unready
         self.page = Page(store)
 
     async def __call__(self, scope, receive, send):
@@ -168,7 +169,7 @@ class RestApp:
         if is_read and path == _HEALTH:  # with any Host, as probes send it
             return _health(self.store.is_ready)
         if is_read and path == _READY:
-            return _readiness(self.store.readiness(), self.is_stopping())
+            return _readiness(self.store.readiness(), self.unready())
         self.hosts.check(scope)
         if path == _METRICS and method == "GET" and self.metrics:
             return Response(self.metrics(), media_type=_PROMETHEUS)
@@ -335,8 +336,8 @@ def _health(is_ready):
     )
 
 
-def _readiness(models, is_stopping):
-    is_ready, reason = readiness(models, is_stopping)
+def _readiness(models, problem):
+    is_ready, reason = readiness(models, problem)
     return Response(
         f"{'ready' if is_ready else 'not ready'}: {reason}\n",
         200 if is_ready else 503,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -15,6 +16,7 @@ from kseq.server.batcher import Batcher
 from kseq.server.body_memory import BodyMemory, request_memory
 from kseq.server.http_protocol import HttpProtocol
 from kseq.server.rest_app import RestApp
+from kseq.server.shared_metrics import SharedMetrics
 from kseq.sources import source_named
 from kseq.user_error import UserError
 
@@ -34,13 +36,17 @@ class _Server(uvicorn.Server):
         grace: float, seconds that it may take to stop; then connections are
             closed, even of clients that do not read their answers.
         on_signal: callable that is called at the first signal to stop.
+        on_started: callable that is called when requests are answered.
     """
 
-    def __init__(self, config, make_grpc, grace, on_signal=None):
+    def __init__(
+        self, config, make_grpc, grace, on_signal=None, on_started=None
+    ):
         super().__init__(config)
         self.make_grpc = make_grpc
         self.grace = grace
         self.on_signal = on_signal
+        self.on_started = on_started
         self.grpc = None
 
     def handle_exit(self, sig, frame):
@@ -53,6 +59,8 @@ class _Server(uvicorn.Server):
         if self.make_grpc:
             self.grpc = self.make_grpc()
             await self.grpc.start()
+        if self.on_started:
+            self.on_started()
 
     async def shutdown(self, sockets=None):
         asyncio.get_running_loop().call_later(self.grace, self._abort)
@@ -66,7 +74,7 @@ class _Server(uvicorn.Server):
             connection.transport.abort()
 
 
-def serve(store, listening, options, clean_up):
+def serve(store, listening, options, clean_up=lambda: None, worker=None):
     """Serves until SIGTERM or Ctrl-C, then answers the requests in flight.
 
     The latter takes up to 20 seconds, or `--timeout` if that is less. A call
@@ -78,11 +86,14 @@ def serve(store, listening, options, clean_up):
         listening: socket.
         options: of `kseq serve`.
         clean_up: callable that deletes what must not outlive the process.
+        worker: `kseq.commands.serve_workers.Worker` if this process is one of
+            several, or None.
     """
     metrics = _metrics(store) if options.metrics else None
+    shared = SharedMetrics(metrics, worker) if metrics and worker else metrics
     batcher = Batcher(
         options.queue_size,
-        num_threads=max(os.cpu_count() or 1, 2),
+        num_threads=max((os.cpu_count() or 1) // options.workers, 2),
         observe=metrics and metrics.observe_call,
         observe_wait=metrics and metrics.observe_wait,
     )
@@ -100,31 +111,50 @@ def serve(store, listening, options, clean_up):
         store,
         batcher,
         hosts=(*_LOCAL, *options.allow_host, options.host),
-        metrics=metrics and metrics.text,
-        is_stopping=lambda: server.should_exit,
+        metrics=shared and shared.text,
+        unready=lambda: _unready(server, worker),
         **limits,
     )
     make_grpc = None
     if options.grpc_port is not None:
-        make_grpc = _grpc(store, batcher, options, limits)
+        make_grpc = _grpc(store, batcher, options, limits, worker)
     grace = min(options.timeout, _GRACE)
     server = _Server(
         _config(app),
         make_grpc,
         grace,
         lambda: _end_after(grace + _CANCELLING, clean_up),
+        worker and worker.tell_ready,
     )
     stopping = threading.Event()
-    polling = threading.Thread(target=_poll, args=(store, stopping))
-    polling.start()
-    _print_routes(store, *listening.getsockname()[:2])
+    repeated = [functools.partial(_poll, store, worker)]
+    if shared is not metrics:
+        shared.write()
+        repeated.append(shared.write)
+    threads = [
+        threading.Thread(target=_repeat, args=(act, stopping))
+        for act in repeated
+    ]
+    for thread in threads:
+        thread.start()
+    if worker is None or worker.is_first:
+        _print_routes(store, *listening.getsockname()[:2])
     try:
         server.run(sockets=[listening])
     finally:
         stopping.set()
         batcher.close(0.0)  # whoever waited for an answer has it, or has left
-        polling.join()
+        for thread in threads:
+            thread.join()
         store.close()
+
+
+def _unready(server, worker):
+    if server.should_exit:
+        return "the server is stopping"
+    if worker and not worker.all_ready.value:
+        return "a worker is being started"
+    return ""
 
 
 def _end_after(seconds, clean_up):
@@ -180,18 +210,20 @@ def _metrics(store):
     return Metrics(store)
 
 
-def _grpc(store, batcher, options, limits):
+def _grpc(store, batcher, options, limits, worker):
     """Function that makes the gRPC server, when the event loop runs."""
     from kseq.server.grpc_services import grpc_server
 
     def make():
-        server = grpc_server(store, batcher, **limits)
+        shares_port = worker is not None
+        server = grpc_server(store, batcher, **limits, shares_port=shares_port)
         address = f"{_shown(options.host)}:{options.grpc_port}"
         try:
             port = server.add_insecure_port(address)
         except RuntimeError as error:  # it was free before models were loaded
             raise UserError(f"Cannot listen at {address}: {error}") from None
-        _print(f"gRPC: {_shown(options.host)}:{port}", sys.stderr)
+        if worker is None or worker.is_first:
+            _print(f"gRPC: {_shown(options.host)}:{port}", sys.stderr)
         return server
 
     return make
@@ -210,14 +242,18 @@ def _log(metrics, is_printed):
     return log if takers else None
 
 
-def _poll(store, stopping):
+def _repeat(act, stopping):
     while not stopping.wait(_POLL):
-        try:
-            lines = store.poll()
-        except Exception as error:  # the next poll may succeed
-            lines = [f"The models cannot be polled: {error!r}"]
-        for line in lines:
-            _print(line, sys.stderr)
+        act()
+
+
+def _poll(store, worker):
+    try:
+        lines = store.poll()
+    except Exception as error:  # the next poll may succeed
+        lines = [f"The models cannot be polled: {error!r}"]
+    for line in lines:
+        _print(f"{worker.name}: {line}" if worker else line, sys.stderr)
 
 
 def _print_routes(store, host, port):
@@ -240,6 +276,7 @@ def _print_json(record):
 
 
 def _print(line, file):
-    """Prints a line; if the output is closed, requests do not fail."""
+    """Prints a line at once; if the output is closed, requests do not fail."""
     with contextlib.suppress(OSError):
-        print(line, file=file, flush=True)
+        file.write(f"{line}\n")  # `print` may write twice: others write, too
+        file.flush()

@@ -7,6 +7,7 @@ from kseq.training.fit import fit
 from kseq.training.metrics_log import MetricsLog, best_validation, verbosity
 from kseq.training.optimizer import build_optimizer, ema_weights
 from kseq.training.pretrain import pretrain
+from kseq.training.range_test import RangeTest
 from kseq.training.start_run import set_seed, start_run
 from kseq.training.validation import Validation
 from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
@@ -15,6 +16,7 @@ __all__ = [
     "Checkpoints",
     "FineTuning",
     "MetricsLog",
+    "RangeTest",
     "Validation",
     "WarmupInverseSqrt",
     "best_validation",

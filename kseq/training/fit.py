@@ -11,6 +11,7 @@ from kseq.terminal import progress
 from kseq.training.compile_shapes import compile_shapes
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.model_summary import model_summary
+from kseq.training.range_test import RangeTest
 from kseq.training.run_readme import RunReadme
 from kseq.training.validation import Validation
 
@@ -59,6 +60,7 @@ def fit(
     log = MetricsLog(
         checkpoints.run,
         steps,
+        every=1 if _is_range_test(model.optimizer) else 50,
         monitor=checkpoints.monitor,
         mode=checkpoints.mode,
         histograms=histograms,
@@ -96,6 +98,12 @@ def fit(
         )
     if is_last:
         devices.end_unless_chief()
+
+
+def _is_range_test(optimizer):
+    """Whether each step has a rate of its own, and is one to look at."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # float16
+    return isinstance(optimizer._learning_rate, RangeTest)
 
 
 class _BeforeValidation(keras.callbacks.Callback):

@@ -5,6 +5,7 @@ import contextlib
 import keras
 from keras.optimizers.schedules import CosineDecay
 
+from kseq.training.range_test import RangeTest
 from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
 
 _UNDECAYED = ["bias", "gamma", "beta", "scale"]  # in names of variables
@@ -15,8 +16,8 @@ def build_optimizer(config, **adam_options):
 
     After `warmup_steps` of linear growth the learning rate decays with the
     inverse square root of the step, or as a cosine to 0 at the last of
-    `steps`, or it stays constant. With moving averages, validation scores
-    these, and `best` saves them.
+    `steps`, or it stays constant; in a range test it grows at every step. With
+    moving averages, validation scores these, and `best` saves them.
 
     Args:
         config: see `kseq.command_line.option_types.OptimizerOptions`.
@@ -52,6 +53,8 @@ def build_optimizer(config, **adam_options):
 
 def _schedule(config):
     peak, warmup = config.learning_rate, config.warmup_steps
+    if config.schedule == "range_test":
+        return RangeTest(peak, config.steps)
     if config.schedule == "inverse_sqrt":
         return WarmupInverseSqrt(peak, warmup)
     return CosineDecay(

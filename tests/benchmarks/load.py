@@ -4,8 +4,8 @@
 
 Clients on this machine send a line of LINES each, and the next one as soon as
 they have their answer: 1, 8 and 64 of them. Compared are the server, the server
-that answers each request alone, and the signature called in this process, a
-line a call and 32 lines a call.
+that answers each request alone, servers of several processes (`--workers 2 4`),
+and the signature called in this process, a line a call and 32 lines a call.
 """
 
 import argparse
@@ -35,13 +35,16 @@ def main():
     parser.add_argument("lines", type=Path)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--workers", type=int, nargs="+", default=[])
     options = parser.parse_args()
     lines = options.lines.read_text("utf-8").splitlines()
 
     names = ("clients", "requests/s", "p50", "p95", "p99 ms")
     print("{:24} {:>7} {:>10} {:>7} {:>7} {:>7}".format("", *names))
-    for name, code in (("server", _START), ("each alone", _ALONE + _START)):
-        with serving(options.folder, code) as port:
+    servers = [("server", _START, 1), ("each alone", _ALONE + _START, 1)]
+    servers += [(f"{n} workers", _START, n) for n in options.workers]
+    for name, code, workers in servers:
+        with serving(options.folder, code, workers) as port:
             measure(options.folder.name, port, lines, 1, 2.0)
             for clients in options.clients:
                 times, wall = measure(
@@ -61,18 +64,21 @@ def show(name, clients, rate, times):
 
 
 @contextlib.contextmanager
-def serving(folder, code):
+def serving(folder, code, workers):
     """The port of a server."""
+    words = ("serve", str(folder), "--port", "0", "--workers", str(workers))
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", str(folder), "--port", "0"],
+        [sys.executable, "-c", code, *words],
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
         for line in process.stderr:
             if found := re.search(r"http://127\.0\.0\.1:(\d+)/", line):
+                port = int(found[1])
+            if "workers are ready" in line or (found and workers == 1):
                 break
-        yield int(found[1])
+        yield port
     finally:
         process.terminate()
         process.communicate()

@@ -8,7 +8,7 @@ import types
 import pytest
 
 from kseq import __main__ as cli
-from kseq.commands import plan
+from kseq.commands import lr_find, plan
 
 TRAIN = [{"step": 50, "loss": 3.0}, {"step": 100, "loss": 2.0}]
 TRAIN[1]["tokens_per_second"] = 12345.6
@@ -52,7 +52,8 @@ def trial(monkeypatch, clock):
         trial.words = words
         yield trial
 
-    monkeypatch.setattr(plan, "trial_run", trial_run)
+    for command in (plan, lr_find):
+        monkeypatch.setattr(command, "trial_run", trial_run)
     monkeypatch.setattr(plan, "_peak_memory", lambda: 1.25e9)
     return trial
 
@@ -107,7 +108,7 @@ def test_pretraining_counts_as_steps(planned, trial):
     options = ("--steps", "1000", "--pretraining-steps", "2000")
     code, lines, _ = planned("translate_transformer", *options)
     assert code == 0
-    assert trial.words[-2:] == ["--pretraining-steps", "0"]
+    assert trial.words[-6:-4] == ["--pretraining-steps", "0"]
     assert "3,000 steps of 0.2 s" in lines[1]
     assert lines[4].endswith("at most")
 
@@ -167,6 +168,11 @@ def test_a_trial_that_fails(planned, trial):
         (["translate_lstm", "--steps", "-1"], "steps"),
         (["translate_lstm", "--stesp", "9"], "Did you mean --steps?"),
         (["translate_lstm", "--train", "a", "b"], "no file 'a'"),
+        (["translate_lstm", "--lr-find", "a.png"], "must come before"),
+        (["--lr-find", "", "translate_lstm"], "--lr-find: the value is empty"),
+        (["--lr-find", "no/a.png", "translate_lstm"], "no folder no"),
+        (["--lr-find", "a.png"], "needs a recipe"),
+        (["--lr-find", "a.png", "learn_algorithms"], "has no schedule"),
     ],
 )
 def test_mistakes(planned, trial, words, message):
@@ -176,6 +182,74 @@ def test_mistakes(planned, trial, words, message):
     assert notes.count("\n") == 1
     assert notes.startswith("kseq plan")
     assert not hasattr(trial, "words")
+
+
+def curve(loss_of, steps=200):
+    """Rows of a range test, a second each."""
+    rates = [10 ** (-5 + step / 40) for step in range(1, steps + 1)]
+    return [
+        (step, {"step": step, "learning_rate": rate, "loss": loss_of(rate)})
+        for step, rate in enumerate(rates, 1)
+    ]
+
+
+def falls_until(rate, then):
+    return lambda r: 3.0 / (1 + 100 * r) if r < rate else then
+
+
+FIND = ("--lr-find", "rates.png", "translate_lstm", "--units", "8")
+
+
+def test_the_rate_that_a_range_test_suggests(planned, trial, tmp_path):
+    trial.rows = curve(falls_until(0.1, 30.0))
+    code, lines, notes = planned(*FIND)
+    assert (code, notes) == (0, "")
+    assert trial.words == [
+        *("train", "translate_lstm", "--units", "8"),
+        *("--steps", "200", "--evaluate-every", "200"),
+        *("--schedule", "range_test", "--learning-rate", "1.0"),
+    ]
+    words = lines[1].split()
+    assert words[:2] == ["suggestion", "--learning-rate"]
+    assert float(words[2].rstrip(",")) == pytest.approx(0.01, rel=0.1)
+    assert lines[2].endswith("--learning-rate 0.005")
+    assert (tmp_path / "rates.png").read_bytes()[1:4] == b"PNG"
+    assert os.listdir(tmp_path) == ["rates.png"]
+
+
+def test_a_range_test_ends_where_training_diverges(planned, trial):
+    """In time, and with what a process has written that has diverged."""
+    rows = [row for _, row in curve(falls_until(0.1, 30.0))]
+    assert not lr_find._is_over(rows[:159])
+    assert lr_find._is_over(rows[:160])  # whose rate is 0.1
+    trial.rows, trial.code = curve(falls_until(1.0, 0.0), steps=100), 3
+    code, lines, _ = planned(*FIND)
+    assert (code, len(lines)) == (0, 4)
+    for trial.code, steps in ((3, 19), (4, 100), (-9, 100)):
+        trial.rows = curve(falls_until(1.0, 0.0), steps)
+        code, lines, notes = planned(*FIND)
+        assert (code, lines) == (max(trial.code, 2), [])
+        assert f"with exit code {trial.code}: kseq train" in notes
+    trial.code, trial.rows = 0, curve(falls_until(1.0, 0.0), steps=19)
+    assert "no metrics of its steps" in planned(*FIND)[2]
+
+
+def test_a_loss_that_falls_at_no_rate(planned, trial, tmp_path):
+    trial.rows = curve(lambda rate: 3.0 + rate)
+    code, lines, notes = planned(*FIND)
+    assert (code, lines) == (2, [])
+    assert "falls at no learning rate from 1e-05 to 1" in notes
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_range_test_of_a_training(planned, tmp_path):
+    code, lines, _ = planned(
+        *("--lr-find", "rates.png", "translate_lstm", "--units", "8"),
+        *("--embedding-dim", "4", "--beam-size", "1"),
+    )
+    assert (code, len(lines)) == (0, 4)
+    assert os.listdir(tmp_path) == ["rates.png"]
 
 
 @pytest.mark.slow

@@ -8,9 +8,11 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 
 import grpc
+import psutil
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
@@ -154,6 +156,124 @@ def test_what_is_in_flight_is_answered_before_the_end(folder):
     assert "300000" not in out + err
 
 
+def wait_for_line(process, text):
+    for line in process.stderr:
+        if text in line:
+            return line
+    raise AssertionError(f"{text} was not printed")
+
+
+def requests_of_workers(port):
+    """dict, number of a worker -> the requests to the model that it counts."""
+    counts = {}
+    pattern = r'kseq_requests_total{.*model="slow".*worker="(\d)"} (\S+)'
+    for number, count in re.findall(pattern, metrics(port)):
+        counts[number] = counts.get(number, 0) + float(count)
+    return counts
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+TWO_WORKERS = (
+    *("--workers", "2", "--grpc-port", "0", "--metrics"),
+    *ALLOWED,
+)
+
+
+def test_two_workers_at_one_port(folder):
+    asked = 0
+
+    def are_both_asked():
+        nonlocal asked
+        assert predict(port, "12") == (200, {"predictions": [12]})
+        asked += 1
+        return len(requests_of_workers(port)) == 2
+
+    options = ("--access-log", *TWO_WORKERS)
+    with serving(str(folder), *options) as (process, port):
+        other_port = grpc_port(process)
+        wait_for_line(process, "2 workers are ready")
+        url = f"http://127.0.0.1:{port}/readyz"
+        assert urllib.request.urlopen(url, timeout=60).status == 200
+        wait_for(are_both_asked)
+        assert predict_by_grpc(other_port, "123") == [123]
+        wait_for(lambda: sum(requests_of_workers(port).values()) == asked + 1)
+        answers = []
+        threads = [
+            threading.Thread(target=lambda ask=ask: answers.append(ask()))
+            for ask in [
+                *[lambda: predict(port, "60000")[1]["predictions"]] * 2,
+                lambda: predict_by_grpc(other_port, "60000"),
+            ]
+        ]
+        for thread in threads:
+            thread.start()
+        threads[0].join(0.5)
+        process.send_signal(signal.SIGTERM)
+        for thread in threads:
+            thread.join(60)
+        out, err = process.communicate(timeout=60)
+    assert answers == [[60000]] * 3
+    assert process.returncode == 0
+    assert err == ""
+    assert len([json.loads(line) for line in out.splitlines()]) > asked + 3
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_under_load(folder):
+    answers, stopping = [], threading.Event()
+
+    def ask():
+        while not stopping.is_set():
+            try:
+                answers.append(predict(port, "1000"))
+            except (OSError, http.client.HTTPException):
+                answers.append("closed")  # by the worker that was killed
+
+    with serving(str(folder), *TWO_WORKERS) as (process, port):
+        wait_for_line(process, "2 workers are ready")
+        workers = psutil.Process(process.pid).children()
+        workers = [
+            each for each in workers if "spawn_main" in each.cmdline()[3]
+        ]
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: len(requests_of_workers(port)) == 2)
+        workers[0].kill()
+        wait_for_line(process, "worker 1 was ended by signal 9")
+        count = len(answers)
+        wait_for_line(process, "worker 1 is ready")
+        wait_for(lambda: len(requests_of_workers(port)) == 2)
+        assert workers[1].is_running()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        stopping.set()
+        for thread in threads:
+            thread.join(60)
+    good = (200, {"predictions": [1000]})
+    assert {*map(str, answers)} == {str(good), "closed"}
+    assert answers[count:].count(good) > 20  # while there was one worker
+
+
+@pytest.mark.slow
+def test_workers_that_cannot_load_the_model(tmp_path):
+    broken = tmp_path / "broken" / "1"
+    broken.mkdir(parents=True)
+    (broken / "saved_model.pb").write_bytes(b"broken")
+    command = [sys.executable, "-m", "kseq", "serve", str(broken.parent)]
+    words = ("--port", "0", "--workers", "2")
+    done = subprocess.run([*command, *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("kseq serve: broken cannot be served: ")
+    assert done.stderr.count("\n") == 1
+
+
 # In every run, tests/server has the end of calls that cannot be cancelled and
 # of clients that do not read, and the test above that of a process.
 @pytest.mark.slow
@@ -251,6 +371,13 @@ def test_the_extra_is_named(folder, monkeypatch, capsys, library, words, extra):
         (["{folder}", "--timeout", "nan"], "--timeout"),
         (["{folder}", "--timeout", "0"], "--timeout"),
         (["{folder}", "--queue-size", "0"], "--queue-size"),
+        (["{folder}", "--workers", "0"], "--workers"),
+        (["{folder}", "--workers", "1001"], "from 1 to 1000"),
+        (["{folder}", "--workers", "1000"], "1000: expected at most"),
+        (
+            ["{folder}", "--port", "0", "--workers", "2", "--grpc-port", "-1"],
+            "--grpc-port: expected 0",
+        ),
         (["{folder}", "--body-limit", "-1"], "--body-limit"),
         (["\0"], "neither a folder"),
     ],

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import types
 from urllib.parse import quote
 
 import numpy as np
@@ -12,6 +13,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from kseq.server import Batcher
 from kseq.server.body_memory import BodyMemory
 from kseq.server.metrics import Metrics
+from kseq.server.shared_metrics import SharedMetrics
 from tests.server.grpc_client import spec
 from tests.server.tensor_protos import text
 
@@ -224,3 +226,55 @@ def test_other_host(metrics, store, open_client):
     answer = client.get(METRICS, headers={"host": "evil.example"})
     assert answer.status_code == 403
     assert "kseq_" not in answer.text
+
+
+@pytest.fixture
+def workers(store, tmp_path):
+    """The metrics of two workers, and what all of them show."""
+    found = []
+    for number in (1, 2):
+        file = tmp_path / f"{number}.worker"
+        worker = types.SimpleNamespace(folder=tmp_path, file=file)
+        metrics = Metrics(store)
+        found.append((metrics, SharedMetrics(metrics, worker)))
+    return found
+
+
+def test_workers_show_the_metrics_of_all(workers):
+    (one, all_of_one), (other, all_of_other) = workers
+    for _ in range(2):
+        one.observe(record())
+    other.observe(record())
+    all_of_one.write()
+    body = all_of_other.text()
+    counts = values(body, "kseq_requests_total")
+    assert counts == {
+        ("REST", "many", "200", "", "1"): 2,
+        ("REST", "many", "200", "", "2"): 1,
+    }
+    assert len(values(body, "process_resident_memory_bytes")) == 2
+    seconds = values(body, "kseq_request_seconds_sum")
+    assert seconds[("REST", "many", "", "1")] == pytest.approx(0.2)
+    # Prometheus refuses a metric that comes twice.
+    lines = body.decode().splitlines()
+    types_of = [line for line in lines if line.startswith("# TYPE")]
+    assert len(types_of) == len({*types_of}) > 5
+    # Both show the same, so that no counter goes back.
+    one.observe(record())
+    assert values(all_of_other.text(), "kseq_requests_total") == counts
+    assert values(all_of_one.text(), "kseq_requests_total") == {
+        **counts,
+        ("REST", "many", "200", "", "1"): 3,
+    }
+
+
+def test_a_worker_whose_file_is_gone(workers, tmp_path):
+    for _, shared in workers:
+        shared.write()
+    (tmp_path / "2.worker").unlink()
+    (tmp_path / "3.worker").mkdir()
+    body = workers[0][1].text()
+    assert values(body, "kseq_waiting_requests") == {("1",): 0}
+    (tmp_path / "1.worker").unlink()
+    (tmp_path / "1.worker").mkdir()  # as a disk that is full
+    assert values(workers[0][1].text(), "kseq_waiting_requests") == {}

@@ -322,9 +322,9 @@ def test_health(open_store, open_client, numbered, install, tmp_path):
 
 
 def test_ready(open_store, open_client, numbered, install, tmp_path):
-    base, stopping = tmp_path / "m", []
+    base, problems = tmp_path / "m", []
     store = open_store({"m": base})
-    client = open_client(store, is_stopping=lambda: bool(stopping))
+    client = open_client(store, unready=lambda: " and ".join(problems))
     host = {"host": "pod-7.example"}  # probes may send any
 
     def answer(status):
@@ -342,6 +342,6 @@ def test_ready(open_store, open_client, numbered, install, tmp_path):
     assert text.startswith("ready: the last successful poll was 0.")
     assert "m" not in text.split()  # which its Host may not know
     assert client.post("/readyz").status_code == 404
-    stopping.append(True)
+    problems.append("the server is stopping")
     assert answer(503) == "not ready: the server is stopping\n"
     assert client.get("/healthz").status_code == 200

@@ -67,6 +67,9 @@ def test_the_rate_grows_and_decays():
     cosine = rates(schedule="cosine")
     np.testing.assert_allclose(cosine[7:28], falling, atol=1e-6)
     assert cosine[28:].max() < 1e-7
+    growing = rates(schedule="range_test")
+    np.testing.assert_allclose(growing[[26]], 0.3, rtol=1e-5)
+    np.testing.assert_allclose(growing[1:] / growing[:-1], 10 ** (5 / 27), 1e-4)
     # A warm-up that is longer than the training.
     short = rates(schedule="cosine", steps=5)
     np.testing.assert_allclose(short[:8], rising, rtol=1e-6)
