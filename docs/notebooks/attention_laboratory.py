@@ -265,6 +265,8 @@ shown = [score for score, attention in attentions.items() if attention]
 figure, panels = plt.subplots(
     *(3, 3), figsize=(11, 6), layout="constrained", squeeze=False
 )
+for axes in panels.flat[len(shown) :]:
+    axes.set_axis_off()
 for axes, score in zip(panels.flat, shown, strict=False):
     [found] = translators["dates", score].attention([text])
     rows = found.weights[: len(found.target_tokens)]
@@ -288,7 +290,7 @@ figure.savefig("laboratory_alignments.png", dpi=90)
 # %%
 drawn = ("none", "general", "location_aware", "monotonic")
 figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
-for score in drawn:
+for score in (score for score in drawn if score in attentions):
     curve = [
         exact_match(translators["digits", score], texts, texts)
         for texts in examined
