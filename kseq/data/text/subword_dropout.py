@@ -86,7 +86,7 @@ class SubwordDropout:
         lengths = tf.map_fn(
             without_autograph(lambda x: self._split(x, self.longest)[0]),
             tf.reshape(numbers, [-1, block]),
-            parallel_iterations=2,  # for memory
+            parallel_iterations=1,  # for memory
         )
         return tf.reshape(lengths, [-1])[:count]
 
