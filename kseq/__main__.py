@@ -113,7 +113,7 @@ def _add_plan(commands):
         type=reader(Path),
         metavar="FILE",
         help="suggest a learning rate instead, and draw the loss at each rate "
-        "to FILE.png; before NAME",
+        "to FILE, a PNG image; it comes before NAME",
     )
     _add_recipe(command)
 
