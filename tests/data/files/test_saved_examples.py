@@ -13,6 +13,11 @@ NAMES = [f"{number}.wav" for number in range(3000)]
 TEXTS = [f"text ü {number % 7}" * (number % 3) for number in range(3000)]
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 def opened(names=NAMES, texts=TEXTS, **options):
     save_examples("part", names, texts, range(len(names)))
     return open_examples("part", **options)
