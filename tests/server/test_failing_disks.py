@@ -1,6 +1,7 @@
 """Versions on disks that fail, and folders that nobody may read."""
 
 import contextlib
+import functools
 import os
 import shutil
 import tempfile
@@ -285,7 +286,10 @@ def test_the_thread_survives_what_a_poll_raises(
 
     monkeypatch.setattr(store, "poll", fail_once)
     monkeypatch.setattr(serve, "_POLL", 0.001)
-    thread = threading.Thread(target=serve._poll, args=(store, stopping))
+    poll_models = functools.partial(serve._poll, store, None)
+    thread = threading.Thread(
+        target=serve._repeat, args=(poll_models, stopping)
+    )
     thread.start()
     add(base, 2)
     end = time.monotonic() + 20
