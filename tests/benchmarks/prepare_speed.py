@@ -60,7 +60,7 @@ def main(count=1_000_000):
             )
 
 
-def read_speed(folder, batch_tokens, seconds=3):
+def read_speed(folder, batch_tokens, seconds=10):
     """Pairs a second of processor time, from a prepared folder to batches."""
     corpus = open_prepared(folder)
     pairs = corpus.tokenized(TextPreprocessor(corpus.tokenizers[0]))
