@@ -128,7 +128,7 @@ def test_batches_hold_a_budget(tokenizer, nested):
 @pytest.mark.parametrize("nested", [False, True])
 def test_few_shapes(tokenizer, nested):
     preprocessor = DialoguePreprocessor(tokenizer, nested=nested)
-    texts = ["hello\nwho is there\nhello", "who is there", "hello\nhello"] * 9
+    texts = ["hello\nwho is there\nhello", "who is there", "hello\nhello"] * 40
     pairs = tf.data.Dataset.from_tensor_slices((texts, ["hello"] * len(texts)))
     batches = training_batches(
         tokenize_pairs(pairs, preprocessor, tokenizer),
