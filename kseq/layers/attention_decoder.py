@@ -10,7 +10,6 @@ from kseq.layers.dropout import Dropout
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import (
     fold_hypotheses,
-    project,
     scan_time,
     unfold_hypotheses,
 )
@@ -279,7 +278,7 @@ class AttentionDecoder(keras.layers.Layer):
 
         def attend_through_gate(query, **given):
             context, weights = attend(query, **given)
-            gate = project(query, self.gate.kernel) + self.gate.bias
+            gate = self.gate(query)
             return context * ops.sigmoid(gate), weights
 
         return attend_through_gate

@@ -145,6 +145,18 @@ def test_half_precision(wiring, dtype):
     )
 
 
+@pytest.mark.parametrize("gated", [False, True])
+def test_steps_in_half_precision(seed, gated):
+    layer = built("feeding", dtype="mixed_bfloat16", context_gate=gated)
+    inputs, memory = inputs_of("feeding")
+    outputs = layer(inputs, memory, memory_mask=MASK)
+    stepped = step_by_step(
+        *(layer, inputs.astype("float32")),
+        *(ops.cast(memory, "bfloat16"), MASK),
+    )
+    np.testing.assert_allclose(numpy_of(stepped), numpy_of(outputs), atol=0.05)
+
+
 # Two ways to one answer.
 
 
