@@ -26,7 +26,6 @@ class Worker(NamedTuple):
 
     Args:
         number: int, from 1.
-        count: int, of all workers.
         is_restarted: bool, whether it replaces one that has died.
         all_ready: shared value, true while every worker answers.
         main: `Connection` to the main process.
@@ -34,7 +33,6 @@ class Worker(NamedTuple):
     """
 
     number: int
-    count: int
     is_restarted: bool
     all_ready: Any
     main: connection.Connection
@@ -132,8 +130,8 @@ class _Workers:
     def _start(self, number):
         ours, theirs = self._context.Pipe()
         worker = Worker(
-            *(number, self._count, self._have_started),
-            *(self._all_ready, theirs, self._folder),
+            *(number, self._have_started, self._all_ready),
+            *(theirs, self._folder),
         )
         process = self._context.Process(
             target=_run, args=(self._work, worker), daemon=True

@@ -105,9 +105,22 @@ def sequence_scores(
         (B,) float32, the sums of the log-probabilities divided by the length
         penalty.
     """
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        labels=labels, logits=tf.cast(logits, tf.float32)
-    )  # (B, T)
-    log_probs = -tf.reduce_sum(losses * sample_weight, axis=1)
+    log_probs = tf.reduce_sum(
+        token_log_probs(logits, labels, sample_weight), axis=1
+    )
     lengths = tf.reduce_sum(sample_weight, axis=1)
     return penalized_scores(log_probs, lengths, length_penalty, penalty_offset)
+
+
+def token_log_probs(logits, labels, sample_weight) -> tf.Tensor:
+    """The log-probabilities of the tokens of answers, (B, T) float32.
+
+    Args:
+        logits: see `sequence_scores`.
+        labels: see `sequence_scores`.
+        sample_weight: see `sequence_scores`.
+    """
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=labels, logits=tf.cast(logits, tf.float32)
+    )
+    return -losses * sample_weight

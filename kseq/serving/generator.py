@@ -18,7 +18,11 @@ from kseq.decoding import (
     length_limits,
 )
 from kseq.decoding.constraints import StopStrings, stop_pattern
-from kseq.decoding.hypotheses import coverage_scores, penalized_scores
+from kseq.decoding.hypotheses import (
+    coverage_scores,
+    penalized_scores,
+    token_log_probs,
+)
 from kseq.decoding.sampling import SamplingParams, to_sampling
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
@@ -323,13 +327,12 @@ class Generator:
         logits = self.model(
             {**source.inputs, "target_ids": teacher_forcing(labels)}
         )
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=labels, logits=tf.cast(logits, tf.float32)
-        )
         tokens = tf.reduce_sum(real, axis=1)
         # A blank input has a blank answer for sure.
         is_sure = source.blank & (tokens <= 1)
-        of_tokens = tf.where(is_sure[:, None], 0.0, -losses * real)  # (B, T)
+        of_tokens = tf.where(
+            is_sure[:, None], 0.0, token_log_probs(logits, labels, real)
+        )
         log_probs = tf.reduce_sum(of_tokens, axis=1)
         with tf.name_scope(TARGET_SCOPE):
             pieces = self.tokenizer.pieces(labels)
