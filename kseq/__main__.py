@@ -178,6 +178,10 @@ def _add_predict(commands):
             "--paragraphs",
             "lines of several sentences, each translated by itself",
         ),
+        (
+            "--markup",
+            "the input is one HTML or XML document, whose text is translated",
+        ),
         ("--stream", "each answer while it is being found, line by line"),
         ("--scores", "a score before each answer"),
         ("--json", "one JSON object per line"),

@@ -16,9 +16,10 @@ from kseq.commands.read_chunks import (
     warn_if_cut,
 )
 from kseq.data import read_lines
+from kseq.data.files.text_files import BYTE_ORDER_MARK, refuse_utf_16
 from kseq.data.files.url_files import copy_urls
 from kseq.files.model_path import is_run
-from kseq.terminal import BREAKS, single_line
+from kseq.terminal import BREAKS, progress, single_line
 from kseq.user_error import UserError
 
 
@@ -30,6 +31,9 @@ def run(options):
     n_best = model.n_best(options)
     inputs_of = model.source.read_lines(model, options)
     predictor = open_predictor(options)
+    if options.markup:
+        _answer_markup(predictor)
+        return
     prefixes = options.prefix and _Prefixes(options.prefix)
     glossary = options.glossary and Glossary(options.glossary)
     number = 0
@@ -96,8 +100,9 @@ def _check(model, options):
                 f"{model.path} is another one."
             )
         model.check_signature("score", "--word-probabilities")
-    if options.paragraphs:
-        _check_paragraphs(model, options)
+    for option in ("paragraphs", "markup"):
+        if getattr(options, option):
+            _check_paragraphs(option, model, options)
     if options.stream:
         _check_stream(model, options)
     if options.mbr:
@@ -116,14 +121,18 @@ def _check(model, options):
     model.check_options(options)
 
 
-def _check_paragraphs(model, options):
+def _check_paragraphs(option, model, options):
     """UserError where sentences are not answered one by one."""
     if not (model.source.has_sentences and model.answer.has_metrics):
         raise UserError(
-            f"--paragraphs is for a model from text to text; {model.path} is "
+            f"--{option} is for a model from text to text; {model.path} is "
             "another one."
         )
-    _check_alone("paragraphs", options, "attention", "word-probabilities")
+    others = ["attention", "word-probabilities"]
+    if option == "markup":
+        others += ["paragraphs", "stream", "scores", "json", "sample"]
+        model.check_signature("explain", "--markup")
+    _check_alone(option, options, *others)
 
 
 def _check_stream(model, options):
@@ -156,6 +165,18 @@ def _check_glossary(model, options):
             f"--glossary is for a run; {options.path} is an export."
         )
     model.check_signature("n_best", "--glossary")
+
+
+def _answer_markup(predictor):
+    """Answers the texts of a document, which is all of the input."""
+    with open(standard_input(), "rb", closefd=False) as file:
+        data = file.read()
+    refuse_utf_16("Standard input", data)
+    document = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+    with progress("Predicting", unit="sentences") as advance:
+        [answer] = predictor.markup([document], advance)
+    sys.stdout.buffer.write(answer.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
 
 
 def _stream(predictor, given):

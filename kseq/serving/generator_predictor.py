@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kseq.serving.answer import Answer, Hypothesis, answer_of, rounded
+from kseq.serving.answer_markup import answer_markup
 from kseq.serving.answer_stream import STREAM_START, AnswerStream
 from kseq.serving.attention import (
     Attention,
@@ -190,6 +191,29 @@ class GeneratorPredictor:
             answer_of({"text": text, "score": score, "truncated": cut})
             for text, score, cut in rows
         ]
+
+    def markup(
+        self, documents: list[str], progress: Progress | None = None
+    ) -> list[str]:
+        """HTML or XML documents whose texts are answered, with all tags.
+
+        Sentences are answered one by one, as in `paragraphs`. A tag in a
+        sentence is put at the words that attend to those that it was at, see
+        `kseq.data.text.markup`.
+
+        Args:
+            documents: list of str, which may be parts of documents.
+            progress: see `paragraphs`.
+
+        Returns:
+            list of str.
+
+        Example:
+            >>> translator.markup(["<p>3 <b>mars</b></p>"])  # doctest: +SKIP
+            ['<p>the <b>March</b> 3</p>']
+        """
+        self._check_attention()
+        return answer_markup(self, documents, progress)
 
     def scores(self, inputs: list[Any], targets: list[str]) -> list[float]:
         """The scores of given answers, a list of float.

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -254,3 +255,32 @@ def test_words_are_those_of_a_text(classifier_run, refused):
     options = ("--json", "--word-probabilities")
     message = refused("predict", classifier_run, *options)
     assert "is for a model that answers with a text" in message
+
+
+MARKUP = (
+    "<h1>b b <i>ü</i>!</h1>\n<p>a <b>b c</b>?  c {n} b <a href='?a&amp;b'>"
+    "a</a></p>\n<script>a b</script>"
+)
+
+
+def test_tags_are_kept(run, export, predict, refused, tmp_path):
+    plain = [" b b ü!", "", "a b c?  c b a "]
+    texts, _ = predict(run, lines_of(plain), "--paragraphs")
+    answers, notes = predict(run, MARKUP.encode(), "--markup")
+    assert notes == ""
+    answer = "\n".join(answers)
+    assert predict(export, MARKUP.encode(), "--markup")[0] == answers
+    tags = re.compile(r"<script>.*</script>|<[^<>]*>|\{n\}")
+    assert sorted(tags.findall(answer)) == sorted(tags.findall(MARKUP))
+    assert tags.sub("", answer).split() == " ".join(texts).split()
+    assert predict(run, b"", "--markup")[0] == [""]
+    assert predict(run, b" <p>\n", "--markup")[0] == [" <p>"]
+    message = refused("predict", run, "--markup", "--n-best", "2")
+    assert "--markup and --n-best are mutually exclusive" in message
+    message = refused("predict", run, "--markup", "--sample")
+    assert "--markup and --sample are mutually exclusive" in message
+
+
+def test_markup_is_of_text(classifier_run, refused):
+    message = refused("predict", classifier_run, "--markup")
+    assert "--markup is for a model from text to text" in message

@@ -1,0 +1,186 @@
+"""Answers the text of HTML and XML, and puts the tags back by attention."""
+
+import bisect
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kseq.data.text.markup import Word, split_markup
+from kseq.serving.attention import Attention
+from kseq.serving.predict_batches import Progress
+
+if TYPE_CHECKING:
+    from kseq.serving.generator_predictor import GeneratorPredictor
+
+# Words and marks; a character of Chinese or Japanese is a word.
+_WORD = re.compile(
+    r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+    r"|(?:(?![\u2e80-\u9fff\uf900-\ufaff])\w)+|[^\w\s]"
+)
+
+
+def answer_markup(
+    predictor: "GeneratorPredictor",
+    documents: Sequence[str],
+    progress: Progress | None = None,
+) -> list[str]:
+    """See `GeneratorPredictor.markup`."""
+    split = [split_markup(document) for document in documents]
+    marked = [
+        part for parts in split for part in parts if not isinstance(part, str)
+    ]
+    answered = iter(marked and _answered(predictor, marked, progress))
+    return [
+        "".join(
+            part if isinstance(part, str) else next(answered) for part in parts
+        )
+        for parts in split
+    ]
+
+
+def _answered(predictor, marked, progress):
+    """The answers to some `MarkedText`, with their elements."""
+    from kseq.data import split_paragraphs  # imports tensorflow_text
+
+    texts = [each.text for each in marked]
+    found = split_paragraphs([_encoded(text) for text in texts])
+    sentences = [each.decode() for each in found.sentences.numpy()]
+    owners = found.text.numpy().tolist()
+    answers = [
+        answer.hypotheses[0].text
+        for answer in predictor.answers(sentences, progress=progress)
+    ]
+    joined = found.joined(list(map(_encoded, answers))).numpy()
+    joined = [text.decode() for text in joined]
+    places = list(
+        zip(
+            owners,
+            _places(sentences, owners, texts),
+            _places(answers, owners, joined),
+            strict=True,
+        )
+    )
+    # The attention of sentences in which there are tags, not only around them.
+    chosen = [
+        number
+        for number, (owner, start, _) in enumerate(places)
+        if _has_tags(
+            marked[owner].elements, start, start + len(sentences[number])
+        )
+    ]
+    attentions = predictor.attention([sentences[number] for number in chosen])
+    attention_of = dict(zip(chosen, attentions, strict=True))
+
+    words: list[list[Word]] = [[] for _ in marked]
+    for number, (owner, start, begins) in enumerate(places):
+        answer = answers[number]
+        own = [Word(0, len(answer), 0)] if answer else []
+        if number in attention_of:
+            own = aligned_words(sentences[number], answer, attention_of[number])
+        words[owner] += [
+            Word(word.start + begins, word.end + begins, word.source + start)
+            for word in own
+        ]
+    return [
+        each.answered(answer, of_answer)
+        for each, answer, of_answer in zip(marked, joined, words, strict=True)
+    ]
+
+
+def aligned_words(
+    sentence: str, answer: str, attention: Attention
+) -> list[Word]:
+    """The words of an answer, each with that of the sentence it looks at most.
+
+    Args:
+        sentence: str.
+        answer: str.
+        attention: of the answer to the sentence.
+
+    Returns:
+        list of `Word`; empty if there is nothing to align.
+    """
+    from kseq.pictures.piece_texts import is_end, readable_attention
+
+    weights, *sides = readable_attention(
+        attention.weights, attention.source_tokens, attention.target_tokens
+    )
+    spans, owners = [], []
+    for text, tokens, axis in zip(
+        (sentence, answer), sides, (1, 0), strict=True
+    ):
+        kept = [n for n, token in enumerate(tokens) if not is_end(token)]
+        weights = np.take(weights, kept, axis)
+        spans.append([found.span() for found in _WORD.finditer(text)])
+        begins = [start for start, _ in spans[-1]]
+        owners.append(
+            [
+                max(bisect.bisect_right(begins, middle) - 1, 0)
+                for middle in _middles(text, [tokens[n] for n in kept])
+            ]
+        )
+    if not (weights.size and all(spans)):
+        return [Word(0, len(answer), 0)] if answer else []
+    of_words = np.zeros((len(spans[1]), len(spans[0])))
+    rows, columns = np.array(owners[1]), np.array(owners[0])
+    np.add.at(of_words, (rows[:, None], columns[None]), weights)
+    # A word without a piece of its own belongs to the one before it.
+    has_row = np.isin(np.arange(len(of_words)), rows)
+    row = np.maximum.accumulate(np.where(has_row, np.arange(len(of_words)), 0))
+    best = of_words.argmax(axis=1)[row]
+    return [
+        Word(*span, spans[0][source][0])
+        for span, source in zip(spans[1], best.tolist(), strict=True)
+    ]
+
+
+def _middles(text, tokens):
+    """Where the middle of each token is in a text.
+
+    The tokens are of the text after normalization, which may change the
+    lengths of words a little, or of its beginning.
+    """
+    places = np.flatnonzero([not c.isspace() for c in text])
+    words, normal = text.split(), "".join(tokens).split()
+    if not (words and normal):
+        return [0] * len(tokens)
+    if len(words) != len(normal):
+        words, normal = ["".join(words)], ["".join(normal)]
+        if words[0].startswith(normal[0]):
+            words = normal
+    starts = np.cumsum([0, *map(len, words)])
+    # Where each character of the tokens is, white space left out.
+    characters = np.concatenate(
+        [
+            start + (np.arange(len(own)) + 0.5) * len(word) / len(own)
+            for start, word, own in zip(starts, words, normal, strict=False)
+        ]
+    )
+    sizes = np.array([len("".join(token.split())) for token in tokens])
+    middles = np.cumsum(sizes) - (sizes + 1) // 2
+    characters = characters[np.minimum(middles, len(characters) - 1)]
+    return places[characters.astype(int)].tolist()
+
+
+def _places(parts, owners, texts):
+    """Where each part is in the text that it belongs to; in their order."""
+    found, ends = [], [0] * len(texts)
+    for part, owner in zip(parts, owners, strict=True):
+        start = texts[owner].find(part, ends[owner])
+        found.append(max(start, ends[owner]))
+        ends[owner] = found[-1] + len(part)
+    return found
+
+
+def _has_tags(elements, start, end):
+    return any(
+        start < place < end
+        for each in elements
+        for place in (each.start, each.end)
+    ) or any(_has_tags(each.inner, start, end) for each in elements)
+
+
+def _encoded(text):
+    return text.encode("utf-8", "replace")
