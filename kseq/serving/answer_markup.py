@@ -2,7 +2,7 @@
 
 import bisect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +31,9 @@ def answer_markup(
     marked = [
         part for parts in split for part in parts if not isinstance(part, str)
     ]
-    answered = iter(marked and _answered(predictor, marked, progress))
+    answered: Iterator[str] = iter(
+        _answered(predictor, marked, progress) if marked else []
+    )
     return [
         "".join(
             part if isinstance(part, str) else next(answered) for part in parts
@@ -40,7 +42,7 @@ def answer_markup(
     ]
 
 
-def _answered(predictor, marked, progress):
+def _answered(predictor, marked, progress) -> list[str]:
     """The answers to some `MarkedText`, with their elements."""
     from kseq.data import split_paragraphs  # imports tensorflow_text
 
