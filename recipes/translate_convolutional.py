@@ -89,8 +89,11 @@ def main(config):
             training.build_optimizer(config), **config.compile_arguments()
         )
     beam = decoding.BeamSearch(config.beam_size)
-    longest = pairs.longest_target(config.max_length)
-    generator = serving.Generator(model, *both, beam, training_length=longest)
+    generator = serving.Generator(
+        *(model, *both, beam),
+        training_length=pairs.longest_target(config.max_length),
+        length_ratio=pairs.length_ratio(config.max_length),
+    )
     start.initialize(generator)
     run.save(generator)
 

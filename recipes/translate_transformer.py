@@ -90,8 +90,11 @@ def main(config):
             **config.compile_arguments(),
         )
     beam = decoding.BeamSearch(config.beam_size)
-    longest = pairs.longest_target(config.max_length)
-    generator = serving.Generator(model, *both, beam, training_length=longest)
+    generator = serving.Generator(
+        *(model, *both, beam),
+        training_length=pairs.longest_target(config.max_length),
+        length_ratio=pairs.length_ratio(config.max_length),
+    )
     start.initialize(generator)
     kept = {"last": "keep", "best": "keep_best"}[config.average_of]
     run.save(generator, **{kept: config.averaged})

@@ -33,7 +33,8 @@ def has_lengths(task):
         check_integers(max_length=task.get("max_length"), minimum=2)
         trained = task.get("training_length", 0)
         check_integers(training_length=trained, minimum=0)
-        return True
+        ratio = task.get("length_ratio", 0.0)
+        return isinstance(ratio, float) and 0 <= ratio <= 1000
     return False
 
 
@@ -62,6 +63,7 @@ def _serve(opened):
         search,
         max_length=task["max_length"],
         training_length=task.get("training_length", 0),
+        length_ratio=task.get("length_ratio", 0.0),
         stop=task.get("stop", ()),
     )
 

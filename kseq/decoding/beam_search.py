@@ -50,11 +50,13 @@ class BeamSearch:
     the limit cuts competes by its score. An item is done at its length limit,
     or as soon as no live hypothesis can still enter the n best: its sum of
     log-probabilities can only fall, and counts for most when divided by the
-    largest penalty, that of the length limit.
+    largest penalty, that of the length limit; or, where likely lengths are
+    given, that of the likely length, or of the next token if it is longer.
 
     A beam can prune the greedy hypothesis. The search therefore tracks it in
-    one extra row per item, and its answer competes with the finished ones: the
-    best answer is never worse than that of `GreedySearch` or of the beam alone.
+    one extra row per item, to the length limit, and its answer competes with
+    the finished ones: the best answer is never worse than that of
+    `GreedySearch`.
     With `patience` there is no such row and no such guarantee: an item is also
     done when patience * K of its hypotheses have finished.
 
@@ -100,6 +102,8 @@ class BeamSearch:
         phrases: `kseq.decoding.Phrases` or None, what each answer must and
             must not contain. A required phrase needs a beam of two or more,
             and `max_lengths` beyond its tokens.
+        likely_lengths: (B,) int, which few answers are longer than, or None:
+            the search ends earlier.
 
     Returns:
         Hypotheses, N = n_best.
@@ -176,12 +180,17 @@ class BeamSearch:
         n_best: int = 1,
         prefix=None,
         phrases: Phrases | None = None,
+        likely_lengths=None,
     ) -> Hypotheses:
         if self.beam_size == 1 and phrases is not None:
             raise ArgumentError(
                 "phrases need a beam of two or more. Received: beam_size=1"
             )
-        items = make_items(inputs, max_lengths, prefix, phrases=phrases)
+        items = make_items(
+            *(inputs, max_lengths, prefix),
+            phrases=phrases,
+            likely_lengths=likely_lengths,
+        )
         steps = self.steps(
             model,
             n_best=n_best,
@@ -224,11 +233,10 @@ class BeamSearch:
                 diversity=self.diversity,
                 required=memory.phrases and memory.phrases.required,
             )
-            max_lengths = memory.items.max_lengths
             coverage = self._coverage(beam, state, memory)
             beam = self._finish(beam, best, greedy, memory, coverage)
             alive = concat_extensions(alive, mask_finished(greedy))
-            return self._keep(beam, alive, state, max_lengths, n_best)
+            return self._keep(beam, alive, state, memory.items, n_best)
 
         def contenders(beam):
             ids, scores = self._best(beam, 1)
@@ -354,17 +362,22 @@ class BeamSearch:
             num_finished=beam.num_finished + num_finished,
         )
 
-    def _keep(self, beam, alive, state, max_lengths, n_best):
+    def _keep(self, beam, alive, state, items, n_best):
         """The beam of those extensions that may still be among the n best."""
-        done = max_lengths <= tf.cast(tf.shape(beam.ids)[2] + 1, INTEGER)
+        length = tf.cast(tf.shape(beam.ids)[2] + 1, INTEGER)
+        done = items.max_lengths <= length
         log_probs = alive.log_probs
+        longest = tf.maximum(items.likely_lengths, length + 1)[:, None]
+        if self._has_greedy:
+            is_beam = tf.range(tf.shape(log_probs)[1]) < self.beam_size
+            longest = tf.where(is_beam, longest, items.max_lengths[:, None])
         worst = beam.finished_scores[:, n_best - 1, None]
         if self.num_groups > 1:  # of the own group
             each = self.beam_size // self.num_groups
             worst = tf.repeat(
                 beam.finished_scores[:, each - 1 :: each], each, axis=1
             )
-        highest = self._scores(log_probs, max_lengths[:, None])
+        highest = self._scores(log_probs, longest)
         if self._has_greedy:
             log_probs = tf.where(highest > worst, log_probs, -math.inf)
         else:  # those of one group count for the next one

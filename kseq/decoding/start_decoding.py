@@ -30,6 +30,7 @@ class Items(NamedTuple):
     Args:
         inputs: what `model.encode` takes, a nest of tensors (B, ...).
         max_lengths: (B,) int64.
+        likely_lengths: (B,) int64, which few answers are longer than.
         prefix: (B, P) int64, see `ForcedPrefix`, or None.
         params: `SamplingParams`, or None.
         phrases: required and forbidden ones, see `Phrases`, or None.
@@ -37,6 +38,7 @@ class Items(NamedTuple):
 
     inputs: Any
     max_lengths: tf.Tensor
+    likely_lengths: tf.Tensor
     prefix: Any
     params: Any
     phrases: Any = None
@@ -58,8 +60,17 @@ class Memory(NamedTuple):
     phrases: Any = None
 
 
-def make_items(inputs, max_lengths, prefix, params=None, phrases=None):
+def make_items(
+    inputs,
+    max_lengths,
+    prefix,
+    params=None,
+    phrases=None,
+    likely_lengths=None,
+):
     """The `Items` of a search.
+
+    `likely_lengths` are `max_lengths` by default.
 
     Raises:
         ValueError: if `prefix` and `max_lengths` have different numbers of
@@ -67,6 +78,9 @@ def make_items(inputs, max_lengths, prefix, params=None, phrases=None):
     """
     max_lengths = tf.convert_to_tensor(max_lengths, tf.int32)
     max_lengths = tf.cast(max_lengths, INTEGER)
+    if likely_lengths is None:
+        likely_lengths = max_lengths
+    likely_lengths = tf.minimum(tf.cast(likely_lengths, INTEGER), max_lengths)
     if prefix is not None:
         prefix = ForcedPrefix(prefix).prefix
         if not prefix.shape[:1].is_compatible_with(max_lengths.shape):
@@ -80,7 +94,7 @@ def make_items(inputs, max_lengths, prefix, params=None, phrases=None):
             tf.cast(tf.convert_to_tensor(phrases.required), INTEGER),
             tf.convert_to_tensor(phrases.forbidden, tf.string),
         )
-    return Items(inputs, max_lengths, prefix, params, phrases)
+    return Items(inputs, max_lengths, likely_lengths, prefix, params, phrases)
 
 
 def start_decoding(search, model, has_prefix, width=None, phrases=None):

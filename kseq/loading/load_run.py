@@ -126,7 +126,7 @@ def _task(run):
     if not answer.is_intact(task):
         raise RunError(
             f"{task_path(run)} is broken: it has no labels, tags or "
-            "max_length, or a wrong training_length."
+            "max_length, or a wrong training_length or length_ratio."
         )
     return task
 

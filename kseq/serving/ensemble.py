@@ -55,6 +55,7 @@ def ensemble(generators: Mapping[str, Any]) -> Generator:
         first.search,
         max_length=min(each.max_length for each in all_of_them),
         training_length=max(each.training_length for each in all_of_them),
+        length_ratio=max(each.length_ratio for each in all_of_them),
         stop=first.stop,
     )
     if first.model_card:

@@ -24,6 +24,7 @@ from kseq.decoding.hypotheses import (
     token_log_probs,
 )
 from kseq.decoding.sampling import SamplingParams, to_sampling
+from kseq.decoding.search_fields import check_number
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config, source_config
@@ -59,6 +60,9 @@ class Generator:
             included.
         training_length: int, maximum number of tokens of an answer in
             training, END included: 0 if only the source limits an answer.
+        length_ratio: float; few answers have more than length_ratio * source +
+            5 tokens, and a beam search ends where only longer ones could still
+            be better. 0 if that is unknown.
         stop: sequence of str, strings that end an answer where the first of
             them begins.
 
@@ -121,10 +125,12 @@ class Generator:
         *,
         max_length: int = 512,
         training_length: int = 0,
+        length_ratio: float = 0.0,
         stop: Sequence[str] = (),
     ):
         check_integers(max_length=max_length, minimum=2)
         check_integers(training_length=training_length, minimum=0)
+        check_number("length_ratio", length_ratio, 0, 1000)
         self.model = model
         self.preprocessor = preprocessor
         self.tokenizer = tokenizer
@@ -132,6 +138,7 @@ class Generator:
         self.model_card = ""
         self.max_length = max_length
         self.training_length = training_length
+        self.length_ratio = length_ratio
         self.stop = tuple(stop)
         self.search_until_stop = self.search
         if self.stop:
@@ -185,6 +192,7 @@ class Generator:
             search,
             max_length=self.max_length,
             training_length=self.training_length,
+            length_ratio=self.length_ratio,
             stop=self.stop,
         )
 
@@ -206,6 +214,19 @@ class Generator:
         limits = tf.minimum(limits + more, self.max_length - 1)
         return tf.where(source.blank, 0, limits)
 
+    def likely_lengths(
+        self, source: Source, more: tf.Tensor | int = 0
+    ) -> tf.Tensor | None:
+        """What few answers are longer than, (B,) int32; None if unknown.
+
+        Args:
+            source: `kseq.data.Source`.
+            more: see `limits`.
+        """
+        if not self.length_ratio:
+            return None
+        return length_limits(source.lengths, self.length_ratio, 5) + more
+
     def predictor(self, batch_size: int | None = None) -> GeneratorPredictor:
         """The `GeneratorPredictor` of Python lists."""
         source = self.preprocessor.input_name
@@ -226,6 +247,9 @@ class Generator:
             "search": object_config(self.search),
             "max_length": self.max_length,
             "training_length": self.training_length,
+            **(
+                {"length_ratio": self.length_ratio} if self.length_ratio else {}
+            ),
             **({"stop": list(self.stop)} if self.stop else {}),
         }
 
@@ -419,7 +443,10 @@ class Generator:
             fits = tokens < self.max_length - 1
             required = tf.where(fits[:, None, None], phrases.required, PAD)
             options["phrases"] = phrases._replace(required=required)
-        best = (search or self.search_until_stop)(
+        search = search or self.search_until_stop
+        if isinstance(search, BeamSearch):
+            options["likely_lengths"] = self.likely_lengths(source, more)
+        best = search(
             self.model,
             source.inputs,
             self.limits(source, more),

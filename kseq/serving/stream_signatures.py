@@ -69,7 +69,8 @@ def stream_signatures(
         if draws:
             params = SamplingParams.clipped(temperature, top_p, seed)
         items = make_items(
-            source.inputs, generator.limits(source), None, params
+            *(source.inputs, generator.limits(source), None, params),
+            likely_lengths=generator.likely_lengths(source),
         )
         state = search.steps(generator.model).start(items)
         structure = tf.nest.map_structure(

@@ -97,11 +97,11 @@ def random_tables(seed, end_rate=None):
     return tables.astype("float32"), random.integers(1, STEPS + 1, MODELS)
 
 
-def found_by(search, tables, limits, n_best=1):
+def found_by(search, tables, limits, n_best=1, **options):
     """Eagerly: tracing a search takes longer than its twelve steps."""
     inputs = {"tables": tf.constant(tables)}
     limits = tf.constant(limits, tf.int32)
-    return search(TableModel(), inputs, limits, n_best=n_best)
+    return search(TableModel(), inputs, limits, n_best=n_best, **options)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +174,43 @@ def test_never_worse_than_greedy_search(seed, beam_size, end_rate):
 
     assert (beam.scores >= greedy.scores - 1e-5).numpy().all()
     assert (beam.scores >= quick.scores - 1e-5).numpy().all()
+
+
+@pytest.mark.parametrize(
+    ("beam_size", "end_rate"), [(4, 0.3), slow(2, None), slow(9, 0.02)]
+)
+def test_likely_lengths_lose_no_answer_that_is_as_short(
+    seed, beam_size, end_rate
+):
+    tables, limits = random_tables(seed, end_rate)
+    likely = tf.constant(limits // 2, tf.int32)
+
+    greedy = found_by(GreedySearch(), tables, limits)
+    whole = found_by(BeamSearch(beam_size), tables, limits)
+    found = found_by(
+        BeamSearch(beam_size), tables, limits, likely_lengths=likely
+    )
+
+    assert (found.scores >= greedy.scores - 1e-5).numpy().all()
+    is_short = whole.lengths <= likely[:, None]
+    assert ((found.scores >= whole.scores - 1e-5) | ~is_short).numpy().all()
+    assert 0.02 < np.mean(is_short) < 0.98
+
+
+def test_likely_lengths_end_a_search():
+    """It reads no position after the one that ends the greedy answer."""
+    tables = table_of(
+        whatever_is_last(four=0.55, end=0.4),
+        whatever_is_last(end=0.9, five=0.09),
+    )  # no third position
+
+    best = found_by(
+        BeamSearch(2), tables, np.array([30]), likely_lengths=np.array([3])
+    )
+
+    np.testing.assert_array_equal(best.ids[0, 0], [4, END])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        found_by(BeamSearch(2), tables, np.array([30]))
 
 
 def table_of(*positions):

@@ -219,7 +219,9 @@ def test_an_answer_may_be_as_long_as_those_of_training(
     np.testing.assert_array_equal(np.sum(ids != PAD, axis=1), longest)
 
 
-@pytest.mark.parametrize("wrong", [{"max_length": 1}, {"training_length": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"max_length": 1}, {"training_length": -1}, {"length_ratio": -1}]
+)
 def test_bad_arguments(tokenizers, wrong):
     [(name, value)] = wrong.items()
     with pytest.raises(ValueError, match=f"Received: {name}={value}"):

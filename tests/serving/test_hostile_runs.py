@@ -33,6 +33,9 @@ BROKEN = [
     b'{"max_length": 1e999}',
     b'{"max_length": 9, "training_length": -1}',
     b'{"max_length": 9, "training_length": "9"}',
+    b'{"max_length": 9, "length_ratio": "1"}',
+    b'{"max_length": 9, "length_ratio": -1.0}',
+    b'{"max_length": 9, "length_ratio": NaN}',
     b'{"max_length": 9, "training_length": ' + b"9" * 400 + b"}",
     b'{"max_length": ' + b"9" * 400 + b"}",
     b'{"max_length": 9, "preprocessor": {"class": "TextPreprocessor", '

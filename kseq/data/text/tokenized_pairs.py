@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,29 @@ class TokenizedPairs:
         lengths, *_ = self.all_lengths
         targets = lengths[:, -1]
         return int(targets.max(initial=0, where=targets <= max_length))
+
+    def length_ratio(self, max_length: int) -> float:
+        """How much longer targets are than sources.
+
+        Args:
+            max_length: pairs with more tokens, which training leaves out, do
+                not count.
+
+        Returns:
+            The smallest ratio for which 99.9 % of the targets have at most
+            ratio * source + 5 tokens, END included, rounded up to 0.01; at
+            least 0.01.
+        """
+        lengths, counts, longer = self.all_lengths
+        is_short = longer <= max_length
+        lengths, counts = lengths[is_short], counts[is_short]
+        ratios = (lengths[:, -1] - 5) / lengths[:, 0]
+        order = np.argsort(ratios)
+        shares = np.cumsum(counts[order]) / max(counts.sum(), 1)
+        if not len(order):
+            return 0.01
+        ratio = ratios[order[np.searchsorted(shares, 0.999)]]
+        return max(math.ceil(100 * ratio) / 100, 0.01)
 
     @functools.cached_property
     def all_lengths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,5 +1,7 @@
 """The longest target of training bounds an answer."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -40,6 +42,26 @@ def test_no_batch_of_training_has_a_longer_one(tokenizer):
 
 def test_without_a_target_it_is_0(tokenizer):
     assert pairs_of(tokenizer, [""]).longest_target(9) == 0
+
+
+def test_nearly_all_targets_are_within_the_length_ratio(tokenizer):
+    words = [f"{'a ' * n}a" for n in range(1, 2001)]
+    pairs = tf.data.Dataset.from_tensor_slices((words, 2000 * ["a b"]))
+    pairs = tokenize_pairs(pairs, TextPreprocessor(tokenizer), tokenizer)
+    pairs = dataclasses.replace(pairs, source=pairs.target, target=pairs.source)
+    (sources, targets), counts = pairs.all_lengths[0].T, pairs.all_lengths[1]
+    for max_length in (100, 10**6):
+        ratio = pairs.length_ratio(max_length)
+        kept = np.maximum(sources, targets) <= max_length
+        longer = (targets > ratio * sources + 5) & kept
+        assert 0 <= counts[longer].sum() <= 0.001 * counts[kept].sum()
+        longer = (targets > (ratio - 0.02) * sources + 5) & kept
+        assert counts[longer].sum() > 0.001 * counts[kept].sum()
+
+
+def test_a_length_ratio_is_above_0(tokenizer):
+    assert pairs_of(tokenizer, LINES).length_ratio(0) == 0.01
+    assert pairs_of(tokenizer, [""]).length_ratio(9) == 0.01
 
 
 def test_ids_are_those_of_the_tokenizer(tokenizer):
