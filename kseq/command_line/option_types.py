@@ -161,6 +161,21 @@ class FineTuningOptions(TrainingOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class WordVectorOptions:
+    """Where the embedding of a new model starts.
+
+    A recipe that inherits them has `from_`.
+    """
+
+    vectors: str = ""  # of words, a file as of GloVe: embeddings start so
+
+    def check(self):
+        """Raises UserError for options that do not fit each other."""
+        if self.vectors and self.from_:
+            raise UserError("--from has embeddings already: omit --vectors.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class OptimizerOptions:
     """How weights are updated, and when training ends early.
 

@@ -13,6 +13,7 @@ from kseq.data import (
     PairTokenizers,
     Tokenizer,
     load_pair_tokenizers,
+    word_vectors,
 )
 from kseq.data.files.prepared_folder import is_prepared, prepared_folder
 from kseq.data.text.prepare_rows import kept_or_trained
@@ -25,6 +26,7 @@ from kseq.runs.checkpoint_files import (
     read_newest,
     step_of,
 )
+from kseq.terminal import escaped_line
 from kseq.user_error import UserError
 
 # Variables with a row for each item of a list: the end of their path, the axis
@@ -80,6 +82,7 @@ class FineTuning:
         self._keeps_tokenizers = self._has_started or (
             bool(start_from) and not new_tokenizer
         )
+        self.files = {}  # of the run, for `RunDirectory.save`
         self._other = None
         if start_from and not self._has_started:
             self._other = RunDirectory(run_path(str(start_from)))
@@ -193,6 +196,40 @@ class FineTuning:
             return self._prepare(prepare, train, *given, **options)
         self.run.has_prepared = folder is None
         return found
+
+    def word_vectors(self, path, tokenizer, initial):
+        """The first rows of an embedding, with the vectors of words in a file.
+
+        A run that resumes does not read the file.
+
+        Args:
+            path: str, of the file; "" for none.
+            tokenizer: see `kseq.data.word_vectors`.
+            initial: (V, D) float32, see there.
+
+        Returns:
+            (V, D) float32.
+
+        Raises:
+            DataError: see there.
+        """
+        if not path or self._has_started:
+            return initial
+        vectors, found = word_vectors(path, tokenizer, initial)
+        fact = (
+            f"word vectors of {found:,} of {len(vectors):,} pieces from "
+            f"{escaped_line(path)}"
+        )
+        self.files[self.run.vectors.name] = fact.encode()
+        if is_chief():
+            print(fact, flush=True)
+        return vectors
+
+    @property
+    def facts(self):
+        """Lines about the word vectors of the run, if any, once it is saved."""
+        path = self.run.vectors
+        return [path.read_text("utf-8", "replace")] if path.is_file() else []
 
     def initialize(self, served):
         """Copies the weights into a model that has not been trained.

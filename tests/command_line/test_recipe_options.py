@@ -15,6 +15,7 @@ from kseq.command_line.option_types import (
     RecurrentOptions,
     TransformerOptions,
     TranslationOptions,
+    WordVectorOptions,
     check_options,
 )
 from kseq.command_line.recipe_options import read_options
@@ -270,6 +271,19 @@ def test_input_feeding_is_the_default_in_the_order_of_luong(given, feeds):
     options = RecurrentOptions(**given)
     check_options(options)
     assert options.recurrent_arguments()["input_feeding"] is feeds
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuned(FineTuningOptions, WordVectorOptions):
+    run: str = "runs/a"
+    steps: PositiveInt = 1
+    learning_rate: PositiveFloat = 1.0
+
+
+def test_a_run_that_starts_from_another_has_no_other_vectors():
+    check_options(FineTuned(vectors="glove.txt"))
+    with pytest.raises(UserError, match=r"--from has embeddings .* --vectors"):
+        check_options(FineTuned(vectors="glove.txt", from_="runs/b"))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -265,6 +265,31 @@ def test_a_run_that_resumes_keeps_its_tokenizers(
     assert "Starting from" in capsys.readouterr().out
 
 
+def test_word_vectors_are_read_once(tmp_path, tokenizer, capsys):
+    path = tmp_path / "glove.txt"
+    path.write_text("Hund 1 0 0 0 0 0\n")
+    run = RunDirectory(tmp_path / "run")
+    run.start(Config())
+    served = classifier(tokenizer, ["a", "b"])
+    initial = served.model.embedding.vectors.numpy()
+
+    start = FineTuning(run)
+    assert start.word_vectors("", tokenizer, initial) is initial
+    vectors = start.word_vectors(str(path), tokenizer, initial)
+    [row] = np.flatnonzero(np.isclose(vectors, np.eye(6)[0]).all(1))
+    assert tokenizer.pieces([row]).numpy() == ["\u2581Hund".encode()]
+    run.save(served, more=start.files)
+    fact = f"word vectors of 1 of 290 pieces from {path}"
+    assert start.facts == [fact] and capsys.readouterr().out == f"{fact}\n"
+
+    values = [variable.value for variable in served.model.variables]
+    write_checkpoint(run.checkpoints / "last", 5, keep=1, vars=values)
+    path.unlink()
+    again = FineTuning(run)
+    assert again.word_vectors(str(path), tokenizer, initial) is initial
+    assert again.facts == [fact] and not again.files
+
+
 def test_without_a_run_nothing_is_changed(tmp_path, tokenizer, other_run):
     start = FineTuning(RunDirectory(tmp_path))
     assert start.tokenizer(OLD, 290).model == tokenizer.model
