@@ -117,7 +117,7 @@ def main(config):
     with devices.device_strategy().scope():
         model = build_model(config, preprocessor.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)
-        training.freeze(model, config.freeze)
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config), **config.compile_arguments()
         )

@@ -100,7 +100,7 @@ def main(config):
         rows.assign(
             start.word_vectors(config.vectors, corpus.tokenizer, rows.numpy())
         )
-        training.freeze(model, config.freeze)
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config), **config.compile_arguments()
         )

@@ -44,7 +44,7 @@ _OF_ONE_RUN = frozenset(
         *("vectors", "features", "images", "audio"),
         *("run", "overwrite", "from_", "new_tokenizer"),
         *("steps", "evaluate_every", "patience", "pretraining_steps", "track"),
-        *("optimizer", "schedule", "weight_decay", "freeze"),
+        *("optimizer", "schedule", "weight_decay", "freeze", "lora"),
         *("learning_rate", "warmup_steps"),
         "dtype",  # depends on the machine
     )

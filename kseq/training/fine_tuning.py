@@ -27,6 +27,7 @@ from kseq.runs.checkpoint_files import (
     step_of,
 )
 from kseq.terminal import escaped_line
+from kseq.training.low_rank_optimizer import largest_rank
 from kseq.user_error import UserError
 
 # Variables with a row for each item of a list: the end of their path, the axis
@@ -42,6 +43,8 @@ _ROWS = (
     ("/classes/kernel", 1, "classes"),
     ("/classes/bias", 0, "classes"),
 )
+# Names of the variables that LoRA adapts.
+_MATRICES = ("kernel", "recurrent_kernel", "direction")
 
 
 class FineTuning:
@@ -304,16 +307,19 @@ class FineTuning:
         return value
 
 
-def freeze(model, names):
+def freeze(model, names, lora=0):
     """Has some weights stay as they are in training; call it before `compile`.
 
     Args:
         model: `keras.Model`.
         names: patterns of names, such as "encoder_*". Weights stay if their
             layer, or one that contains it, has such a name.
+        lora: int, the rank of a `LowRankOptimizer`: all weights stay that are
+            no matrices, or are embeddings; 0 for another optimizer.
 
     Raises:
-        UserError: if a pattern matches no layer, or no weight would be trained.
+        UserError: if a pattern matches no layer, no weight would be trained,
+            or the factors would be larger than any matrix.
     """
     weights = [(v, v.path.split("/")) for v in model.trainable_variables]
     for name in names:
@@ -328,6 +334,19 @@ def freeze(model, names):
             variable.trainable = False
     if not model.trainable_variables:
         raise UserError("--freeze leaves no weight to train.")
+    if lora:
+        _keep_matrices(model, lora)
+
+
+def _keep_matrices(model, rank):
+    for variable in model.trainable_variables:
+        variable.trainable = variable.name in _MATRICES
+    ranks = [largest_rank(each.shape) for each in model.trainable_variables]
+    if rank > max(ranks, default=0):
+        raise UserError(
+            f"--lora: no matrix that is trained is larger than factors of this "
+            f"rank; expected at most {max(ranks, default=0)}. Received: {rank}"
+        )
 
 
 def _without_seeds(variables):
