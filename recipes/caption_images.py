@@ -135,7 +135,7 @@ def main(config):
     grid = corpus.features.preprocessor
     with devices.device_strategy().scope():
         model = build_model(config, grid, tokenizer.vocab_size)
-        training.freeze(model, config.freeze)
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config), **config.compile_arguments()
         )

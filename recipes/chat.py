@@ -124,7 +124,7 @@ def main(config):
             dtype=config.dtype,
             **encoder_and_decoder(config),
         )
-        training.freeze(model, config.freeze)
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config), **config.compile_arguments()
         )

@@ -15,6 +15,7 @@ from kseq.command_line import option_types as options
 @dataclasses.dataclass(frozen=True)
 class Config(
     options.FineTuningOptions,
+    options.WordVectorOptions,
     options.TransformerOptions,
     options.LossOptions,
     options.OptimizerOptions,
@@ -100,7 +101,10 @@ def main(config):
         corpus.tokenizer, in_lines=corpus.in_lines
     )
     ids = corpus.tokenized(preprocessor)
-    vectors = data.piece_vectors(ids, preprocessor.vocab_size, config.dim)
+    vectors = start.word_vectors(
+        *(config.vectors, corpus.tokenizer),
+        data.piece_vectors(ids, preprocessor.vocab_size, config.dim),
+    )
     batches = data.document_batches(
         ids,
         corpus.train_labels,
@@ -113,13 +117,13 @@ def main(config):
     with devices.device_strategy().scope():
         model = build_model(config, preprocessor.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)
-        training.freeze(model, config.freeze)
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config), **config.compile_arguments()
         )
     classifier = serving.Classifier(model, preprocessor, corpus.labels)
     start.initialize(classifier)
-    run.save(classifier)
+    run.save(classifier, more=start.files)
 
     if config.pretraining_steps:
         text = data.piece_prediction_batches(
@@ -138,7 +142,7 @@ def main(config):
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out)],
-        facts=corpus.describe(),
+        facts=[*corpus.describe(), *start.facts],
     )
 
     training.export_and_test(

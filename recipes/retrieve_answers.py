@@ -81,7 +81,7 @@ def main(config):
             dropout=config.dropout,
             dtype=config.dtype,
         )
-        training.freeze(model, config.freeze)
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config),
             clip_norm=1.0,

@@ -15,6 +15,7 @@ from kseq.command_line import option_types as options
 @dataclasses.dataclass(frozen=True)
 class Config(
     options.FineTuningOptions,
+    options.WordVectorOptions,
     options.TransformerOptions,
     options.LossOptions,
     options.OptimizerOptions,
@@ -95,13 +96,17 @@ def main(config):
 
     with devices.device_strategy().scope():
         model = build_model(config, preprocessor.vocab_size, len(corpus.tags))
-        training.freeze(model, config.freeze)
+        rows = model.embedding.vectors
+        rows.assign(
+            start.word_vectors(config.vectors, corpus.tokenizer, rows.numpy())
+        )
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config), **config.compile_arguments()
         )
     tagger = serving.Tagger(model, preprocessor, corpus.tags)
     start.initialize(tagger)
-    run.save(tagger)
+    run.save(tagger, more=start.files)
 
     held_out = evaluation.Taggings(tagger.predictor(), corpus.validation)
     training.fit(
@@ -113,7 +118,7 @@ def main(config):
         steps=config.steps,
         steps_per_epoch=config.evaluate_every,
         callbacks=[training.Validation(run, held_out)],
-        facts=corpus.describe(),
+        facts=[*corpus.describe(), *start.facts],
     )
 
     training.export_and_test(

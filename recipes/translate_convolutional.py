@@ -84,7 +84,7 @@ def main(config):
             max_length=max(config.max_length + 1, 1024),
             dtype=config.dtype,
         )
-        training.freeze(model, config.freeze)
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config), **config.compile_arguments()
         )

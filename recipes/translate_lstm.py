@@ -94,7 +94,7 @@ def main(config):
             dtype=config.dtype,
             **config.recurrent_arguments(),
         )
-        training.freeze(model, config.freeze)
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config), **config.compile_arguments()
         )

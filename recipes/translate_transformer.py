@@ -84,7 +84,7 @@ def main(config):
             dtype=config.dtype,
             **config.block_arguments(),
         )
-        training.freeze(model, config.freeze)
+        training.freeze(model, config.freeze, config.lora)
         model.compile(
             training.build_optimizer(config, beta_2=0.98, epsilon=1e-9),
             **config.compile_arguments(),

@@ -38,12 +38,22 @@ def _dates(folder, size):
 
 def _reports(folder, size):
     documents = dispatch_reports("train", size=size or 200)
+    _write_vectors(folder, documents.texts)
     return (documents.labels, documents.texts), {"train": "table.tsv"}
 
 
 def _tagged(folder, size):
     texts, tags = journeys("train", size=size or 200)
+    _write_vectors(folder, texts)
     return (texts, list(map(" ".join, tags))), {"train": "table.tsv"}
+
+
+def _write_vectors(folder, texts, dim=8):
+    """Of the words of texts, in `vectors.txt`."""
+    words = sorted({word for text in texts for word in text.split()})
+    rows = np.random.default_rng(1).normal(size=(len(words), dim)).astype(str)
+    lines = map(" ".join, zip(words, map(" ".join, rows), strict=True))
+    (folder / "vectors.txt").write_text("\n".join(lines), "utf-8")
 
 
 def _captions(folder, size):

@@ -47,12 +47,14 @@ SMALL = {
         "vocab_size": 400,
         "model": "flat",
         "pretraining_steps": 2,
+        "vectors": "vectors.txt",
         "calibrate": True,
     },
     "tag_words": {
         "dim": 8,
         "vocab_size": 400,
         "accumulation_steps": 2,
+        "vectors": "vectors.txt",
         "calibrate": True,
     },
     "caption_images": {"embedding_dim": 8, "units": 8},
@@ -203,6 +205,8 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, call):
         stop_after(patch, 3 if classifies else 1)
         recipe.main(config)
     assert stop.value.code == 143
+    has_vectors = bool(getattr(config, "vectors", ""))
+    Path("vectors.txt").unlink(missing_ok=True)  # is not read again
     recipe.main(config)
 
     run, export = Path(config.run), Path("saved_models/small/1")
@@ -221,6 +225,7 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, call):
     assert "4 of 4 steps" in card
     assert "\n    kseq train NAME" in card
     assert "## Test scores" in card
+    assert ("word vectors of" in card) == has_vectors
     assert (export / "assets.extra" / "README.md").read_text("utf-8") == card
     report = capfd.readouterr().out
     assert f"{export} on " in report

@@ -158,6 +158,31 @@ class FineTuningOptions(TrainingOptions):
     from_: str = ""  # a run to fine-tune: its weights and its sizes
     new_tokenizer: bool = False  # train a tokenizer on the new data
     freeze: tuple[str, ...] = ()  # layers whose weights stay, as in encoder_*
+    lora: SmallIntOrZero = 0  # rank of the changes of matrices; 0: train all
+
+    def check(self):
+        """Raises UserError for options that do not fit each other."""
+        if self.lora and not self.from_:
+            raise UserError("--lora needs --from: it fine-tunes a run.")
+        if self.lora and self.new_tokenizer:
+            raise UserError(
+                "--lora trains no embeddings: omit it, or --new-tokenizer."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WordVectorOptions:
+    """Where the embedding of a new model starts.
+
+    A recipe that inherits them has `from_`.
+    """
+
+    vectors: str = ""  # of words, a file as of GloVe: embeddings start so
+
+    def check(self):
+        """Raises UserError for options that do not fit each other."""
+        if self.vectors and self.from_:
+            raise UserError("--from has embeddings already: omit --vectors.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

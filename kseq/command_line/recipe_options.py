@@ -24,6 +24,7 @@ from kseq.command_line.option_types import (
     TrainingOptions,
     TransformerOptions,
     TranslationOptions,
+    WordVectorOptions,
     check_options,
     option,
 )
@@ -40,10 +41,10 @@ _METAVARS = {int: "N", float: "X"}
 _OF_ONE_RUN = frozenset(
     (
         *("train", "validation", "columns", "weights"),
-        *("features", "images", "audio"),
+        *("vectors", "features", "images", "audio"),
         *("run", "overwrite", "from_", "new_tokenizer"),
         *("steps", "evaluate_every", "patience", "pretraining_steps", "track"),
-        *("optimizer", "schedule", "weight_decay", "freeze"),
+        *("optimizer", "schedule", "weight_decay", "freeze", "lora"),
         *("learning_rate", "warmup_steps"),
         "dtype",  # depends on the machine
     )
@@ -58,6 +59,7 @@ _GROUPS = {
     RecurrentOptions: "options of the recurrent layers",
     TrainingOptions: "options of training",
     FineTuningOptions: "options of training",
+    WordVectorOptions: "options of training",
     LossOptions: "options of training",
     OptimizerOptions: "options of training",
 }

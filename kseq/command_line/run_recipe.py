@@ -11,7 +11,7 @@ from kseq.data.files.url_files import local_copies, urls_of
 from kseq.process import start_keras, stop_in_order
 
 # Fields of a config that name data.
-_DATA = ("train", "validation", "features", "network_weights")
+_DATA = ("train", "validation", "vectors", "features", "network_weights")
 
 
 def run_recipe(main, config, without_files, corpus=None, presets=None):

@@ -142,3 +142,4 @@ from .text.tokenized_pairs import (
     tokenize_pairs as tokenize_pairs,
 )
 from .text.tokenizer import Tokenizer as Tokenizer
+from .text.word_vectors import word_vectors as word_vectors

@@ -1,5 +1,6 @@
 """A keras.Model whose training step is exact on any number of devices."""
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.devices import has_gpu
     from kseq.models import exact_step
     from kseq.models.cross_entropy import cross_entropy
+    from kseq.models.optimizer_update import nested_optimizers
     from kseq.models.step_function import StepFunction, TrainFunction
     from kseq.models.step_guard import StepGuard
 
@@ -228,10 +230,8 @@ class ExactModel(keras.Model):
         self._gradient_norm = keras.metrics.Mean(name="gradient_norm")
         self.optimizer.build(self.trainable_variables)
         # They are summed before they are clipped: Keras must not sum the sums.
-        inner: keras.Optimizer = getattr(
-            self.optimizer, "inner_optimizer", self.optimizer
-        )
-        inner._all_reduce_sum_gradients = list
+        for each in nested_optimizers(self.optimizer):
+            each._all_reduce_sum_gradients = list
         self.step_guard = StepGuard(self.distribute_strategy)
         self._training = self._testing = None  # step functions
 
@@ -347,14 +347,10 @@ def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
             f"clip_norm must be positive. Received: clip_norm={clip_norm}"
         )
     check_integers(accumulation_steps=accumulation_steps)
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    for name in (
-        "clipnorm",
-        "global_clipnorm",
-        "clipvalue",
-        "gradient_accumulation_steps",
-    ):
-        value = getattr(optimizer, name, None) or getattr(inner, name, None)
+    names = "clipnorm", "global_clipnorm", "clipvalue"
+    names = (*names, "gradient_accumulation_steps")
+    for each, name in itertools.product(nested_optimizers(optimizer), names):
+        value = getattr(each, name, None)
         if value is not None:
             raise ValueError(
                 f"{name} of an optimizer is not exact on several devices: use "

@@ -115,11 +115,23 @@ def apply_fused(optimizer, gradients, variables):
         gradients: list of float tensors.
         variables: list of Keras variables, those of the gradients.
     """
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    inner = nested_optimizers(optimizer)[-1]
     if _is_fused(inner, variables):
         inner._backend_update_step = functools.partial(_update_all, inner)
         inner.update_step = functools.partial(_update, inner)
     optimizer.apply(gradients, variables)
+
+
+def nested_optimizers(optimizer):
+    """An optimizer, the one that it contains, and so on.
+
+    Args:
+        optimizer: a Keras optimizer; that of mixed_float16 contains another.
+    """
+    inner = getattr(optimizer, "inner_optimizer", None)
+    return (
+        [optimizer] if inner is None else [optimizer, *nested_optimizers(inner)]
+    )
 
 
 def _is_fused(optimizer, variables):

@@ -8,7 +8,7 @@ from kseq.files.json_files import read_json
 from kseq.user_error import UserError
 
 # Fields of a config that name files or folders.
-_FIELDS = ("train", "validation", "features", "images", "audio")
+_FIELDS = ("train", "validation", "vectors", "features", "images", "audio")
 
 
 def data_files(config):

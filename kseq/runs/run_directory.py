@@ -52,6 +52,7 @@ class RunDirectory:
     | `task.json` | how the model is used: preprocessor, search, labels |
     | `source.model`, `target.model` | the tokenizers |
     | `calibration.json` | the temperature of its probabilities, if any |
+    | `vectors.txt` | how many pieces have vectors of a file, if any |
     | `answers.txt` | the answers of a retriever, one per line |
     | `prepared/` | the data of training, as `kseq prepare` writes them |
     | `pretraining/` | checkpoints and metrics of pretraining, if any |
@@ -96,6 +97,7 @@ class RunDirectory:
         self.task = self.path / "task.json"
         self._documents = self.path / "documents.json"  # of version 0.1
         self.calibration = self.path / "calibration.json"
+        self.vectors = self.path / "vectors.txt"
         self.answers = self.path / "answers.txt"
         self.prepared = self.path / "prepared"
         self.pretraining = self.path / "pretraining"
@@ -325,12 +327,8 @@ class RunDirectory:
             *(self.command, self._documents, self.metrics, self.readme),
             *self._pictures,
             *(self.tokenizer("source"), self.tokenizer("target")),
-            *(
-                self.calibration,
-                self.answers,
-                self.pretraining,
-                self.checkpoints,
-            ),
+            *(self.calibration, self.vectors, self.answers),
+            *(self.pretraining, self.checkpoints),
             *(self.tensorboard, self.samples),
             *(() if self._needs_prepared else (self.prepared,)),
         )

@@ -4,6 +4,7 @@ from kseq.training.checkpoints import Checkpoints
 from kseq.training.export_and_test import export_and_test
 from kseq.training.fine_tuning import FineTuning, freeze
 from kseq.training.fit import fit
+from kseq.training.low_rank_optimizer import LowRankOptimizer
 from kseq.training.metrics_log import MetricsLog, best_validation, verbosity
 from kseq.training.optimizer import build_optimizer, ema_weights
 from kseq.training.pretrain import pretrain
@@ -15,6 +16,7 @@ from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
 __all__ = [
     "Checkpoints",
     "FineTuning",
+    "LowRankOptimizer",
     "MetricsLog",
     "RangeTest",
     "Validation",

@@ -13,6 +13,7 @@ from kseq.data import (
     PairTokenizers,
     Tokenizer,
     load_pair_tokenizers,
+    word_vectors,
 )
 from kseq.data.files.prepared_folder import is_prepared, prepared_folder
 from kseq.data.text.prepare_rows import kept_or_trained
@@ -25,6 +26,8 @@ from kseq.runs.checkpoint_files import (
     read_newest,
     step_of,
 )
+from kseq.terminal import escaped_line
+from kseq.training.low_rank_optimizer import largest_rank
 from kseq.user_error import UserError
 
 # Variables with a row for each item of a list: the end of their path, the axis
@@ -40,6 +43,8 @@ _ROWS = (
     ("/classes/kernel", 1, "classes"),
     ("/classes/bias", 0, "classes"),
 )
+# Names of the variables that LoRA adapts.
+_MATRICES = ("kernel", "recurrent_kernel", "direction")
 
 
 class FineTuning:
@@ -80,6 +85,7 @@ class FineTuning:
         self._keeps_tokenizers = self._has_started or (
             bool(start_from) and not new_tokenizer
         )
+        self.files = {}  # of the run, for `RunDirectory.save`
         self._other = None
         if start_from and not self._has_started:
             self._other = RunDirectory(run_path(str(start_from)))
@@ -194,6 +200,40 @@ class FineTuning:
         self.run.has_prepared = folder is None
         return found
 
+    def word_vectors(self, path, tokenizer, initial):
+        """The first rows of an embedding, with the vectors of words in a file.
+
+        A run that resumes does not read the file.
+
+        Args:
+            path: str, of the file; "" for none.
+            tokenizer: see `kseq.data.word_vectors`.
+            initial: (V, D) float32, see there.
+
+        Returns:
+            (V, D) float32.
+
+        Raises:
+            DataError: see there.
+        """
+        if not path or self._has_started:
+            return initial
+        vectors, found = word_vectors(path, tokenizer, initial)
+        fact = (
+            f"word vectors of {found:,} of {len(vectors):,} pieces from "
+            f"{escaped_line(path)}"
+        )
+        self.files[self.run.vectors.name] = fact.encode()
+        if is_chief():
+            print(fact, flush=True)
+        return vectors
+
+    @property
+    def facts(self):
+        """Lines about the word vectors of the run, if any, once it is saved."""
+        path = self.run.vectors
+        return [path.read_text("utf-8", "replace")] if path.is_file() else []
+
     def initialize(self, served):
         """Copies the weights into a model that has not been trained.
 
@@ -267,16 +307,19 @@ class FineTuning:
         return value
 
 
-def freeze(model, names):
+def freeze(model, names, lora=0):
     """Has some weights stay as they are in training; call it before `compile`.
 
     Args:
         model: `keras.Model`.
         names: patterns of names, such as "encoder_*". Weights stay if their
             layer, or one that contains it, has such a name.
+        lora: int, the rank of a `LowRankOptimizer`: all weights stay that are
+            no matrices, or are embeddings; 0 for another optimizer.
 
     Raises:
-        UserError: if a pattern matches no layer, or no weight would be trained.
+        UserError: if a pattern matches no layer, no weight would be trained,
+            or the factors would be larger than any matrix.
     """
     weights = [(v, v.path.split("/")) for v in model.trainable_variables]
     for name in names:
@@ -291,6 +334,19 @@ def freeze(model, names):
             variable.trainable = False
     if not model.trainable_variables:
         raise UserError("--freeze leaves no weight to train.")
+    if lora:
+        _keep_matrices(model, lora)
+
+
+def _keep_matrices(model, rank):
+    for variable in model.trainable_variables:
+        variable.trainable = variable.name in _MATRICES
+    ranks = [largest_rank(each.shape) for each in model.trainable_variables]
+    if rank > max(ranks, default=0):
+        raise UserError(
+            f"--lora: no matrix that is trained is larger than factors of this "
+            f"rank; expected at most {max(ranks, default=0)}. Received: {rank}"
+        )
 
 
 def _without_seeds(variables):

@@ -7,6 +7,7 @@ import keras
 
 from kseq import devices
 from kseq.data.files.device_parts import distribute
+from kseq.models.optimizer_update import nested_optimizers
 from kseq.terminal import progress
 from kseq.training.compile_shapes import compile_shapes
 from kseq.training.metrics_log import MetricsLog, verbosity
@@ -102,8 +103,8 @@ def fit(
 
 def _is_range_test(optimizer):
     """Whether each step has a rate of its own, and is one to look at."""
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # float16
-    return isinstance(optimizer._learning_rate, RangeTest)
+    *_, inner = nested_optimizers(optimizer)
+    return isinstance(inner._learning_rate, RangeTest)
 
 
 class _BeforeValidation(keras.callbacks.Callback):

@@ -5,6 +5,7 @@ import contextlib
 import keras
 from keras.optimizers.schedules import CosineDecay
 
+from kseq.training.low_rank_optimizer import LowRankOptimizer
 from kseq.training.range_test import RangeTest
 from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
 
@@ -17,7 +18,8 @@ def build_optimizer(config, **adam_options):
     After `warmup_steps` of linear growth the learning rate decays with the
     inverse square root of the step, or as a cosine to 0 at the last of
     `steps`, or it stays constant; in a range test it grows at every step. With
-    moving averages, validation scores these, and `best` saves them.
+    moving averages, validation scores these, and `best` saves them. With
+    `lora`, it is a `LowRankOptimizer`: see `freeze`.
 
     Args:
         config: see `kseq.command_line.option_types.OptimizerOptions`.
@@ -48,6 +50,8 @@ def build_optimizer(config, **adam_options):
         optimizer = keras.optimizers.Adam(**options, **adam_options)
     if config.weight_decay:
         optimizer.exclude_from_weight_decay(var_names=_UNDECAYED)
+    if rank := getattr(config, "lora", 0):
+        return LowRankOptimizer(optimizer, rank)
     return optimizer
 
 

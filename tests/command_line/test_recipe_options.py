@@ -15,6 +15,7 @@ from kseq.command_line.option_types import (
     RecurrentOptions,
     TransformerOptions,
     TranslationOptions,
+    WordVectorOptions,
     check_options,
 )
 from kseq.command_line.recipe_options import read_options
@@ -103,6 +104,7 @@ def test_a_new_run_has_an_optimizer_of_its_own(make_run):
         "weight_decay": 0.1,
         "patience": 3,
         "freeze": ("encoder_*",),
+        "lora": 2,
     }
     make_run("runs/old", Optimizes(**chosen, ema=0.5, width=7))
     words = ["--from", "runs/old", "--run", "runs/new"]
@@ -270,6 +272,37 @@ def test_input_feeding_is_the_default_in_the_order_of_luong(given, feeds):
     options = RecurrentOptions(**given)
     check_options(options)
     assert options.recurrent_arguments()["input_feeding"] is feeds
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuned(FineTuningOptions, WordVectorOptions):
+    run: str = "runs/a"
+    steps: PositiveInt = 1
+    learning_rate: PositiveFloat = 1.0
+
+
+def test_a_run_that_starts_from_another_has_no_other_vectors():
+    check_options(FineTuned(vectors="glove.txt"))
+    with pytest.raises(UserError, match=r"--from has embeddings .* --vectors"):
+        check_options(FineTuned(vectors="glove.txt", from_="runs/b"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "--lora needs --from"),
+        (
+            {"from_": "runs/b", "new_tokenizer": True},
+            "trains no embeddings",
+        ),
+        ({"from_": "runs/b", "lora": -1}, "--lora: expected an integer from 0"),
+        ({"from_": "runs/b", "lora": 10**6}, "--lora: .* to 1000. Received"),
+    ],
+)
+def test_lora_that_cannot_be(given, message):
+    check_options(FineTuned(from_="runs/b", lora=8))
+    with pytest.raises(UserError, match=message):
+        check_options(FineTuned(**{"lora": 8, **given}))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.models.optimizer_update import apply_fused
+from kseq.models.optimizer_update import apply_fused, nested_optimizers
+from kseq.training import LowRankOptimizer
 
 SCHEDULE = keras.optimizers.schedules.CosineDecay(
     0.0, 10, warmup_target=0.01, warmup_steps=3
@@ -21,6 +22,12 @@ OPTIMIZERS = {
     "scaled": lambda: keras.optimizers.LossScaleOptimizer(
         keras.optimizers.Adam(0.01), initial_scale=4.0
     ),
+    "low_rank": lambda: LowRankOptimizer(
+        keras.optimizers.AdamW(0.01, weight_decay=0.2, use_ema=True), rank=1
+    ),
+    "scaled_low_rank": lambda: keras.optimizers.LossScaleOptimizer(
+        LowRankOptimizer(keras.optimizers.Adam(0.01), 1), initial_scale=4.0
+    ),
     "amsgrad": lambda: keras.optimizers.Adam(0.1, amsgrad=True),
     "sgd": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
 }
@@ -30,6 +37,7 @@ def steps(apply, optimizer, jit_compile=False, strategy=None):
     """All variables after five steps, one of which is skipped if scaled."""
     strategy = strategy or tf.distribute.get_strategy()
     rng = np.random.default_rng(0)
+    keras.utils.set_random_seed(1)
     with strategy.scope():
         variables = [
             keras.Variable(rng.normal(size=shape).astype("float32"))
@@ -37,8 +45,9 @@ def steps(apply, optimizer, jit_compile=False, strategy=None):
         ]
         optimizer = optimizer()
         optimizer.build(variables)
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    inner._all_reduce_sum_gradients = list
+    for each in nested_optimizers(optimizer):
+        each._all_reduce_sum_gradients = list
+    is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
 
     @tf.function(jit_compile=jit_compile)
     def step(gradients):
@@ -48,7 +57,7 @@ def steps(apply, optimizer, jit_compile=False, strategy=None):
         gradients = [
             tf.constant(rng.normal(size=v.shape), tf.float32) for v in variables
         ]
-        if index == 1 and inner is not optimizer:
+        if index == 1 and is_scaled:
             gradients[0] *= np.inf
         step(gradients)
     values = [*variables, *optimizer.variables]
@@ -67,7 +76,9 @@ def test_the_same_values_as_keras(name):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["adam", "averaged", "scaled"])
+@pytest.mark.parametrize(
+    "name", ["adam", "averaged", "scaled", "low_rank", "scaled_low_rank"]
+)
 def test_on_two_devices(name, two_devices):
     one, *_ = steps(apply_fused, OPTIMIZERS[name])
     two, *_ = steps(apply_fused, OPTIMIZERS[name], strategy=two_devices)
@@ -75,7 +86,7 @@ def test_on_two_devices(name, two_devices):
         np.testing.assert_array_equal(single, mirrored)
 
 
-@pytest.mark.parametrize("name", ["adamw", "scaled"])
+@pytest.mark.parametrize("name", ["adamw", "scaled", "scaled_low_rank"])
 def test_under_xla(name):
     one, *_ = steps(apply_fused, OPTIMIZERS[name])
     other, *_ = steps(apply_fused, OPTIMIZERS[name], jit_compile=True)

@@ -1,10 +1,13 @@
 import dataclasses
 import functools
 import shutil
+import types
 
 import numpy as np
 import pytest
 
+import kseq
+from kseq.command_line.option_types import OptimizerOptions
 from kseq.data import DocumentPreprocessor, TextPreprocessor, Tokenizer
 from kseq.decoding import GreedySearch
 from kseq.layers import LuongAttention
@@ -17,7 +20,7 @@ from kseq.models import (
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.serving import Classifier, Generator
-from kseq.training import FineTuning, freeze
+from kseq.training import FineTuning, build_optimizer, freeze
 from kseq.user_error import UserError
 
 OLD = ["ein Hund rennt", "eine Katze schläft", "der Hund schläft"]
@@ -265,6 +268,31 @@ def test_a_run_that_resumes_keeps_its_tokenizers(
     assert "Starting from" in capsys.readouterr().out
 
 
+def test_word_vectors_are_read_once(tmp_path, tokenizer, capsys):
+    path = tmp_path / "glove.txt"
+    path.write_text("Hund 1 0 0 0 0 0\n")
+    run = RunDirectory(tmp_path / "run")
+    run.start(Config())
+    served = classifier(tokenizer, ["a", "b"])
+    initial = served.model.embedding.vectors.numpy()
+
+    start = FineTuning(run)
+    assert start.word_vectors("", tokenizer, initial) is initial
+    vectors = start.word_vectors(str(path), tokenizer, initial)
+    [row] = np.flatnonzero(np.isclose(vectors, np.eye(6)[0]).all(1))
+    assert tokenizer.pieces([row]).numpy() == ["\u2581Hund".encode()]
+    run.save(served, more=start.files)
+    fact = f"word vectors of 1 of 290 pieces from {path}"
+    assert start.facts == [fact] and capsys.readouterr().out == f"{fact}\n"
+
+    values = [variable.value for variable in served.model.variables]
+    write_checkpoint(run.checkpoints / "last", 5, keep=1, vars=values)
+    path.unlink()
+    again = FineTuning(run)
+    assert again.word_vectors(str(path), tokenizer, initial) is initial
+    assert again.facts == [fact] and not again.files
+
+
 def test_without_a_run_nothing_is_changed(tmp_path, tokenizer, other_run):
     start = FineTuning(RunDirectory(tmp_path))
     assert start.tokenizer(OLD, 290).model == tokenizer.model
@@ -336,3 +364,65 @@ def test_a_layer_that_is_not_there_cannot_be_frozen(tokenizer):
         freeze(model, ["encode"])
     with pytest.raises(UserError, match="no weight to train"):
         freeze(model, ["*"])
+
+
+def test_lora_leaves_matrices_to_be_trained(tokenizer):
+    model = transformer(tokenizer)
+    freeze(model, ["encoder_*"], lora=2)
+    found = [variable.path for variable in model.trainable_variables]
+    assert found and all(path.endswith("/kernel") for path in found)
+    assert not any(path.startswith("encoder_") for path in found)
+
+    model = convolutional(tokenizer)
+    freeze(model, [], lora=2)
+    found = {variable.name for variable in model.trainable_variables}
+    assert found == {"kernel", "direction"}
+
+
+@pytest.mark.parametrize("rank", [6, 1000])
+def test_a_rank_that_is_too_large_is_refused(tokenizer, rank):
+    """The largest matrix, of keys and values, is 8 x 16."""
+    with pytest.raises(UserError, match=rf"at most 5\. Received: {rank}"):
+        freeze(transformer(tokenizer), [], lora=rank)
+    with pytest.raises(UserError, match=r"at most 0\. Received: 1"):
+        freeze(transformer(tokenizer), ["encoder_*", "decoder_*"], lora=1)
+
+
+def test_lora_starts_from_the_weights_of_the_run(
+    tmp_path, tokenizer, other_run
+):
+    """To the bit; and its run is that of an ordinary model."""
+    old, old_path = other_run(transformer)
+    run = RunDirectory(tmp_path / "new")
+    run.start(Config())
+    start = FineTuning(run, old_path)
+    new = generator(tokenizer, transformer(tokenizer))
+    freeze(new.model, [], lora=2)
+    options = OptimizerOptions(warmup_steps=1)
+    config = types.SimpleNamespace(
+        **vars(options), lora=2, learning_rate=0.1, steps=9
+    )
+    new.model.compile(build_optimizer(config), clip_norm=1.0, run_eagerly=True)
+    start.initialize(new)
+    for one, other in zip(new.model.weights, old.model.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+    run.save(new)
+
+    ids = np.array([[2, 5, 6, 3]], "int32")
+    inputs = {"source_ids": ids, "target_ids": ids}
+    new.model.fit(
+        inputs, ids, sample_weight=np.ones_like(ids, float), verbose=0
+    )
+    for one, other in zip(new.model.weights, old.model.weights, strict=True):
+        is_changed = not np.array_equal(one, other)
+        assert is_changed == (one.name == "kernel"), one.path
+    write_checkpoint(
+        run.checkpoints / "best",
+        1,
+        keep=1,
+        vars=[variable.value for variable in new.model.variables],
+    )
+    loaded = kseq.load_run(run.path).model
+    assert type(loaded) is Transformer
+    for one, other in zip(loaded.weights, new.model.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
