@@ -8,8 +8,9 @@ import time
 
 from kseq.commands.lr_find import lr_find
 from kseq.commands.train import run_page
-from kseq.commands.trial_run import failure, trial_run
+from kseq.commands.trial_run import trial_run
 from kseq.files.recorded_metrics import is_validation
+from kseq.files.training_process import failure
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
