@@ -49,11 +49,15 @@ def training_process(arguments, metrics, log, **options):
 
 
 class TrainingProcess:
-    """A training that another process runs; see `training_process`."""
+    """A training that another process runs; see `training_process`.
+
+    Attributes:
+        metrics: `pathlib.Path` of its `metrics.jsonl`.
+    """
 
     def __init__(self, process, metrics, log):
+        self.metrics = metrics
         self._process = process
-        self._metrics = metrics
         self._log = log
 
     def wait_for(self, has_come=None):
@@ -68,7 +72,7 @@ class TrainingProcess:
         """
         while True:
             has_ended = self._process.poll() is not None
-            rows = list(recorded_metrics(self._metrics))
+            rows = list(recorded_metrics(self.metrics))
             if has_ended if has_come is None else has_come(rows):
                 return rows
             if has_ended:
