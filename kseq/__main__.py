@@ -69,8 +69,9 @@ def _parser():
         prog="kseq",
         description="Sequence-to-sequence and attention models in Keras. "
         "`kseq train` trains one;\nthe other commands use what it has trained. "
-        "PATH is a run directory (runs/NAME)\nor an export (saved_models/NAME "
-        "or one of its versions).",
+        "PATH is a run directory (runs/NAME),\nan export (saved_models/NAME "
+        "or one of its versions), hf://OWNER/NAME, or builtin://NAME,\nwhich "
+        "is trained once, such as builtin://dates.",
     )
     parser.add_argument("--version", action="version", version=kseq.__version__)
     commands = parser.add_subparsers(

@@ -1,5 +1,6 @@
 """All GPUs of the machine, and all machines of the cluster."""
 
+import collections
 import contextlib
 import functools
 import json
@@ -59,6 +60,34 @@ def grow_gpu_memory():
             tf.config.experimental.set_memory_growth(gpu, True)
 
 
+def gpu_memory():
+    """The most bytes that this process has had on a GPU; None without one.
+
+    Of several GPUs, those of the one with the most. Tensors and the temporary
+    memory of kernels count, but not the context of CUDA.
+    """
+    peaks = []
+    for number in range(len(tf.config.list_logical_devices("GPU"))):
+        with contextlib.suppress(ValueError):  # it has no statistics
+            info = tf.config.experimental.get_memory_info(f"GPU:{number}")
+            peaks.append(info["peak"])
+    return max(peaks, default=None)
+
+
+def device_name():
+    """The GPUs of this machine, such as "2 x NVIDIA H200", or its processor."""
+    names = [
+        tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")
+        for gpu in tf.config.list_physical_devices("GPU")
+    ]
+    if not names:
+        return _field_of_processor("model name") or platform.machine()
+    return ", ".join(
+        name if count == 1 else f"{count} x {name}"
+        for name, count in collections.Counter(names).items()
+    )
+
+
 def dtype_policy(kept=None):
     """The dtype policy that `--dtype auto` stands for.
 
@@ -104,12 +133,18 @@ def _processor_has_bfloat16():
         return False
     if platform.system() != "Linux":
         return False
+    features = _field_of_processor("flags|Features")
+    return bool(_BFLOAT16_INSTRUCTIONS & set(features.split()))
+
+
+def _field_of_processor(name):
+    """What Linux says of the processor; "" if it does not."""
     try:
         text = _PROCESSOR.read_text("utf-8", errors="replace")
     except OSError:
-        return False
-    features = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
-    return bool(features and _BFLOAT16_INSTRUCTIONS & set(features[1].split()))
+        return ""
+    found = re.search(rf"^(?:{name})\s*:(.*)", text, re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 def num_machines():

@@ -1,5 +1,6 @@
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -13,10 +14,12 @@ import tensorflow as tf
 from kseq import devices
 from kseq.data import dates
 from kseq.devices import (
+    device_name,
     device_strategy,
     dtype_policy,
     end_unless_chief,
     from_chief,
+    gpu_memory,
     grow_gpu_memory,
     is_chief,
     on_all_machines,
@@ -164,6 +167,48 @@ def test_a_processor_chooses_the_dtype(monkeypatch, tmp_path, text, policy):
     assert dtype_policy() == policy
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
     assert dtype_policy() == "float32"
+
+
+def test_the_name_of_a_processor(monkeypatch, tmp_path):
+    described = tmp_path / "cpuinfo"
+    monkeypatch.setattr(devices, "_PROCESSOR", described)
+    assert device_name() == platform.machine()
+    described.write_text("processor\t: 0\nmodel name\t: Xeon(R) 2 GHz\n")
+    assert device_name() == "Xeon(R) 2 GHz"
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["H200"], "H200"),
+        (["H200", "T4", "H200"], "2 x H200, T4"),
+        ([None], "GPU"),
+    ],
+)
+def test_the_names_of_gpus(monkeypatch, names, expected):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: names)
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "get_device_details",
+        lambda gpu: {"device_name": gpu} if gpu else {},
+    )
+    assert device_name() == expected
+
+
+def test_the_memory_of_gpus(monkeypatch):
+    assert gpu_memory() is None
+    peaks = {"GPU:0": 5, "GPU:1": 7}
+    monkeypatch.setattr(
+        tf.config, "list_logical_devices", lambda kind: [*peaks]
+    )
+    # TensorFlow itself has no such device here.
+    assert gpu_memory() is None
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "get_memory_info",
+        lambda name: {"current": 1, "peak": peaks[name]},
+    )
+    assert gpu_memory() == 7
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,12 @@ ARROWS = {
     "control_tokens": ((), ()),
     "lazy_package": ((), ()),
     "terminal": ((), ("rich",)),
-    "files": (("terminal", "user_error"), ("huggingface_hub",)),
     "devices": ((), ("tensorflow",)),
     "process": (("devices", "user_error"), ("keras", "tensorflow")),
+    "files": (
+        ("process", "terminal", "user_error"),
+        ("huggingface_hub",),
+    ),
     "ops": (("control_tokens",), ("keras", "tensorflow")),
     "layers": (
         ("control_tokens", "ops", "user_error"),

@@ -8,7 +8,7 @@ from typing import Annotated, get_args, get_origin
 from kseq.command_line.option_types import MultipleOf
 from kseq.data.files.url_files import is_url
 from kseq.files.hub import is_hub
-from kseq.files.model_path import model_path
+from kseq.files.model_path import is_model_name, model_path
 from kseq.terminal import single_line
 from kseq.user_error import UserError
 
@@ -104,7 +104,7 @@ def existing_folder(text):
 
 def model_or_file(text):
     """The path of a run, of the newest version of an export, or of a file."""
-    if (is_url(text) and not is_hub(text)) or os.path.isfile(text):
+    if os.path.isfile(text) or (is_url(text) and not is_model_name(text)):
         return existing_file(text)
     return checked(model_path)(text)
 

@@ -139,10 +139,10 @@ def _config_path(given, defaults):
 
     If that run is gone, a new run that has started has the same config.
     """
-    path = Path(given["from_"])
+    path = given["from_"]
     own = given.get("run", getattr(defaults, "run", ""))
-    path = own if is_run(own) and not path.exists() else run_path(path)
-    return Path(path) / "config.json"
+    has_own = is_run(own) and not os.path.exists(path)
+    return Path(own if has_own else run_path(path)) / "config.json"
 
 
 def _inherited(path, defaults):

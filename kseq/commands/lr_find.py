@@ -1,7 +1,8 @@
 """The learning rate that a range test suggests."""
 
-from kseq.commands.trial_run import failure, trial_run
+from kseq.commands.trial_run import trial_run
 from kseq.files.atomic_write import atomic_write
+from kseq.files.training_process import failure
 from kseq.terminal import progress
 from kseq.user_error import UserError
 

@@ -8,8 +8,10 @@ import time
 
 from kseq.commands.lr_find import lr_find
 from kseq.commands.train import run_page
-from kseq.commands.trial_run import failure, trial_run
+from kseq.commands.trial_run import trial_run
+from kseq.files.json_files import read_json
 from kseq.files.recorded_metrics import is_validation
+from kseq.files.training_process import failure
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
@@ -64,7 +66,7 @@ def _plan(options, config):
 
 
 def _measure(words):
-    """Seconds of the parts of a short training, and the bytes of its memory."""
+    """Seconds of the parts of a short training, its memory and its device."""
     arrivals = [time.monotonic()]
     with trial_run(words) as trial:
         for has_come in (
@@ -80,6 +82,7 @@ def _measure(words):
         arrivals.append(time.monotonic())
         if trial.code:
             raise failure(trial)
+        device = _device(trial.metrics.with_name("environment.json"))
     if len(arrivals) < 4:
         raise UserError(
             f"the short training wrote no metrics of {_STEPS} steps to "
@@ -96,7 +99,15 @@ def _measure(words):
         "end": ended,
         "speed": trained[-1].get("tokens_per_second"),
         "memory": _peak_memory(),
+        "gpu_memory": max(row.get("gpu_memory", 0) for row in rows) * _GB,
+        "device": device,
     }
+
+
+def _device(path):
+    """What `environment.json` says of the device; "" where there is none."""
+    environment = read_json(path) if path.is_file() else {}
+    return escaped_line(environment.get("device", ""))
 
 
 def _peak_memory():
@@ -125,8 +136,17 @@ def _report(config, measured):
         ("total", total, f"at most{ends_early}"),
     ):
         print(f"{name:<12}{_duration(seconds):>12}   {comment}")
-    memory = f"{measured['memory'] / _GB:.1f} GB"
-    print(f"{'memory':<12}{memory:>12}   of the process, at its peak")
+    for name, peak, comment in (
+        ("memory", measured["memory"], "of the process, at its peak"),
+        (
+            *("GPU memory", measured["gpu_memory"]),
+            "at the peak of training and validation",
+        ),
+    ):
+        if peak:
+            print(f"{name:<12}{f'{peak / _GB:.1f} GB':>12}   {comment}")
+    if measured["device"]:
+        print(f"{'device':<27}{measured['device']}")
     for line in _documented():
         print(escaped_line(line))
 

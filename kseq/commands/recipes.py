@@ -5,8 +5,8 @@ import difflib
 import os
 from pathlib import Path
 
-import kseq
 from kseq.files.atomic_write import atomic_write
+from kseq.files.built_in import recipe_pages
 from kseq.user_error import DiskError, UserError
 
 
@@ -20,7 +20,7 @@ def run(options):
 
 def list_recipes():
     """Prints the names of the recipes and what they do."""
-    for name, path in _recipes().items():
+    for name, path in recipe_pages().items():
         docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
         print(f"{name:<24} {docstring.splitlines()[0]}")
 
@@ -37,7 +37,7 @@ def find_recipe(name):
     Raises:
         UserError: if there is none, or more than one; it suggests a name.
     """
-    recipes = _recipes()
+    recipes = recipe_pages()
     name = name.removesuffix(".py").lower()
     if name in recipes:
         return recipes[name]
@@ -52,14 +52,6 @@ def find_recipe(name):
         f"there is no recipe {name!r}.{hint} The recipes are "
         f"{', '.join(recipes)}."
     )
-
-
-def _recipes():
-    """{name: path}, of the wheel or, in a checkout, of the folder beside."""
-    package = Path(kseq.__file__).parent
-    folders = (package / "recipes", package.parent / "recipes")
-    folder = next(folder for folder in folders if folder.is_dir())
-    return {path.stem: path for path in sorted(folder.glob("*.py"))}
 
 
 def _copy(name):

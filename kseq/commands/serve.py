@@ -20,6 +20,7 @@ from kseq.files.model_path import (
     holds_version,
     is_run,
     is_version,
+    local_path,
     version_folders,
     version_number,
     versions,
@@ -90,14 +91,16 @@ def _named(text):
     name, _, path = text.partition("=")
     if not _NAME.fullmatch(name) or not path:
         raise UserError(f"Expected --model NAME=PATH. Received: {text!r}")
-    if not _is_model(Path(path)):
-        raise UserError(_refusal(Path(path)))
-    return name, Path(path)
+    path = local_path(path)
+    if not _is_model(path):
+        raise UserError(_refusal(path))
+    return name, path
 
 
 def _found(paths):
     for text in paths:
-        path = Path(text).absolute()
+        given = local_path(text)
+        path = given.absolute()
         if _is_model(path):
             children = [path]
         else:
@@ -105,7 +108,7 @@ def _found(paths):
             for problem in filter(None, map(_problem, _children(path))):
                 _log.warning(f"{problem} It is not served.")
         if not children:
-            raise UserError(_refusal(Path(text)))
+            raise UserError(_refusal(given))
         for child in children:
             if not _NAME.fullmatch(child.name):
                 raise UserError(

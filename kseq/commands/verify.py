@@ -11,8 +11,8 @@ from kseq.runs.run_directory import environment_of
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
-# Of a row of metrics, what depends on the speed of the machine.
-_OF_SPEED = ("tokens_per_second", "waiting_for_data")
+# Of a row of metrics, what depends on the speed and the memory of the machine.
+_OF_MACHINE = ("tokens_per_second", "waiting_for_data", "gpu_memory")
 
 
 def run(options):
@@ -133,7 +133,7 @@ def _compared(before, now, steps):
         lines = [
             f"step {step}: {name}: {old.get(name)} -> {new.get(name)}"
             for name in sorted(old.keys() | new.keys())
-            if name not in _OF_SPEED and old.get(name) != new.get(name)
+            if name not in _OF_MACHINE and old.get(name) != new.get(name)
         ]
         if lines:
             return lines

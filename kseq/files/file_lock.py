@@ -1,10 +1,12 @@
 """Locks of files, which a process holds until it ends."""
 
+import contextlib
 import errno
 import fcntl
 import os
 import platform
 
+from kseq.terminal import progress
 from kseq.user_error import RunError
 
 # Of a file system that cannot lock files.
@@ -57,6 +59,26 @@ def lock(path, needs, option):
     os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
     _HELD[path] = descriptor
     return None
+
+
+@contextlib.contextmanager
+def wait_for_lock(path, what):
+    """Locks a file as soon as no other process, or thread, has it locked.
+
+    Args:
+        path: a `pathlib.Path`; the file is created if it is missing, and stays.
+        what: str, what that process is training.
+
+    Yields:
+        A descriptor. A process that inherits it holds the lock, too.
+
+    Raises:
+        OSError: where the file system has no locks.
+    """
+    with open(path, "wb") as file:
+        with progress(f"Waiting for the process that trains {what}"):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
 
 
 def unlock(path):

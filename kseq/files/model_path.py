@@ -5,6 +5,7 @@ import os
 import stat
 from pathlib import Path
 
+from kseq.files.built_in import built_in_run, is_built_in
 from kseq.files.hub import hub_folder, is_hub
 from kseq.terminal import escaped_line
 from kseq.user_error import UserError
@@ -22,8 +23,7 @@ def model_path(path: str | os.PathLike) -> Path:
 
     Args:
         path: str or path: `runs/<name>`, `saved_models/<name>`,
-            `saved_models/<name>/<version>`, or `hf://<owner>/<name>`, see
-            `hub_folder`.
+            `saved_models/<name>/<version>`, or a name, see `local_path`.
 
     Returns:
         A `pathlib.Path`.
@@ -35,7 +35,7 @@ def model_path(path: str | os.PathLike) -> Path:
         raise UserError(
             f"Expected the path of a run or an export. Received: {str(path)!r}"
         )
-    path = hub_folder(path) if is_hub(path) else Path(path)
+    path = local_path(path)
     try:
         if is_run(path) or is_version(path):
             return path
@@ -56,6 +56,24 @@ def model_path(path: str | os.PathLike) -> Path:
             f"{path} is neither a run directory nor an export{reason}"
         )
     return found
+
+
+def local_path(path):
+    """A path on this machine, also for the name of a model.
+
+    Args:
+        path: str or path; `hf://<owner>/<name>`, of which a copy is made, see
+            `hub_folder`; or `builtin://<name>`, which is trained, see
+            `built_in_run`.
+    """
+    if is_hub(path):
+        return hub_folder(path)
+    return built_in_run(path) if is_built_in(path) else Path(path)
+
+
+def is_model_name(path):
+    """Whether what looks like a URL is the name of a model."""
+    return is_hub(path) or is_built_in(path)
 
 
 def run_path(path):

@@ -25,8 +25,10 @@ def load(
 
     Args:
         path: str or path: `runs/<name>`, `saved_models/<name>` for its newest
-            version, `saved_models/<name>/<version>`, or `hf://<owner>/<name>`
-            for a model on the Hugging Face Hub, perhaps with `@<revision>`.
+            version, `saved_models/<name>/<version>`, `hf://<owner>/<name>`
+            for a model on the Hugging Face Hub, perhaps with `@<revision>`, or
+            `builtin://<name>` for a built-in one, such as
+            `builtin://dates`, which is trained when it is first loaded.
         *others: more runs, whose models answer together with the first: an
             ensemble, the mean of their probabilities. They generate text, and
             have the same tokenizers.
@@ -45,7 +47,7 @@ def load(
         run it has the Keras `model`.
 
     Raises:
-        UserError: if there is no such run or export, or `weights` or `search`
+        UserError: if there is no such model, or `weights` or `search`
             is given for an export or `allow_ops` for a run, the export may
             not be loaded, or the runs cannot be an ensemble.
 

@@ -11,7 +11,12 @@ from pathlib import Path
 import keras
 
 import kseq
-from kseq.devices import dtype_policy, is_chief, on_all_machines
+from kseq.devices import (
+    device_name,
+    dtype_policy,
+    is_chief,
+    on_all_machines,
+)
 from kseq.files import version_0_1
 from kseq.files.atomic_write import atomic_write, partial_path
 from kseq.files.json_files import as_read, read_json, to_json
@@ -389,5 +394,6 @@ def environment_of(seed):
         "machine": platform.platform(),
         "processor": platform.machine(),
         "processors": os.cpu_count(),
+        "device": device_name(),
         "seed": seed,
     }

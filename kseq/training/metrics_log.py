@@ -8,7 +8,7 @@ import time
 import keras
 import tensorflow as tf
 
-from kseq.devices import is_chief
+from kseq.devices import gpu_memory, is_chief
 from kseq.files.atomic_write import atomic_write
 from kseq.files.recorded_metrics import recorded_metrics
 from kseq.training.event_files import (
@@ -21,6 +21,8 @@ from kseq.training.optimizer import global_step
 from kseq.training.trackers import Trackers, start_trackers
 from kseq.user_error import check_integers
 
+_GB = 1e9
+
 
 class MetricsLog(keras.callbacks.Callback):
     """Writes what `fit` measures.
@@ -30,7 +32,8 @@ class MetricsLog(keras.callbacks.Callback):
     training time, which are those that `ExactModel` counts, and
     `waiting_for_data`, the share of that time in which steps waited for their
     batches. At the end of an epoch: every `val_` number in the logs, so it
-    must come after the callbacks that measure them. If standard output is not
+    must come after the callbacks that measure them. On a GPU, `gpu_memory` of
+    each line is the peak so far, in GB. If standard output is not
     a terminal, each is also printed there as a line.
 
     TensorBoard shows training and validation as two runs with the same tags,
@@ -183,6 +186,8 @@ class MetricsLog(keras.callbacks.Callback):
     def _write(self, record):
         if not is_chief():
             return
+        if peak := gpu_memory():
+            record = {**record, "gpu_memory": peak / _GB}
         step = self._step()
         with self.run.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"step": step, **record}) + "\n")

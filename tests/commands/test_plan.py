@@ -26,13 +26,17 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def trial(monkeypatch, clock):
+def trial(monkeypatch, clock, tmp_path_factory):
     """Rows, and the seconds at which they come; the words of the command."""
     trial = types.SimpleNamespace(
-        rows=[(30, TRAIN[0]), (40, TRAIN[1]), (60, VALIDATION)],
+        rows=[
+            *((30, dict(TRAIN[0])), (40, dict(TRAIN[1]))),
+            (60, dict(VALIDATION)),
+        ],
         ended=75,
         code=0,
         last_line=lambda: "kseq train: the disk is full",
+        metrics=tmp_path_factory.mktemp("trial") / "metrics.jsonl",
     )
 
     def wait_for(has_come=None):
@@ -94,6 +98,19 @@ def test_the_parts_of_a_training(planned, trial):
     assert lines[4].endswith("at most, less if --patience 8 ends it")
     assert lines[6].startswith("Multi30k German to English")
     assert len(lines) == 7
+
+
+def test_a_training_on_gpus(planned, trial):
+    """The peak is the highest of all rows."""
+    for (_, row), peak in zip(trial.rows, (7.0, 8.04, 9.5), strict=True):
+        row["gpu_memory"] = peak
+    environment = trial.metrics.with_name("environment.json")
+    environment.write_text('{"device": "2 x NVIDIA H200"}')
+    code, lines, _ = planned("translate_lstm")
+    assert code == 0
+    assert lines[6].split()[:4] == ["GPU", "memory", "9.5", "GB"]
+    assert lines[7].split() == ["device", "2", "x", "NVIDIA", "H200"]
+    assert lines[6].index("at the peak") == lines[7].index("2 x")
 
 
 def test_the_command_that_is_tried(planned, trial):

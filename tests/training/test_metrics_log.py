@@ -11,7 +11,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import (
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from kseq.runs import RunDirectory
-from kseq.training import MetricsLog
+from kseq.training import MetricsLog, metrics_log
 from kseq.training.metrics_log import best_validation
 from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, tiny_model
@@ -100,6 +100,15 @@ def test_each_line_is_about_its_own_steps(tmp_path):
     assert second["tokens_per_second"] > 0
     steps_per_second = second["tokens_per_second"] / 40
     assert second["waiting_for_data"] == pytest.approx(1e-6 * steps_per_second)
+
+
+def test_the_memory_of_a_gpu_is_in_each_line(tmp_path, monkeypatch):
+    first, _ = record(tmp_path / "without", STEPS, every=2)
+    assert "gpu_memory" not in first
+    peaks = iter([2.5e9, 3e9])
+    monkeypatch.setattr(metrics_log, "gpu_memory", lambda: next(peaks))
+    rows = record(tmp_path / "with", STEPS, every=2)
+    assert [row["gpu_memory"] for row in rows] == [2.5, 3.0]
 
 
 @pytest.mark.slow
