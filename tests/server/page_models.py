@@ -22,7 +22,7 @@ def save_page_models(root):
     """
     signatures = {
         "translator": _translator(tf.strings.upper),
-        "whisper": _translator(tf.strings.lower),
+        "whisper": {**_translator(tf.strings.lower), **_paragraphs()},
         "retriever": _retriever(),
         "<b>classifier": _classifier(),
         "captions": _captions(),
@@ -126,6 +126,15 @@ def _translator(change):
         "n_best": n_best,
         "explain": explain,
     }
+
+
+def _paragraphs():
+    @_function(text=tf.string)
+    def paragraphs(text):
+        marked = tf.strings.regex_replace(text, r"(\w+)", r"<\1>")
+        return {"text": marked, "truncated": _is_cut(text)}
+
+    return {"paragraphs": paragraphs}
 
 
 def _retriever():

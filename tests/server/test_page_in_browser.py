@@ -321,6 +321,22 @@ def test_versions_side_by_side(open_page):
     expect(page, ".answer").to_have_text(["one"])
 
 
+@pytest.mark.parametrize("text", ["One two.  Three", "One\n\ntwo"])
+def test_sentences_are_answered_one_by_one(open_page, text):
+    page = open_page({"model": "whisper", "text": "One two."})
+    expect(page, ".answer").to_have_text("two. one")
+    expect(page, "[data-part=attention]").to_be_visible()
+    page.fill("#text", text)
+    expect(page, ".answer").to_contain_text("<One>")
+    marked = re.sub(r"(\w+)", r"<\1>", text)
+    assert texts(page, ".answer") == [marked]
+    expect(page, "[data-part=attention]").to_be_hidden()
+    expect(page, "[data-part=n-best]").to_be_hidden()
+    page.fill("#text", "One two.")
+    expect(page, "[data-part=attention]").to_be_visible()
+    expect(page, "[data-part=n-best]").to_be_visible()
+
+
 def test_without_attention(open_page):
     page = open_page({"model": "retriever", "text": "one"})
     expect(page, ".answer").to_have_text("one")

@@ -6,22 +6,28 @@ import { oneSpaced, showLinkedWords, spelled } from "./linked_words.js";
 import { showNBest, startNBest } from "./n_best.js";
 import { input } from "./text_input.js";
 
+// More than a line, or a sentence after another.
+const SEVERAL = /\n\s*\S|[.!?。！？]["'”’»)\]]*\s+\S/;
+
 export const view = {
   template: "translator",
   shows: "the answer",
   input,
 
   start(column) {
-    column.part("attention").hidden = !column.has("explain");
     startNBest(column, (text) => ({ text }));
   },
 
   async answer(column, text, signal) {
     const request = { text };
     const answer = column.part("answer");
+    // Sentences are answered one by one where the model can do that.
+    const isOne = !(column.has("paragraphs") && SEVERAL.test(text.trim()));
+    column.part("attention").hidden = !(isOne && column.has("explain"));
+    column.part("n-best").hidden = !(isOne && column.has("n_best"));
     const best = await predictWords(
       column.target,
-      "serving_default",
+      isOne ? "serving_default" : "paragraphs",
       request,
       signal,
       (words) => {
@@ -30,9 +36,11 @@ export const view = {
       },
     );
     answer.textContent = best.text || "(an empty answer)";
+    answer.classList.toggle("lines", !isOne);
     column.part("spoken").textContent = best.text;
     column.part("note").replaceChildren();
     column.show(best.truncated);
+    if (!isOne) return;
     if (column.has("explain")) await explain(column, request, best.text, signal);
     await showNBest(column, request, signal);
   },
