@@ -99,6 +99,7 @@ ARROWS = {
             "control_tokens",
             "data",
             "decoding",
+            "files",
             "models",
             "ops",
             "serving",

@@ -8,11 +8,12 @@ def add_export(command):
     """Adds the options for what is written, and where."""
     command.add_argument(
         "--format",
-        choices=("saved_model", "ctranslate2", "argos"),
+        choices=("saved_model", "ctranslate2", "argos", "marian"),
         default="saved_model",
         help="default: saved_model; of a Transformer from text to text also "
         "ctranslate2, or argos, a package of Argos Translate and "
-        "LibreTranslate",
+        "LibreTranslate; with --norm post also marian, for Hugging Face's "
+        "transformers",
     )
     command.add_argument(
         "--languages",
@@ -32,6 +33,7 @@ def add_export(command):
         type=reader(RunPath),
         metavar="DIRECTORY",
         help="folder that gets a new version; default: saved_models/NAME. For "
-        "ctranslate2 a new folder; default: ctranslate2_models/NAME. For argos "
-        "a new file; default: argos_models/NAME.argosmodel",
+        "ctranslate2 or marian a new folder; default: ctranslate2_models/NAME, "
+        "marian_models/NAME. For argos a new file; default: "
+        "argos_models/NAME.argosmodel",
     )

@@ -23,6 +23,12 @@ def run(options):
         to = _new(options, Path("ctranslate2_models") / run.exports.name)
         print(export_ctranslate2(open_predictor(options).served, to))
         return
+    if options.format == "marian":
+        from kseq.conversion import export_marian
+
+        to = _new(options, Path("marian_models") / run.exports.name)
+        print(export_marian(open_predictor(options).served, to))
+        return
     if options.format == "argos":
         from kseq.serving.argos_export import export_argos
 
@@ -57,6 +63,8 @@ def _check(options):
             raise UserError(
                 f"--languages: expected a code such as de. Received: {code!r}"
             )
+    if options.format == "marian":
+        return
     if importlib.util.find_spec("ctranslate2") is None:
         raise UserError(
             f"--format {options.format} needs ctranslate2: pip install "

@@ -20,17 +20,16 @@ from kseq.ops import sinusoids
 from kseq.serving import Generator
 from kseq.user_error import UserError
 
-_LANGUAGE = re.compile(">>.+<<")
+LANGUAGE = re.compile(">>.+<<")
 _NO_LOGIT = -100.0  # the bias of a token whose probability is 0
-_CONTROL = ("<pad>", "<unk>", "<s>", "</s>")  # in the order of kseq's ids
+CONTROL = ("<pad>", "<unk>", "<s>", "</s>")  # in the order of kseq's ids
 # Values of config.json that a model of kseq does not compute, unless they are:
-_ONLY = {
+ONLY = {
     "scale_embedding": True,
     "normalize_before": False,
     "normalize_embedding": False,
     "add_final_layer_norm": False,
     "tie_word_embeddings": True,
-    "share_encoder_decoder_embeddings": True,
 }
 _DEFAULTS = {
     "num_beams": 1,
@@ -42,10 +41,17 @@ _DEFAULTS = {
 }
 _ACTIVATIONS = {"swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu"}
 _SIZES = (
-    *("vocab_size", "d_model", "encoder_layers", "decoder_layers"),
+    *("vocab_size", "decoder_vocab_size"),
+    *("d_model", "encoder_layers", "decoder_layers"),
     *("encoder_attention_heads", "encoder_ffn_dim"),
     *("pad_token_id", "eos_token_id", "decoder_start_token_id"),
     *("num_beams", "max_length", "max_position_embeddings"),
+)
+EMBEDDINGS = (
+    "model.shared.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    "lm_head.weight",
 )
 _RATES = ("dropout", "attention_dropout", "length_penalty")
 
@@ -67,13 +73,14 @@ def read_marian(folder):
     """Reads a translator of Marian, such as OPUS-MT, without PyTorch.
 
     The ids of kseq are PAD, UNK, START and END, then the other pieces in the
-    order of `vocab.json`. Source and target have one vocabulary and two
-    tokenizers. A language that a multilingual model is asked for, such as
-    ">>fra<<", is a piece of the source.
+    order of `vocab.json`. Source and target have two tokenizers, and one
+    vocabulary or, with `target_vocab.json`, two. A language that a multilingual
+    model is asked for, such as ">>fra<<", is a piece of the source.
 
     Args:
-        folder: path with `config.json`, `vocab.json`, `source.spm`,
-            `target.spm`, and `model.safetensors` or `pytorch_model.bin`.
+        folder: path with `config.json`, `vocab.json`, perhaps
+            `target_vocab.json`, `source.spm`, `target.spm`, and
+            `model.safetensors` or `pytorch_model.bin`.
 
     Returns:
         `MarianModel`.
@@ -88,16 +95,15 @@ def read_marian(folder):
     """
     folder = Path(folder)
     config = _config(folder)
-    order, pieces = _vocabulary(folder, config)
+    orders, pieces = zip(*_vocabularies(folder, config), strict=True)
     tokenizers = [
-        _tokenizer(folder / f"{side}.spm", pieces)
-        for side in ("source", "target")
+        _tokenizer(folder / f"{side}.spm", each)
+        for side, each in zip(("source", "target"), pieces, strict=True)
     ]
     if tokenizers[0].model == tokenizers[1].model:
         tokenizers = tokenizers[:1] * 2
     model = Transformer(
-        len(pieces),
-        len(pieces),
+        *map(len, pieces),
         num_encoder_layers=config["encoder_layers"],
         num_decoder_layers=config["decoder_layers"],
         model_dim=config["d_model"],
@@ -107,10 +113,10 @@ def read_marian(folder):
         attention_dropout=config["attention_dropout"],
         norm="post",
         activation=_ACTIVATIONS[config["activation_function"]],
-        share_embeddings=True,
+        share_embeddings=config["share_encoder_decoder_embeddings"],
         output_bias=True,
     )
-    _assign(model, _Weights(folder), order)
+    _assign(model, _Weights(folder), orders)
     search = BeamSearch(
         config["num_beams"], config["length_penalty"], penalty_offset=0.0
     )
@@ -169,6 +175,13 @@ def _config(folder):
     given = folder / "generation_config.json"
     more = _json(given) if given.is_file() else {}
     config = _DEFAULTS | config | {k: more[k] for k in _DEFAULTS if k in more}
+    # Without a value of their own, they are as in most models.
+    for name, value in (
+        ("decoder_vocab_size", config.get("vocab_size")),
+        ("share_encoder_decoder_embeddings", True),
+    ):
+        if config.get(name) is None:
+            config[name] = value
     for name in _SIZES:
         value = config.get(name)
         if type(value) is not int or value < 0:
@@ -181,10 +194,9 @@ def _config(folder):
                 f"{path}: expected a number as {name}. Received: "
                 f"{config[name]!r}"
             )
-    expected = _ONLY | {
+    expected = ONLY | {
         "decoder_attention_heads": config["encoder_attention_heads"],
         "decoder_ffn_dim": config["encoder_ffn_dim"],
-        "decoder_vocab_size": config["vocab_size"],
     }
     for name, value in expected.items():
         if config.get(name, value) not in (value, None):
@@ -192,6 +204,12 @@ def _config(folder):
                 f"{path}: models with {name} = {config[name]!r} are not "
                 f"converted; expected {value!r}."
             )
+    if type(config["share_encoder_decoder_embeddings"]) is not bool:
+        raise UserError(
+            f"{path}: expected true or false as "
+            "share_encoder_decoder_embeddings. Received: "
+            f"{config['share_encoder_decoder_embeddings']!r}"
+        )
     if config.get("activation_function") not in _ACTIVATIONS:
         raise UserError(
             f"{path}: the activation {config.get('activation_function')!r} is "
@@ -200,20 +218,34 @@ def _config(folder):
     return config
 
 
-def _vocabulary(folder, config):
+def _vocabularies(folder, config):
+    """What `_vocabulary` returns for source and target."""
+    source, target = folder / "vocab.json", folder / "target_vocab.json"
+    path = folder / "tokenizer_config.json"
+    told = _json(path) if path.is_file() else {}
+    if not told.get("separate_vocabs", target.is_file()):
+        target = source
+    elif config["share_encoder_decoder_embeddings"]:
+        raise UserError(
+            f"{folder} has two vocabularies, and one embedding for both."
+        )
+    sizes = config["vocab_size"], config["decoder_vocab_size"]
+    return [
+        _vocabulary(path, size, config)
+        for path, size in zip((source, target), sizes, strict=True)
+    ]
+
+
+def _vocabulary(path, size, config):
     """The ids of Marian in the order of kseq, and their pieces.
 
     An id that kseq has and Marian does not is -1.
     """
-    path = folder / "vocab.json"
     ids = _json(path)
     by_id = {number: piece for piece, number in ids.items()}
-    if sorted(by_id) != list(range(config["vocab_size"])) or len(by_id) != len(
-        ids
-    ):
+    if sorted(by_id) != list(range(size)) or len(by_id) != len(ids):
         raise UserError(
-            f"{path} does not number the {config['vocab_size']} pieces of "
-            "config.json from 0."
+            f"{path} does not number the {size} pieces of config.json from 0."
         )
     if "<unk>" not in ids:
         raise UserError(f"{path} has no piece <unk>.")
@@ -229,7 +261,7 @@ def _vocabulary(folder, config):
     order = control + [
         number for number in sorted(by_id) if number not in control
     ]
-    return order, [*_CONTROL, *(by_id[number] for number in order[4:])]
+    return order, [*CONTROL, *(by_id[number] for number in order[4:])]
 
 
 def _tokenizer(path, pieces):
@@ -251,14 +283,14 @@ def _tokenizer(path, pieces):
         raise UserError(f"{path} is no SentencePiece model.")
     del proto.pieces[:]
     for piece, kind in zip(
-        _CONTROL,
+        CONTROL,
         (kinds.CONTROL, kinds.UNKNOWN, kinds.CONTROL, kinds.CONTROL),
         strict=True,
     ):
         proto.pieces.add(piece=piece, score=0.0, type=kind)
-    seen = {*_CONTROL, ""}
+    seen = {*CONTROL, ""}
     for number, piece in enumerate(pieces[4:], 4):
-        if _LANGUAGE.fullmatch(piece):
+        if LANGUAGE.fullmatch(piece):
             # It stands before the text, where SentencePiece adds a space.
             piece, kind, score = f"\u2581{piece}", kinds.USER_DEFINED, 0.0
         elif piece in own:
@@ -330,86 +362,104 @@ class _Weights:
             )
 
 
-def _assign(model, weights, order):
+def _assign(model, weights, orders):
     """Gives a model the weights of a file, in the order of its own ids."""
-    dim, ffn_dim = model.model_dim, model.ffn_dim
-    shared = weights.get("model.shared.weight")
-    if shared is None:
-        shared = weights.get("model.encoder.embed_tokens.weight")
-    if shared is None or shared.shape[1:] != (dim,):
-        raise UserError(f"There is no embedding of pieces of size {dim}.")
-    if len(shared) <= max(order):
-        raise UserError(
-            f"The embedding has {len(shared)} rows, for a vocabulary of "
-            f"{max(order) + 1}."
-        )
-    _take_equal(weights, shared)
-    rows = np.array(order)
-    known = (rows >= 0)[:, None]
-    model.target_embedding.embeddings.assign(
-        np.where(known, shared[rows], 0.0).astype("float32")
-    )
+    dim = model.model_dim
+    shared, source, target, output = EMBEDDINGS
+    if model.share_embeddings:
+        _embed(model.target_embedding, weights, orders[1], *EMBEDDINGS)
+    else:
+        weights.get(shared)  # which nothing reads
+        _embed(model.source_embedding, weights, orders[0], source)
+        _embed(model.target_embedding, weights, orders[1], target, output)
+    rows = np.array(orders[1])
+    size = max(rows) + 1
     bias = weights.get("final_logits_bias")
-    bias = np.zeros(len(shared)) if bias is None else bias.reshape(-1)
-    if len(bias) != len(shared):
+    bias = np.zeros(size) if bias is None else bias.reshape(-1)
+    if len(bias) != size:
         raise UserError("final_logits_bias does not fit the embedding.")
     model.logits.bias.assign(np.where(rows >= 0, bias[rows], _NO_LOGIT))
     _check_positions(weights, dim)
 
-    def dense(layer, *names, size=dim, inputs=dim):
+    for layer, names in marian_layers(model):
+        if hasattr(layer, "gamma"):
+            layer.gamma.assign(weights(f"{names[0]}.weight", dim))
+            layer.beta.assign(weights(f"{names[0]}.bias", dim))
+            continue
+        inputs, outputs = layer.kernel.shape
+        size = outputs // len(names)
         kernels = [weights(f"{name}.weight", size, inputs) for name in names]
         biases = [weights(f"{name}.bias", size) for name in names]
         layer.kernel.assign(np.concatenate(kernels).T)
         layer.bias.assign(np.concatenate(biases))
+    weights.refuse_others()
 
-    def norm(layer, name):
-        layer.gamma.assign(weights(f"{name}.weight", dim))
-        layer.beta.assign(weights(f"{name}.bias", dim))
+
+def marian_layers(model):
+    """The names that layers of a model have in a file of weights.
+
+    Args:
+        model: `kseq.models.Transformer`.
+
+    Yields:
+        (layer, names), of a normalization, or of a projection that is one or
+        several in the file.
+    """
 
     def attention(layer, name, *, to_memory=False):
         query, key, value, out = (
             f"{name}.{part}_proj" for part in ("q", "k", "v", "out")
         )
         if to_memory:
-            dense(layer.query, query)
-            dense(layer.key_value, key, value)
+            yield layer.query, [query]
+            yield layer.key_value, [key, value]
         else:
-            dense(layer.query_key_value, query, key, value)
-        dense(layer.projection, out)
+            yield layer.query_key_value, [query, key, value]
+        yield layer.projection, [out]
 
     def feed_forward(block, name):
-        dense(block.ffn_in, f"{name}.fc1", size=ffn_dim)
-        dense(block.ffn_out, f"{name}.fc2", inputs=ffn_dim)
-        norm(block.ffn_norm, f"{name}.final_layer_norm")
+        yield block.ffn_in, [f"{name}.fc1"]
+        yield block.ffn_out, [f"{name}.fc2"]
+        yield block.ffn_norm, [f"{name}.final_layer_norm"]
 
     for number, block in enumerate(model.encoder_blocks):
         name = f"model.encoder.layers.{number}"
-        attention(block.attention, f"{name}.self_attn")
-        norm(block.attention_norm, f"{name}.self_attn_layer_norm")
-        feed_forward(block, name)
+        yield from attention(block.attention, f"{name}.self_attn")
+        yield block.attention_norm, [f"{name}.self_attn_layer_norm"]
+        yield from feed_forward(block, name)
     for number, block in enumerate(model.decoder_blocks):
         name = f"model.decoder.layers.{number}"
-        attention(block.self_attention, f"{name}.self_attn")
-        norm(block.self_attention_norm, f"{name}.self_attn_layer_norm")
-        attention(block.cross_attention, f"{name}.encoder_attn", to_memory=True)
-        norm(block.cross_attention_norm, f"{name}.encoder_attn_layer_norm")
-        feed_forward(block, name)
-    weights.refuse_others()
+        own, other = f"{name}.self_attn", f"{name}.encoder_attn"
+        yield from attention(block.self_attention, own)
+        yield block.self_attention_norm, [f"{own}_layer_norm"]
+        yield from attention(block.cross_attention, other, to_memory=True)
+        yield block.cross_attention_norm, [f"{other}_layer_norm"]
+        yield from feed_forward(block, name)
 
 
-def _take_equal(weights, shared):
-    """Takes the copies of the one embedding."""
-    for name in (
-        "model.encoder.embed_tokens.weight",
-        "model.decoder.embed_tokens.weight",
-        "lm_head.weight",
-    ):
-        copy = weights.get(name)
-        if copy is not None and not np.array_equal(copy, shared):
+def _embed(layer, weights, order, *names):
+    """Gives an embedding the tensor that has one or more of the names."""
+    found = {name: weights.get(name) for name in names}
+    found = {name: each for name, each in found.items() if each is not None}
+    size, dim = max(order) + 1, layer.output_dim
+    if not found:
+        raise UserError(f"There is no {' or '.join(names)}.")
+    for name, each in found.items():
+        if each.shape != (size, dim):
             raise UserError(
-                f"{name} differs from model.shared.weight: models with several "
-                "embeddings are not converted."
+                f"{name} has the shape {each.shape}; expected an embedding of "
+                f"{size} pieces of size {dim}."
             )
+    (name, first), *others = found.items()
+    for other, each in others:
+        if not np.array_equal(each, first):
+            raise UserError(
+                f"{other} differs from {name}: config.json says that they are "
+                "one embedding."
+            )
+    rows = np.array(order)
+    known = (rows >= 0)[:, None]
+    layer.embeddings.assign(np.where(known, first[rows], 0.0))
 
 
 def _check_positions(weights, dim):

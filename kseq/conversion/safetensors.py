@@ -46,6 +46,33 @@ def read_safetensors(path):
         raise UserError(f"{path} is broken: {error}") from None
 
 
+def write_safetensors(path, tensors):
+    """Writes tensors to a file.
+
+    Args:
+        path: `pathlib.Path`.
+        tensors: dict, name -> array, which is written in float32.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    header, start = {"__metadata__": {"format": "pt"}}, 0
+    for name, values in tensors.items():
+        end = start + 4 * values.size
+        header[name] = {
+            "dtype": "F32",
+            "shape": values.shape,
+            "data_offsets": [start, end],
+        }
+        start = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for values in tensors.values():
+            file.write(np.ascontiguousarray(values, "<f4").data)
+
+
 def _tensor(data, dtype, shape, data_offsets):
     if dtype not in _SIZES:
         raise ValueError(f"tensors of {dtype} are not read")

@@ -1,7 +1,5 @@
 """Export to CTranslate2's format."""
 
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +7,10 @@ import sentencepiece
 
 import kseq
 from kseq.control_tokens import END, START, UNK
-from kseq.models import Transformer
+from kseq.files.new_folder import new_folder
+from kseq.serving.check_transformer import check_transformer
 from kseq.serving.ctranslate2_spec import ctranslate2_spec
 from kseq.serving.generator import Generator
-from kseq.user_error import UserError, write_error
 
 _README = """\
 # {name}
@@ -64,9 +62,11 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
             exists or cannot be written.
         DiskError: if the disk is full.
     """
-    _check(generator)
-    if directory.exists():
-        raise UserError(f"{directory} exists; give a new folder with --to.")
+    check_transformer(
+        *(generator, "CTranslate2"),
+        norm=("pre", "post"),
+        positions=("sinusoidal", "learned"),
+    )
     preprocessor: Any = generator.preprocessor  # of text
     spec = ctranslate2_spec(
         generator.model, max(generator.max_length, preprocessor.max_length)
@@ -83,10 +83,7 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
     spec.validate()
     spec.optimize()
 
-    hidden = directory.with_name(f".{directory.name}.partial")
-    try:
-        shutil.rmtree(hidden, ignore_errors=True)
-        hidden.mkdir(parents=True)
+    with new_folder(directory) as hidden:
         spec.save(str(hidden))
         for side, model in models.items():
             (hidden / f"{side}.model").write_bytes(model)
@@ -100,47 +97,7 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
             ),
             "utf-8",
         )
-        os.rename(hidden, directory)
-    except OSError as error:
-        raise write_error(directory, error) from error
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
     return directory
-
-
-def _check(generator):
-    """UserError for a model that CTranslate2 does not run."""
-    model = generator.model
-    if not isinstance(model, Transformer):
-        found = f"the class {type(model).__name__}"
-    elif getattr(generator.preprocessor, "input_name", None) != "text":
-        found = f"a source of {generator.preprocessor.input_name}"
-    elif model.source_layer is not None or model.window is not None:
-        found = "a layer before the encoder, or windows of self-attention"
-    elif others := _others(model):
-        found = ", ".join(others)
-    else:
-        return
-    raise UserError(
-        "CTranslate2 runs Transformers from text to text. This model has "
-        f"{found}."
-    )
-
-
-def _others(model):
-    """Choices of the blocks that are not written, as "name=value"."""
-    supported = {
-        "norm": ("pre", "post"),
-        "normalization": ("layer",),
-        "activation": ("relu", "gelu", "silu"),
-        "positions": ("sinusoidal", "learned"),
-        "num_kv_heads": (None, model.num_heads),
-    }
-    return [
-        f"{name}={value!r}"
-        for name, values in supported.items()
-        if (value := getattr(model, name)) not in values
-    ]
 
 
 def _pieces(tokenizer):

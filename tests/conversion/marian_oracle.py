@@ -51,7 +51,15 @@ def sentences(count, seed):
         yield " ".join(words), " ".join(WORDS[word] for word in words)
 
 
-def make(folder, *, seed=1, steps=0, activation="swish", legacy=None):
+def make(
+    folder,
+    *,
+    seed=1,
+    steps=0,
+    activation="swish",
+    legacy=None,
+    separate=False,
+):
     """Writes a model and what it answers.
 
     Args:
@@ -61,6 +69,8 @@ def make(folder, *, seed=1, steps=0, activation="swish", legacy=None):
         activation: str.
         legacy: bool, whether `pytorch_model.bin` has the format before
             PyTorch 1.6; None for `model.safetensors`.
+        separate: bool, whether source and target have two vocabularies and two
+            embeddings.
 
     Returns:
         The folder, which has `expected.json` as well.
@@ -85,23 +95,35 @@ def make(folder, *, seed=1, steps=0, activation="swish", legacy=None):
         )
         (folder / f"{side}.model").rename(folder / f"{side}.spm")
         (folder / f"{side}.vocab").unlink()
-    found = {}
+    sides = {}
     for side in ("source", "target"):
         model = sentencepiece.SentencePieceProcessor(
             model_file=str(folder / f"{side}.spm")
         )
-        for number in range(3, len(model)):
-            found.setdefault(model.id_to_piece(number), None)
-    pieces = list(found)
-    pieces.remove("▁drei" if "▁drei" in pieces else pieces[7])  # becomes UNK
-    random.Random(seed).shuffle(pieces)
-    vocabulary = ["</s>", "<unk>", ">>eng<<", ">>fra<<", *pieces, "<pad>"]
-    ids = {piece: number for number, piece in enumerate(vocabulary)}
+        sides[side] = [model.id_to_piece(i) for i in range(3, len(model))]
+    languages = (">>eng<<", ">>fra<<")
+    if separate:  # The ids of </s> and <pad> are the same in both.
+        tail = sides["target"]
+        vocabulary = ["</s>", "<unk>", "<pad>", *languages, *sides["source"]]
+        target_ids = _numbered(["</s>", "<unk>", "<pad>", *tail])
+        (folder / "target_vocab.json").write_text(
+            json.dumps(target_ids), "utf-8"
+        )
+    else:
+        pieces = [*dict.fromkeys([*sides["source"], *sides["target"]])]
+        # It becomes UNK.
+        pieces.remove("▁drei" if "▁drei" in pieces else pieces[7])
+        random.Random(seed).shuffle(pieces)
+        vocabulary = ["</s>", "<unk>", *languages, *pieces, "<pad>"]
+        target_ids = _numbered(vocabulary)
+    ids = _numbered(vocabulary)
     (folder / "vocab.json").write_text(json.dumps(ids), "utf-8")
 
     torch.manual_seed(seed)
     config = MarianConfig(
         vocab_size=len(ids),
+        decoder_vocab_size=len(target_ids),
+        share_encoder_decoder_embeddings=not separate,
         d_model=16,
         encoder_layers=2,
         decoder_layers=2,
@@ -124,13 +146,16 @@ def make(folder, *, seed=1, steps=0, activation="swish", legacy=None):
     tokenizer = MarianTokenizer(
         *(str(folder / f"{side}.spm") for side in ("source", "target")),
         str(folder / "vocab.json"),
+        target_vocab_file=str(folder / "target_vocab.json"),
+        separate_vocabs=separate,
     )
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if name.endswith("bias") or "norm" in name:
                 weight += 0.1 * torch.randn_like(weight)
-        model.final_logits_bias += 0.3 * torch.randn(1, len(ids))
-        model.model.shared.weight[ids["<pad>"]] = 0.0
+        model.final_logits_bias += 0.3 * torch.randn(1, len(target_ids))
+        for stack in (model.model.encoder, model.model.decoder):
+            stack.embed_tokens.weight[ids["<pad>"]] = 0.0
     if steps:
         _train(model, tokenizer, steps, seed)
     model.eval()
@@ -140,10 +165,7 @@ def make(folder, *, seed=1, steps=0, activation="swish", legacy=None):
         "bad_words_ids": [[ids["<pad>"]]],
     }
     model.generation_config.update(**generation)
-    expected = _answers(model, tokenizer)
-    (folder / "expected.json").write_text(
-        json.dumps(expected, ensure_ascii=False, indent=1), "utf-8"
-    )
+    _write_answers(folder, model, tokenizer)
     model.save_pretrained(folder)
     if legacy is not None:
         weights = folder / "pytorch_model.bin"
@@ -154,6 +176,26 @@ def make(folder, *, seed=1, steps=0, activation="swish", legacy=None):
         )
         (folder / "model.safetensors").unlink()
     return folder
+
+
+def answer(folder):
+    """Writes what the model in a folder answers."""
+    from transformers import MarianMTModel, MarianTokenizer
+
+    model = MarianMTModel.from_pretrained(folder).eval()
+    tokenizer = MarianTokenizer.from_pretrained(folder)
+    _write_answers(folder, model, tokenizer)
+
+
+def _write_answers(folder, model, tokenizer):
+    expected = _answers(model, tokenizer)
+    (folder / "expected.json").write_text(
+        json.dumps(expected, ensure_ascii=False, indent=1), "utf-8"
+    )
+
+
+def _numbered(pieces):
+    return {piece: number for number, piece in enumerate(pieces)}
 
 
 def _train(model, tokenizer, steps, seed):
@@ -239,7 +281,9 @@ def make_archive(path):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    if sys.argv[2:]:
         make(Path(sys.argv[1]), **json.loads(sys.argv[2]))
+    elif sys.argv[1:]:
+        answer(Path(sys.argv[1]))
     else:
         make_archive(Path(__file__).with_name("marian.tar.xz"))

@@ -13,6 +13,7 @@ import kseq
 from kseq import __main__ as cli
 from kseq.control_tokens import END, PAD, START, UNK
 from kseq.conversion import read_marian
+from kseq.conversion.safetensors import read_safetensors, write_safetensors
 from kseq.decoding import GreedySearch
 from kseq.serving.ctranslate2_export import export_ctranslate2
 from kseq.user_error import UserError
@@ -35,7 +36,7 @@ def expected(folder):
     return json.loads((folder / "expected.json").read_text("utf-8"))
 
 
-def ids_of_kseq(folder):
+def ids_of_kseq(folder, size="vocab_size"):
     """For each id of Marian that of kseq, by the rule of `read_marian`."""
     config = json.loads((folder / "config.json").read_text())
     control = {
@@ -43,17 +44,21 @@ def ids_of_kseq(folder):
         config["eos_token_id"]: END,
         1: UNK,
     }
-    others = [i for i in range(config["vocab_size"]) if i not in control]
+    others = [i for i in range(config[size]) if i not in control]
     return control | {each: i for i, each in enumerate(others, 4)}
 
 
 def check_agreement(folder, generator, answers=("beam", "greedy")):
     """Ids, logits and answers are those of transformers."""
     expected = json.loads((folder / "expected.json").read_text("utf-8"))
-    number = ids_of_kseq(folder)
+    numbers = {
+        "source": ids_of_kseq(folder),
+        "target": ids_of_kseq(folder, "decoder_vocab_size"),
+    }
+    number = numbers["target"]
     columns = [number[place] for place in range(len(number))]
     for line in expected:
-        for side in ("source", "target"):
+        for side, number in numbers.items():
             ids, _ = generator.tokenizers[side].tokenize_with_end([line[side]])
             wanted = [number[each] for each in line[f"{side}_ids"]]
             assert ids.to_list() == [wanted], line[side]
@@ -113,6 +118,151 @@ def test_sides_share_the_vocabulary(found):
     both = found.generator.tokenizers
     assert both["source"].model != both["target"].model
     assert both["source"].shares_vocabulary(both["target"])
+
+
+def change(name, **values):
+    def changed(folder):
+        path = folder / name
+        found = json.loads(path.read_text("utf-8"))
+        found.update(values)
+        found = {key: each for key, each in found.items() if each != "gone"}
+        path.write_text(json.dumps(found), "utf-8")
+
+    return changed
+
+
+def write(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def separated(folder, copy):
+    """Makes a model with two embeddings of one that has one for both.
+
+    Each side has the pieces in an order of its own, the source fewer: none that
+    its tokenizer does not have.
+    """
+    shutil.copytree(folder, copy)
+    config = json.loads((copy / "config.json").read_text())
+    ids = json.loads((copy / "vocab.json").read_text())
+    tensors = dict(read_safetensors(copy / "model.safetensors"))
+    shared = tensors.pop("model.shared.weight")
+    own = sentencepiece.SentencePieceProcessor(
+        model_file=str(copy / "source.spm")
+    )
+    own = {own.id_to_piece(number) for number in range(len(own))}
+    control = ("</s>", "<unk>", "<pad>")
+    others = sorted(ids.keys() - {*control})
+    source = [piece for piece in others if piece in own or ">>" in piece]
+    pieces = {
+        "source": [*control, *source],
+        "target": [*control, *others[::-1]],
+    }
+    rows = {side: [ids[each] for each in pieces[side]] for side in pieces}
+    tensors |= {
+        "model.encoder.embed_tokens.weight": shared[rows["source"]],
+        "model.decoder.embed_tokens.weight": shared[rows["target"]],
+        "final_logits_bias": tensors["final_logits_bias"][:, rows["target"]],
+    }
+    write_safetensors(copy / "model.safetensors", tensors)
+    lines = json.loads((copy / "expected.json").read_text("utf-8"))
+    by_id = {number: piece for piece, number in ids.items()}
+    for name, side in (("vocab", "source"), ("target_vocab", "target")):
+        numbered = {piece: place for place, piece in enumerate(pieces[side])}
+        (copy / f"{name}.json").write_text(json.dumps(numbered))
+        for line in lines:
+            old = line[f"{side}_ids"]
+            line[f"{side}_ids"] = [numbered[by_id[number]] for number in old]
+    for line in lines:
+        logits = np.array(line["logits"])[:, rows["target"]]
+        line["logits"] = logits.tolist()
+    (copy / "expected.json").write_text(json.dumps(lines))
+    config |= {
+        "vocab_size": len(pieces["source"]),
+        "decoder_vocab_size": len(pieces["target"]),
+        "share_encoder_decoder_embeddings": False,
+        **dict.fromkeys(("pad_token_id", "decoder_start_token_id"), 2),
+    }
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy
+
+
+def test_two_embeddings_are_those_of_one(folder, tmp_path):
+    copy = separated(folder, tmp_path / "two")
+    generator = read_marian(copy).generator
+    model = generator.model
+    assert not model.share_embeddings
+    assert model.source_vocab_size < model.target_vocab_size
+    check_agreement(copy, generator, answers=())
+    # The same of another layout of the files.
+    tensors = dict(read_safetensors(copy / "model.safetensors"))
+    target = tensors.pop("model.decoder.embed_tokens.weight")
+    tensors |= {"lm_head.weight": target, "model.shared.weight": target[:2]}
+    write_safetensors(copy / "model.safetensors", tensors)
+    (copy / "tokenizer_config.json").write_text('{"separate_vocabs": true}')
+    for one, other in zip(
+        read_marian(copy).generator.model.variables,
+        model.variables,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda copy: (copy / "target_vocab.json").unlink(), "not number the"),
+        (
+            write("tokenizer_config.json", b'{"separate_vocabs": false}'),
+            "vocab.json does not number the",
+        ),
+        (
+            change("config.json", share_encoder_decoder_embeddings=True),
+            "two vocabularies, and one embedding",
+        ),
+        (
+            change("config.json", share_encoder_decoder_embeddings="no"),
+            "expected true or false as share_encoder",
+        ),
+        (
+            change("config.json", decoder_vocab_size=-1),
+            "a size as decoder_vocab_size",
+        ),
+        (
+            change("config.json", decoder_vocab_size="gone"),
+            "target_vocab.json does not number the",
+        ),
+        (
+            change("target_vocab.json", **{"<unk>": "gone"}),
+            "target_vocab.json does not number the",
+        ),
+    ],
+)
+def test_two_embeddings_that_are_broken(folder, tmp_path, damage, message):
+    copy = separated(folder, tmp_path / "two")
+    damage(copy)
+    with pytest.raises(UserError, match=message):
+        read_marian(copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("model.encoder.embed_tokens.weight", None, "There is no model.enc"),
+        ("lm_head.weight", np.zeros((4, 16), "<f4"), "expected an embedding"),
+        ("lm_head.weight", "zeros", "lm_head.weight differs from model.dec"),
+    ],
+)
+def test_embeddings_that_do_not_fit(folder, tmp_path, name, values, message):
+    copy = separated(folder, tmp_path / "two")
+    tensors = dict(read_safetensors(copy / "model.safetensors"))
+    tensors.pop(name, None)
+    if isinstance(values, str):
+        values = 0 * tensors["model.decoder.embed_tokens.weight"]
+    if values is not None:
+        tensors[name] = values
+    write_safetensors(copy / "model.safetensors", tensors)
+    with pytest.raises(UserError, match=message):
+        read_marian(copy)
 
 
 def test_the_command_writes_a_run(
@@ -177,8 +327,11 @@ def test_ctranslate2_answers_the_same(found, expected, tmp_path):
 
 
 @pytest.mark.slow
-def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd):
+@pytest.mark.parametrize("is_separate", [False, True])
+def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd, is_separate):
     monkeypatch.chdir(tmp_path)
+    if is_separate:
+        folder = separated(folder, tmp_path / "two")
     assert cli.main(["convert", "marian", str(folder), "runs/opus"]) == 0
     rows = [f"{one}\t{two}\n" for one, two in marian_oracle.sentences(200, 3)]
     (tmp_path / "pairs.tsv").write_text("".join(rows), "utf-8")
@@ -193,21 +346,6 @@ def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd):
     ]
 
 
-def change(name, **values):
-    def changed(folder):
-        path = folder / name
-        found = json.loads(path.read_text("utf-8"))
-        found.update(values)
-        found = {key: each for key, each in found.items() if each != "gone"}
-        path.write_text(json.dumps(found), "utf-8")
-
-    return changed
-
-
-def write(name, content):
-    return lambda folder: (folder / name).write_bytes(content)
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -220,7 +358,7 @@ def write(name, content):
         (change("config.json", encoder_layers=3), "has no model.encoder.lay"),
         (change("config.json", encoder_layers=1), "tensors that a Marian"),
         (change("config.json", encoder_ffn_dim=20), "decoder_ffn_dim = 24"),
-        (change("config.json", d_model=8), "no embedding of pieces of size 8"),
+        (change("config.json", d_model=8), "pieces of size 8"),
         (change("config.json", normalize_before=True), "normalize_before"),
         (change("config.json", activation_function="tanh"), "none of swish"),
         (change("config.json", eos_token_id=1), "does not fit the ids"),
@@ -279,15 +417,17 @@ def test_values_that_are_read_of_the_wrong_type(folder, tmp_path):
 
 @pytest.mark.slow  # needs PyTorch and transformers, which are the oracle
 @pytest.mark.parametrize(
-    ("activation", "legacy", "answers"),
+    ("activation", "legacy", "separate", "answers"),
     [
-        ("gelu", None, ()),  # random models write to the limit of the length
-        ("relu", False, ()),
-        ("swish", True, ()),
-        ("swish", None, ("beam", "greedy")),
+        # Random models write to the limit of the length.
+        ("gelu", None, False, ()),
+        ("relu", False, False, ()),
+        ("swish", True, True, ()),
+        ("swish", None, False, ("beam", "greedy")),
+        ("swish", None, True, ("beam", "greedy")),
     ],
 )
-def test_new_models(tmp_path, activation, legacy, answers):
+def test_new_models(tmp_path, activation, legacy, separate, answers):
     python = os.environ.get("ORACLE_PYTHON", sys.executable)
     if subprocess.run([python, "-c", "import transformers"]).returncode:
         pytest.skip("needs PyTorch and transformers")
@@ -297,6 +437,7 @@ def test_new_models(tmp_path, activation, legacy, answers):
         "steps": 300 if answers else 0,
         "activation": activation,
         "legacy": legacy,
+        "separate": separate,
     }
     print(options)
     program = marian_oracle.__file__

@@ -140,7 +140,7 @@ def lstm():
         (lambda: generator_of(window=3), "windows of self-attention"),
         (
             lambda: generator_of(positions="rotary", activation="swiglu"),
-            "activation='swiglu', positions='rotary'",
+            "'swiglu' instead of 'relu' or .*; positions='rotary' instead of",
         ),
     ],
 )
