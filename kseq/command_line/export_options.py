@@ -8,11 +8,12 @@ def add_export(command):
     """Adds the options for what is written, and where."""
     command.add_argument(
         "--format",
-        choices=("saved_model", "ctranslate2", "argos"),
+        choices=("saved_model", "ctranslate2", "argos", "litert"),
         default="saved_model",
         help="default: saved_model; of a Transformer from text to text also "
         "ctranslate2, or argos, a package of Argos Translate and "
-        "LibreTranslate",
+        "LibreTranslate; of a translator or a classifier of documents also "
+        "litert, for phones",
     )
     command.add_argument(
         "--languages",
@@ -23,15 +24,16 @@ def add_export(command):
     )
     command.add_argument(
         "--quantize",
-        choices=("bfloat16", "int8"),
-        help="stores the matrices of a saved_model in fewer bits; default: "
-        "float32",
+        choices=("bfloat16", "float16", "int8"),
+        help="stores the matrices in fewer bits: bfloat16 or int8 of a "
+        "saved_model, float16 or int8 for litert; default: float32",
     )
     command.add_argument(
         "--to",
         type=reader(RunPath),
         metavar="DIRECTORY",
         help="folder that gets a new version; default: saved_models/NAME. For "
-        "ctranslate2 a new folder; default: ctranslate2_models/NAME. For argos "
+        "ctranslate2 and litert a new folder; default: ctranslate2_models/NAME "
+        "and litert_models/NAME. For argos "
         "a new file; default: argos_models/NAME.argosmodel",
     )

@@ -1,7 +1,5 @@
 """Export to CTranslate2's format."""
 
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,8 @@ from kseq.control_tokens import END, START, UNK
 from kseq.models import Transformer
 from kseq.serving.ctranslate2_spec import ctranslate2_spec
 from kseq.serving.generator import Generator
-from kseq.user_error import UserError, write_error
+from kseq.serving.new_folder import new_folder
+from kseq.user_error import UserError
 
 _README = """\
 # {name}
@@ -65,8 +64,6 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
         DiskError: if the disk is full.
     """
     _check(generator)
-    if directory.exists():
-        raise UserError(f"{directory} exists; give a new folder with --to.")
     preprocessor: Any = generator.preprocessor  # of text
     spec = ctranslate2_spec(
         generator.model, max(generator.max_length, preprocessor.max_length)
@@ -83,14 +80,11 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
     spec.validate()
     spec.optimize()
 
-    hidden = directory.with_name(f".{directory.name}.partial")
-    try:
-        shutil.rmtree(hidden, ignore_errors=True)
-        hidden.mkdir(parents=True)
-        spec.save(str(hidden))
+    with new_folder(directory) as folder:
+        spec.save(str(folder))
         for side, model in models.items():
-            (hidden / f"{side}.model").write_bytes(model)
-        (hidden / "README.md").write_text(
+            (folder / f"{side}.model").write_bytes(model)
+        (folder / "README.md").write_text(
             _README.format(
                 name=directory.name,
                 version=kseq.__version__,
@@ -100,11 +94,6 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
             ),
             "utf-8",
         )
-        os.rename(hidden, directory)
-    except OSError as error:
-        raise write_error(directory, error) from error
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
     return directory
 
 
