@@ -8,12 +8,13 @@ def add_export(command):
     """Adds the options for what is written, and where."""
     command.add_argument(
         "--format",
-        choices=("saved_model", "ctranslate2", "argos", "marian"),
+        choices=("saved_model", "ctranslate2", "argos", "litert", "marian"),
         default="saved_model",
         help="default: saved_model; of a Transformer from text to text also "
         "ctranslate2, or argos, a package of Argos Translate and "
         "LibreTranslate; with --norm post also marian, for Hugging Face's "
-        "transformers",
+        "transformers; of a translator or a classifier of documents also "
+        "litert, for phones",
     )
     command.add_argument(
         "--languages",
@@ -24,16 +25,16 @@ def add_export(command):
     )
     command.add_argument(
         "--quantize",
-        choices=("bfloat16", "int8"),
-        help="stores the matrices of a saved_model in fewer bits; default: "
-        "float32",
+        choices=("bfloat16", "float16", "int8"),
+        help="stores the matrices in fewer bits: bfloat16 or int8 of a "
+        "saved_model, float16 or int8 for litert; default: float32",
     )
     command.add_argument(
         "--to",
         type=reader(RunPath),
         metavar="DIRECTORY",
         help="folder that gets a new version; default: saved_models/NAME. For "
-        "ctranslate2 or marian a new folder; default: ctranslate2_models/NAME, "
-        "marian_models/NAME. For argos a new file; default: "
-        "argos_models/NAME.argosmodel",
+        "ctranslate2, litert and marian a new folder; default: "
+        "ctranslate2_models/NAME, litert_models/NAME and marian_models/NAME. "
+        "For argos a new file; default: argos_models/NAME.argosmodel",
     )

@@ -10,6 +10,10 @@ from kseq.runs.exports import check_exports
 from kseq.serving import export
 from kseq.user_error import UserError
 
+_QUANTIZED = {
+    "saved_model": ("bfloat16", "int8"),
+    "litert": ("float16", "int8"),
+}
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")  # as in zh-Hant
 
 
@@ -17,6 +21,13 @@ def run(options):
     """Writes it, and prints its path."""
     run = RunDirectory(options.path)
     _check(options)
+    if options.format == "litert":
+        from kseq.serving.litert_export import export_litert
+
+        to = _new(options, Path("litert_models") / run.exports.name)
+        served = open_predictor(options).served
+        print(export_litert(served, to, options.quantize))
+        return
     if options.format == "ctranslate2":
         from kseq.serving.ctranslate2_export import export_ctranslate2
 
@@ -47,15 +58,23 @@ def _check(options):
     """UserError for options that do not fit the format."""
     if options.languages and options.format != "argos":
         raise UserError("--languages is for --format argos.")
+    known = _QUANTIZED.get(options.format, ())
+    if options.quantize and not known:
+        raise UserError(
+            f"--format {options.format} has no --quantize; CTranslate2 takes "
+            'its compute_type, such as "int8", when it loads a model.'
+        )
+    if options.quantize and options.quantize not in known:
+        raise UserError(
+            f"--format {options.format} takes --quantize {' or '.join(known)}. "
+            f"Received: {options.quantize}"
+        )
     if options.format == "saved_model":
         return
-    if options.quantize:
-        raise UserError(
-            "--quantize is for --format saved_model; CTranslate2 takes its "
-            'compute_type, such as "int8", when it loads a model.'
-        )
     if options.ensemble:
         raise UserError(f"--format {options.format} takes one run.")
+    if options.format == "litert":
+        return
     if options.format == "argos" and not options.languages:
         raise UserError("--format argos needs --languages, such as: de en")
     for code in options.languages or ():

@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START
-from kseq.decoding.loops import INTEGER
+from kseq.decoding.loops import INTEGER, arange
 
 _WIDTHS = (40, 32, 50, 64, 25, 100, 128)  # of a chunk: one without padding
 
@@ -98,8 +98,8 @@ def top_k(values, k):
     _, best = tf.math.top_k(tf.reduce_max(values, axis=-1), k)
     best = tf.cast(best, INTEGER)
     searched = tf.gather(values, best, batch_dims=1)  # (B, k, width)
+    positions = best[:, :, None] * width + arange(width)
+    positions = tf.reshape(positions, (-1, k * width))
     values, places = tf.math.top_k(tf.reshape(searched, (-1, k * width)), k)
-    places = tf.cast(places, INTEGER)
-    chunk = tf.gather(best, places // width, batch_dims=1)
-    places = chunk * width + places % width
+    places = tf.gather(positions, places, batch_dims=1)
     return values, tf.minimum(places, size - 1)  # not in the padding

@@ -64,7 +64,8 @@ def _angles(positions, dim):
     """(...) -> (..., dim // 2) float32, in radians."""
     half = ops.arange(dim // 2, dtype="float32")
     rates = ops.exp(half * (-math.log(10000.0) / (dim // 2)))
-    return ops.cast(positions, "float32")[..., None] * rates
+    positions = ops.expand_dims(ops.cast(positions, "float32"), -1)
+    return positions * rates
 
 
 def rotary_embedding(vectors, positions):

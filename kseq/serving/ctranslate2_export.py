@@ -83,11 +83,11 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
     spec.validate()
     spec.optimize()
 
-    with new_folder(directory) as hidden:
-        spec.save(str(hidden))
+    with new_folder(directory) as folder:
+        spec.save(str(folder))
         for side, model in models.items():
-            (hidden / f"{side}.model").write_bytes(model)
-        (hidden / "README.md").write_text(
+            (folder / f"{side}.model").write_bytes(model)
+        (folder / "README.md").write_text(
             _README.format(
                 name=directory.name,
                 version=kseq.__version__,

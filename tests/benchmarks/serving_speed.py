@@ -1,8 +1,8 @@
-"""Decoding speed of a Transformer's export beside CTranslate2.
+"""Decoding speed of a Transformer's export beside CTranslate2 and LiteRT.
 
     python tests/benchmarks/serving_speed.py RUN SOURCE REFERENCE
 
-RUN is exported as a SavedModel and in CTranslate2's format. Each contender
+RUN is exported as a SavedModel, and for CTranslate2 and LiteRT. Each contender
 answers the lines of SOURCE in a process of its own, in turn, text to text:
 
 - the served signature, of weights stored in float32, bfloat16 and int8, and
@@ -11,21 +11,26 @@ answers the lines of SOURCE in a process of its own, in turn, text to text:
 - `kseq.load(PATH)(lines)`, what `kseq predict` does with a file, without its
   start, and CTranslate2 with batches of 4,096 tokens of its own making;
 - the command `kseq predict` with its start;
+- the Python in the README of a LiteRT export, one line at a time on one
+  processor, of weights in float32, float16 and int8;
 - the served signature of `--against EXPORT/VERSION`, such as that of an earlier
   version of kseq.
 
-CTranslate2 does not run an LSTM: choose the contenders by `--only`. It ends a
+CTranslate2 does not run an LSTM, LiteRT may not be installed: choose the
+contenders by `--only`. It ends a
 search when the beam has as many finished answers as its size, which is
 `--patience 1` here.
 
 Prints sentences and tokens of the target tokenizer a second (medians), their
 ratio to the first contender, BLEU, the share of answers equal to those of the
-served signature, the latency of single lines and the peak of memory.
+served signature, the latency of single lines, the peak of memory and the size
+of the export.
 """
 
 import argparse
 import multiprocessing
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -163,6 +168,43 @@ class CTranslate2File(CTranslate2):
     own_batches = True
 
 
+class LiteRT:
+    """What the README of the export does."""
+
+    folder = "litert"
+
+    def __init__(self, folders, options):
+        os.chdir(folders[self.folder])
+        readme = Path("README.md").read_text("utf-8")
+        names = {}
+        exec(re.search("```python\n(.*?)```", readme, re.S)[1], names)
+        self.answer = names["answer"]
+
+    def batch(self, lines):
+        return list(map(self.answer, lines))
+
+    __call__ = batch
+
+
+class LiteRTFloat16(LiteRT):
+    folder = "litert_float16"
+
+
+class LiteRTInt8(LiteRT):
+    folder = "litert_int8"
+
+
+_LITERT = ["--format", "litert"]
+EXPORTS = {
+    "saved_model": [],
+    "bfloat16": ["--quantize", "bfloat16"],
+    "int8": ["--quantize", "int8"],
+    "ctranslate2": ["--format", "ctranslate2"],
+    "litert": _LITERT,
+    "litert_float16": [*_LITERT, "--quantize", "float16"],
+    "litert_int8": [*_LITERT, "--quantize", "int8"],
+}
+
 CONTENDERS = {
     "CTranslate2, float32": CTranslate2,
     "served signature": Signature,
@@ -173,6 +215,9 @@ CONTENDERS = {
     "stored in bfloat16": BFloat16,
     "stored in int8": Int8,
     "kseq predict": Command,
+    "LiteRT": LiteRT,
+    "LiteRT, float16": LiteRTFloat16,
+    "LiteRT, int8": LiteRTInt8,
 }
 
 
@@ -217,7 +262,12 @@ def main():
         peaks = {
             name: worker("end", None)[0] for name, worker in workers.items()
         }
-    show(found, singles, peaks, references, token_counter(options.run))
+        sizes = {
+            name: size_of(folders[contender.folder])
+            for name, contender in contenders.items()
+        }
+    facts = singles, peaks, sizes
+    show(found, facts, references, token_counter(options.run))
 
 
 def exported(options, folder, kinds):
@@ -230,15 +280,19 @@ def exported(options, folder, kinds):
     folders = {"against": options.against}
     for kind in kinds - {"against"}:
         to = folder / kind
-        is_ours = kind != "ctranslate2"
         search = command
-        if is_ours and options.patience is not None:
+        if kind != "ctranslate2" and options.patience is not None:
             search = [*command, "--patience", str(options.patience)]
-        folders[kind] = to / "1" if is_ours else to
-        option = ["--quantize", kind] if is_ours else ["--format", kind]
-        option = [] if kind == "saved_model" else option
-        subprocess.run([*search, *option, "--to", str(to)], check=True)
+        has_versions = "--format" not in EXPORTS[kind]
+        folders[kind] = to / "1" if has_versions else to
+        subprocess.run([*search, *EXPORTS[kind], "--to", str(to)], check=True)
     return folders
+
+
+def size_of(folder):
+    """The bytes of its files."""
+    files = filter(Path.is_file, folder.rglob("*"))
+    return sum(file.stat().st_size for file in files)
 
 
 def token_counter(run):
@@ -306,8 +360,10 @@ def _work(pipe, contender, folders, options):
         pipe.send((time.perf_counter() - start, answers))
 
 
-def show(found, singles, peaks, references, count_tokens):
+def show(found, facts, references, count_tokens):
     import sacrebleu
+
+    singles, peaks, sizes = facts
 
     seconds = {
         name: statistics.median(s for s, _ in rounds)
@@ -317,7 +373,7 @@ def show(found, singles, peaks, references, count_tokens):
     first, other = next(iter(found)), "served signature"
     print(
         f"{'':22} {'lines/s':>8} {'tokens/s':>8} {'ratio':>6} {'BLEU':>6} "
-        f"{'equal':>6} {'one line':>9} {'memory':>9}"
+        f"{'equal':>6} {'one line':>9} {'memory':>9} {'size':>9}"
     )
     for name, texts in answers.items():
         bleu = sacrebleu.corpus_bleu(texts, [references]).score
@@ -331,7 +387,7 @@ def show(found, singles, peaks, references, count_tokens):
             f"{tokens / seconds[name]:8.0f} "
             f"{seconds[first] / seconds[name]:6.2f} {bleu:6.2f} "
             f"{equal / len(texts):6.1%} {1000 * singles[name]:6.1f} ms "
-            f"{peaks[name]:5.0f} MiB"
+            f"{peaks[name]:5.0f} MiB {sizes[name] / 2**20:5.1f} MiB"
         )
 
 

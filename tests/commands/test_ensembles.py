@@ -114,6 +114,13 @@ def test_an_ensemble_is_of_runs_that_generate_text(
     ):
         message = refused("export", run, "--format", "argos", *options)
         assert text in message
+    for options, text in (
+        (("--format", "litert", "--quantize", "bfloat16"), "float16 or int8"),
+        (("--quantize", "float16"), "bfloat16 or int8. Received: float16"),
+    ):
+        assert text in refused("export", run, *options)
+    message = refused("export", run, run, "--format", "litert")
+    assert "--format litert takes one run" in message
     message = refused("export", run, "--languages", "de", "en")
     assert "--languages is for --format argos" in message
     message = refused("predict", run, run)
