@@ -130,6 +130,14 @@ def new_seed():
 
 
 @pytest.fixture
+def collect_new():
+    """Collects garbage of the test: the objects of others take a second."""
+    gc.disable()  # what is made from now on stays in the youngest generation
+    yield functools.partial(gc.collect, 0)
+    gc.enable()
+
+
+@pytest.fixture
 def ctrl_c():
     """Ctrl-C as in a terminal: a process in the background ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
