@@ -39,7 +39,7 @@ with quiet_stderr():
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
         from tensorflow.python.eager import context
-        from tensorflow.python.util import tf_stack, traceback_utils
+        from tensorflow.python.util import traceback_utils
 
         # A worker of pytest has one core: more threads would only wait.
         tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -70,6 +70,7 @@ with quiet_stderr():
         traceback_utils.is_traceback_filtering_enabled = bool
         typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
 
+        from tests.faster_graphs import trace_faster
         from tests.simulated_gpu import reported_gpu, simulated_gpu  # noqa: F401
 
 
@@ -80,9 +81,7 @@ def pytest_configure(config):
         tf.config.optimizer.set_experimental_options(
             {"disable_meta_optimizer": True}
         )
-        # Each graph operation records the stack: 80 frames under pytest.
-        stack = tf_stack.extract_stack()
-        tf_stack.extract_stack = lambda stacklevel=1: stack
+        trace_faster()
 
 
 def pytest_collection_finish():
@@ -127,6 +126,14 @@ def new_seed():
     print(f"seed={value}")
     keras.utils.set_random_seed(value)
     return value
+
+
+@pytest.fixture
+def collect_new():
+    """Collects garbage of the test: the objects of others take a second."""
+    gc.disable()  # what is made from now on stays in the youngest generation
+    yield functools.partial(gc.collect, 0)
+    gc.enable()
 
 
 @pytest.fixture

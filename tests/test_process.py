@@ -125,10 +125,12 @@ def test_without_standard_error_or_a_temporary_directory(monkeypatch, capfd):
 
 def test_garbage_is_collected_again(monkeypatch):
     monkeypatch.delitem(sys.modules, "keras")
+    frozen = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(gc.isenabled()))
     with process._no_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
-    gc.unfreeze()
+    assert frozen == [False]
 
 
 _STEPS = """

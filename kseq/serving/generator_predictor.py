@@ -117,6 +117,8 @@ class GeneratorPredictor:
 
     @functools.cached_property
     def _own_stream(self):
+        if "sample" not in self.signatures:
+            return self.served.stream_signatures  # traced once for all
         from kseq.serving.stream_signatures import stream_signatures
 
         return stream_signatures(self.served, draws=False)

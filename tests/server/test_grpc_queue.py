@@ -301,7 +301,6 @@ def test_refused_messages_are_forgotten_at_once(store, open_grpc):
     with open_grpc(store, memory=memory) as client:
         large = predict(b"a" * 2**21)
         client.check_error(large, "RESOURCE_EXHAUSTED", "no room for")
-        gc.collect()
         gc.disable()
         tracemalloc.start()
         try:

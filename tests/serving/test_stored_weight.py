@@ -1,6 +1,5 @@
 """Exports whose matrices are stored in int8 or bfloat16."""
 
-import gc
 import json
 
 import keras
@@ -56,7 +55,7 @@ def served(generators):
     ],
 )
 def test_export_is_small_and_answers_are_close(
-    dtype, share, close, served, tmp_path, monkeypatch
+    dtype, share, close, served, tmp_path, monkeypatch, collect_new
 ):
     monkeypatch.setattr("kseq.serving.stored_weight._LEAST", 100)
     before = [variable.numpy() for variable in served.model.variables]
@@ -74,7 +73,7 @@ def test_export_is_small_and_answers_are_close(
     # Neither the model nor what else was loaded shares its variables.
     freed = handles_of(first)
     del first
-    gc.collect()
+    collect_new()
     for handle in freed:
         with pytest.raises(tf.errors.FailedPreconditionError):
             tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
@@ -92,7 +91,7 @@ def test_export_is_small_and_answers_are_close(
         assert loaded["text"] == [each.hypotheses[0].text for each in answers]
 
 
-def test_weights_are_freed_while_a_function_is_traced():
+def test_weights_are_freed_while_a_function_is_traced(collect_new):
     """Python may collect them at any time: no graph gets what frees them."""
 
     class Weight:
@@ -108,7 +107,7 @@ def test_weights_are_freed_while_a_function_is_traced():
     @tf.function
     def traced():
         signatures.clear()
-        gc.collect()
+        collect_new()
         return tf.constant(1)
 
     graph = traced.get_concrete_function().graph

@@ -21,6 +21,7 @@ from kseq.models import LSTMSeq2Seq
 from kseq.serving import Generator, ensemble
 from tests.recipe_models import SERVED, inputs_of, make_served
 from tests.serving.conftest import LINES, Lazy
+from tests.slow import slow
 
 TEXTS = [*LINES, "", "the dog"]
 SEARCHES = {
@@ -205,21 +206,22 @@ def test_common_prefix():
     assert found == [[4, 5, 0], [4, 0, 0], [4, 6, 6], [0, 0, 0]]
 
 
-def test_an_export_streams(loaded_exports):
-    predictor = loaded_exports["transformer"]
+# Other tests load that of the LSTM as well.
+@pytest.mark.parametrize("kind", [slow("transformer"), "lstm"])
+def test_an_export_streams(loaded_export):
     for text in TEXTS:
-        stream = predictor.stream(text)
+        stream = loaded_export.stream(text)
         parts = list(stream)
-        assert ["".join(parts)] == predictor([text])
-        assert stream.answer == predictor.answers([text])[0]
+        assert ["".join(parts)] == loaded_export([text])
+        assert stream.answer == loaded_export.answers([text])[0]
 
 
+@pytest.mark.parametrize("kind", ["lstm"])
 def test_without_the_signatures_the_answer_comes_at_once(
-    loaded_exports, monkeypatch
+    loaded_export, monkeypatch
 ):
-    predictor = loaded_exports["transformer"]
-    monkeypatch.delitem(predictor.signatures, "stream_start")
-    assert list(predictor.stream(TEXTS[0])) == predictor(TEXTS[:1])
+    monkeypatch.delitem(loaded_export.signatures, "stream_start")
+    assert list(loaded_export.stream(TEXTS[0])) == loaded_export(TEXTS[:1])
 
 
 @pytest.mark.slow

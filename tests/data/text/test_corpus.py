@@ -1,15 +1,13 @@
-import gc
+import functools
 import logging
 import lzma
 import math
 import os
+import sys
 
 import pytest
 
-from kseq.data import (
-    DataError,
-    read_corpus,
-)
+from kseq.data import DataError, dates, read_corpus
 from tests.slow import slow
 
 
@@ -224,9 +222,9 @@ def test_extreme_weights_are_shares(write):
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.xz"])
-def test_copies_are_closed_with_the_corpus(write, name):
+def test_copies_are_closed_with_the_corpus(write, name, collect_new):
     def open_files():
-        gc.collect()
+        collect_new()
         return len(os.listdir("/dev/fd"))
 
     content = b"a,b\nc,d\n"
@@ -274,7 +272,9 @@ def test_files_are_checked(write):
         read_corpus([one, one, one])
 
 
-def test_without_files_it_is_the_dates():
+def test_without_files_it_is_the_dates(monkeypatch):
+    module = sys.modules["kseq.data.text.corpus"]
+    monkeypatch.setattr(module, "dates", functools.partial(dates, size=50))
     corpus = read_corpus()
 
     source, target = next(corpus.test.as_numpy_iterator())

@@ -174,8 +174,8 @@ def test_validation_files_patterns_and_compressed_ones(tmp_path, kept):
 
 @pytest.mark.parametrize("pieces", [("bpe",), ("bpe", "char")])
 def test_tokenizers_are_those_of_the_corpus(tmp_path, pieces):
-    sides = [side[:2500] for side in dates("train")]
-    rows = [tuple(map(str.encode, pair)) for pair in zip(*sides, strict=True)]
+    sides = zip(*dates("train", size=2500), strict=True)
+    rows = [tuple(map(str.encode, pair)) for pair in sides]
     files = write_files(tmp_path, rows)
     options = PairTokenizers(800, pieces)
     prepared = prepare_pairs("out", files, tokenizers=options, part_size=99_999)
@@ -188,9 +188,7 @@ def test_tokenizers_are_those_of_the_corpus(tmp_path, pieces):
 
 
 def test_built_in_dates(kept, monkeypatch):
-    def few(split):
-        return tuple(side[:50] for side in dates(split))
-
+    few = functools.partial(dates, size=50)
     for module in ("prepare_pairs", "corpus"):
         module = sys.modules[f"kseq.data.text.{module}"]
         monkeypatch.setattr(module, "dates", few)
