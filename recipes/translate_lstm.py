@@ -74,6 +74,7 @@ def main(config):
         weights=corpus.weights,
         seed=config.seed,
         subword_dropout=config.subword_dropout,
+        with_alignment=config.guided_alignment > 0,
     )
 
     with devices.device_strategy().scope():
@@ -96,7 +97,9 @@ def main(config):
         )
         training.freeze(model, config.freeze)
         model.compile(
-            training.build_optimizer(config), **config.compile_arguments()
+            training.build_optimizer(config),
+            **config.compile_arguments(),
+            guided_alignment=config.guided_alignment,
         )
     beam = decoding.BeamSearch(config.beam_size)
     longest = pairs.longest_target(config.max_length)

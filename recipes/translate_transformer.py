@@ -67,6 +67,7 @@ def main(config):
         weights=corpus.weights,
         seed=config.seed,
         subword_dropout=config.subword_dropout,
+        with_alignment=config.guided_alignment > 0,
     )
 
     with devices.device_strategy().scope():
@@ -88,6 +89,7 @@ def main(config):
         model.compile(
             training.build_optimizer(config, beta_2=0.98, epsilon=1e-9),
             **config.compile_arguments(),
+            guided_alignment=config.guided_alignment,
         )
     beam = decoding.BeamSearch(config.beam_size)
     longest = pairs.longest_target(config.max_length)

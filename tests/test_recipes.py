@@ -282,6 +282,32 @@ def answers_of(predictor, path, task, call):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "recipe",
+    ["translate_transformer", "translate_lstm", "translate_convolutional"],
+    indirect=True,
+)
+def test_a_guided_alignment_is_the_same_after_a_stop(
+    recipe, config, monkeypatch
+):
+    rows = Path("table.tsv").read_text("utf-8").splitlines()
+    Path("aligned.tsv").write_text("".join(f"{row}\t0-0\n" for row in rows))
+    guided = {"columns": ("1", "2", "3"), "guided_alignment": 0.5}
+    config = dataclasses.replace(config, train=("aligned.tsv",), **guided)
+    recipe.main(dataclasses.replace(config, run="runs/whole"))
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        stop_after(patch, 1)
+        recipe.main(config)
+    recipe.main(config)
+    losses = [
+        [json.loads(line)["val_loss"] for line in path.read_text().splitlines()]
+        for path in Path("runs").glob("*/metrics.jsonl")
+    ]
+    assert len(losses) == len(losses[0]) == 2
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.slow
 def test_trains_on_two_devices(recipe, config, monkeypatch, two_devices):
     monkeypatch.setattr(kseq.devices, "device_strategy", lambda: two_devices)
     for steps in (2, 4):

@@ -23,8 +23,8 @@ def add_check(command):
         nargs="+",
         default=(),
         metavar="COLUMN",
-        help="columns of source and target, of label and text, of words and "
-        "tags, or of text",
+        help="columns of source, target, and perhaps alignment, of label and "
+        "text, of words and tags, or of text",
     )
     for flag, what in (
         ("--documents", "labelled documents"),

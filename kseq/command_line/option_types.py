@@ -205,7 +205,7 @@ class TranslationOptions:
 
     train: tuple[str, ...] | None = None  # files, or prepared; None: dates
     validation: tuple[str, ...] | None = None  # None: held out of training
-    columns: tuple[str, ...] = ()  # names or numbers of source and target
+    columns: tuple[str, ...] = ()  # of source, target, and perhaps alignment
     weights: tuple[float, ...] = ()  # how often each corpus is drawn
     pieces: tuple[Pieces, ...] = ("bpe",)  # two: of each side its own
     vocab_size: VocabSize = 8000  # of source and target together
@@ -213,6 +213,7 @@ class TranslationOptions:
     batch_tokens: PositiveInt = 4096
     piece_dropout: Rate = 0.0  # on whole pieces, of both sides
     subword_dropout: Rate = 0.0  # splits pieces of both sides at random
+    guided_alignment: NonNegativeFloat = 0.0  # weight; of a third column
     dtype: DType = "auto"  # that of the machine, or mixed_bfloat16
     beam_size: SmallInt = 5
     metrics: tuple[Metric, ...] = ("bleu", "chrf", "exact_match")
@@ -223,6 +224,16 @@ class TranslationOptions:
             raise UserError(
                 "--subword-dropout needs --pieces bpe or unigram. "
                 f"Received: --pieces {' '.join(self.pieces)}"
+            )
+        if self.subword_dropout and self.guided_alignment:
+            raise UserError("--guided-alignment needs --subword-dropout 0.")
+        has_alignment, guided = len(self.columns) > 2, self.guided_alignment > 0
+        if self.columns and has_alignment != guided:
+            raise UserError(
+                "--columns SOURCE TARGET ALIGNMENT and --guided-alignment 0.1, "
+                "or another weight, need each other. Received: --columns "
+                f"{' '.join(self.columns)} --guided-alignment "
+                f"{self.guided_alignment:g}"
             )
 
 
@@ -448,6 +459,10 @@ class RecurrentOptions(RecurrentDecoderOptions):
             raise UserError(
                 "--copy needs one vocabulary of source and target: one type "
                 f"of --pieces. Received: {' '.join(self.pieces)}"
+            )
+        if getattr(self, "guided_alignment", 0) and self.attention == "none":
+            raise UserError(
+                "--guided-alignment needs attention. Received: none"
             )
         if self.reverse_source and self.bidirectional:
             raise UserError("--reverse-source needs --no-bidirectional.")

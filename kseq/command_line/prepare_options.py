@@ -115,8 +115,8 @@ def add_prepare(command):
         nargs="+",
         default=(),
         metavar="COLUMN",
-        help="columns of source and target, of label and text, of words and "
-        "tags, of recording and transcript, or of text",
+        help="columns of source, target, and perhaps alignment, of label and "
+        "text, of words and tags, of recording and transcript, or of text",
     )
     command.add_argument(
         "--vocab-size",

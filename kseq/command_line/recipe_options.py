@@ -39,7 +39,7 @@ _METAVARS = {int: "N", float: "X"}
 # Fields of a recipe that a run does not inherit from the one it starts from.
 _OF_ONE_RUN = frozenset(
     (
-        *("train", "validation", "columns", "weights"),
+        *("train", "validation", "columns", "weights", "guided_alignment"),
         *("features", "images", "audio"),
         *("run", "overwrite", "from_", "new_tokenizer"),
         *("steps", "evaluate_every", "patience", "pretraining_steps", "track"),

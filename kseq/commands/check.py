@@ -50,7 +50,7 @@ def _print_filtered(options, filters):
     for text in parallel_texts("FILES", options.files, options.columns or ()):
         counts, found = Counter(), Counter()
         for block in text.usable_blocks(counts):
-            found += kept_pairs(*block, filters, seen)[1]
+            found += kept_pairs(*block[:2], filters, seen)[1]
         found += Counter(empty=counts["blank"], too_long=counts["too_long"])
         print(
             escaped_line(

@@ -1,4 +1,4 @@
-"""Additional losses of recurrent translators: coverage and CTC."""
+"""Additional losses of translators: guided alignment, coverage and CTC."""
 
 import math
 import numbers
@@ -7,6 +7,26 @@ from keras import layers, ops
 
 from kseq.ops import padding_mask, with_padded_batch
 from kseq.user_error import ArgumentError
+
+_LEAST = 1e-6  # attention; the gradient of its logarithm would overflow float16
+
+
+def alignment_losses(weights, alignment):
+    """Minus the logarithm of the attention to the position of an alignment.
+
+    Args:
+        weights: (B, T, S) float.
+        alignment: (B, T) int, 0 for none, otherwise 1 more than a position.
+
+    Returns:
+        (B, T) float32, 0 where there is none.
+
+    Reference:
+        Chen et al. 2016, arXiv:1607.01628, equation 5, for one position.
+    """
+    aligned = ops.one_hot(alignment - 1, ops.shape(weights)[2], dtype="float32")
+    given = ops.sum(ops.cast(weights, "float32") * aligned, axis=2)
+    return -ops.log(given + _LEAST) * ops.cast(alignment > 0, "float32")
 
 
 def set_auxiliary_losses(model, attention, coverage, ctc):

@@ -272,9 +272,13 @@ class ConvSeq2Seq(ExactModel):
         Returns:
             (B, T, S) float32, rows that sum to 1.
         """
+        return self.logits_and_attention(inputs)[1]
+
+    def logits_and_attention(self, inputs: dict):
+        """The outputs of a call, and `attention_weights`."""
         memory = self._encode(inputs)
-        _, weights, _ = self._decode(inputs["target_ids"], **memory)
-        return _mean_of_layers(weights)
+        x, weights, _ = self._decode(inputs["target_ids"], **memory)
+        return self._project(x), _mean_of_layers(weights)
 
     def get_config(self) -> dict:
         return config_of(self, ConvSeq2Seq, later_rates=("piece_dropout",))

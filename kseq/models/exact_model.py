@@ -8,6 +8,7 @@ from keras import ops
 from keras.src.trainers.trainer import model_supports_jit
 
 from kseq.layers.cudnn import needs_cudnn
+from kseq.models.auxiliary_losses import alignment_losses
 from kseq.user_error import ArgumentError, check_integers
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
@@ -95,6 +96,7 @@ class ExactModel(keras.Model):
         False  # whether losses depend on other rows of the batch
     )
     uses_softmax = True  # whether outputs are logits of exclusive classes
+    guided_alignment = 0.0
 
     def __init__(
         self, *args, dtype: str | keras.DTypePolicy | None = None, **kwargs
@@ -102,9 +104,19 @@ class ExactModel(keras.Model):
         super().__init__(*args, **kwargs)
         self.dtype_policy = keras.dtype_policies.get(dtype)
 
+    def call(self, inputs, training=None, mask=None, with_attention=False):
+        if with_attention:
+            return self.logits_and_attention(inputs)
+        return super().call(inputs, training=training, mask=mask)
+
     def loss_outputs(self, inputs, training: bool):
         """The inputs of `token_losses`, if they are more than the outputs."""
-        return self(inputs, training=training)
+        options = {"with_attention": True} if self.is_guided(inputs) else {}
+        return self(inputs, training=training, **options)
+
+    def is_guided(self, inputs) -> bool:
+        """Whether the loss of a batch has a part of `guided_alignment`."""
+        return self.guided_alignment > 0 and "alignment" in inputs
 
     def token_losses(
         self, inputs, labels, outputs, sample_weight, label_smoothing: float
@@ -123,16 +135,20 @@ class ExactModel(keras.Model):
         Args:
             inputs: inputs of the model.
             labels: from the data, or None.
-            outputs: those of `loss_outputs`; logits (..., V) here.
+            outputs: those of `loss_outputs`; logits (..., V) here, and with
+                `guided_alignment` the attention (B, T, S).
             sample_weight: from the data, or None.
             label_smoothing: float, that of `compile`; 0 in `evaluate`.
 
         Returns:
             `TokenLosses`.
         """
-        loss, likelihood, right = cross_entropy(
-            labels, outputs, label_smoothing
-        )
+        is_pair = isinstance(outputs, tuple)
+        logits, weights = outputs if is_pair else (outputs, None)
+        loss, likelihood, right = cross_entropy(labels, logits, label_smoothing)
+        if self.is_guided(inputs):
+            of_attention = alignment_losses(weights, inputs["alignment"])
+            loss += self.guided_alignment * of_attention
         return TokenLosses(loss, sample_weight, likelihood, right)
 
     def compile(
@@ -143,6 +159,7 @@ class ExactModel(keras.Model):
         clip_norm: float | None = None,
         accumulation_steps: int = 1,
         r_drop: float = 0.0,
+        guided_alignment: float = 0.0,
         run_eagerly: bool = False,
         auto_scale_loss: bool = True,
         loss=None,
@@ -166,6 +183,14 @@ class ExactModel(keras.Model):
                 predicted twice, with different dropout masks, and
                 r_drop / 4 * (KL(p || q) + KL(q || p)) is added to the mean of
                 both losses. A step takes twice as long.
+            guided_alignment: float, weight of the loss of the attention: where
+                inputs have `alignment` (B, T) int, see
+                `kseq.data.TokenizedPairs`, the loss of a token is
+
+                    cross-entropy - guided_alignment * log(attention)
+
+                with the attention to its position. For models that attend to
+                their source.
             run_eagerly: bool, see `keras.Model.compile`.
             auto_scale_loss: bool, see `keras.Model.compile`.
             loss: None; the loss is that of `token_losses`.
@@ -186,7 +211,9 @@ class ExactModel(keras.Model):
                 lost, or if Keras is not on TensorFlow.
 
         Reference:
-            R-Drop: Wu et al. 2021, arXiv:2106.14448.
+            R-Drop: Wu et al. 2021, arXiv:2106.14448. Guided alignment: Chen et
+            al. 2016, arXiv:1607.01628; of Transformers: Garg et al. 2019,
+            arXiv:1909.02074.
         """
         if keras.backend.backend() != "tensorflow":
             raise ValueError(
@@ -196,6 +223,7 @@ class ExactModel(keras.Model):
         optimizer = keras.optimizers.get(optimizer)
         _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps)
         _check_r_drop(self, r_drop)
+        _check_guided_alignment(self, guided_alignment)
         _check_unused(
             loss=loss,
             loss_weights=loss_weights,
@@ -217,6 +245,7 @@ class ExactModel(keras.Model):
         self.clip_norm = clip_norm
         self.accumulation_steps = accumulation_steps
         self.r_drop = r_drop
+        self.guided_alignment = guided_alignment
         self.steps_done = 0
         self.seconds_waiting = 0.0
         self.auto_scale_loss = auto_scale_loss
@@ -245,8 +274,10 @@ class ExactModel(keras.Model):
         config = super().get_compile_config()
         if not self.compiled:
             return config
-        names = ("label_smoothing", "clip_norm", "accumulation_steps")
-        for name in (*names, "r_drop", "auto_scale_loss"):
+        for name in (
+            *("label_smoothing", "clip_norm", "accumulation_steps"),
+            *("r_drop", "guided_alignment", "auto_scale_loss"),
+        ):
             config[name] = getattr(self, name)
         # As it was given: a saved model may be loaded beside another GPU.
         config["jit_compile"] = self._jit_compile_given
@@ -363,12 +394,26 @@ def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
             )
 
 
-def _check_r_drop(model, r_drop):
-    if not 0 <= r_drop < math.inf:
+def _check_weight(name, weight):
+    if not 0 <= weight < math.inf:
         raise ArgumentError(
-            "r_drop must be a finite number of at least 0. "
-            f"Received: r_drop={r_drop}"
+            f"{name} must be a finite number of at least 0. "
+            f"Received: {name}={weight}"
         )
+
+
+def _check_guided_alignment(model, weight):
+    _check_weight("guided_alignment", weight)
+    attends = hasattr(model, "logits_and_attention")
+    if weight and not (attends and getattr(model, "attention", True)):
+        raise ArgumentError(
+            "guided_alignment needs a model that attends to its source. "
+            f"Received: guided_alignment={weight}, a {type(model).__name__}"
+        )
+
+
+def _check_r_drop(model, r_drop):
+    _check_weight("r_drop", r_drop)
     if r_drop and not model.uses_softmax:
         raise ArgumentError(
             "r_drop needs a model with logits of exclusive classes. "

@@ -288,23 +288,25 @@ class LSTMSeq2Seq(ExactModel):
         inputs,
         training: bool | None = None,
         mask=None,
+        with_attention: bool = False,
         with_memory: bool = False,
     ):
-        if not with_memory:
-            return super().call(inputs, training=training, mask=mask)
-        return self._read(inputs, return_weights=True)
+        if with_memory:
+            return self._read(inputs, return_weights=True)
+        return super().call(inputs, training, mask, with_attention)
 
     def loss_outputs(self, inputs, training: bool):
         if training and self.sampling_schedule:
             inputs = scheduled_sampling.feed_predictions(self, inputs)
-        options = {"with_memory": True} if self.coverage or self.ctc else {}
-        return self(inputs, training=training, **options)
+        if self.coverage or self.ctc:
+            return self(inputs, training=training, with_memory=True)
+        return super().loss_outputs(inputs, training)
 
     def token_losses(self, inputs, labels, outputs, *arguments) -> TokenLosses:
         if not (self.coverage or self.ctc):
             return super().token_losses(inputs, labels, outputs, *arguments)
-        logits, *others = outputs
-        losses = super().token_losses(inputs, labels, logits, *arguments)
+        others = outputs[1:]
+        losses = super().token_losses(inputs, labels, outputs[:2], *arguments)
         return auxiliary_losses.add_auxiliary_losses(
             self, losses, inputs, labels, *others
         )
@@ -363,8 +365,12 @@ class LSTMSeq2Seq(ExactModel):
         Raises:
             ValueError: if the model has no attention.
         """
-        _, weights, *_ = self._read(inputs, return_weights=True)
-        return ops.cast(weights, "float32")
+        return self.logits_and_attention(inputs)[1]
+
+    def logits_and_attention(self, inputs: dict):
+        """The outputs of a call, and `attention_weights`."""
+        logits, weights, *_ = self._read(inputs, return_weights=True)
+        return logits, ops.cast(weights, "float32")
 
     def get_config(self) -> dict:
         return config_of(

@@ -212,11 +212,12 @@ class Transformer(ExactModel):
         logits, *_ = self._read(inputs)
         super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 
-    def _read(self, inputs, **arguments):
+    def _read(self, inputs, of_last=None, **arguments):
         """Logits of whole targets, and the other outputs of the blocks."""
         memory, mask, encoder = self._encode(inputs, **arguments)
         arguments = {"memory": memory, "memory_mask": mask, **arguments}
         each = [arguments] * self.num_decoder_layers
+        each[-1] = {**arguments, **(of_last or {})}
         x = self._embed_target(inputs["target_ids"])
         x, decoder = apply_blocks(self.decoder_blocks, x, each)
         return self._logits(x), encoder, decoder
@@ -315,7 +316,13 @@ class Transformer(ExactModel):
         Returns:
             (B, T, S) float32, rows that sum to 1.
         """
-        return ops.mean(self.all_attention_weights(inputs)["cross"][-1], axis=1)
+        return self.logits_and_attention(inputs)[1]
+
+    def logits_and_attention(self, inputs: dict):
+        """The outputs of a call, and `attention_weights`."""
+        logits, _, decoder = self._read(inputs, {"return_weights": True})
+        _, weights = decoder[-1]  # of each head
+        return logits, ops.mean(ops.cast(weights, "float32"), axis=1)
 
     def all_attention_weights(self, inputs: dict) -> dict:
         """The weights of every block and head, N of them.

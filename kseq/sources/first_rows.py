@@ -18,7 +18,8 @@ def read_first_rows(content, train, validation=(), columns=()):
         train: paths; a pattern names several files. URLs are not read, which
             takes TensorFlow.
         validation: the same; may be empty.
-        columns: of tables, names or numbers; may be empty.
+        columns: of tables, names or numbers; may be empty. Files of validation
+            have the first ones, those that `evaluate` reads.
 
     Raises:
         DataError: a file or its first row cannot be used.
@@ -39,7 +40,7 @@ def read_first_rows(content, train, validation=(), columns=()):
             f"Received: {content!r}"
         )
     source = known[content]
-    check_columns(columns, source)
+    check_columns(columns, source, source.more_columns)
     # Prepared data are complete, or say that they are not when they are opened.
     splits = [
         [path for path in paths if not (is_url(path) or is_prepared(path))]
@@ -49,25 +50,28 @@ def read_first_rows(content, train, validation=(), columns=()):
         for path in paths:
             if not os.path.isdir(path):  # which some sources read
                 matching_files(path)
-    for paths in splits:
+    number = source.num_columns
+    for paths, named in zip(splits, (columns, columns[:number]), strict=True):
         for path in paths:
-            next(iter(source.first_rows(path, columns, len(paths))), None)
+            next(iter(source.first_rows(path, named, len(paths))), None)
 
 
-def check_columns(columns, source):
+def check_columns(columns, source, more=0):
     """DataError if there are columns, but not as many as a source names.
 
     Args:
         columns: names or numbers, or None.
         source: `SourceType`.
+        more: int, how many more there may be.
     """
     number = source.num_columns
     if columns and not number:
         raise DataError(
             f"Files of {source.content} have no columns: leave out --columns."
         )
-    if columns and len(columns) != number:
+    if columns and not number <= len(columns) <= number + more:
         names = "one column" if number == 1 else f"{number} columns"
+        names += f", or {number + more}" * bool(more)
         raise DataError(
             f"--columns names {names} here; found {' '.join(columns)}."
         )

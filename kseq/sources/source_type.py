@@ -35,6 +35,7 @@ class SourceType:
             sentence that begins a message; "" if such a model is evaluated on
             two files.
         num_columns: int, columns of a table that are named by `--columns`.
+        more_columns: int, of how many more a table to train on may have.
         first_rows: function of a path, columns and the number of files;
             yields the rows, read without TensorFlow.
         option: str, the option of `kseq check` that says that files hold it;
@@ -88,6 +89,7 @@ class SourceType:
     files: str = ""
     task: str = ""
     num_columns: int = 2
+    more_columns: int = 0
     first_rows: Callable[..., Any] = _refused
     option: str = ""
     is_meant: Callable[[Any], bool] = lambda options: True

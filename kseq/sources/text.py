@@ -131,6 +131,7 @@ TEXT = SourceType(
     read_lines=lines_alone,
     options=frozenset({"columns", "metrics"}),
     content="pairs",
+    more_columns=1,  # alignments
     first_rows=_first_rows,
     read_corpus=_read_corpus,
     prepare=_prepare,

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -254,6 +255,30 @@ def test_only_pieces_that_can_be_split_are_split():
         check_options(
             TranslationOptions(subword_dropout=0.1, pieces=("bpe", "char"))
         )
+
+
+def test_a_guided_alignment_needs_a_third_column_and_fixed_pieces():
+    columns = ("1", "2", "3")
+    guided = {"guided_alignment": 0.1}
+    check_options(TranslationOptions(columns=columns, **guided))
+    check_options(TranslationOptions(**guided))  # of a prepared folder
+    for given, message in (
+        ({"columns": columns}, "--columns 1 2 3 --guided-alignment 0$"),
+        ({**guided, "columns": columns[:2]}, "--columns 1 2 --guided"),
+        ({**guided, "subword_dropout": 0.1}, "needs --subword-dropout 0"),
+        ({"guided_alignment": -1.0}, "a number of at least 0. Received: -1.0"),
+        ({"guided_alignment": math.nan}, "a number of at least 0"),
+        ({"guided_alignment": math.inf}, "a number of at least 0"),
+    ):
+        with pytest.raises(UserError, match=message):
+            check_options(TranslationOptions(**given))
+
+    @dataclasses.dataclass(frozen=True)
+    class Recurrent(TranslationOptions, RecurrentOptions):
+        seed: int = 1
+
+    with pytest.raises(UserError, match="--guided-alignment needs attention"):
+        check_options(Recurrent(attention="none", **guided))
 
 
 @pytest.mark.parametrize(

@@ -175,9 +175,9 @@ def are_numbers(columns) -> bool:
 
 
 def find_columns(
-    line: Line, cells: list[bytes], columns: tuple[str, str]
-) -> tuple[int, int]:
-    """The positions of two columns, by name or number, in a first row.
+    line: Line, cells: list[bytes], columns: tuple[str, ...]
+) -> tuple[int, ...]:
+    """The positions of columns, by name or number, in a first row.
 
     Raises:
         DataError: the row does not have them.
@@ -192,8 +192,9 @@ def find_columns(
             return tuple(place_of(line, names, column) for column in columns)
     raise broken(
         line,
-        f"the columns {columns[0]!r} and {columns[1]!r}",
-        found=f"{_listed(cells)}. Choose two of them with --columns",
+        f"the columns {' and '.join(map(repr, columns))}",
+        found=f"{_listed(cells)}. Choose "
+        f"{'three' if len(columns) > 2 else 'two'} of them with --columns",
     )
 
 

@@ -38,6 +38,7 @@ def training_batches(
     weights: tuple[float, ...] = (),
     max_shapes: int = MAX_SHAPES,
     subword_dropout: float = 0.0,
+    with_alignment: bool = False,
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches for `model.fit`.
 
@@ -61,6 +62,8 @@ def training_batches(
             split: see `SubwordDropout`. Batches are planned with the lengths
             after that. A side that would have more than `max_length` tokens,
             or more than any in the first epoch, is not split.
+        with_alignment: whether inputs have `alignment` (B, T) int32, see
+            `TokenizedPairs`.
 
     Returns:
         Data set of `({"source_ids", "target_ids"}, labels, sample_weight)`,
@@ -72,7 +75,8 @@ def training_batches(
 
     Raises:
         ArgumentError: `max_shapes` or `subword_dropout` is invalid.
-        DataError: no pair can be trained on, or its pieces cannot be split.
+        DataError: no pair can be trained on, its pieces cannot be split, or
+            there is no alignment.
 
     Example:
     >>> lines = ["a rose is a rose", "is a rose"]
@@ -87,6 +91,9 @@ def training_batches(
     True
     """
     _check_lengths(pairs, max_length)
+    alignment = pairs.alignment if with_alignment else None
+    if with_alignment:
+        _check_alignment(pairs, subword_dropout)
     preprocessor = pairs.preprocessor
     is_text = not hasattr(preprocessor, "look_up")
 
@@ -116,6 +123,9 @@ def training_batches(
             source.padded(numbers, lengths[0]),
             target.padded(numbers, lengths[1]),
         )
+        if alignment is not None:
+            inputs = examples[0]
+            inputs["alignment"] = alignment.padded(numbers, lengths[1])
         if is_text:
             return examples
         return preprocessor.look_up(*examples, whole_width=True)
@@ -197,6 +207,18 @@ def _check_lengths(pairs, max_length):
         _log.warning(
             f"{too_long} of {count} pairs are left out of training: a side has "
             f"more than {max_length=} tokens."
+        )
+
+
+def _check_alignment(pairs, subword_dropout):
+    if pairs.alignment is None:
+        raise DataError(
+            "Guided alignment needs the alignments of words: a third column, "
+            "--columns SOURCE TARGET ALIGNMENT, where pairs are prepared."
+        )
+    if subword_dropout:
+        raise ArgumentError(
+            "subword_dropout changes pieces, but not their alignment."
         )
 
 

@@ -90,7 +90,8 @@ def read_corpus(
             pairs, a source and its target. A single path of another name is a
             TSV, or the folder of `prepare_pairs`. None for the dates.
         validation: the same, or None.
-        columns: of source and target in all tables, see `ParallelText`.
+        columns: of source and target in all tables, see `ParallelText`; a third
+            one is checked, see `prepare_pairs`.
         weights: one for each corpus of `train`: how often it is drawn. By
             default each pair is drawn once an epoch.
         log: whether the facts are logged, what is wrong as a warning.

@@ -1,5 +1,6 @@
 """Pairs of lines, checked a thousand at a time."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,7 +12,8 @@ from kseq.data.files.text_files import LONGEST_LINE
 
 PAIRS_OF_BLOCK = 1024  # fewer take longer; an odd line delays the whole block
 
-Block = tuple[list[bytes], list[bytes]]
+# Sources, targets and, if they are known, their alignments.
+Block = list[list[bytes]]
 
 
 def blocks_of(
@@ -20,17 +22,21 @@ def blocks_of(
     """The usable pairs of lists of any length, in blocks."""
     for start in range(0, len(sources), PAIRS_OF_BLOCK):
         block = slice(start, start + PAIRS_OF_BLOCK)
-        yield usable_pairs(sources[block], targets[block], counts)
+        yield usable_pairs(sources[block], targets[block], counts=counts)
 
 
 def usable_pairs(
-    sources: list[bytes], targets: list[bytes], counts: Counter
+    sources: list[bytes],
+    targets: list[bytes],
+    *alignments: list[bytes],
+    counts: Counter,
 ) -> Block:
     r"""Counts pairs, and leaves out those with a blank or very long side.
 
     Args:
         sources: lines without the newline.
         targets: as many.
+        *alignments: as many, or none.
         counts: counts them, see `TextReport`.
 
     Returns:
@@ -38,22 +44,18 @@ def usable_pairs(
         them.
 
     Example:
-    >>> usable_pairs([b"a\r", b""], [b"b", b"c"], Counter())
-    ([b'a'], [b'b'])
+    >>> usable_pairs([b"a\r", b""], [b"b", b"c"], counts=Counter())
+    [[b'a'], [b'b']]
     """
     counts["pairs"] += len(sources)
+    sides = [sources, targets, *alignments]
     if not (_is_clean(sources) and _is_clean(targets)):
         used = [
             _count(source, target, counts)
             for source, target in zip(sources, targets, strict=True)
         ]
-        sources = [
-            text for text, is_used in zip(sources, used, strict=True) if is_used
-        ]
-        targets = [
-            text for text, is_used in zip(targets, used, strict=True) if is_used
-        ]
-    return _without_returns(sources), _without_returns(targets)
+        sides = [list(itertools.compress(side, used)) for side in sides]
+    return [_without_returns(side) for side in sides]
 
 
 def pair_hashes(sources: list[bytes], targets: list[bytes]) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 from kseq.data.files.data_error import DataError
 from kseq.data.files.line_ranges import LineRange, read_range
 from kseq.data.files.prepared_folder import replace_file
+from kseq.data.text.alignments import align_pieces
 from kseq.data.text.line_filters import LineFilters, kept_pairs
 from kseq.data.text.pair_blocks import Block, blocks_of, pair_hashes
 from kseq.data.text.parallel_text import ParallelText
@@ -19,6 +20,7 @@ from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.json_files import to_json
 
 FILTERED = "filtered "
+SIDES = ("source", "target", "alignment")  # of a part, which may have two
 PART_SIZE = 2**23  # bytes of text, about; the same for any number of processes
 _TOKENIZED = 8192  # texts that are tokenized together
 
@@ -69,11 +71,12 @@ class PartIds(NamedTuple):
 
     Args:
         lengths: (2, N) int32, of source and target.
-        values: the ids of the sources, and those of the targets.
+        values: the ids of the sources, those of the targets, and the numbers
+            of `align_pieces` for these, none where there is no alignment.
     """
 
     lengths: np.ndarray
-    values: tuple[np.ndarray, np.ndarray]
+    values: list[np.ndarray]
 
 
 def read_pairs(job: ReadJob) -> dict[str, Any]:
@@ -96,10 +99,10 @@ def read_pairs(job: ReadJob) -> dict[str, Any]:
 
 def _filtered(blocks, filters, counts):
     for block in blocks:
-        kept, left_out = kept_pairs(*block, filters)
+        kept, left_out = kept_pairs(*block[:2], filters)
         for reason, number in left_out.items():
             counts[f"{FILTERED}{reason}"] += number
-        yield tuple(list(itertools.compress(side, kept)) for side in block)
+        yield [list(itertools.compress(side, kept)) for side in block]
 
 
 def write_parts(
@@ -116,7 +119,7 @@ def write_parts(
     Returns:
         The counts, and the names and sizes of the parts.
     """
-    parts, sides, size = [], ([], []), 0
+    parts, sides, size = [], [], 0
 
     def write():
         path = f"{job.part}-{len(parts):05}"
@@ -125,13 +128,14 @@ def write_parts(
         parts.append({"name": name, "pairs": len(sides[0])})
 
     for block in blocks:
+        sides = sides or [[] for _ in block]
         for side, texts in zip(sides, block, strict=True):
             side += texts
             size += sum(map(len, texts))
         if size >= job.part_size and job.ranges is None:
             write()
-            sides, size = ([], []), 0
-    if sides[0]:
+            sides, size = [], 0
+    if any(sides):
         write()
     summary = {"counts": dict(counts), "parts": parts}
     replace_file(job.summary, to_json(summary).encode())
@@ -140,10 +144,10 @@ def write_parts(
 
 def _write_part(path, sides):
     # Each file replaces one of another process that was killed.
-    for name, texts in zip(("source", "target"), sides, strict=True):
+    for name, texts in zip(SIDES, sides, strict=False):
         text = b"".join([b"%b\n" % line for line in texts])
         replace_file(f"{path}.{name}", text)
-    sources, pairs = pair_hashes(*sides)
+    sources, pairs = pair_hashes(*sides[:2])
     hashes = np.stack([sources, np.sort(sources), np.sort(pairs)])
     replace_file(f"{path}.hashes", hashes.tobytes())
 
@@ -168,10 +172,10 @@ def part_hashes(path: str | os.PathLike) -> np.ndarray:
 
 
 def part_lines(path: str | os.PathLike) -> list[list[bytes]]:
-    """The sources and the targets of a part."""
+    """The sources, the targets and the alignments, if any, of a part."""
+    paths = [Path(f"{path}.{side}") for side in SIDES]
     return [
-        Path(f"{path}.{side}").read_bytes().split(b"\n")[:-1]
-        for side in ("source", "target")
+        path.read_bytes().split(b"\n")[:-1] for path in paths if path.exists()
     ]
 
 
@@ -191,9 +195,8 @@ def tokenize_part(job: TokenizeJob) -> int:
     lengths, values = [], []
     out = np.flatnonzero(is_out)
     kept = np.flatnonzero(~is_out)
-    for name, texts, tokenizer in zip(
-        ("source", "target"), part_lines(job.part), tokenizers, strict=True
-    ):
+    sides = part_lines(job.part)
+    for name, texts, tokenizer in zip(SIDES, sides, tokenizers, strict=False):
         held = b"".join([b"%b\n" % texts[number] for number in out])
         replace_file(f"{job.part}.held_out.{name}", held)
         if len(out):
@@ -209,6 +212,9 @@ def tokenize_part(job: TokenizeJob) -> int:
         for each in values
     ]
     counts = [len(kept), *map(len, both)]
+    if len(sides) > 2:
+        rows = [[texts[number] for number in kept] for texts in sides]
+        both.append(_alignment(tokenizers, *rows))
     replace_file(
         f"{job.part}.ids",
         b"".join(
@@ -222,12 +228,27 @@ def tokenize_part(job: TokenizeJob) -> int:
     return len(is_out)
 
 
+def _alignment(tokenizers, sources, targets, links) -> np.ndarray:
+    """What is aligned to the ids of the targets, nothing to END; uint16."""
+    found: list[int] = []
+    for start in range(0, len(links), _TOKENIZED):
+        block = slice(start, start + _TOKENIZED)
+        words = (
+            tokenizer.words_of_pieces(texts[block])
+            for tokenizer, texts in zip(
+                tokenizers, (sources, targets), strict=True
+            )
+        )
+        for each in zip(links[block], *words, strict=True):
+            found += [*align_pieces(*each), 0]
+    return np.array(found, np.uint16)
+
+
 def part_ids(path: str | os.PathLike, dtype: str) -> PartIds:
     """Reads what `tokenize_part` has written."""
     with open(f"{path}.ids", "rb") as file:
         pairs, sources, targets = np.fromfile(file, np.int64, 3)
         lengths = np.fromfile(file, np.int32, 2 * pairs).reshape(2, pairs)
-        values = tuple(
-            np.fromfile(file, dtype, count) for count in (sources, targets)
-        )
+        counts = (sources, dtype), (targets, dtype), (-1, np.uint16)
+        values = [np.fromfile(file, each, count) for count, each in counts]
     return PartIds(lengths, values)

@@ -30,6 +30,7 @@ from kseq.data.files.tables import (
     rows_of_cells,
 )
 from kseq.data.files.text_files import Line, matching_files
+from kseq.data.text.alignments import check_alignment
 
 _DEFAULT = ("source", "target")
 _LINE_ENDS = re.compile(rb"\r?\n|\t")
@@ -39,7 +40,7 @@ class Layout(NamedTuple):
     """Where a table has its pairs."""
 
     width: int
-    positions: tuple[int, int]
+    positions: tuple[int, ...]
     skipped: int = 0  # lines up to the header, inclusive
 
 
@@ -49,22 +50,25 @@ class PairTable:
 
     Args:
         path: of a table; a pattern names several.
-        columns: of source and target.
+        columns: of source and target, and perhaps of their alignments.
     """
 
     path: str | os.PathLike
-    columns: tuple[str, str] | tuple[()] = ()
+    columns: tuple[str, ...] = ()
 
-    def rows(self) -> Iterator[tuple[Line, Line]]:
+    def rows(self) -> Iterator[tuple[Line, ...]]:
         """The pairs in order, including those of blank rows.
 
+        With a column of alignments, each pair has a third text.
+
         Raises:
-            DataError: a table is broken or does not have the columns.
+            DataError: a table is broken or does not have the columns, or an
+                alignment is none of these words.
         """
         for path in matching_files(self.path):
             yield from self.rows_of(path)
 
-    def rows_of(self, path: str) -> Iterator[tuple[Line, Line]]:
+    def rows_of(self, path: str) -> Iterator[tuple[Line, ...]]:
         """The same for one file."""
         if has_records(path):
             records = read_records(path, self.columns or _DEFAULT)
@@ -79,19 +83,27 @@ class PairTable:
 
     def _of_record(self, line, record):
         """The pairs of an object: one, or one for each of its targets."""
-        if record is None:
-            return [_pair(line, b"", b"")]
         columns = self.columns or _DEFAULT
+        if record is None:
+            return [self._blank(line)]
         if not has_keys(record, columns):
             hint = "" if self.columns else "; choose two with --columns"
             raise broken(
                 line,
-                f"the keys {columns[0]!r} and {columns[1]!r}",
+                f"the keys {' and '.join(map(repr, columns))}",
                 found=f"{listed_keys(record)}{hint}",
             )
-        sources, targets = (_texts(line, record, key) for key in columns)
+        sources, *others = (_texts(line, record, key) for key in columns)
+        targets, alignments = others[0], others[-1]
+        if len(alignments) != len(targets):
+            raise broken(
+                line,
+                f"an alignment for each of {len(targets)} targets",
+                found=str(len(alignments)),
+            )
         source = b" ".join(sources)
-        return [_pair(line, source, target) for target in targets or [b""]]
+        rows = zip(*others, strict=True) if targets else [[b""] * len(others)]
+        return [_pair(line, source, *row) for row in rows]
 
     def _of_cells(self, rows, kind):
         layout, blank = None, []
@@ -103,12 +115,15 @@ class PairTable:
                 layout = self._layout(line, cells, kind)
                 if layout.skipped:
                     continue
-                yield from (_pair(before, b"", b"") for before in blank)
+                yield from map(self._blank, blank)
             check_width(line, cells, layout.width)
             cells = cells or [b""] * layout.width
             yield _pair(line, *(cells[place] for place in layout.positions))
         if layout is None:
-            yield from (_pair(before, b"", b"") for before in blank)
+            yield from map(self._blank, blank)
+
+    def _blank(self, line):
+        return _pair(line, *[b""] * len(self.columns or _DEFAULT))
 
     def layout_of(self, path: str) -> Layout:
         """The layout of a TSV."""
@@ -152,13 +167,15 @@ def _texts(line, record, key) -> list[bytes]:
     return [without_surrogates(text).encode() for text in texts]
 
 
-def _pair(line, source, target) -> tuple[Line, Line]:
+def _pair(line, source, target, *alignment) -> tuple[Line, ...]:
+    for links in alignment:
+        check_alignment(line, links, source, target)
     return tuple(
         line._replace(
             text=_LINE_ENDS.sub(b" ", text),
             is_joined=_LINE_ENDS.search(text) is not None,
         )
-        for text in (source, target)
+        for text in (source, target, *alignment)
     )
 
 

@@ -31,6 +31,7 @@ from kseq.data.files.text_files import (
 )
 from kseq.data.text.pair_blocks import (
     PAIRS_OF_BLOCK,
+    Block,
     pair_hashes,
     usable_pairs,
 )
@@ -72,6 +73,7 @@ class ParallelText:
         columns: the source and the target of a table, by the names in its
             first row or its keys, or as numbers from "1". Without them a
             table has a row of names, `source` and `target`, or two columns.
+            A third is that of the alignments of words, see `prepare_pairs`.
 
     Example:
     >>> import pathlib, tempfile
@@ -89,7 +91,7 @@ class ParallelText:
 
     source: str | os.PathLike
     target: str | os.PathLike | None = None
-    columns: tuple[str, str] | tuple[()] = ()
+    columns: tuple[str, ...] = ()
 
     def __str__(self):
         return " and ".join(str(path) for path in self._paths())
@@ -123,7 +125,7 @@ class ParallelText:
         counts = Counter()
         sources, pairs = [], []
         for block in self.usable_blocks(counts):
-            hashes = pair_hashes(*block)
+            hashes = pair_hashes(*block[:2])
             sources.append(hashes[0])
             pairs.append(hashes[1])
         report = TextReport.of(counts)
@@ -141,8 +143,8 @@ class ParallelText:
 
     def usable_blocks(
         self, counts: Counter, path: str | None = None
-    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Sources and targets of usable pairs, about a thousand at a time.
+    ) -> Iterator[Block]:
+        """Sides of usable pairs, about a thousand at a time.
 
         Args:
             counts: counts them, see `TextReport`.
@@ -153,22 +155,20 @@ class ParallelText:
             rows = self._table.rows_of(path)
         while block := list(itertools.islice(rows, PAIRS_OF_BLOCK)):
             counts["joined"] += sum(
-                source.is_joined or target.is_joined for source, target in block
+                source.is_joined or target.is_joined
+                for source, target, *_ in block
             )
-            sources, targets = zip(*block, strict=True)
-            yield usable_pairs(
-                [line.text for line in sources],
-                [line.text for line in targets],
-                counts,
-            )
+            sides = zip(*block, strict=True)
+            texts = [[line.text for line in side] for side in sides]
+            yield usable_pairs(*texts, counts=counts)
 
     def source_lines(self) -> Iterator[bytes]:
         """The source alone, with what `pairs` leaves out."""
-        return (source.text for source, _ in self._pairs_of_lines())
+        return (source.text for source, *_ in self._pairs_of_lines())
 
     def target_lines(self) -> Iterator[bytes]:
         """The target alone, with what `pairs` leaves out."""
-        return (target.text for _, target in self._pairs_of_lines())
+        return (target.text for _, target, *_ in self._pairs_of_lines())
 
     def pairs(self, where: Callable | None = None) -> tf.data.Dataset:
         """The usable pairs in order, as scalar strings (source, target).
@@ -200,7 +200,8 @@ class ParallelText:
     @functools.cached_property
     def _blocks(self) -> tf.data.Dataset:
         if self.target is None:
-            return disable_autotuning(table_blocks(self._table, _FILTERED))
+            table = PairTable(self.source, self.columns[:2])
+            return disable_autotuning(table_blocks(table, _FILTERED))
         sides = _lines(self.source), _lines(self.target)
         return disable_autotuning(tf.data.Dataset.zip(*sides).batch(_FILTERED))
 
@@ -211,7 +212,7 @@ class ParallelText:
     def _paths(self):
         return [path for path in (self.source, self.target) if path is not None]
 
-    def _pairs_of_lines(self) -> Iterator[tuple[Line, Line]]:
+    def _pairs_of_lines(self) -> Iterator[tuple[Line, ...]]:
         if self.target is None:
             return self._table.rows()
         return self._aligned_lines()
@@ -319,24 +320,38 @@ def texts_of_splits(train, validation, columns):
     texts = parallel_texts("train", train, columns)
     others = ()
     if validation is not None:
-        others = parallel_texts("validation", validation, columns)
-    check_pair_columns(columns, texts + others)
+        others = parallel_texts("validation", validation, columns[:2])
+    check_pair_columns(columns, texts + others, at_most=3)
+    if len(columns) > 2:
+        for text in texts:
+            if text.target is not None:
+                raise DataError(
+                    f"Alignments are a column of a table; {text} are two "
+                    "files. Join all three: paste SOURCE TARGET ALIGNMENTS > "
+                    "FILE.tsv"
+                )
     return texts, others
 
 
-def check_pair_columns(columns, texts):
-    """Raises DataError unless columns are two, and there is a table."""
+def check_pair_columns(columns, texts, at_most=2):
+    """Raises DataError unless columns are two, and there is a table.
+
+    Args:
+        columns: names or numbers, or none.
+        texts: of `ParallelText`.
+        at_most: int, 3 where one of alignments may be added.
+    """
     if not columns:
         return
     if (
         isinstance(columns, str)
-        or len(columns) != 2
-        or columns[0] == columns[1]
+        or not 2 <= len({*columns}) == len(columns) <= at_most
         or not all(columns)
     ):
+        alignment = ", and perhaps that of alignments" * (at_most > 2)
         raise DataError(
             "columns takes two different names or numbers, the source's and "
-            f"the target's. Received: {columns!r}"
+            f"the target's{alignment}. Received: {columns!r}"
         )
     if all(text.target is not None for text in texts):
         raise DataError(

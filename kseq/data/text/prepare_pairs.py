@@ -52,6 +52,7 @@ from kseq.data.text.pair_blocks import pair_hashes
 from kseq.data.text.pair_parts import (
     FILTERED,
     PART_SIZE,
+    SIDES,
     ReadJob,
     TokenizeJob,
     is_held_out,
@@ -110,7 +111,10 @@ def prepare_pairs(
             tokenizers.
         train: see `read_corpus`; or a folder that is prepared already.
         validation: see `read_corpus`.
-        columns: see `read_corpus`.
+        columns: see `read_corpus`. A third one has the alignment of the words
+            of each pair of `train`, as word aligners write it: "0-0 1-2", a
+            source word and a target word, counted from 0, between white space.
+            It may be blank.
         weights: see `read_corpus`; the folder does not depend on them.
         tokenizers: how the tokenizers are made. Those that are kept must be
             those of a folder that is prepared already.
@@ -243,7 +247,7 @@ def _are_first(path, repeated, is_known) -> np.ndarray:
         repeated: sorted hashes of the pairs that there are several of.
         is_known: of each whether a part before had it; is updated.
     """
-    _, hashes = pair_hashes(*part_lines(path))
+    _, hashes = pair_hashes(*part_lines(path)[:2])
     places = np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)
     are_repeated = repeated[places] == hashes
     _, firsts = np.unique(hashes, return_index=True)
@@ -477,7 +481,7 @@ class _Preparation:
 
     def _training_pairs(self):
         for name in itertools.chain.from_iterable(self.names["train"]):
-            pairs = zip(*part_lines(self.parts / name), strict=True)
+            pairs = zip(*part_lines(self.parts / name)[:2], strict=True)
             yield from itertools.compress(pairs, ~self._is_out(name))
 
     def tokenize(self, tokenizers):
@@ -513,7 +517,9 @@ class _Preparation:
 
     def join(self):
         """Writes the ids and the validation pairs of all parts."""
-        totals, counts = [0, 0], []
+        columns = self.plan["options"].get("columns", ())
+        sides = SIDES[: max(len(columns), 2)]
+        totals, counts = [0] * len(sides), []
         with contextlib.ExitStack() as files:
             opened = [
                 [
@@ -522,7 +528,7 @@ class _Preparation:
                     )
                     for end in ("values", "offsets")
                 ]
-                for side in _SIDES
+                for side in sides
             ]
             for _, offsets in opened:
                 offsets.write(np.zeros(1, np.int64).tobytes())
@@ -532,7 +538,9 @@ class _Preparation:
                     ids = part_ids(self.parts / name, self._dtype)
                     counts[-1] += ids.lengths.shape[1]
                     for side, (values, offsets) in enumerate(opened):
-                        ends = np.cumsum(ids.lengths[side], dtype=np.int64)
+                        # Those of an alignment are those of its targets.
+                        lengths = ids.lengths[min(side, 1)]
+                        ends = np.cumsum(lengths, dtype=np.int64)
                         offsets.write((ends + totals[side]).tobytes())
                         values.write(ids.values[side].tobytes())
                         totals[side] += len(ids.values[side])
@@ -541,8 +549,10 @@ class _Preparation:
         return {
             "counts": counts,
             "arrays": {
-                side: {"dtype": self._dtype, "shape": [total]}
-                for side, total in zip(_SIDES, totals, strict=True)
+                side: {"dtype": dtype, "shape": [total]}
+                for side, dtype, total in zip(
+                    sides, [self._dtype] * 2 + ["uint16"], totals, strict=False
+                )
             },
         }
 

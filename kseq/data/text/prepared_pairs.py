@@ -34,6 +34,7 @@ class PreparedPairs:
         problems: lines of text: what is wrong with some of them.
         of_tables: see `Corpus`.
         weights: see `Corpus`.
+        alignment: see `TokenizedPairs`.
     """
 
     source: RaggedArray
@@ -46,6 +47,7 @@ class PreparedPairs:
     problems: tuple[str, ...] = ()
     of_tables: bool = False
     weights: tuple[float, ...] = ()
+    alignment: RaggedArray | None = None
 
     def tokenized(self, preprocessor: TextPreprocessor) -> TokenizedPairs:
         """The training pairs, which were tokenized when they were prepared.
@@ -56,6 +58,7 @@ class PreparedPairs:
         return TokenizedPairs(
             *(self.source, self.target, self.counts, preprocessor),
             target_tokenizer=self.tokenizers[1],
+            alignment=self.alignment,
         )
 
     examples = split_examples
@@ -73,14 +76,15 @@ def open_prepared(folder: str | os.PathLike) -> PreparedPairs:
     """
     prepared = PreparedFolder(folder)
     with prepared.opened(KIND) as record:
-        arrays = [
-            RaggedArray.open(*prepared.array(record, side))
-            for side in ("source", "target")
-        ]
+        arrays = {
+            side: RaggedArray.open(*prepared.array(record, side))
+            for side in ("source", "target", "alignment")
+            if side in record["arrays"]
+        }
         validation = _pairs(prepared.path, "validation")
         has_test = "test.source" in record["files"]
         return PreparedPairs(
-            *arrays,
+            **arrays,
             counts=tuple(record["counts"]),
             tokenizers=load_pair_tokenizers(
                 *(prepared.path / name for name in MODELS)

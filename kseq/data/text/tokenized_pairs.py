@@ -32,6 +32,8 @@ class TokenizedPairs:
         counts: the number of pairs of each corpus, one after the other.
         preprocessor: made the ids of the sources.
         target_tokenizer: made the ids of the targets, if that is known.
+        alignment: for each id of the targets 0, or 1 more than the position of
+            the source id that it is aligned to; None if that is not known.
     """
 
     source: RaggedArray
@@ -39,6 +41,7 @@ class TokenizedPairs:
     counts: tuple[int, ...]
     preprocessor: Any
     target_tokenizer: Tokenizer | None = None
+    alignment: RaggedArray | None = None
 
     def longest_target(self, max_length: int) -> int:
         """Tokens of the longest target that is trained on, END included.

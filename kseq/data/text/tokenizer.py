@@ -4,6 +4,7 @@ import functools
 import hashlib
 import itertools
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from kseq.terminal import progress
 NOT_IN_VOCABULARY = "<not in the vocabulary>"
 # Replaced in a text, because the tokenizer gives them a different meaning.
 _TAKEN = f"[{LOWER_BLOCK}{LINE_BREAK}]"
+_WORD = re.compile(r"\s*\S+")
 _WITH_TENSORFLOW = 128  # texts together, of which one needs it
 _NOT_PLAIN = f"\0\r{LOWER_BLOCK}{LINE_BREAK}"
 
@@ -140,6 +142,15 @@ class Tokenizer(tf.Module):
 
     def tokenize(self, text) -> tf.RaggedTensor:
         """(B,) string -> (B, T) int32, ragged, without START and END."""
+        ids = self._sentencepiece().tokenize(self._plain(text))
+        if self._has_more:
+            known = ids.flat_values < self.vocab_size
+            flat = tf.where(known, ids.flat_values, UNK)
+            ids = ids.with_flat_values(flat)
+        return ids
+
+    def _plain(self, text):
+        """What SentencePiece reads of texts, (B,) string."""
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
         # The line reader of tf.data drops each carriage return, too.
         text = tf.strings.regex_replace(text, "\r", "")
@@ -147,12 +158,27 @@ class Tokenizer(tf.Module):
         if not self.is_verbatim:
             text = tf.strings.regex_replace(text, BLANK, "")
             text = tf.strings.strip(text)
-        ids = self._sentencepiece().tokenize(text)
-        if self._has_more:
-            known = ids.flat_values < self.vocab_size
-            flat = tf.where(known, ids.flat_values, UNK)
-            ids = ids.with_flat_values(flat)
-        return ids
+        return text
+
+    def words_of_pieces(self, texts: list[bytes]) -> list[list[int]]:
+        """In which word of its text, counted from 0, each piece begins.
+
+        Words are between white space, which belongs to the word after it.
+
+        Args:
+            texts: B of them.
+
+        Returns:
+            A list for each text, as long as its ids without END.
+        """
+        plain = self._plain(tf.constant(texts, tf.string))
+        _, starts, _ = self._sentencepiece().tokenize_with_offsets(plain)
+        found = []
+        for text, begin in zip(plain.numpy(), starts.to_list(), strict=True):
+            words = _WORD.findall(text.decode())
+            ends = np.cumsum([len(word.encode()) for word in words])
+            found.append(np.searchsorted(ends, begin, side="right").tolist())
+        return found
 
     def tokenize_with_end(
         self, text, max_length: int | None = None
