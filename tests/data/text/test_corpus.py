@@ -304,7 +304,7 @@ def test_options_of_files_need_files():
         ((["a.tsv"], None, ("a",)), "columns takes two different names"),
         ((["a.tsv"], None, ("a", "a")), "columns takes two different names"),
         ((["a.tsv"], None, ("a", "")), "columns takes two different names"),
-        ((["a.tsv"], None, ("a", "b", "c")), "columns takes two different"),
+        ((["a.tsv"], None, (*"abcd",)), "columns takes two different"),
         ((["a.de", "a.en"], None, ("2", "1")), "columns is for tables; a.de "),
         ((["a\0b", "c"],), "There is no file 'a"),
     ],
