@@ -481,7 +481,8 @@ def test_a_file_is_its_one_class():
 TYPED = {
     "decoding": {
         *("ids", "inputs", "labels", "lengths", "log_probs", "logits"),
-        *("max_lengths", "num_rows", "position", "prefix", "sample_weight"),
+        *("likely_lengths", "max_lengths", "num_rows", "position", "prefix"),
+        "sample_weight",
     },
     "loading": {"pcoll"},
     "serving": set(),
