@@ -193,7 +193,7 @@ WRONG = {
         ("lstm --train wide.tsv", "wide.tsv:1: "),
         ("lstm --train named.csv", "named.csv:1: "),
         ("lstm --train named.csv --columns en fr", "'en' and 'fr'; found"),
-        ("lstm --train named.csv --columns en", "names 2 columns here"),
+        ("lstm --train named.csv --columns en", "columns, or 3 here"),
         ("transformer --train utf16.txt utf16.txt", "utf16.txt"),
         ("transformer --train broken.jsonl", "broken.jsonl:1: "),
         ("lstm --train quoted.csv", "quoted.csv:1: "),
