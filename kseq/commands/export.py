@@ -21,32 +21,8 @@ def run(options):
     """Writes it, and prints its path."""
     run = RunDirectory(options.path)
     _check(options)
-    if options.format == "litert":
-        from kseq.serving.litert_export import export_litert
-
-        to = _new(options, Path("litert_models") / run.exports.name)
-        served = open_predictor(options).served
-        print(export_litert(served, to, options.quantize))
-        return
-    if options.format == "ctranslate2":
-        from kseq.serving.ctranslate2_export import export_ctranslate2
-
-        to = _new(options, Path("ctranslate2_models") / run.exports.name)
-        print(export_ctranslate2(open_predictor(options).served, to))
-        return
-    if options.format == "marian":
-        from kseq.conversion import export_marian
-
-        to = _new(options, Path("marian_models") / run.exports.name)
-        print(export_marian(open_predictor(options).served, to))
-        return
-    if options.format == "argos":
-        from kseq.serving.argos_export import export_argos
-
-        name = f"{run.exports.name}.argosmodel"
-        to = _new(options, Path("argos_models") / name)
-        served = open_predictor(options).served
-        print(export_argos(served, to, options.languages))
+    if options.format != "saved_model":
+        print(_write(options, run.exports.name))
         return
     directory = Path(options.to) if options.to else run.exports
     check_exports(directory, run.path)  # before anything is loaded
@@ -91,9 +67,26 @@ def _check(options):
         )
 
 
-def _new(options, default):
-    """Where it is written; UserError if something is there."""
-    path = Path(options.to) if options.to else default
-    if path.exists():
-        raise UserError(f"{path} exists; give a new path with --to.")
-    return path
+def _write(options, name):
+    """Writes another format than a SavedModel, and returns the path."""
+    suffix = ".argosmodel" if options.format == "argos" else ""
+    default = Path(f"{options.format}_models", f"{name}{suffix}")
+    to = Path(options.to) if options.to else default
+    if to.exists():
+        raise UserError(f"{to} exists; give a new path with --to.")
+    served = open_predictor(options).served
+    if options.format == "litert":
+        from kseq.serving.litert_export import export_litert
+
+        return export_litert(served, to, options.quantize)
+    if options.format == "ctranslate2":
+        from kseq.serving.ctranslate2_export import export_ctranslate2
+
+        return export_ctranslate2(served, to)
+    if options.format == "marian":
+        from kseq.conversion import export_marian
+
+        return export_marian(served, to)
+    from kseq.serving.argos_export import export_argos
+
+    return export_argos(served, to, options.languages)
