@@ -227,6 +227,15 @@ class Generator:
             return None
         return length_limits(source.lengths, self.length_ratio, 5) + more
 
+    def search_lengths(
+        self, search: Search, source: Source, more: tf.Tensor | int = 0
+    ) -> dict[str, Any]:
+        """The lengths that a search takes, by the names of its arguments."""
+        lengths = {"max_lengths": self.limits(source, more)}
+        if isinstance(search, BeamSearch):
+            lengths["likely_lengths"] = self.likely_lengths(source, more)
+        return lengths
+
     def predictor(self, batch_size: int | None = None) -> GeneratorPredictor:
         """The `GeneratorPredictor` of Python lists."""
         source = self.preprocessor.input_name
@@ -444,14 +453,12 @@ class Generator:
             required = tf.where(fits[:, None, None], phrases.required, PAD)
             options["phrases"] = phrases._replace(required=required)
         search = search or self.search_until_stop
-        if isinstance(search, BeamSearch):
-            options["likely_lengths"] = self.likely_lengths(source, more)
         best = search(
             self.model,
             source.inputs,
-            self.limits(source, more),
             n_best=n_best,
             prefix=prefix,
+            **self.search_lengths(search, source, more),
             **options,
         )
         scores = tf.where(source.blank[:, None], 0.0, best.scores)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kseq.serving.answer import Answer, Hypothesis, answer_of, rounded
-from kseq.serving.answer_markup import answer_markup
 from kseq.serving.answer_stream import STREAM_START, AnswerStream
 from kseq.serving.attention import (
     Attention,
@@ -214,6 +213,8 @@ class GeneratorPredictor:
             >>> translator.markup(["<p>3 <b>mars</b></p>"])  # doctest: +SKIP
             ['<p>the <b>March</b> 3</p>']
         """
+        from kseq.serving.answer_markup import answer_markup  # few need it
+
         self._check_attention()
         return answer_markup(self, documents, progress)
 

@@ -15,7 +15,6 @@ from kseq.control_tokens import UNK
 from kseq.data import DocumentPreprocessor, Source, TextPreprocessor
 from kseq.data.documents.documents import LINE_END
 from kseq.data.files.blank_text import BLANK
-from kseq.decoding import BeamSearch
 from kseq.files.json_files import to_json
 from kseq.files.new_folder import new_folder
 from kseq.serving.classifier import Classifier
@@ -185,12 +184,8 @@ def _answer(served, model):
         inputs = {"source_ids": _known(source_ids, served.preprocessor)}
         is_blank = lengths <= 1
         source = Source(inputs, lengths, tf.zeros_like(is_blank), is_blank)
-        options = {}
-        if isinstance(served.search, BeamSearch):
-            options["likely_lengths"] = served.likely_lengths(source)
-        best = served.search(
-            *(_OfOne(model), inputs, served.limits(source)), **options
-        )
+        lengths = served.search_lengths(served.search, source)
+        best = served.search(_OfOne(model), inputs, **lengths)
         score = tf.where(is_blank, 0.0, best.scores[:, 0])
         return {"ids": best.ids[:, 0], "score": score}
 
