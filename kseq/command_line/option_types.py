@@ -115,7 +115,7 @@ Metric = Literal[
     *("rouge_1_stem", "rouge_2_stem", "rouge_l_stem"),
     # With other tokenizers than 13a; with words beside characters.
     *("bleu_char", "bleu_intl", "bleu_zh", "bleu_ja", "bleu_ko"),
-    "chrf_plus_plus",
+    *("chrf_plus_plus", "comet"),
 ]
 # Of them auto is replaced when a run starts: see `kseq.runs.RunDirectory`.
 DType = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]

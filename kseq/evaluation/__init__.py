@@ -14,6 +14,7 @@ from kseq.evaluation.classification_scores import (
     macro_f1,
 )
 from kseq.evaluation.classifications import Classifications
+from kseq.evaluation.comet import Comet
 from kseq.evaluation.comparison import Comparison
 from kseq.evaluation.error_rates import cer, wer
 from kseq.evaluation.expected_chrf import expected_chrf
@@ -45,6 +46,7 @@ from kseq.evaluation.translations import Translations
 __all__ = [
     "BitErrors",
     "Classifications",
+    "Comet",
     "Comparison",
     "Retrievals",
     "Score",

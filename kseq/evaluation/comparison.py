@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
+from kseq.evaluation.comet import with_sources
 from kseq.evaluation.line_statistics import line_statistics
 from kseq.evaluation.resampling import (
     RESAMPLES,
@@ -144,6 +145,7 @@ class Comparison:
         self.sources = sources
         self.references = listed(references)
         self.outputs = outputs
+        metrics = with_sources(metrics, sources)
         self._names = [metric.__name__ for metric in metrics]
         # (systems, metrics)
         self._statistics = [

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kseq.evaluation.classification_scores import accuracy
+from kseq.evaluation.comet import Comet
 from kseq.evaluation.error_rates import (
     cer,
     character_errors,
@@ -75,6 +76,9 @@ def line_statistics(metric, outputs, references):
         # sacreBLEU has no public function for them.
         rows = computed._extract_corpus_statistics(outputs, streams(references))
         value, signature = _of_sacrebleu(computed), computed.get_signature()
+    elif isinstance(metric, Comet):
+        label, signature, value = metric.label, metric.signature, _mean
+        rows = [(each, 1) for each in metric.of_lines(outputs, references)]
     elif metric in _RATES:
         label, count, signature = _RATES[metric]
         rows = list(map(count, outputs, listed(references)))
@@ -99,7 +103,9 @@ def has_line_statistics(metric):
     Args:
         metric: function of outputs and references.
     """
-    return metric in _RATES or sacrebleu_metric(metric) is not None
+    if isinstance(metric, Comet) or metric in _RATES:
+        return True
+    return sacrebleu_metric(metric) is not None
 
 
 def _of_sacrebleu(computed):
@@ -109,6 +115,10 @@ def _of_sacrebleu(computed):
     return value
 
 
+def _mean(sums):
+    return float(sums[0] / sums[1])
+
+
 def _percentage(sums):
     above, below = sums
     if not below:
@@ -116,7 +126,7 @@ def _percentage(sums):
     return 100 * float(above / below)
 
 
-def _mean(metric, largest, output, references):
+def _of_line(metric, largest, output, references):
     """Of a metric that is a mean over lines."""
     return metric([output], [references]).value / largest, 1
 
@@ -124,7 +134,7 @@ def _mean(metric, largest, output, references):
 # Metric -> how it is printed; a function of an output and of its references
 # that gives a numerator and a denominator; and its signature.
 _RATES = {
-    metric: (label, functools.partial(_mean, metric, 1), "")
+    metric: (label, functools.partial(_of_line, metric, 1), "")
     for label, metric in (
         ("accuracy", accuracy),
         ("exact match", exact_match),
@@ -132,6 +142,6 @@ _RATES = {
 }
 _RATES |= {cer: ("CER", character_errors, ""), wer: ("WER", word_errors, "")}
 _RATES |= {
-    metric: (label, functools.partial(_mean, metric, 100), signature)
+    metric: (label, functools.partial(_of_line, metric, 100), signature)
     for metric, (label, signature) in ROUGE.items()
 }

@@ -5,6 +5,7 @@ import importlib.util
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 
+from kseq.evaluation.comet import check_program, comet
 from kseq.evaluation.error_rates import cer, wer
 from kseq.evaluation.rouge import ROUGE, STEMMED_ROUGE
 from kseq.evaluation.score import Score, check_lengths, listed, streams
@@ -238,7 +239,7 @@ _OF_SACREBLEU = (
     *(_named(name) for name in _BY_SACREBLEU if "_" in name),
 )
 _METRICS = (
-    *(*_OF_SACREBLEU, exact_match, cer, wer),
+    *(*_OF_SACREBLEU, comet, exact_match, cer, wer),
     *(*ROUGE, distinct_1, distinct_2),
 )
 
@@ -254,7 +255,7 @@ def metrics_named(names):
 
     Raises:
         ValueError: if there is no name, or no metric of that name.
-        UserError: if a package is missing that one of them needs.
+        UserError: if a package or program is missing that one of them needs.
 
     Example:
         >>> [metric.__name__ for metric in metrics_named(["rouge_l", "wer"])]
@@ -268,6 +269,8 @@ def metrics_named(names):
         )
     for name in names:
         _check_module(name)
+    if comet.__name__ in names:
+        check_program()
     return [metrics[name] for name in names]
 
 

@@ -1,5 +1,6 @@
 """Evaluation of generated texts against their references."""
 
+from kseq.evaluation.comet import with_sources
 from kseq.evaluation.metrics import bleu, chrf, exact_match
 from kseq.evaluation.resampling import with_intervals
 from kseq.evaluation.score import chunks, first_rows, listed, scores_of
@@ -47,7 +48,9 @@ class Translations:
                 for pair in pairs.as_numpy_iterator()
             ]
         self.sources, self.references = map(list, zip(*pairs, strict=True))
-        self.metrics = metrics
+        self.metrics = with_sources(
+            metrics, self.sources if inputs is None else None
+        )
         self.inputs = self.sources if inputs is None else inputs
         self.draw = draw or _draw
         self.notes = notes
