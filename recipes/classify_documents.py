@@ -41,7 +41,7 @@ class Config(
     learning_rate: options.PositiveFloat = 0.002
     dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     calibrate: bool = False  # probabilities, by a temperature of validation
-    pretraining_steps: options.NonNegativeInt = 0  # of piece prediction
+    pretraining_steps: options.NonNegativeInt = 0  # on text without labels
 
 
 REPORTS = Config(
@@ -126,7 +126,10 @@ def main(config):
     run.save(classifier, more=start.files)
 
     if config.pretraining_steps:
-        text = data.piece_prediction_batches(
+        text_batches = data.piece_prediction_batches
+        if config.model == "transformer":
+            text_batches = data.masked_prediction_batches
+        text = text_batches(
             ids, batch_pieces=config.batch_pieces, seed=config.seed
         )
         training.pretrain(run, model, text, config.pretraining_steps)

@@ -428,15 +428,11 @@ def test_attention_finds_the_planted_evidence(
     ("recipe", "choice"),
     [
         ("classify_documents", {"model": "hierarchical"}),
-        (
-            "classify_documents",
-            {"model": "transformer", "pretraining_steps": 0},
-        ),
+        ("classify_documents", {"model": "transformer"}),
         (
             "classify_documents",
             {
                 "model": "transformer",
-                "pretraining_steps": 0,
                 "layers": 1,
                 "heads": 2,
                 "kv_heads": 1,

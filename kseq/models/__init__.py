@@ -10,6 +10,7 @@ from kseq.models.hierarchical_attention import HierarchicalAttention
 from kseq.models.lstm_lm import LSTMLM
 from kseq.models.lstm_seq2seq import LSTMSeq2Seq
 from kseq.models.lstm_tagger import LSTMTagger
+from kseq.models.masked_prediction import MaskedPrediction
 from kseq.models.piece_prediction import PiecePrediction
 from kseq.models.transformer import Transformer
 from kseq.models.transformer_classifier import TransformerClassifier
@@ -27,6 +28,7 @@ __all__ = [
     "HierarchicalAttention",
     "LSTMSeq2Seq",
     "LSTMTagger",
+    "MaskedPrediction",
     "PiecePrediction",
     "TokenLosses",
     "Transformer",

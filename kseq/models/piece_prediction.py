@@ -77,10 +77,9 @@ class PiecePrediction(ExactModel):
         hidden = recurrent(embedding(source_ids))
         before, after = ops.split(hidden, 2, axis=-1)
         pieces = source_ids[:, 1:-1]
-        # All rows are equal, and a device may have none of them.
-        others = ops.max(candidates, axis=0, initial=0)  # (K,)
+        others = one_row(candidates)
         logits = [
-            self._logits(projection(states), pieces, others)
+            candidate_logits(embedding, projection(states), pieces, others)
             for projection, states in zip(
                 self.projections, (before[:, :-2], after[:, 2:]), strict=True
             )
@@ -92,16 +91,6 @@ class PiecePrediction(ExactModel):
             name=name,
             **kwargs,
         )
-
-    def _logits(self, query, pieces, others):
-        """(B, T, E), (B, T), (K,) -> (B, T, 1 + K)."""
-        vectors = self.embedding(pieces, training=False)
-        of_piece = ops.sum(query * vectors, axis=-1, keepdims=True)
-        vectors = self.embedding(others, training=False)
-        of_others = ops.matmul(query, ops.transpose(vectors))
-        is_piece = ops.equal(pieces[..., None], others)
-        of_others = ops.where(is_piece, _EXCLUDED, of_others)
-        return ops.concatenate([of_piece, of_others], axis=-1)
 
     def get_config(self) -> dict:
         serialize = keras.saving.serialize_keras_object
@@ -119,3 +108,29 @@ class PiecePrediction(ExactModel):
         return cls(
             **config | {name: deserialize(config[name]) for name in parts}
         )
+
+
+def one_row(candidates):
+    """(B, K) of equal rows -> (K,), also if a device has none of them."""
+    return ops.max(candidates, axis=0, initial=0)
+
+
+def candidate_logits(embedding, query, pieces, others):
+    """The logits of a piece and of other candidates.
+
+    Args:
+        embedding: `PieceEmbedding`, of inputs and outputs.
+        query: (B, T, E).
+        pieces: (B, T) int, which are looked for.
+        others: (K,) int. One that is the piece itself is excluded.
+
+    Returns:
+        (B, T, 1 + K), the piece first.
+    """
+    vectors = embedding(pieces, training=False)
+    of_piece = ops.sum(query * vectors, axis=-1, keepdims=True)
+    vectors = embedding(others, training=False)
+    of_others = ops.matmul(query, ops.transpose(vectors))
+    is_piece = ops.equal(pieces[..., None], others)
+    of_others = ops.where(is_piece, _EXCLUDED, of_others)
+    return ops.concatenate([of_piece, of_others], axis=-1)

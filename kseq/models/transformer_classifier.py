@@ -21,6 +21,7 @@ from kseq.models.arguments import (
     stack_of_blocks,
 )
 from kseq.models.exact_model import ExactModel
+from kseq.models.masked_prediction import MaskedPrediction
 from kseq.ops import padding_mask
 
 
@@ -174,22 +175,30 @@ class TransformerClassifier(ExactModel):
         )
 
     def _classify(self, source_ids):
-        x, mask, _ = self._read(source_ids)
+        ids = self.join(self.sentence_dropout_layer(source_ids))  # (B, T)
         document, weights = self.pooling(
-            self.last_norm(x), mask, return_weights=True
+            self.encode(ids), padding_mask(ids), return_weights=True
         )
         logits = self.classes(self.dropout_layer(document))
         return self.logits(logits), ops.cast(weights, "float32")
 
-    def _read(self, source_ids, **arguments):
-        """Flattened sentences, their mask, and other outputs of the blocks."""
-        ids = self.join(self.sentence_dropout_layer(source_ids))  # (B, T)
-        mask = padding_mask(ids)
+    def encode(self, ids: keras.KerasTensor) -> keras.KerasTensor:
+        """What the blocks make of a row of pieces.
+
+        Args:
+            ids: (B, T) int32, 0 for padding.
+
+        Returns:
+            (B, T, D).
+        """
+        x, _ = self._apply_blocks(ids)
+        return self.last_norm(x)
+
+    def _apply_blocks(self, ids, **arguments):
         x = self.embedding(ids) * self.model_dim**0.5
         x = self.dropout_layer(self.position_layer(x))
-        each = [{"inputs_mask": mask, **arguments}] * self.num_layers
-        x, others = apply_blocks(self.blocks, x, each)
-        return x, mask, others
+        own = {"inputs_mask": padding_mask(ids), **arguments}
+        return apply_blocks(self.blocks, x, [own] * self.num_layers)
 
     def all_attention_weights(self, inputs: dict) -> dict:
         """The weights of every block and head, N of them.
@@ -201,7 +210,8 @@ class TransformerClassifier(ExactModel):
             A dict with `encoder`, a list with one (B, N, T, T) float32 for
             each block, of the T pieces of all sentences, see `join`.
         """
-        *_, blocks = self._read(inputs["source_ids"], return_weights=True)
+        ids = self.join(inputs["source_ids"])
+        _, blocks = self._apply_blocks(ids, return_weights=True)
         return {"encoder": [ops.cast(own, "float32") for (own,) in blocks]}
 
     def explain(self, inputs: dict) -> dict:
@@ -212,6 +222,10 @@ class TransformerClassifier(ExactModel):
         source_ids = inputs["source_ids"]
         logits, weights = self._classify(source_ids)
         return self.join.explain(logits, weights, source_ids)
+
+    def piece_prediction(self) -> MaskedPrediction:
+        """A `MaskedPrediction` that trains the embedding and the blocks."""
+        return MaskedPrediction(self, dtype=self.dtype_policy)
 
     def get_config(self) -> dict:
         return config_of(self, TransformerClassifier)

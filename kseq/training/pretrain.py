@@ -18,18 +18,20 @@ def pretrain(
 ):
     """Trains a model on text without labels or pairs, before its training.
 
-    The embedding and the recurrent layer of a classifier learn to predict
-    pieces, by `kseq.models.PiecePrediction`; its other layers stay as they are.
+    The embedding of a classifier, and its recurrent layer over pieces or the
+    blocks of its Transformer, learn to predict pieces, by
+    `kseq.models.PiecePrediction` or `kseq.models.MaskedPrediction`; its other
+    layers stay as they are.
     A sequence-to-sequence model learns to restore texts. Pretraining has its
     own checkpoints, in `pretraining/` of the run: it resumes if it was killed,
     and is skipped once the model has a checkpoint.
 
     Args:
         run: `RunDirectory`, saved.
-        model: `HierarchicalAttention` or `FlatAttention`, or a
-            sequence-to-sequence model.
-        batches: of `kseq.data.piece_prediction_batches`, or
-            `kseq.data.denoising_batches`.
+        model: a classifier of documents or a sequence-to-sequence model.
+        batches: of `kseq.data.piece_prediction_batches`, for a
+            `TransformerClassifier` of `kseq.data.masked_prediction_batches`,
+            or of `kseq.data.denoising_batches`.
         steps: int, rounded up to a multiple of 250 if there are more.
         learning_rate: float, at its peak; it ends at 0.
         warmup_steps: int, before the peak.
@@ -38,12 +40,13 @@ def pretrain(
         RunError: where the model cannot learn from text alone.
 
     Reference:
-        Dai and Le 2015, arXiv:1511.01432; Lewis et al. 2019,
-        arXiv:1910.13461.
+        Dai and Le 2015, arXiv:1511.01432; Devlin et al. 2019,
+        arXiv:1810.04805; Lewis et al. 2019, arXiv:1910.13461.
     """
     if not hasattr(model, "piece_prediction") and not _is_seq2seq(model):
         raise RunError(
-            "Pretraining needs a recurrent model, hierarchical or flat. "
+            "Pretraining needs a classifier of documents or a "
+            "sequence-to-sequence model. "
             f"Received: {model.name}"
         )
     run.check_saved()

@@ -14,7 +14,7 @@ from kseq.data import (
     piece_prediction_batches,
     tokenize_pairs,
 )
-from kseq.models import FlatAttention, Transformer, TransformerClassifier
+from kseq.models import FlatAttention, Transformer, TransformerTagger
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.training import (
@@ -171,9 +171,9 @@ def test_another_start_deletes_it(tmp_path):
     assert not (tmp_path / "run" / "pretraining").exists()
 
 
-def test_a_model_that_reads_all_at_once_is_refused(tmp_path):
-    model = TransformerClassifier(
+def test_another_model_is_refused(tmp_path):
+    model = TransformerTagger(
         30, 2, num_layers=1, model_dim=8, ffn_dim=8, num_heads=2
     )
-    with pytest.raises(RunError, match="hierarchical or flat"):
+    with pytest.raises(RunError, match="needs a classifier of documents"):
         pretrain(RunDirectory(tmp_path), model, None, STEPS)

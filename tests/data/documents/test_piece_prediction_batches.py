@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.data import DataError, piece_prediction_batches
+from kseq.data import (
+    DataError,
+    masked_prediction_batches,
+    piece_prediction_batches,
+)
 
 TEXT = np.random.default_rng(0).integers(4, 900, 700)
 
@@ -19,10 +23,11 @@ def ids_of(pieces):
     return tf.ragged.constant(documents, dtype="int32", ragged_rank=2)
 
 
-def some(count, pieces=TEXT, batch_pieces=256, seed=1):
-    batches = piece_prediction_batches(
-        ids_of(pieces), batch_pieces=batch_pieces, seed=seed
-    )
+BOTH = piece_prediction_batches, masked_prediction_batches
+
+
+def some(count, pieces=TEXT, batch_pieces=256, seed=1, make=BOTH[0]):
+    batches = make(ids_of(pieces), batch_pieces=batch_pieces, seed=seed)
     return list(itertools.islice(batches.as_numpy_iterator(), count))
 
 
@@ -60,20 +65,49 @@ def test_candidates_are_drawn_as_often_as_they_occur():
     assert np.mean(np.array(drawn) == 4) == pytest.approx(0.75, abs=0.03)
 
 
-def test_drawn_by_the_seed():
+def test_some_pieces_are_masked():
+    """As many in each row; the rest of the row is running text."""
+    found = " ".join(map(str, TEXT))
+    hidden, same, starts = [], [], set()
+    for inputs, labels, weights in some(20, batch_pieces=1024, make=BOTH[1]):
+        source_ids, places, pieces = map(
+            inputs.get, ("source_ids", "places", "pieces")
+        )
+        source_ids = source_ids.copy()
+        assert source_ids.shape == (4, 256)
+        assert pieces.shape == labels.shape == weights.shape == (4, 38)
+        assert not labels.any()
+        assert weights.all()
+        assert (np.diff(places) > 0).all()
+        seen = np.take_along_axis(source_ids, places, axis=1)
+        hidden.append(seen == 0)
+        same.append(seen == pieces)
+        assert (source_ids == 0).sum() == hidden[-1].sum()
+        np.put_along_axis(source_ids, places, pieces, axis=1)
+        for row in source_ids:
+            assert " ".join(map(str, row)) in found
+            starts.add(row[0])
+    assert len(starts) > 40
+    assert np.mean(hidden) == pytest.approx(0.8, abs=0.03)
+    assert np.mean(same) == pytest.approx(0.1, abs=0.03)
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_drawn_by_the_seed(make):
     def rows(seed):
         return [
-            inputs["source_ids"].tolist() for inputs, *_ in some(5, seed=seed)
+            inputs["source_ids"].tolist()
+            for inputs, *_ in some(5, seed=seed, make=make)
         ]
 
     assert rows(3) == rows(3)
     assert rows(3) != rows(4)
 
 
-def test_position_can_be_saved(tmp_path):
+@pytest.mark.parametrize("make", BOTH)
+def test_position_can_be_saved(tmp_path, make):
     def batches():
-        made = piece_prediction_batches(ids_of(TEXT), batch_pieces=256, seed=1)
-        return iter(made)
+        return iter(make(ids_of(TEXT), batch_pieces=256, seed=1))
 
     iterator = batches()
     for _ in range(5):
