@@ -76,6 +76,9 @@ def _files(path, name):
     files = {
         f"{top}{each.relative_to(path).as_posix()}": each for each in found
     }
+    curve = card.with_name(RunDirectory(path).learning_curve.name)
+    if curve.is_file():
+        files[curve.name] = curve
     text = card.read_text("utf-8", "replace") if card.is_file() else "# kseq\n"
     files["README.md"] = (_CARD + text + _USE.format(name=name)).encode()
     return files

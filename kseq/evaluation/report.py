@@ -4,7 +4,9 @@ import shlex
 from pathlib import Path
 
 from kseq.files.atomic_write import atomic_write
-from kseq.runs.model_card import with_test_scores
+from kseq.files.recorded_metrics import recorded_metrics
+from kseq.pictures import learning_curve_picture
+from kseq.runs.model_card import with_learning_curve, with_test_scores
 from kseq.terminal import escaped_line, progress, single_line
 
 _WIDTH = 60  # characters of a text that are printed
@@ -13,7 +15,8 @@ _WIDTH = 60  # characters of a text that are printed
 def report(path, evaluation, run, samples=5):
     """Prints scores, sample answers, and commands to continue with.
 
-    The scores are also written to the README of the run and of the export.
+    The scores are also written to the README of the run and of the export, with
+    a picture of the learning curve.
 
     Args:
         path: of the export that is evaluated.
@@ -28,9 +31,13 @@ def report(path, evaluation, run, samples=5):
     print(f"\n{title}")
     for line in lines:
         print(f"  {line}")
+    curve = learning_curve_picture(recorded_metrics(run.metrics))
     for readme in (run.readme, Path(path) / "assets.extra" / "README.md"):
         if readme.is_file():
             card = readme.read_text("utf-8", "replace")
+            if curve is not None:
+                atomic_write(readme.with_name(run.learning_curve.name), curve)
+                card = with_learning_curve(card, run.learning_curve.name)
             atomic_write(readme, with_test_scores(card, title, lines))
 
     print("\nSample answers:")

@@ -7,6 +7,7 @@ from kseq.pictures.confusion_picture import confusion_picture
 from kseq.pictures.document_page import document_page
 from kseq.pictures.document_picture import document_picture
 from kseq.pictures.grid_picture import grid_picture
+from kseq.pictures.learning_curve_picture import learning_curve_picture
 from kseq.pictures.memory_page import memory_page
 from kseq.pictures.memory_picture import memory_picture
 from kseq.pictures.rates_picture import rates_picture
@@ -22,6 +23,7 @@ __all__ = [
     "document_page",
     "document_picture",
     "grid_picture",
+    "learning_curve_picture",
     "memory_page",
     "memory_picture",
     "rates_picture",

@@ -10,8 +10,6 @@ from typing import NamedTuple
 import kseq
 from kseq.runs.run_directory import read_json
 
-_TEST = "Test scores"
-
 
 class Progress(NamedTuple):
     """The progress of a run.
@@ -114,12 +112,23 @@ def with_test_scores(card, title, lines):
         title: str, which model and how many examples.
         lines: list of str, the scores; they replace those that are there.
     """
+    return _with_section(card, "Test scores", _block([title, *lines]))
+
+
+def with_learning_curve(card, name):
+    """A model card that shows a picture, the file of this name beside it."""
+    picture = f"![Losses and scores over the steps]({name})"
+    return _with_section(card, "Learning curve", picture)
+
+
+def _with_section(card, title, text):
+    """A card with this section before that on its use, replaced or new."""
     head, *sections = re.split(r"^(?=## )", card, flags=re.MULTILINE)
-    sections = [part for part in sections if not part.startswith(f"## {_TEST}")]
+    sections = [part for part in sections if not part.startswith(f"## {title}")]
     names = [part.split("\n")[0] for part in sections]
     place = names.index("## Use") if "## Use" in names else len(names)
-    test = f"## {_TEST}\n\n{_block([title, *lines])}\n\n"
-    return "".join([head, *sections[:place], test, *sections[place:]])
+    section = f"## {title}\n\n{text}\n\n"
+    return "".join([head, *sections[:place], section, *sections[place:]])
 
 
 def _model(run, task, progress):

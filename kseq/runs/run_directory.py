@@ -66,6 +66,7 @@ class RunDirectory:
     | `metrics.jsonl` | one JSON object per line, written in training |
     | `tensorboard/`, `samples/` | TensorBoard logs, and sample answers |
     | `README.md` | model card: what was trained, its scores, its use |
+    | `learning_curve.png` | losses and scores over the steps |
 
     `start` checks and locks the directory, `save` writes to it: a command that
     fails in between leaves it unchanged, except for `prepared`, which a new run
@@ -111,6 +112,7 @@ class RunDirectory:
         self.tensorboard = self.path / "tensorboard"
         self.samples = self.path / "samples"
         self.readme = self.path / "README.md"
+        self.learning_curve = self.path / "learning_curve.png"
         self._pictures = self.path / "features.npz", self.path / "network.npz"
         self.lock = self.path / "lock"
         self.has_prepared = False  # in this start, the data in `prepared`
@@ -333,6 +335,7 @@ class RunDirectory:
             *self._pictures,
             *(self.tokenizer("source"), self.tokenizer("target")),
             *(self.calibration, self.vectors, self.answers),
+            self.learning_curve,
             *(self.pretraining, self.checkpoints),
             *(self.tensorboard, self.samples),
             *(() if self._needs_prepared else (self.prepared,)),

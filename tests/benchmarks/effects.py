@@ -21,7 +21,7 @@ from pathlib import Path
 
 BASE = {
     "translate_transformer": "--layers 2 --vocab-size 4000 --batch-tokens 1024 "
-    "--steps 2000 --evaluate-every 1000 --warmup-steps 800 --averaged 2",
+    "--steps 2000 --evaluate-every 1000 --warmup-steps 800 --averaged 1",
     "translate_lstm": "--embedding-dim 128 --units 256 --vocab-size 4000 "
     "--batch-tokens 1024 --steps 1500 --evaluate-every 750",
 }
@@ -41,9 +41,8 @@ VARIANTS = {
         "piece dropout": "--piece-dropout 0.1",
         "subword dropout": "--subword-dropout 0.3",
         "dropout 0.1": "--dropout 0.1",
-        "one checkpoint": "--averaged 1",
-        "best checkpoints": "--average-of best",
-        "EMA": "--averaged 1 --ema 0.99",
+        "mean of two checkpoints": "--averaged 2",
+        "EMA": "--ema 0.99",
         "pretraining": "--pretraining-steps 1000",
         "unigram": "--pieces unigram",
         "characters": "--pieces char",

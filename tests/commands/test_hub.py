@@ -32,11 +32,13 @@ def hub(tmp_path, monkeypatch):
 
 
 def test_a_run_is_published_with_all_that_opens_it(hub, run, call):
+    (run / "learning_curve.png").write_bytes(b"drawn")
     output, _ = call("publish", run, "me/tiny", "--private")
     assert output == "kseq predict hf://me/tiny < FILE\n"
     files = hub.repositories["me/tiny"]
     assert {"config.json", "model.json", "source.model"} <= files.keys()
     assert not {"data.json", "metrics.jsonl", "lock"} & files.keys()
+    assert files["learning_curve.png"] == b"drawn"  # the card shows it
     card = files["README.md"].decode()
     assert card.startswith("---\nlibrary_name: kseq\n")
     assert "kseq.load('hf://me/tiny')" in card

@@ -50,6 +50,8 @@ def test_scores_go_into_the_readme_of_run_and_export(translator, tmp_path):
     extra = tmp_path / "1" / "assets.extra"
     for folder in (run.path, extra):
         folder.mkdir(parents=True)
+    run.metrics.write_text('{"step": 9, "loss": 2.0}\n')
+    for folder in (run.path, extra):
         (folder / "README.md").write_text("# tiny\n\n## Use\n\nSo.\n")
     pairs = tf.data.Dataset.from_tensor_slices((["d", "e"], ["D", "e"]))
     for _ in range(2):  # replaced, not repeated
@@ -57,6 +59,10 @@ def test_scores_go_into_the_readme_of_run_and_export(translator, tmp_path):
     card = run.readme.read_text()
     assert card == (extra / "README.md").read_text()
     assert card.count("## Test scores") == 1
+    assert card.count("](learning_curve.png)\n\n## Test scores\n") == 1
+    picture = run.learning_curve.read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert picture == (extra / "learning_curve.png").read_bytes()
     assert card.count("exact match 50.00 ± 50.00 %") == 1
     assert "nrefs:1" in card
     assert card.endswith("\n\n## Use\n\nSo.\n")
