@@ -36,7 +36,7 @@ class Config(
     warmup_steps: options.PositiveInt = 2000
     ema: options.Rate = 0.0
     pretraining_steps: options.NonNegativeInt = 0  # that restore noisy text
-    averaged: options.SmallInt = 8  # checkpoints in the final weights
+    averaged: options.SmallInt = 8  # checkpoints that are exported, or --ema
     average_of: Literal["last", "best"] = "last"  # or best by validation
 
 
@@ -137,7 +137,7 @@ def main(config):
     test = corpus.examples("test")
     training.export_and_test(
         *(run, evaluation.Translations, test, metrics),
-        average=config.averaged,
+        average=None if config.ema else config.averaged,
         average_of=config.average_of,
     )
 

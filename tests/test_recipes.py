@@ -571,6 +571,19 @@ def test_the_other_models_train(recipe, config, choice):
     assert Path("saved_models/small/1").is_dir()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["translate_transformer"], indirect=True)
+def test_moving_averages_take_the_place_of_a_mean(recipe, config):
+    recipe.main(dataclasses.replace(config, ema=0.9))
+    assert not Path(config.run, "checkpoints", "average").exists()
+    best = kseq.load_run(config.run, weights="best").predictor()
+    exported = kseq.load("saved_models/small/1")
+    lines = ["3 mars 1999", "12"]
+    assert best.scores(lines, lines) == pytest.approx(
+        exported.scores(lines, lines), abs=1e-4
+    )
+
+
 def test_the_docstring_states_command_and_result(recipe):
     assert f"kseq train {recipe.__name__}" in recipe.__doc__
 
