@@ -347,16 +347,15 @@ def _add_convert(commands):
     )
     group = command.add_argument_group("options of opennmt-tf")
     for name, content in (
-        ("--vocabulary", "vocabulary, with a token in each line"),
-        ("--sentencepiece", "SentencePiece model"),
+        ("--vocabulary", "vocabularies, with a token in each line"),
+        ("--sentencepiece", "SentencePiece models; they may be one"),
     ):
         group.add_argument(
             name,
             type=existing_file,
-            nargs="+",
-            metavar="FILE",
-            help=f"{content}, of the source, and of the target if it has "
-            "another",
+            nargs=2,
+            metavar=("SOURCE", "TARGET"),
+            help=content,
         )
     group.add_argument(
         "--heads",

@@ -54,23 +54,15 @@ def _marian(options):
 
 def _opennmt_tf(options):
     """The folder, and the model in it."""
-    if is_hub(options.folder):
+    files = options.vocabulary, options.sentencepiece
+    if is_hub(options.folder) or not all(files):
         raise UserError(
-            f"opennmt-tf needs a folder of this machine. Received: "
-            f"{options.folder}"
+            "opennmt-tf needs a folder of this machine, --vocabulary and "
+            "--sentencepiece: models with another tokenization are not "
+            "converted."
         )
-    both = []
-    for name in ("vocabulary", "sentencepiece"):
-        given = getattr(options, name) or ()
-        if len(given) not in (1, 2):
-            raise UserError(
-                f"opennmt-tf needs --{name}: one file, or those of source and "
-                "target. Models with another tokenization than that of "
-                "SentencePiece are not converted."
-            )
-        both.append([given[0], given[-1]])
     return options.folder, read_opennmt_tf(
-        *(options.folder, *both),
+        *(options.folder, *files),
         heads=options.heads,
         source_end=options.source_end,
     )

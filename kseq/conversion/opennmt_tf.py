@@ -26,10 +26,6 @@ from kseq.user_error import UserError
 
 _FIRST = ["<blank>", "<s>", "</s>"]  # of a vocabulary
 _HEADS = {64: 2, 512: 8, 1024: 16}  # of TransformerTiny, Base and Big
-_COMPUTED = {  # of what model_description.py may choose
-    "ffn_activation": "relu",
-    "position_encoder_class": "SinusoidalPositionEncoder",
-}
 _EPSILON = 1e-3  # of normalization, since version 2.10
 _MAX_LENGTH = 250  # of an answer
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -93,7 +89,8 @@ def read_opennmt_tf(
     shapes = {name: tensor.shape for name, tensor in tensors.items()}
     tables = [shapes.get(name, shapes.get(_SOURCE)) for name in _EMBEDDINGS]
     hidden = shapes.get("model/encoder/layers/0/ffn/layer/inner/kernel")
-    if any(len(shape or ()) != 2 for shape in (*tables, hidden)):
+    is_known = all(len(shape or ()) == 2 for shape in (*tables, hidden))
+    if not is_known or (dim := tables[0][1]) % 2 or dim < 4:
         raise UserError(f"{path} is no Transformer of OpenNMT-tf.")
     sizes = [size for size, _ in tables]
     pieces = [_pieces(*each) for each in zip(vocabularies, sizes, strict=True)]
@@ -106,9 +103,9 @@ def read_opennmt_tf(
         *sizes,
         num_encoder_layers=_count_layers(shapes, "encoder"),
         num_decoder_layers=_count_layers(shapes, "decoder"),
-        model_dim=tables[0][1],
+        model_dim=dim,
         ffn_dim=hidden[1],
-        num_heads=_heads(folder, tables[0][1], heads),
+        num_heads=_heads(folder, dim, heads),
         dropout=0.1,
         norm="pre" if "model/encoder/layer_norm/gamma" in shapes else "post",
         positions="learned",
@@ -184,26 +181,26 @@ def _heads(folder, dim, given):
 
     What `model_description.py` says of it is read as text.
     """
-    paths = [
-        each / "model_description.py" for each in (folder, folder.parent)
-    ]  # that of averaged checkpoints is above them
-    path = next(filter(Path.is_file, paths), None)
-    text = read_file(path).decode(errors="replace") if path else ""
-    for name, computed in _COMPUTED.items():
-        for value in re.findall(rf"\b{name}\s*=\s*([\w.]+)", text):
-            if value.split(".")[-1] != computed:
-                raise UserError(
-                    f"{path}: models with {name}={value} are not converted; "
-                    f"expected {computed}."
-                )
-    named = re.findall(r"\bnum_heads\s*=\s*(\d{1,4})\b", text)
-    heads = given or (int(named[0]) if named else _HEADS.get(dim))
-    if heads is None:
+    text = ""
+    for each in (folder.parent, folder):  # the parent of averaged checkpoints
+        path = each / "model_description.py"
+        if path.is_file():
+            text = read_file(path).decode(errors="replace")
+    pairs = re.findall(r"\b(num_heads|ffn_activation)\s*=\s*([\w.]+)", text)
+    named = dict(pairs)
+    activation = named.get("ffn_activation", "relu")
+    if activation.split(".")[-1] != "relu":
+        raise UserError(
+            f"{folder}: models with ffn_activation={activation} are not "
+            "converted; expected relu."
+        )
+    heads = str(given or named.get("num_heads") or _HEADS.get(dim))
+    if not re.fullmatch("[0-9]{1,9}", heads):
         raise UserError(
             f"{folder} does not tell the number of attention heads: give it "
             "with --heads."
         )
-    return heads
+    return int(heads)
 
 
 def _assign(model, weights):

@@ -33,7 +33,8 @@ def make(
     Args:
         folder: `pathlib.Path`, created.
         seed: int.
-        steps: int, of training; a model that is not trained is random.
+        steps: int, of training; a model that is not trained is random, and
+            answers nothing.
         sharing: str, of `EmbeddingsSharingLevel`.
         separate: bool, whether source and target have two vocabularies and
             two SentencePiece models.
@@ -136,7 +137,8 @@ def make(
         source, forced = features([text]), labels(["two red dogs"])
         outputs, _ = model(source, labels=forced)
         answers = {}
-        for name, size in (("greedy", 1), ("beam", 4)):
+        searches = {"greedy": 1, "beam": 4} if steps else {}
+        for name, size in searches.items():
             model.params.update(beam_width=size, maximum_decoding_length=30)
             _, found = model(source)
             length = int(found["length"][0, 0])

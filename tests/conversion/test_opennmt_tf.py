@@ -101,12 +101,14 @@ def test_it_answers_as_opennmt_tf_does(folder, found):
 def command(folder, *more):
     """The words of a command; `more` replaces what it has."""
     words = ["convert", "opennmt-tf", str(folder), "runs/nmt"]
-    for name, value in (("vocabulary", "vocab"), ("sentencepiece", "model")):
-        if f"--{name}" not in more:
-            words += [f"--{name}", str(folder / f"source.{value}")]
-    return (
-        [*words, *more] if "--heads" in more else [*words, "--heads=4", *more]
-    )
+    for name, values in (
+        ("--vocabulary", 2 * [str(folder / "source.vocab")]),
+        ("--sentencepiece", 2 * [str(folder / "source.model")]),
+        ("--heads", ["4"]),
+    ):
+        if name not in more:
+            words += [name, *values]
+    return [*words, *more]
 
 
 def test_the_command_writes_a_run(folder, found, tmp_path, monkeypatch, capfd):
@@ -212,6 +214,9 @@ def test_the_number_of_heads(folder, tmp_path):
     program = copy / "model_description.py"
     program.write_text("raise SystemExit\nmodel = f(num_heads=2)")
     assert read(copy / "avg", heads=None).generator.model.num_heads == 2
+    program.write_text("model = f(num_heads=HEADS)")
+    with pytest.raises(UserError, match="give it with --heads"):
+        read(copy, heads=None)
 
 
 def cut(name, size=100):
@@ -259,10 +264,6 @@ def lines(change):
             write("model_description.py", "ffn_activation=tf.nn.gelu"),
             "models with ffn_activation=tf.nn.gelu are not",
         ),
-        (
-            write("model_description.py", "position_encoder_class=None"),
-            "models with position_encoder_class=None are not",
-        ),
     ],
 )
 def test_what_is_not_converted(
@@ -287,7 +288,9 @@ def check_refused(words, message, tmp_path, capfd):
     [
         ({QUERIES: np.zeros((16, 15), "f4")}, "has the shape (16, 15)"),
         ({SOURCE: np.zeros((5, 16), "f4")}, "the model has 4"),
-        ({SOURCE: np.zeros((48, 3), "f4")}, "must be a multiple of num_heads"),
+        ({SOURCE: np.zeros((48, 3), "f4")}, "is no Transformer of OpenNMT-tf"),
+        ({SOURCE: np.zeros((48, 2), "f4")}, "is no Transformer of OpenNMT-tf"),
+        ({SOURCE: np.zeros((48, 6), "f4")}, "must be a multiple of num_heads"),
         ({SOURCE: np.zeros(5, "f4")}, "is no Transformer of OpenNMT-tf"),
         ({TARGET: np.float32(0)}, "is no Transformer of OpenNMT-tf"),
         ({"drop": ("encoder",)}, "is no Transformer of OpenNMT-tf"),
@@ -322,9 +325,9 @@ def test_weights_that_do_not_fit(
     [
         (["--heads", "3"], "must be a multiple of num_heads"),
         (["--heads", "0"], "argument --heads"),
-        (["--vocabulary", "none"], "there is no file 'none'"),
-        (["--vocabulary", *3 * [__file__]], "opennmt-tf needs --vocabulary"),
-        (["--sentencepiece", __file__], "is no SentencePiece model"),
+        (["--vocabulary", "none", "none"], "there is no file 'none'"),
+        (["--vocabulary", __file__], "expected 2 arguments"),
+        (["--sentencepiece", __file__, __file__], "no SentencePiece model"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -338,9 +341,12 @@ def test_options_of_another_format(folder, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     start = ["convert", "opennmt-tf"]
     words = [*start, str(folder), "runs/nmt"]
-    check_refused(words, "needs --vocabulary: one file", tmp_path, capfd)
+    check_refused(
+        words, "--sentencepiece: models with another", tmp_path, capfd
+    )
     words = command(folder)
-    words.remove("--heads=4")
+    place = words.index("--heads")
+    del words[place : place + 2]
     check_refused(words, "give it with --heads", tmp_path, capfd)
     words = [*start, "hf://me/nmt", "runs/nmt"]
     check_refused(words, "a folder of this machine", tmp_path, capfd)
