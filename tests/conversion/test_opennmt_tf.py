@@ -286,7 +286,7 @@ def check_refused(words, message, tmp_path, capfd):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({QUERIES: np.zeros((16, 15), "f4")}, "has the shape (16, 15)"),
+        slow({QUERIES: np.zeros((16, 15), "f4")}, "has the shape (16, 15)"),
         ({SOURCE: np.zeros((5, 16), "f4")}, "the model has 4"),
         ({SOURCE: np.zeros((48, 3), "f4")}, "is no Transformer of OpenNMT-tf"),
         ({SOURCE: np.zeros((48, 2), "f4")}, "is no Transformer of OpenNMT-tf"),
