@@ -321,17 +321,18 @@ def _add_convert(commands):
     )
     command.add_argument(
         "format",
-        choices=["marian"],
+        choices=["marian", "opennmt-tf"],
         metavar="FORMAT",
         help="marian: a translator of Marian in the layout of transformers, "
-        "such as those of OPUS-MT",
+        "such as those of OPUS-MT; opennmt-tf: a Transformer of OpenNMT-tf",
     )
     command.add_argument(
         "folder",
         type=existing_folder,
         metavar="FOLDER",
-        help="with config.json, vocab.json, source.spm, target.spm and "
-        "model.safetensors or pytorch_model.bin; or hf://OWNER/NAME",
+        help="marian: with config.json, vocab.json, source.spm, target.spm and "
+        "model.safetensors or pytorch_model.bin; or hf://OWNER/NAME. "
+        "opennmt-tf: with checkpoints, of which the last is read",
     )
     command.add_argument(
         "run",
@@ -343,6 +344,29 @@ def _add_convert(commands):
         "--overwrite",
         action="store_true",
         help="delete the run that is there",
+    )
+    group = command.add_argument_group("options of opennmt-tf")
+    for name, content in (
+        ("--vocabulary", "vocabularies, with a token in each line"),
+        ("--sentencepiece", "SentencePiece models; they may be one"),
+    ):
+        group.add_argument(
+            name,
+            type=existing_file,
+            nargs=2,
+            metavar=("SOURCE", "TARGET"),
+            help=content,
+        )
+    group.add_argument(
+        "--heads",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="of attention, if it is none of OpenNMT-tf's own models",
+    )
+    group.add_argument(
+        "--source-end",
+        action="store_true",
+        help="sources end with </s>, as source_sequence_controls can say",
     )
 
 

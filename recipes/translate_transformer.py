@@ -30,7 +30,11 @@ class Config(
     ffn_dim: options.Size = 256
     heads: options.SmallInt = 4
     dropout: options.Rate = 0.3
+    share_embeddings: bool = True  # one, if there is one vocabulary
+    tie_output: bool = True  # the target embedding is the output matrix
     output_bias: bool = False  # add a bias to the logits
+    norm_epsilon: options.Rate = 1e-5  # added to the variance
+    source_end: bool = True  # attend to the end token of the source
     steps: options.PositiveInt = 6500
     learning_rate: options.PositiveFloat = 0.005
     warmup_steps: options.PositiveInt = 2000
@@ -80,8 +84,12 @@ def main(config):
             num_heads=config.heads,
             dropout=config.dropout,
             piece_dropout=config.piece_dropout,
-            share_embeddings=source.shares_vocabulary(target),
+            share_embeddings=config.share_embeddings
+            and source.shares_vocabulary(target),
+            tie_output=config.tie_output,
             output_bias=config.output_bias,
+            norm_epsilon=config.norm_epsilon,
+            source_end=config.source_end,
             dtype=config.dtype,
             **config.block_arguments(),
         )

@@ -106,7 +106,7 @@ ARROWS = {
             "terminal",
             "user_error",
         ),
-        ("keras", "numpy", "sentencepiece"),
+        ("keras", "numpy", "sentencepiece", "tensorflow"),
     ),
     "evaluation": (
         ("files", "pictures", "runs", "serving", "terminal", "user_error"),

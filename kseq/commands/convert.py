@@ -4,15 +4,15 @@ import dataclasses
 import sys
 
 from kseq.answers.describe_task import describe_task
-from kseq.conversion import read_marian
+from kseq.conversion import read_marian, read_opennmt_tf
 from kseq.files.atomic_write import atomic_write
 from kseq.files.hub import hub_folder, is_hub
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.runs.model_card import Progress, model_card
 from kseq.terminal import escaped_line
+from kseq.user_error import UserError
 
-_READERS = {"marian": read_marian}
 # Its weights in one of these two; many repositories have others, too.
 _FILES = ["*.json", "*.spm"]
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -20,10 +20,7 @@ _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 def run(options):
     """Writes the run, and prints what to do with it."""
-    folder = options.folder
-    if is_hub(folder):
-        folder = _copy(folder)
-    found = _READERS[options.format](folder)
+    folder, found = _READERS[options.format](options)
     run = RunDirectory(options.run)
     run.start(_config(found.options), overwrite=options.overwrite)
     run.save(found.generator, keep=1)
@@ -35,13 +32,44 @@ def run(options):
         total_steps=0,
         parameters=model.count_params(),
         command=["kseq", *sys.argv[1:]],
-        origin=f"model {folder.name} of {options.format.title()}",
+        origin=f"model {folder.name} of {_NAMES[options.format]}",
     )
     card = model_card(run, progress, describe_task(run))
     atomic_write(run.readme, card)
     path = escaped_line(run.path)
     print(f"{path}: {model.count_params():,} parameters")
     print(f"Answers to your own:  kseq predict {path} < FILE")
+
+
+def _marian(options):
+    """The folder, and the model in it."""
+    for name in ("vocabulary", "sentencepiece", "heads", "source_end"):
+        if getattr(options, name):
+            raise UserError(f"marian has no --{name.replace('_', '-')}.")
+    folder = options.folder
+    if is_hub(folder):
+        folder = _copy(folder)
+    return folder, read_marian(folder)
+
+
+def _opennmt_tf(options):
+    """The folder, and the model in it."""
+    files = options.vocabulary, options.sentencepiece
+    if is_hub(options.folder) or not all(files):
+        raise UserError(
+            "opennmt-tf needs a folder of this machine, --vocabulary and "
+            "--sentencepiece: models with another tokenization are not "
+            "converted."
+        )
+    return options.folder, read_opennmt_tf(
+        *(options.folder, *files),
+        heads=options.heads,
+        source_end=options.source_end,
+    )
+
+
+_READERS = {"marian": _marian, "opennmt-tf": _opennmt_tf}
+_NAMES = {"marian": "Marian", "opennmt-tf": "OpenNMT-tf"}
 
 
 def _copy(url):

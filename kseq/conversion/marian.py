@@ -1,28 +1,33 @@
 """Marian's translators in the layout of Hugging Face's transformers."""
 
 import json
-import re
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from keras import ops
-from sentencepiece import sentencepiece_model_pb2
 
 from kseq.control_tokens import END, PAD, START, UNK
+from kseq.conversion.converted_model import ConvertedModel
 from kseq.conversion.safetensors import read_safetensors
 from kseq.conversion.torch_weights import read_torch_weights
-from kseq.data import TextPreprocessor, Tokenizer
-from kseq.data.text.tokenizer import NOT_IN_VOCABULARY
+from kseq.conversion.transformer_layers import (
+    assign_layers,
+    transformer_layers,
+)
+from kseq.conversion.vocabulary_tokenizers import (
+    CONTROL,
+    read_file,
+    vocabulary_tokenizers,
+)
+from kseq.conversion.weights import Weights
+from kseq.data import TextPreprocessor
 from kseq.decoding import BeamSearch
 from kseq.models import Transformer
 from kseq.ops import sinusoids
 from kseq.serving import Generator
 from kseq.user_error import UserError
 
-LANGUAGE = re.compile(">>.+<<")
 _NO_LOGIT = -100.0  # the bias of a token whose probability is 0
-CONTROL = ("<pad>", "<unk>", "<s>", "</s>")  # in the order of kseq's ids
 # Values of config.json that a model of kseq does not compute, unless they are:
 ONLY = {
     "scale_embedding": True,
@@ -54,19 +59,20 @@ EMBEDDINGS = (
     "lm_head.weight",
 )
 _RATES = ("dropout", "attention_dropout", "length_penalty")
-
-
-class MarianModel(NamedTuple):
-    """What is read of a folder.
-
-    Args:
-        generator: `kseq.serving.Generator`.
-        options: dict, the options of `translate_transformer` that make the
-            same model.
-    """
-
-    generator: Generator
-    options: dict
+_LAYERS = {
+    "self_attention.query_key_value": [
+        f"self_attn.{part}_proj" for part in "qkv"
+    ],
+    "self_attention.projection": ["self_attn.out_proj"],
+    "self_attention_norm": ["self_attn_layer_norm"],
+    "cross_attention.query": ["encoder_attn.q_proj"],
+    "cross_attention.key_value": [f"encoder_attn.{part}_proj" for part in "kv"],
+    "cross_attention.projection": ["encoder_attn.out_proj"],
+    "cross_attention_norm": ["encoder_attn_layer_norm"],
+    "ffn_in": ["fc1"],
+    "ffn_out": ["fc2"],
+    "ffn_norm": ["final_layer_norm"],
+}
 
 
 def read_marian(folder):
@@ -83,7 +89,7 @@ def read_marian(folder):
             `model.safetensors` or `pytorch_model.bin`.
 
     Returns:
-        `MarianModel`.
+        `ConvertedModel`.
 
     Raises:
         UserError: if a file is missing or broken, or the model computes
@@ -96,12 +102,8 @@ def read_marian(folder):
     folder = Path(folder)
     config = _config(folder)
     orders, pieces = zip(*_vocabularies(folder, config), strict=True)
-    tokenizers = [
-        _tokenizer(folder / f"{side}.spm", each)
-        for side, each in zip(("source", "target"), pieces, strict=True)
-    ]
-    if tokenizers[0].model == tokenizers[1].model:
-        tokenizers = tokenizers[:1] * 2
+    paths = folder / "source.spm", folder / "target.spm"
+    tokenizers = vocabulary_tokenizers(paths, pieces)
     model = Transformer(
         *map(len, pieces),
         num_encoder_layers=config["encoder_layers"],
@@ -116,7 +118,7 @@ def read_marian(folder):
         share_embeddings=config["share_encoder_decoder_embeddings"],
         output_bias=True,
     )
-    _assign(model, _Weights(folder), orders)
+    _assign(model, _weights(folder), orders)
     search = BeamSearch(
         config["num_beams"], config["length_penalty"], penalty_offset=0.0
     )
@@ -127,35 +129,12 @@ def read_marian(folder):
         search,
         max_length=config["max_length"],
     )
-    return MarianModel(generator, _options(model, search))
-
-
-def _options(model, search):
-    return {
-        "encoder_layers": model.num_encoder_layers,
-        "decoder_layers": model.num_decoder_layers,
-        "layers": model.num_decoder_layers,
-        "model_dim": model.model_dim,
-        "ffn_dim": model.ffn_dim,
-        "heads": model.num_heads,
-        "dropout": model.dropout,
-        "norm": model.norm,
-        "activation": model.activation,
-        "output_bias": True,
-        "beam_size": search.beam_size,
-    }
-
-
-def _read(path):
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    return ConvertedModel(generator)
 
 
 def _json(path):
     try:
-        found = json.loads(_read(path))
+        found = json.loads(read_file(path))
     except ValueError as error:
         raise UserError(f"{path} is broken: {error}") from None
     if not isinstance(found, dict):
@@ -264,102 +243,16 @@ def _vocabulary(path, size, config):
     return order, [*CONTROL, *(by_id[number] for number in order[4:])]
 
 
-def _tokenizer(path, pieces):
-    """A SentencePiece model with the ids of a vocabulary.
-
-    Its segmentation stays as it is: pieces that are not in the vocabulary
-    follow it, and become UNK.
-    """
-    kinds = sentencepiece_model_pb2.ModelProto.SentencePiece
-    try:
-        proto = sentencepiece_model_pb2.ModelProto.FromString(_read(path))
-    except Exception:  # DecodeError is a class of each implementation
-        raise UserError(f"{path} is no SentencePiece model.") from None
-    control = (kinds.CONTROL, kinds.UNKNOWN)
-    own = {
-        each.piece: each for each in proto.pieces if each.type not in control
-    }
-    if not own:
-        raise UserError(f"{path} is no SentencePiece model.")
-    del proto.pieces[:]
-    for piece, kind in zip(
-        CONTROL,
-        (kinds.CONTROL, kinds.UNKNOWN, kinds.CONTROL, kinds.CONTROL),
-        strict=True,
-    ):
-        proto.pieces.add(piece=piece, score=0.0, type=kind)
-    seen = {*CONTROL, ""}
-    for number, piece in enumerate(pieces[4:], 4):
-        if LANGUAGE.fullmatch(piece):
-            # It stands before the text, where SentencePiece adds a space.
-            piece, kind, score = f"\u2581{piece}", kinds.USER_DEFINED, 0.0
-        elif piece in own:
-            kind, score = own[piece].type, own.pop(piece).score
-        else:
-            kind, score = kinds.UNUSED, 0.0
-        if piece in seen:
-            piece, kind = f"{piece}#{number}", kinds.UNUSED
-        seen.add(piece)
-        proto.pieces.add(piece=piece, score=score, type=kind)
-    more = [each for piece, each in own.items() if piece not in seen]
-    if more:
-        name = NOT_IN_VOCABULARY
-        proto.pieces.add(piece=name, score=0.0, type=kinds.CONTROL)
-        proto.pieces.extend(more)
-    proto.trainer_spec.vocab_size = len(proto.pieces)
-    for name, number in (
-        ("pad_id", PAD),
-        ("unk_id", UNK),
-        ("bos_id", START),
-        ("eos_id", END),
-    ):
-        setattr(proto.trainer_spec, name, number)
-    try:
-        return Tokenizer(proto.SerializeToString())
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-
-
-class _Weights:
-    """The tensors of a folder, by name; each is asked for once."""
-
-    def __init__(self, folder):
-        path = folder / "model.safetensors"
-        if path.is_file():
-            self._tensors = read_safetensors(path)
-        else:
-            path = folder / "pytorch_model.bin"
-            if not path.is_file():
-                raise UserError(
-                    f"{folder} has neither model.safetensors nor "
-                    "pytorch_model.bin."
-                )
-            self._tensors = read_torch_weights(path)
-        self._path = path
-
-    def get(self, name):
-        """(...) float32, or None if there is no such tensor."""
-        found = self._tensors.pop(name, None)
-        return None if found is None else np.asarray(found, "float32")
-
-    def __call__(self, name, *shape):
-        found = self.get(name)
-        if found is None:
-            raise UserError(f"{self._path} has no {name}.")
-        if found.shape != shape:
-            raise UserError(
-                f"{self._path}: {name} has the shape {found.shape}; "
-                f"config.json says {shape}."
-            )
-        return found
-
-    def refuse_others(self):
-        """UserError for tensors that nobody has asked for."""
-        if self._tensors:
-            raise UserError(
-                f"{self._path} has tensors that a Marian model does not have: "
-                f"{', '.join(sorted(self._tensors)[:3])}."
-            )
+def _weights(folder):
+    path = folder / "model.safetensors"
+    if path.is_file():
+        return Weights(path, read_safetensors(path))
+    path = folder / "pytorch_model.bin"
+    if path.is_file():
+        return Weights(path, read_torch_weights(path))
+    raise UserError(
+        f"{folder} has neither model.safetensors nor pytorch_model.bin."
+    )
 
 
 def _assign(model, weights, orders):
@@ -381,60 +274,20 @@ def _assign(model, weights, orders):
     model.logits.bias.assign(np.where(rows >= 0, bias[rows], _NO_LOGIT))
     _check_positions(weights, dim)
 
-    for layer, names in marian_layers(model):
-        if hasattr(layer, "gamma"):
-            layer.gamma.assign(weights(f"{names[0]}.weight", dim))
-            layer.beta.assign(weights(f"{names[0]}.bias", dim))
-            continue
-        inputs, outputs = layer.kernel.shape
-        size = outputs // len(names)
-        kernels = [weights(f"{name}.weight", size, inputs) for name in names]
-        biases = [weights(f"{name}.bias", size) for name in names]
-        layer.kernel.assign(np.concatenate(kernels).T)
-        layer.bias.assign(np.concatenate(biases))
+    def projection(name, inputs, outputs):
+        kernel = weights(f"{name}.weight", outputs, inputs)
+        return kernel.T, weights(f"{name}.bias", outputs)
+
+    def normalization(name, size):
+        return weights(f"{name}.weight", size), weights(f"{name}.bias", size)
+
+    assign_layers(marian_layers(model), projection, normalization)
     weights.refuse_others()
 
 
 def marian_layers(model):
-    """The names that layers of a model have in a file of weights.
-
-    Args:
-        model: `kseq.models.Transformer`.
-
-    Yields:
-        (layer, names), of a normalization, or of a projection that is one or
-        several in the file.
-    """
-
-    def attention(layer, name, *, to_memory=False):
-        query, key, value, out = (
-            f"{name}.{part}_proj" for part in ("q", "k", "v", "out")
-        )
-        if to_memory:
-            yield layer.query, [query]
-            yield layer.key_value, [key, value]
-        else:
-            yield layer.query_key_value, [query, key, value]
-        yield layer.projection, [out]
-
-    def feed_forward(block, name):
-        yield block.ffn_in, [f"{name}.fc1"]
-        yield block.ffn_out, [f"{name}.fc2"]
-        yield block.ffn_norm, [f"{name}.final_layer_norm"]
-
-    for number, block in enumerate(model.encoder_blocks):
-        name = f"model.encoder.layers.{number}"
-        yield from attention(block.attention, f"{name}.self_attn")
-        yield block.attention_norm, [f"{name}.self_attn_layer_norm"]
-        yield from feed_forward(block, name)
-    for number, block in enumerate(model.decoder_blocks):
-        name = f"model.decoder.layers.{number}"
-        own, other = f"{name}.self_attn", f"{name}.encoder_attn"
-        yield from attention(block.self_attention, own)
-        yield block.self_attention_norm, [f"{own}_layer_norm"]
-        yield from attention(block.cross_attention, other, to_memory=True)
-        yield block.cross_attention_norm, [f"{other}_layer_norm"]
-        yield from feed_forward(block, name)
+    """See `transformer_layers`; the names are those of Marian's files."""
+    return transformer_layers(model, "model.{}.layers.{}.", _LAYERS)
 
 
 def _embed(layer, weights, order, *names):

@@ -8,14 +8,9 @@ import numpy as np
 from sentencepiece import sentencepiece_model_pb2
 
 from kseq.control_tokens import END, PAD, START
-from kseq.conversion.marian import (
-    CONTROL,
-    EMBEDDINGS,
-    LANGUAGE,
-    ONLY,
-    marian_layers,
-)
+from kseq.conversion.marian import EMBEDDINGS, ONLY, marian_layers
 from kseq.conversion.safetensors import write_safetensors
+from kseq.conversion.vocabulary_tokenizers import CONTROL, LANGUAGE
 from kseq.files.new_folder import new_folder
 from kseq.serving import Generator
 from kseq.serving.check_transformer import check_transformer
@@ -45,6 +40,8 @@ def export_marian(generator: Generator, directory: Path) -> Path:
         norm=("post",),
         positions=("sinusoidal",),
         tie_output=(True,),
+        norm_epsilon=(1e-5,),
+        source_end=(True,),
     )
     config = _config(generator)
     vocabularies = [

@@ -9,13 +9,14 @@ from kseq.ops import layer_norm
 class LayerNormalization(keras.layers.Layer):
     """Normalizes the features of each position, then scales and shifts them.
 
-        output = gamma * (x - mean) / sqrt(variance + 1e-5) + beta
+        output = gamma * (x - mean) / sqrt(variance + epsilon) + beta
 
-    It differs from the Keras layer in its epsilon, which is that of most
-    published models, and in the order of its arithmetic, which takes two
+    It differs from the Keras layer in its default epsilon, which is that of
+    most published models, and in the order of its arithmetic, which takes two
     thirds of the time in a TensorFlow graph on a CPU.
 
     Args:
+        epsilon: float.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -32,9 +33,10 @@ class LayerNormalization(keras.layers.Layer):
         Ba et al. 2016, arXiv:1607.06450, equation 4.
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, epsilon: float = 1e-5, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.epsilon = epsilon
 
     def build(self, input_shape):
         self.gamma = self.add_weight(
@@ -51,7 +53,10 @@ class LayerNormalization(keras.layers.Layer):
         )
 
     def call(self, inputs):
-        return layer_norm(inputs, self.gamma, self.beta)
+        return layer_norm(inputs, self.gamma, self.beta, self.epsilon)
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "epsilon": self.epsilon}

@@ -42,6 +42,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         activation: "relu", "gelu", "silu" or "swiglu", of the feed-forward
             network.
         num_kv_heads: int or None, see `MultiHeadAttention`.
+        norm_epsilon: float, added to the variance by normalization.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -101,6 +102,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         normalization: str = "layer",
         activation: str = "relu",
         num_kv_heads: int | None = None,
+        norm_epsilon: float = 1e-5,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -139,6 +141,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
             norm,
             normalization,
             activation,
+            norm_epsilon,
             attentions=("self_attention", "cross_attention"),
         )
 

@@ -41,6 +41,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         activation: "relu", "gelu", "silu" or "swiglu", of the feed-forward
             network.
         num_kv_heads: int or None, see `MultiHeadAttention`.
+        norm_epsilon: float, added to the variance by normalization.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
@@ -83,6 +84,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         normalization: str = "layer",
         activation: str = "relu",
         num_kv_heads: int | None = None,
+        norm_epsilon: float = 1e-5,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -113,6 +115,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
             norm,
             normalization,
             activation,
+            norm_epsilon,
             attentions=("attention",),
         )
 

@@ -14,7 +14,7 @@ _CHOICES = {
 }
 
 
-def normalization_layer(normalization, dtype, name):
+def normalization_layer(normalization, dtype, name, epsilon=1e-5):
     """Creates a layer that normalizes the features of each position.
 
     Args:
@@ -22,26 +22,36 @@ def normalization_layer(normalization, dtype, name):
             mean.
         dtype: dtype policy.
         name: str, of the layer.
+        epsilon: float, added to the variance.
 
     Reference:
         RMS: Zhang and Sennrich 2019, arXiv:1910.07467.
     """
     if normalization == "layer":
-        return LayerNormalization(dtype=dtype, name=name)
-    norm = keras.layers.RMSNormalization(epsilon=1e-5, dtype=dtype, name=name)
+        return LayerNormalization(epsilon, dtype=dtype, name=name)
+    norm = keras.layers.RMSNormalization(
+        epsilon=epsilon, dtype=dtype, name=name
+    )
     norm.supports_masking = True
     return norm
 
 
-def final_norm(norm, normalization, dtype, name):
+def final_norm(norm, normalization, dtype, name, epsilon=1e-5):
     """The layer after a stack of blocks: none is needed with `norm="post"`."""
     if norm == "post":
         return keras.layers.Identity(dtype=dtype, name=name)
-    return normalization_layer(normalization, dtype, name)
+    return normalization_layer(normalization, dtype, name, epsilon)
 
 
 def set_sublayers(
-    block, ffn_dim, dropout, norm, normalization, activation, attentions
+    block,
+    ffn_dim,
+    dropout,
+    norm,
+    normalization,
+    activation,
+    norm_epsilon,
+    attentions,
 ):
     """Checks and sets what blocks of encoder and decoder have in common.
 
@@ -52,6 +62,7 @@ def set_sublayers(
         norm: "pre", "post" or "both".
         normalization: "layer" or "rms".
         activation: "relu", "gelu", "silu" or "swiglu".
+        norm_epsilon: float, added to the variance.
         attentions: names of the sublayers before the feed-forward network.
 
     Raises:
@@ -72,6 +83,7 @@ def set_sublayers(
         setattr(block, name, value)
     block.ffn_dim = ffn_dim
     block.dropout = dropout
+    block.norm_epsilon = norm_epsilon
 
     policy = block.dtype_policy
     is_gated = activation == "swiglu"
@@ -86,9 +98,10 @@ def set_sublayers(
         if norm == "both":
             names.append(f"{sublayer}_output_norm")
         for name in names:
-            setattr(
-                block, name, normalization_layer(normalization, policy, name)
+            layer = normalization_layer(
+                *(normalization, policy, name, norm_epsilon)
             )
+            setattr(block, name, layer)
     block.residual_dropout = Dropout(
         dropout, dtype=policy, name="residual_dropout"
     )
@@ -151,6 +164,7 @@ def feed_forward(block, x):
 def choices_config(block):
     """The arguments of `set_sublayers`, for `get_config`."""
     names = ("ffn_dim", "dropout", "norm", "normalization", "activation")
+    names += ("norm_epsilon",)
     return {name: getattr(block, name) for name in names}
 
 

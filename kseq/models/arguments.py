@@ -24,7 +24,7 @@ def set_sizes(model, **sizes):
 
 
 def set_rates(model, **rates):
-    """Sets attributes that are rates of dropout.
+    """Sets attributes that are from 0 to 1, such as rates of dropout.
 
     Args:
         model: the object that gets the attributes.
@@ -68,7 +68,8 @@ def set_block_arguments(
     """Sets the attributes of a Transformer that all of its blocks read.
 
     Args:
-        model: has `model_dim`, `num_heads`, `ffn_dim` and `dropout`.
+        model: has `model_dim`, `num_heads`, `ffn_dim` and `dropout`, and
+            perhaps `norm_epsilon`.
         policy: dtype policy.
         attention_dropout: float.
         positions: str, which becomes an attribute, like the others.
@@ -98,6 +99,7 @@ def set_block_arguments(
         "rotary": positions == "rotary",
         "max_relative_position": farthest,
         "num_kv_heads": model.num_kv_heads,
+        "norm_epsilon": getattr(model, "norm_epsilon", 1e-5),
         "dtype": policy,
     }
 
@@ -137,6 +139,8 @@ _LATER = {
     "num_kv_heads": None,
     "share_layers": False,
     "output_bias": False,
+    "norm_epsilon": 1e-5,
+    "source_end": True,
     "reverse_source": False,
     "context_gate": False,
     "copy": False,

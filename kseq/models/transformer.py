@@ -22,6 +22,7 @@ from kseq.models.arguments import (
 )
 from kseq.models.exact_model import ExactModel
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
+from kseq.ops import end_mask
 from kseq.user_error import ArgumentError
 
 
@@ -66,6 +67,9 @@ class Transformer(ExactModel):
             `num_heads`; None for all.
         share_layers: bool, whether a stack is one block, applied
             once for each layer.
+        norm_epsilon: float, added to the variance by normalization.
+        source_end: bool, whether END of the source is attended to. Without it,
+            the model computes what it would of sources that have no END.
         source_layer: a layer that reads the source before the encoder, adds
             positions and has outputs of size D, or None; see `LSTMSeq2Seq`.
         source_dim: int, F, or None if the source is token ids.
@@ -124,6 +128,8 @@ class Transformer(ExactModel):
         num_kv_heads: int | None = None,
         share_layers: bool = False,
         output_bias: bool = False,
+        norm_epsilon: float = 1e-5,
+        source_end: bool = True,
         piece_dropout: float = 0.0,
         source_layer: keras.layers.Layer | None = None,
         source_dim: int | None = None,
@@ -148,6 +154,7 @@ class Transformer(ExactModel):
             dropout=dropout,
             attention_dropout=attention_dropout,
             piece_dropout=piece_dropout,
+            norm_epsilon=norm_epsilon,
         )
         block = set_block_arguments(
             self,
@@ -166,6 +173,11 @@ class Transformer(ExactModel):
                 "share_embeddings needs one vocabulary. "
                 f"Received: source_vocab_size={source_vocab_size}, "
                 f"target_vocab_size={target_vocab_size}"
+            )
+        if not source_end and (source_vocab_size is None or source_layer):
+            raise ArgumentError(
+                "source_end=False needs a source of token ids that the encoder "
+                "reads."
             )
 
         # Layers
@@ -198,14 +210,15 @@ class Transformer(ExactModel):
             **block,
         )
         norms = norm, normalization, policy
-        self.encoder_norm = final_norm(*norms, "encoder_norm")
-        self.decoder_norm = final_norm(*norms, "decoder_norm")
+        self.encoder_norm = final_norm(*norms, "encoder_norm", norm_epsilon)
+        self.decoder_norm = final_norm(*norms, "decoder_norm", norm_epsilon)
         self.logits = embeddings.output_layer(output_bias, "logits")
 
         # Config
         self.share_embeddings = share_embeddings
         self.tie_output = tie_output
         self.output_bias = output_bias
+        self.source_end = source_end
 
         # Graph
         inputs = seq2seq_inputs(source_dim, self.source_layer)
@@ -225,6 +238,8 @@ class Transformer(ExactModel):
     def _encode(self, inputs, **arguments):
         """The memory, its mask, and the other outputs of the blocks."""
         x, mask, _ = read_inputs(inputs, self._embed_source, self.source_layer)
+        if not self.source_end:
+            mask = ops.logical_and(mask, ~end_mask(inputs["source_ids"]))
         each = [{"inputs_mask": mask, **arguments}] * self.num_encoder_layers
         x, others = apply_blocks(self.encoder_blocks, x, each)
         return self.encoder_norm(x), mask, others

@@ -35,6 +35,7 @@ from kseq.ops.features import (
 from kseq.ops.masks import (
     causal_mask,
     distances,
+    end_mask,
     gather_steps,
     last_mask,
     masked_mean,
@@ -60,6 +61,7 @@ __all__ = [
     "content_weights",
     "distances",
     "dot_energies",
+    "end_mask",
     "fold_hypotheses",
     "gather_steps",
     "gru_over_time",

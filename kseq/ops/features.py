@@ -16,7 +16,7 @@ def project(x, kernel):
     return ops.reshape(ops.matmul(rows, kernel), shape)
 
 
-def layer_norm(inputs, gamma, beta):
+def layer_norm(inputs, gamma, beta, epsilon=1e-5):
     """Gamma times the normalized inputs plus beta, computed in float32.
 
     The normalized inputs have mean 0 and variance 1 over the last axis.
@@ -25,6 +25,7 @@ def layer_norm(inputs, gamma, beta):
         inputs: (..., D) float.
         gamma: (D,) float.
         beta: (D,) float.
+        epsilon: float, added to the variance.
 
     Returns:
         (..., D), in the dtype of `inputs`.
@@ -32,7 +33,7 @@ def layer_norm(inputs, gamma, beta):
     inputs_f32 = ops.cast(inputs, "float32")
     centered = inputs_f32 - ops.mean(inputs_f32, axis=-1, keepdims=True)
     variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
-    normal = centered * ops.rsqrt(variance + 1e-5)
+    normal = centered * ops.rsqrt(variance + epsilon)
     gamma, beta = ops.cast(gamma, "float32"), ops.cast(beta, "float32")
     return ops.cast(normal * gamma + beta, inputs.dtype)
 

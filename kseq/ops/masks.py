@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.control_tokens import PAD, START
+from kseq.control_tokens import END, PAD, START
 
 # On a GPU, TensorFlow computes int32 on the host.
 PLACES = "int64" if keras.backend.backend() == "tensorflow" else "int32"
@@ -17,6 +17,11 @@ def padding_mask(ids):
 def start_mask(ids):
     """True at START. (...) int -> (...) bool."""
     return ops.equal(ids, START)
+
+
+def end_mask(ids):
+    """True at END. (...) int -> (...) bool."""
+    return ops.equal(ids, END)
 
 
 def right_align(ids):

@@ -79,7 +79,7 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
     spec.config.unk_token = target[UNK]
     spec.config.bos_token = spec.config.decoder_start_token = target[START]
     spec.config.eos_token = target[END]
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = generator.model.source_end
     spec.validate()
     spec.optimize()
 

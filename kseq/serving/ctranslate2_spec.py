@@ -16,7 +16,6 @@ _ACTIVATIONS = {
     "gelu": common_spec.Activation.GELU,
     "silu": common_spec.Activation.SWISH,
 }
-_EPSILON = 1e-5  # of `kseq.layers.LayerNormalization`
 
 
 def ctranslate2_spec(
@@ -41,7 +40,7 @@ def ctranslate2_spec(
         TransformerEncoderSpec(model.num_encoder_layers, **options),
         TransformerDecoderSpec(model.num_decoder_layers, **options),
     )
-    spec.config.layer_norm_epsilon = _EPSILON
+    spec.config.layer_norm_epsilon = model.norm_epsilon
 
     [source] = spec.encoder.embeddings
     source.weight = _array(model.source_embedding.embeddings)

@@ -117,6 +117,8 @@ def test_a_model_that_was_converted_is_written_again(marian, tmp_path):
         ({"tie_output": False}, "tie_output=False instead of True"),
         ({"num_kv_heads": 1}, "num_kv_heads=1 instead of None or 2"),
         ({"window": 2}, "windows of self-attention"),
+        ({"norm_epsilon": 1e-3}, "norm_epsilon=0.001 instead of 1e-05"),
+        ({"source_end": False}, "source_end=False instead of True"),
     ],
 )
 def test_what_marian_does_not_compute(tokenizers, tmp_path, options, message):

@@ -39,13 +39,18 @@ def test_values():
 
 
 @pytest.mark.parametrize(
-    "policy, tolerance",
-    [("float32", 1e-5), ("mixed_bfloat16", 0.05), ("mixed_float16", 0.01)],
+    "policy, tolerance, arguments",
+    [
+        ("float32", 1e-5, {}),
+        ("float32", 1e-5, {"epsilon": 0.1}),
+        ("mixed_bfloat16", 0.05, {}),
+        ("mixed_float16", 0.01, {}),
+    ],
 )
-def test_agrees_with_keras(seed, policy, tolerance):
+def test_agrees_with_keras(seed, policy, tolerance, arguments):
     x = 5 + 3 * normal(2, 3, 8)
-    layer = built(dtype=policy)
-    theirs = keras.layers.LayerNormalization(epsilon=1e-5)
+    layer = built(dtype=policy, **arguments)
+    theirs = keras.layers.LayerNormalization(epsilon=layer.epsilon)
     theirs.build((None, None, 8))
     theirs.set_weights(layer.get_weights())
 

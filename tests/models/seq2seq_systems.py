@@ -274,8 +274,15 @@ _VARIANTS = SYSTEMS | {
         ),
         text,
     ),
-    "learned positions": (
-        functools.partial(transformer, positions="learned", max_length=16),
+    "OpenNMT-tf": (
+        functools.partial(
+            transformer,
+            positions="learned",
+            max_length=16,
+            tie_output=False,
+            norm_epsilon=1e-3,
+            source_end=False,
+        ),
         text,
     ),
     "window of a transformer": (functools.partial(transformer, window=2), text),

@@ -183,6 +183,37 @@ def test_without_positions_the_order_of_the_source_changes_nothing():
     )
 
 
+def test_an_end_that_is_not_attended_to_is_as_if_there_were_none():
+    source, target = sentences()
+    model, _ = built(source_end=False)
+    expected = logits(model, source, target)
+    with_end = np.pad(source, ((0, 0), (0, 1)))
+    with_end[[0, 1, 2], [4, 2, 7]] = END
+    found = logits(model, with_end, target)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    with_end[:] = [END, *[PAD] * 7]  # as of a blank text
+    assert np.isfinite(logits(model, with_end, target)).all()
+
+
+def test_the_epsilon_of_all_normalization():
+    """The output of one that has a large epsilon is near its beta."""
+    source, target = sentences()
+    model, _ = built()
+    large, _ = built(norm_epsilon=1.0)
+    large.set_weights(model.get_weights())
+    assert "norm_epsilon" not in model.get_config()
+    assert large.get_config()["norm_epsilon"] == 1.0
+    encoder, decoder = large.encoder_blocks[-1], large.decoder_blocks[-1]
+    for layer in (
+        *(encoder.attention_norm, encoder.ffn_norm, large.encoder_norm),
+        *(decoder.self_attention_norm, decoder.cross_attention_norm),
+        *(decoder.ffn_norm, large.decoder_norm),
+    ):
+        assert layer.epsilon == 1.0
+    found = logits(large, source, target)
+    assert np.abs(found).max() < np.abs(logits(model, source, target)).max()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -202,6 +233,12 @@ def test_without_positions_the_order_of_the_source_changes_nothing():
         ({"activation": "tanh"}, "activation='tanh'"),
         ({"num_kv_heads": 3}, "num_heads=4, num_kv_heads=3"),
         ({"norm": "middle"}, "norm='middle'"),
+        ({"norm_epsilon": -1e-3}, "norm_epsilon=-0.001"),
+        ({"norm_epsilon": "small"}, "norm_epsilon=small"),
+        (
+            {"source_layer": keras.layers.Identity(), "source_end": False},
+            "source_end=False needs a source of token ids",
+        ),
         (
             {"share_embeddings": True, "target_vocab_size": 14},
             "target_vocab_size=14",

@@ -46,7 +46,13 @@ def generator():
     [
         (
             (280, 281),
-            {"norm": "post", "activation": "silu", "output_bias": True},
+            {
+                "norm": "post",
+                "activation": "silu",
+                "output_bias": True,
+                "norm_epsilon": 0.1,
+                "source_end": False,
+            },
         ),
         slow((280, 280), {"activation": "gelu"}),
         slow((280, 280), {"share_embeddings": True}),

@@ -1,0 +1,42 @@
+"""The weights of a model of another toolkit."""
+
+import numpy as np
+
+from kseq.user_error import UserError
+
+
+class Weights:
+    """The tensors of a file, by name; each is asked for once.
+
+    Args:
+        path: of the file, for messages.
+        tensors: dict, name -> array.
+    """
+
+    def __init__(self, path, tensors):
+        self.path = path
+        self._tensors = tensors
+
+    def get(self, name):
+        """(...) float32, or None if there is no such tensor."""
+        found = self._tensors.pop(name, None)
+        return None if found is None else np.asarray(found, "float32")
+
+    def __call__(self, name, *shape):
+        found = self.get(name)
+        if found is None:
+            raise UserError(f"{self.path} has no {name}.")
+        if found.shape != shape:
+            raise UserError(
+                f"{self.path}: {name} has the shape {found.shape}; expected "
+                f"{shape}."
+            )
+        return found
+
+    def refuse_others(self):
+        """UserError for tensors that nobody has asked for."""
+        if self._tensors:
+            raise UserError(
+                f"{self.path} has tensors of layers that are not converted: "
+                f"{', '.join(sorted(self._tensors)[:3])}."
+            )
