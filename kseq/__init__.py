@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # for editors
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
 
 _ROOMS = (
     "data",
