@@ -66,7 +66,11 @@ def numbers(size):
 
 
 def check_agreement(folder, generator, answers=()):
-    """Ids, logits and answers are those of OpenNMT-tf."""
+    """Ids, logits and answers are those of OpenNMT-tf.
+
+    Of two beam searches, one may drop what the other finds: an answer may also
+    be another one that is more probable.
+    """
     expected = json.loads((folder / "expected.json").read_text("utf-8"))
     of_source = numbers(generator.model.source_vocab_size)
     of_target = numbers(generator.model.target_vocab_size)
@@ -91,7 +95,16 @@ def check_agreement(folder, generator, answers=()):
     searches = {"beam": generator.search, "greedy": GreedySearch()}
     for name in answers:
         predictor = generator.with_search(searches[name]).predictor(32)
-        assert predictor(sources) == [line[name] for line in expected]
+        found = predictor(sources)
+        wanted = [line[name] for line in expected]
+        if name == "beam":
+            better = np.greater(
+                predictor.scores(sources, found),
+                predictor.scores(sources, wanted),
+            )
+            assert np.mean(better) <= 0.2
+            found = np.where(better, wanted, found).tolist()
+        assert found == wanted
 
 
 def test_it_answers_as_opennmt_tf_does(folder, found):
