@@ -20,7 +20,8 @@ _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 def run(options):
     """Writes the run, and prints what to do with it."""
-    folder, found = _READERS[options.format](options)
+    toolkit, read = _FORMATS[options.format]
+    folder, found = read(options)
     run = RunDirectory(options.run)
     run.start(_config(found.options), overwrite=options.overwrite)
     run.save(found.generator, keep=1)
@@ -32,7 +33,7 @@ def run(options):
         total_steps=0,
         parameters=model.count_params(),
         command=["kseq", *sys.argv[1:]],
-        origin=f"model {folder.name} of {_NAMES[options.format]}",
+        origin=f"model {folder.name} of {toolkit}",
     )
     card = model_card(run, progress, describe_task(run))
     atomic_write(run.readme, card)
@@ -68,8 +69,10 @@ def _opennmt_tf(options):
     )
 
 
-_READERS = {"marian": _marian, "opennmt-tf": _opennmt_tf}
-_NAMES = {"marian": "Marian", "opennmt-tf": "OpenNMT-tf"}
+_FORMATS = {
+    "marian": ("Marian", _marian),
+    "opennmt-tf": ("OpenNMT-tf", _opennmt_tf),
+}
 
 
 def _copy(url):

@@ -7,6 +7,7 @@ from kseq.pictures.figures import figure_to_png
 
 # In each validation beside its scores; perplexity is drawn as the loss.
 _OTHERS = ("val_loss", "val_accuracy", "val_perplexity")
+_STYLES = {"training": ("#c4c4c4", "-"), "validation": ("#2f6fb0", ".-")}
 
 
 def learning_curve_picture(rows):
@@ -54,9 +55,6 @@ def learning_curve_picture(rows):
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].legend(frameon=False)
     return figure_to_png(figure)
-
-
-_STYLES = {"training": ("#c4c4c4", "-"), "validation": ("#2f6fb0", ".-")}
 
 
 def _curve(rows, name):
