@@ -87,7 +87,8 @@ def test_a_run_starts_from_it(asked, tmp_path, monkeypatch):
         ("train", "translate_lstm", "--from", "builtin://none"),
     ],
 )
-def test_a_name_that_is_none(command, refused, monkeypatch):
+def test_a_name_that_is_none(command, refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where no demo has left runs/dates
     monkeypatch.setattr(sys, "argv", ["kseq"])
     assert "NAME, with the name of a recipe or one of" in refused(*command)
 
