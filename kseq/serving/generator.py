@@ -45,8 +45,8 @@ class Generator:
 
     A blank input has a blank answer with score 0, also where a prefix is
     given. Any other answer has at most `2 * length + 10` tokens after its
-    prefix, where length is that of its source, or `training_length`, whichever
-    is more.
+    prefix, where length is that of its source, times `length_ratio` if that is
+    more than 1; or `training_length`, if that is more.
 
     Args:
         model: has `encode` and `decode_step`, and `attention_weights` if it
@@ -210,7 +210,9 @@ class Generator:
             source: `kseq.data.Source`.
             more: (B,) int32, tokens that an answer must have; or 0.
         """
-        limits = tf.maximum(length_limits(source.lengths), self.training_length)
+        factor = 2 * max(1.0, self.length_ratio)
+        limits = length_limits(source.lengths, factor)
+        limits = tf.maximum(limits, self.training_length)
         limits = tf.minimum(limits + more, self.max_length - 1)
         return tf.where(source.blank, 0, limits)
 

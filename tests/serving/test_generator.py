@@ -195,11 +195,14 @@ def eagerly():
 
 # 3 shortens nothing, as 0 does.
 @pytest.mark.parametrize(
-    ("training_length", "searched_anew"),
-    [(3, False), (20, True), slow(0, False), slow(3, True), slow(40, False)],
+    ("training_length", "length_ratio", "searched_anew"),
+    [
+        *((3, 0.5, False), (20, 2.5, True), slow(0, 0.0, False)),
+        *(slow(3, 1.5, True), slow(40, 0.0, False)),
+    ],
 )
 def test_an_answer_may_be_as_long_as_those_of_training(
-    generator, training_length, searched_anew, eagerly
+    generator, training_length, length_ratio, searched_anew, eagerly
 ):
     """The source of the last answer is blank."""
     endless = Generator(
@@ -208,11 +211,13 @@ def test_an_answer_may_be_as_long_as_those_of_training(
         generator.tokenizer,
         GreedySearch(constraints=(ForbiddenTokens((END,)),)),
         training_length=training_length,
+        length_ratio=length_ratio,
     )
     if searched_anew:
         endless = endless.with_search(endless.search)
     source = generator.preprocessor(["a", "the", ""])
-    longest = np.maximum(2 * source.lengths + 10, training_length)
+    factor = 2 * max(1, length_ratio)
+    longest = np.maximum(factor * source.lengths.numpy() + 10, training_length)
     longest[2] = 0
 
     ids = endless.best(source).ids[:, 0]
