@@ -38,6 +38,9 @@ def export_marian(generator: Generator, directory: Path) -> Path:
     check_transformer(
         *(generator, "Marian"),
         norm=("post",),
+        normalization=("layer",),
+        activation=("relu", "gelu", "silu"),
+        num_kv_heads=(None, getattr(generator.model, "num_heads", None)),
         positions=("sinusoidal",),
         tie_output=(True,),
         norm_epsilon=(1e-5,),

@@ -36,12 +36,6 @@ def check_transformer(
 
 def _others(model, supported):
     """Choices that are not supported, and those that are."""
-    supported = {
-        "normalization": ("layer",),
-        "activation": ("relu", "gelu", "silu"),
-        "num_kv_heads": (None, model.num_heads),
-        **supported,
-    }
     return [
         f"{name}={value!r} instead of {' or '.join(map(repr, values))}"
         for name, values in supported.items()

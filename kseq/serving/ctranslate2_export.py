@@ -65,7 +65,7 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
     check_transformer(
         *(generator, "CTranslate2"),
         norm=("pre", "post"),
-        positions=("sinusoidal", "learned"),
+        positions=("sinusoidal", "learned", "rotary", "none"),
     )
     preprocessor: Any = generator.preprocessor  # of text
     spec = ctranslate2_spec(

@@ -1,5 +1,6 @@
 """The weights of a Transformer, as CTranslate2 names them."""
 
+import keras
 import numpy as np
 from ctranslate2.specs import common_spec
 from ctranslate2.specs.transformer_spec import (
@@ -15,6 +16,7 @@ _ACTIVATIONS = {
     "relu": common_spec.Activation.RELU,
     "gelu": common_spec.Activation.GELU,
     "silu": common_spec.Activation.SWISH,
+    "swiglu": common_spec.Activation.SWISH,  # of the gate
 }
 
 
@@ -24,7 +26,8 @@ def ctranslate2_spec(
     """A Transformer as a `TransformerSpec`, without vocabularies.
 
     Args:
-        model: `kseq.models.Transformer` from ids to ids, without a window.
+        model: `kseq.models.Transformer` from ids to ids, without a window,
+            relative positions or `norm="both"`.
         most_positions: int, of a source or an answer.
 
     Reference:
@@ -35,6 +38,11 @@ def ctranslate2_spec(
         "pre_norm": model.norm == "pre",
         "no_final_norm": model.norm == "post",
         "activation": _ACTIVATIONS[model.activation],
+        "ffn_glu": model.activation == "swiglu",
+        "rms_norm": model.normalization == "rms",
+        "num_heads_kv": model.num_kv_heads,
+        "rotary_dim": 0 if model.positions == "rotary" else None,  # 0: all
+        "rotary_interleave": False,
     }
     spec = TransformerSpec(
         TransformerEncoderSpec(model.num_encoder_layers, **options),
@@ -44,8 +52,7 @@ def ctranslate2_spec(
 
     [source] = spec.encoder.embeddings
     source.weight = _array(model.source_embedding.embeddings)
-    positions = _positions(model, model.source_positions, most_positions)
-    spec.encoder.position_encodings.encodings = positions
+    _set_positions(spec.encoder, model, model.source_positions, most_positions)
     for layer, block in zip(
         spec.encoder.layer, model.encoder_blocks, strict=True
     ):
@@ -53,8 +60,7 @@ def ctranslate2_spec(
 
     target = model.target_embedding
     spec.decoder.embeddings.weight = _array(target.embeddings)
-    positions = _positions(model, model.target_positions, most_positions)
-    spec.decoder.position_encodings.encodings = positions
+    _set_positions(spec.decoder, model, model.target_positions, most_positions)
     for layer, block in zip(
         spec.decoder.layer, model.decoder_blocks, strict=True
     ):
@@ -86,24 +92,35 @@ def _set_sublayers(layer, block, attention, norm):
     _set_linear(layer.self_attention.linear[0], attention.query_key_value)
     _set_linear(layer.self_attention.linear[1], attention.projection)
     _set_norm(layer.ffn.layer_norm, block.ffn_norm)
-    _set_linear(layer.ffn.linear_0, block.ffn_in)
+    inputs = [layer.ffn.linear_0]
+    if block.activation == "swiglu":  # the gate first, as in kseq
+        inputs.append(layer.ffn.linear_0_noact)
+    width = block.ffn_dim
+    for i, linear in enumerate(inputs):
+        _set_linear(linear, block.ffn_in, slice(i * width, (i + 1) * width))
     _set_linear(layer.ffn.linear_1, block.ffn_out)
 
 
-def _set_linear(spec, dense):
-    spec.weight = np.ascontiguousarray(_array(dense.kernel).T)
-    spec.bias = _array(dense.bias)
+def _set_linear(spec, dense, outputs=slice(None)):
+    spec.weight = np.ascontiguousarray(_array(dense.kernel)[:, outputs].T)
+    spec.bias = _array(dense.bias)[outputs]
 
 
 def _set_norm(spec, norm):
-    spec.gamma, spec.beta = _array(norm.gamma), _array(norm.beta)
+    if isinstance(norm, keras.layers.RMSNormalization):
+        spec.gamma = _array(norm.scale)
+    else:
+        spec.gamma, spec.beta = _array(norm.gamma), _array(norm.beta)
 
 
-def _positions(model, layer, most):
-    """(positions, D), what is added at each position."""
+def _set_positions(spec, model, layer, most):
+    """What is added at each position, (positions, D)."""
+    if model.positions == "rotary":
+        return  # CTranslate2 adds sinusoids where there are no rotary ones
     if model.positions == "learned":
         most = model.max_length
-    return _array(layer(ops.zeros((1, most, model.model_dim))))[0]
+    encodings = _array(layer(ops.zeros((1, most, model.model_dim))))[0]
+    spec.position_encodings.encodings = encodings
 
 
 def _array(values):

@@ -54,7 +54,16 @@ def generator():
                 "source_end": False,
             },
         ),
-        slow((280, 280), {"activation": "gelu"}),
+        (
+            (280, 280),
+            {
+                "positions": "rotary",
+                "normalization": "rms",
+                "activation": "swiglu",
+                "num_kv_heads": 1,
+            },
+        ),
+        slow((280, 280), {"activation": "gelu", "positions": "none"}),
         slow((280, 280), {"share_embeddings": True}),
         slow((281, 280), {"tie_output": False, "positions": "learned"}),
     ],
@@ -145,8 +154,8 @@ def lstm():
         (lstm, "the class LSTMSeq2Seq"),
         (lambda: generator_of(window=3), "windows of self-attention"),
         (
-            lambda: generator_of(positions="rotary", activation="swiglu"),
-            "'swiglu' instead of 'relu' or .*; positions='rotary' instead of",
+            lambda: generator_of(positions="relative", norm="both"),
+            "norm='both' instead of 'pre' or .*; positions='relative' instead",
         ),
     ],
 )
