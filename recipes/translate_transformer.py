@@ -1,7 +1,7 @@
 """Translates with the Transformer: your two files, or the built-in dates.
 
 kseq train translate_transformer --train train.de train.en
-Multi30k German to English, two CPU cores, seed 1: 60 minutes, BLEU 41.1.
+Multi30k German to English, one CPU core, seed 1: 95 minutes, BLEU 43.5.
 """
 
 import dataclasses
@@ -29,6 +29,7 @@ class Config(
     model_dim: Annotated[options.EvenSize, options.MultipleOf("heads")] = 128
     ffn_dim: options.Size = 256
     heads: options.SmallInt = 4
+    positions: options.Positions = "rotary"
     dropout: options.Rate = 0.3
     share_embeddings: bool = True  # one, if there is one vocabulary
     tie_output: bool = True  # the target embedding is the output matrix

@@ -33,9 +33,7 @@ class Config(
     model_dim: Annotated[options.EvenSize, options.MultipleOf("heads")] = 256
     ffn_dim: options.Size = 1024  # or units of an LSTM
     heads: options.SmallInt = 8
-    positions: Literal[
-        "rotary", "sinusoidal", "learned", "relative", "none"
-    ] = "rotary"
+    positions: options.Positions = "rotary"
     dropout: options.Rate = 0.2
     steps: options.PositiveInt = 5000
     batch_size: options.PositiveInt = 32  # rows

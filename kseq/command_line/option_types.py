@@ -117,6 +117,7 @@ Metric = Literal[
     *("bleu_char", "bleu_intl", "bleu_zh", "bleu_ja", "bleu_ko"),
     *("chrf_plus_plus", "comet"),
 ]
+Positions = Literal["sinusoidal", "learned", "rotary", "relative", "none"]
 # Of them auto is replaced when a run starts: see `kseq.runs.RunDirectory`.
 DType = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]
 
@@ -296,9 +297,7 @@ class TransformerOptions:
     norm: Literal["pre", "post", "both"] = "pre"  # before or after a sublayer
     normalization: Literal["layer", "rms"] = "layer"
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"  # of FFNs
-    positions: Literal[
-        "sinusoidal", "learned", "rotary", "relative", "none"
-    ] = "sinusoidal"
+    positions: Positions = "sinusoidal"
     kv_heads: SmallIntOrZero = 0  # of keys and values; 0: all of --heads
     window: NonNegativeInt = 0  # positions each way in self-attention; 0: all
     share_layers: bool = False  # one layer with its weights, applied repeatedly

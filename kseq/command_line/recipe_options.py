@@ -147,9 +147,10 @@ def _config_path(given, defaults):
 
 def _inherited(path, defaults):
     """The defaults with the config of a run, except data and schedule."""
+    config = version_0_1.MISSING | version_0_1.renamed(read_json(path))
     values = {
         key: tuple(value) if isinstance(value, list) else value
-        for key, value in version_0_1.renamed(read_json(path)).items()
+        for key, value in config.items()
         if hasattr(defaults, key) and key not in _OF_ONE_RUN
     }
     inherited = dataclasses.replace(defaults, **values)

@@ -1,4 +1,7 @@
-"""Runs of version 0.1, converted to the names of this version."""
+"""Runs of versions 0.1 and 0.2, converted to the names of this version."""
+
+# Options that they did not have, and what they were trained with.
+MISSING = {"positions": "sinusoidal"}
 
 _RENAMED = {
     "batch_words": "batch_pieces",
@@ -9,6 +12,21 @@ _REMOVED = {
     "HierarchicalAttention": ("cell", "groups"),
     "FlatAttention": ("cell",),
 }
+
+
+def kept_options(version, config):
+    """The options of `MISSING` that a run keeps, whatever their defaults are.
+
+    Args:
+        version: str or None, which started the run.
+        config: dict of `config.json`, which has them if a later one resumed it.
+    """
+    is_old = (version or "").startswith(("0.1.", "0.2."))
+    return {
+        name: value
+        for name, value in MISSING.items()
+        if is_old and config.get(name, value) == value
+    }
 
 
 def renamed(config):

@@ -14,6 +14,7 @@ import kseq
 from kseq.devices import (
     device_name,
     dtype_policy,
+    from_chief,
     is_chief,
     on_all_machines,
 )
@@ -185,13 +186,23 @@ class RunDirectory:
         self._is_saved = is_run(self.path) and not overwrite
 
     def _decided(self, config):
-        """The config, with a dtype policy in place of "auto"."""
-        if getattr(config, "dtype", None) != "auto":
-            return config
-        kept = None
+        """The config, with a dtype policy in place of "auto".
+
+        A run of an earlier version keeps what was no option then.
+        """
+        kept, old = {}, {}
         if is_chief() and self._is_saved:
-            kept = version_0_1.renamed(read_json(self.config)).get("dtype")
-        return dataclasses.replace(config, dtype=dtype_policy(kept))
+            kept = version_0_1.renamed(read_json(self.config))
+            version = read_json(self.environment).get("kseq")
+            old = version_0_1.kept_options(version, kept)
+        decided = {
+            name: value
+            for name, value in from_chief(old).items()
+            if hasattr(config, name)
+        }
+        if getattr(config, "dtype", None) == "auto":
+            decided["dtype"] = dtype_policy(kept.get("dtype"))
+        return dataclasses.replace(config, **decided)
 
     def save(self, served, keep=5, more=None, keep_best=0):
         """Writes a new run, or checks that the existing one is the same.

@@ -65,6 +65,25 @@ def test_sizes_are_inherited_but_no_data_and_no_schedule(make_run):
     assert read("--from", "runs/old", "--units", "8").units == 8
 
 
+def test_a_run_before_0_3_has_sinusoidal_positions(make_run):
+    @dataclasses.dataclass(frozen=True)
+    class Positions(Config):
+        positions: str = "rotary"
+
+    def positions(*words):
+        options = read_options(
+            *(Positions(), Positions(), words), prog="x", description=""
+        )
+        return options.config.positions
+
+    make_run("runs/old", Config())
+    make_run("runs/learned", Positions(positions="learned"))
+    train = ("--train", "c", "d")
+    assert positions(*train) == "rotary"
+    assert positions("--from", "runs/old", *train) == "sinusoidal"
+    assert positions("--from", "runs/learned", *train) == "learned"
+
+
 def test_a_run_that_has_started_needs_no_other(make_run):
     make_run("runs/old", Config(units=7))
     words = ("--from", "runs/old", "--train", "c", "d")

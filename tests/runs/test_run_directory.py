@@ -100,6 +100,36 @@ class WithDType(Config):
     accumulation_steps: int = 1
 
 
+@dataclasses.dataclass(frozen=True)
+class WithPositions(Config):
+    positions: str = "rotary"
+
+
+def test_a_run_keeps_a_default_of_its_version(tmp_path):
+    """What 0.2 did not write into `config.json`."""
+
+    def start(positions, **options):
+        run = RunDirectory(tmp_path / "run")
+        config = run.start(WithPositions(positions=positions), **options)
+        run.save_model(model())
+        return run, config.positions
+
+    run, positions = start("rotary")
+    assert positions == "rotary"
+    config = json.loads(run.config.read_text())
+    del config["positions"]
+    run.config.write_text(json.dumps(config))
+    run.environment.write_text(json.dumps({"kseq": "0.2.0"}))
+    for _ in range(2):
+        run, positions = start("rotary")
+        assert positions == "sinusoidal"
+        assert json.loads(run.config.read_text())["positions"] == positions
+    run.environment.write_text(json.dumps({"kseq": "0.3.0"}))
+    with pytest.raises(RunError, match="positions: sinusoidal -> rotary"):
+        start("rotary")
+    assert start("rotary", overwrite=True)[1] == "rotary"
+
+
 def test_a_run_keeps_what_auto_has_become(tmp_path, monkeypatch):
     """Wherever it resumes; a new run chooses anew."""
 
