@@ -96,6 +96,7 @@ SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
 # The same, or 0 for what another option says.
 SmallIntOrZero = Annotated[int, Limits(0, 1000, "an integer from 0 to 1000")]
 PositiveFloat = Annotated[
+Port = Annotated[int, Limits(0, 65_535, "an integer from 0 to 65535")]
     float, Limits(_SMALLEST_FLOAT, _HUGE, "a positive number")
 ]
 NonNegativeFloat = Annotated[
