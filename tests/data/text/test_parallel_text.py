@@ -1,7 +1,6 @@
 import gzip
 
 import pytest
-import tensorflow as tf
 
 import kseq.data.files.compressed_files
 from kseq.data import DataError, ParallelText, TextReport
@@ -175,34 +174,3 @@ def test_a_pattern_names_files_in_order(write, tmp_path):
         (b"10.de", b"ten"),
         (b"2.de", b"two"),
     ]
-
-
-@pytest.mark.parametrize("kind", ["txt", "csv", "jsonl"])
-def test_a_saved_position_is_found_again_where_files_have_moved(
-    write, tmp_path, kind
-):
-    numbers = range(1000)
-    lines = {
-        "txt": [f"{number}" for number in numbers],
-        "csv": [f"{number},{number}" for number in numbers],
-        "jsonl": [
-            f'{{"source": "{number}", "target": ""}}' for number in numbers
-        ],
-    }[kind]
-    files = [write(f"a.{kind}", "\n".join(lines).encode())]
-    files += files if kind == "txt" else []
-
-    def batches(*paths):
-        return iter(ParallelText(*paths).all_pairs().batch(64).shuffle(2, 1))
-
-    iterator = batches(*files)
-    next(iterator)
-    tf.train.Checkpoint(it=iterator).write(str(tmp_path / "saved"))
-    rest = [source.numpy().tolist() for source, _ in iterator]
-    del iterator
-
-    moved = files[0].rename(tmp_path / f"moved.{kind}")
-    with open(moved), open(moved), open(moved):  # other descriptors
-        iterator = batches(*[moved] * len(files))
-        tf.train.Checkpoint(it=iterator).read(str(tmp_path / "saved"))
-        assert [source.numpy().tolist() for source, _ in iterator] == rest
