@@ -4,6 +4,7 @@ import pytest
 
 import kseq.data.files.compressed_files
 from kseq.data import DataError, ParallelText, TextReport
+from kseq.data.files.text_files import LONGEST_LINE
 
 
 def strings(dataset):
@@ -174,3 +175,17 @@ def test_a_pattern_names_files_in_order(write, tmp_path):
         (b"10.de", b"ten"),
         (b"2.de", b"two"),
     ]
+
+
+def test_evaluation_keeps_blank_sides(write):
+    long = b"x" * (LONGEST_LINE + 1)
+    text = ParallelText(
+        write("a.de", b"ja\n\n\xe3\x80\x80\n" + long + b"\nein\rs\n"),
+        write("a.en", b"yes\nno\nblank\nlong\n\n"),
+    )
+    blank = "\u3000".encode()
+    found = [(b"ja", b"yes"), (b"", b"no"), (blank, b"blank"), (b"eins", b"")]
+    pairs = text.all_pairs()
+    for _ in range(2):  # it can be read again
+        assert strings(pairs) == found
+    assert strings(text.pairs()) == found[:1]
