@@ -1,8 +1,9 @@
 """The command line.
 
-Each command is a module of `kseq.commands` with a function `run(options)`.
-None is imported before the arguments are checked: help and errors do not wait
-for TensorFlow.
+Each command is a module of `kseq.commands` with a function `run(options)`, and
+perhaps `check(options)`, which refuses what is wrong for any model. None is
+imported before the arguments are checked: help and errors do not wait for
+TensorFlow.
 """
 
 import argparse
@@ -14,9 +15,10 @@ from typing import get_args
 import kseq
 from kseq.command_line.allow_op_option import add_allow_op
 from kseq.command_line.argument_types import (
-    checked,
     existing_file,
     existing_folder,
+    find_models,
+    model,
     model_or_file,
     reader,
 )
@@ -61,7 +63,11 @@ def main(arguments=None):
 def _run(options):
     if options.command not in _WITHOUT_KERAS:
         start_keras(without=OPTIONAL, for_search=True)
-    importlib.import_module(f"kseq.commands.{options.command}").run(options)
+    command = importlib.import_module(f"kseq.commands.{options.command}")
+    if hasattr(command, "check"):
+        command.check(options)
+    find_models(options)
+    command.run(options)
 
 
 def _parser():
@@ -424,14 +430,14 @@ def _command(commands, name, help):
 
 
 def _add_path(command, type):
-    command.add_argument("path", type=checked(type), metavar="PATH")
+    command.add_argument("path", type=model(type), metavar="PATH")
 
 
 def _add_more_runs(command, name="ensemble", nargs="*"):
     """More models beside that of PATH; an option where files follow it."""
     command.add_argument(
         name,
-        type=checked(run_path),
+        type=model(run_path),
         nargs=nargs,
         metavar="RUN",
         help="more runs: the mean of the probabilities of all models",

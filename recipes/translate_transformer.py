@@ -34,7 +34,7 @@ class Config(
     share_embeddings: bool = True  # one, if there is one vocabulary
     tie_output: bool = True  # the target embedding is the output matrix
     output_bias: bool = False  # add a bias to the logits
-    norm_epsilon: options.Rate = 1e-5  # added to the variance
+    norm_epsilon: options.Epsilon = 1e-5  # added to the variance
     source_end: bool = True  # attend to the end token of the source
     steps: options.PositiveInt = 6500
     learning_rate: options.PositiveFloat = 0.005

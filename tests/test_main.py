@@ -14,6 +14,7 @@ from kseq import __main__ as cli
 
 ROOT = Path(kseq.__file__).parents[1]
 HEAVY = {"tensorflow", "keras", "numpy", "matplotlib"}
+HEAVY |= {"kseq.files.training_process"}  # for few commands
 
 
 def python(program, *arguments, text=""):

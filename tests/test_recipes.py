@@ -313,6 +313,29 @@ def test_a_guided_alignment_is_the_same_after_a_stop(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["translate_transformer"], indirect=True)
+def test_lora_with_other_options_is_the_same_after_a_stop(
+    recipe, config, monkeypatch
+):
+    recipe.main(dataclasses.replace(config, run="runs/base", steps=2))
+    options = {"from_": "runs/base", "lora": 2, "freeze": ("encoder_*",)}
+    options |= {"ema": 0.5, "r_drop": 1.0}
+    config = dataclasses.replace(config, **options)
+    recipe.main(dataclasses.replace(config, run="runs/whole"))
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        stop_after(patch, 1)
+        recipe.main(config)
+    recipe.main(config)
+    whole, resumed = (
+        Path(run, "metrics.jsonl").read_text().splitlines()
+        for run in ("runs/whole", config.run)
+    )
+    assert len(whole) == len(resumed) == 2
+    for one, other in zip(whole, resumed, strict=True):
+        assert json.loads(one)["val_loss"] == json.loads(other)["val_loss"]
+
+
+@pytest.mark.slow
 def test_trains_on_two_devices(recipe, config, monkeypatch, two_devices):
     monkeypatch.setattr(kseq.devices, "device_strategy", lambda: two_devices)
     for steps in (2, 4):

@@ -13,12 +13,15 @@ SIGNATURES = {
         "`{}`, `target` → `score`, `log_prob`, `tokens` of an answer, and its "
         "`target_tokens`, `token_log_probs`"
     ),
-    "explain": "`{}` → `source_tokens`, `target_tokens`, `attention`",
+    "explain": (
+        "`{}` → the same as `serving_default`, `source_tokens`, "
+        "`target_tokens`, `attention`"
+    ),
 }
 _SAMPLE = {
     "sample": (
-        "`{}`, `temperature`, `top_p`, `seed` → the outputs of "
-        "`serving_default` and `explain`, of an answer drawn at random"
+        "`{}`, `temperature`, `top_p`, `seed` → the same as `explain` or "
+        "`serving_default`, of an answer drawn at random"
     )
 }
 _PARAGRAPHS = {

@@ -1,12 +1,14 @@
 """Conversion of the words of a command line to values."""
 
 import argparse
+import functools
 import os
 from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
 from kseq.command_line.option_types import MultipleOf
 from kseq.data.files.url_files import is_url
+from kseq.files.built_in import is_built_in, recipe_and_run
 from kseq.files.hub import is_hub
 from kseq.files.model_path import is_model_name, model_path
 from kseq.terminal import single_line
@@ -102,11 +104,53 @@ def existing_folder(text):
     return Path(text)
 
 
+def model(find):
+    """Returns a converter to the path of a model, for `argparse`.
+
+    To copy or to train a model takes minutes: one that is given by its name is
+    found after all options have been read, by `find_models`.
+
+    Args:
+        find: `model_path` or `run_path`.
+
+    Returns:
+        A callable, str -> path, or a function without arguments that finds it.
+    """
+
+    def read(text):
+        if not is_model_name(text):
+            return find(text)
+        if is_built_in(text):
+            recipe_and_run(text)  # raises an error if there is none
+        return functools.partial(find, text)
+
+    return checked(read)
+
+
 def model_or_file(text):
-    """The path of a run, of the newest version of an export, or of a file."""
+    """The path of a file, or what `model` reads."""
     if os.path.isfile(text) or (is_url(text) and not is_model_name(text)):
         return existing_file(text)
-    return checked(model_path)(text)
+    return model(model_path)(text)
+
+
+def find_models(options):
+    """Replaces the models given by their names by paths.
+
+    Args:
+        options: of a command, whose attributes are set.
+
+    Raises:
+        UserError: see `model_path`.
+    """
+
+    def found(value):
+        if isinstance(value, list):
+            return [found(each) for each in value]
+        return value() if isinstance(value, functools.partial) else value
+
+    for name, value in vars(options).items():
+        setattr(options, name, found(value))
 
 
 def _refusal(wrong, text):

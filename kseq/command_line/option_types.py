@@ -18,6 +18,7 @@ from typing import (
     get_type_hints,
 )
 
+from kseq.data.files.prepared_folder import PreparedFolder, prepared_folder
 from kseq.data.files.url_files import is_url
 from kseq.user_error import UserError
 
@@ -95,6 +96,7 @@ VocabSize = Annotated[int, Limits(1, 1_000_000, "an integer from 1 to 1000000")]
 SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
 # The same, or 0 for what another option says.
 SmallIntOrZero = Annotated[int, Limits(0, 1000, "an integer from 0 to 1000")]
+Port = Annotated[int, Limits(0, 65_535, "an integer from 0 to 65535")]
 PositiveFloat = Annotated[
     float, Limits(_SMALLEST_FLOAT, _HUGE, "a positive number")
 ]
@@ -103,6 +105,8 @@ NonNegativeFloat = Annotated[
 ]
 # Of dropout, label smoothing and moving averages.
 Rate = Annotated[float, Limits(0.0, _BELOW_ONE, "a number from 0 to below 1")]
+# Of normalization: without it a variance of 0 gives nan.
+Epsilon = Annotated[float, Limits(1e-12, 1.0, "a number from 1e-12 to 1")]
 Share = Annotated[float, Limits(0.0, 1.0, "a number from 0 to 1")]
 # Also of an export.
 RunPath = Annotated[str, _NewDirectory()]
@@ -168,6 +172,11 @@ class FineTuningOptions(TrainingOptions):
         if self.lora and self.new_tokenizer:
             raise UserError(
                 "--lora trains no embeddings: omit it, or --new-tokenizer."
+            )
+        if self.lora and getattr(self, "pretraining_steps", 0):
+            raise UserError(
+                "--lora needs --pretraining-steps 0: pretraining changes whole "
+                "matrices."
             )
 
 
@@ -261,6 +270,19 @@ class TranslationOptions:
                 f"{' '.join(self.columns)} --guided-alignment "
                 f"{self.guided_alignment:g}"
             )
+        if guided and not has_alignment and not _have_alignments(self.train):
+            raise UserError(
+                "--guided-alignment needs the alignments of words: --columns "
+                "SOURCE TARGET ALIGNMENT, also where a folder is prepared."
+            )
+
+
+def _have_alignments(train):
+    """Whether prepared pairs have alignments; those at a URL may have them."""
+    if folder := prepared_folder(train):
+        with PreparedFolder(folder).opened("pairs") as record:
+            return "alignment" in record["arrays"]
+    return any(map(is_url, train or ()))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

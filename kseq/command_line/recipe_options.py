@@ -101,6 +101,8 @@ def read_options(
         if given.get("from_"):
             parser.error("argument --preset: not allowed with --from")
         defaults = dataclasses.replace(defaults, **presets[preset])
+    # Before a model is trained, or copied, to start from.
+    _check_files(given, dataclasses.replace(defaults, **given), corpus)
     if given.get("from_"):
         try:
             path = _config_path(given, defaults)
@@ -109,7 +111,6 @@ def read_options(
         defaults = _inherited(path, defaults)
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
-    _check_files(given, options.config, corpus)
     return options
 
 

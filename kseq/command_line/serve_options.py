@@ -3,6 +3,7 @@
 from kseq.command_line.allow_op_option import add_allow_op
 from kseq.command_line.argument_types import reader
 from kseq.command_line.option_types import (
+    Port,
     PositiveFloat,
     PositiveInt,
     SmallInt,
@@ -44,14 +45,14 @@ def add_serve(command):
     )
     command.add_argument(
         "--port",
-        type=int,
+        type=reader(Port),
         default=8501,
         metavar="N",
         help="default: 8501; 0 for any that is free",
     )
     command.add_argument(
         "--grpc-port",
-        type=int,
+        type=reader(Port),
         metavar="N",
         help="of gRPC, TensorFlow Serving's is 8500; default: no gRPC",
     )

@@ -15,14 +15,19 @@ from kseq.terminal import progress, single_line
 from kseq.user_error import UserError
 
 
+def check(options):
+    """UserError where the page cannot be written."""
+    path = options.page
+    if path and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise UserError(f"--page {path}: there is no folder for such a file.")
+
+
 def run(options):
     """Prints scores of both, their differences and the lines that differ."""
     from kseq.evaluation import Comparison
 
     copy_urls(options)
     names = [str(path) for path in (options.a, options.b)]
-    if options.page:
-        _check_page(options.page)
     systems = [_System(path, options) for path in (options.a, options.b)]
     examples = next(filter(None, (each.evaluation for each in systems)), None)
     if examples is None:
@@ -142,11 +147,6 @@ def _metrics(default, names):
                 "once, and cannot be compared by resampling."
             )
     return chosen
-
-
-def _check_page(path):
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UserError(f"--page {path}: there is no folder for such a file.")
 
 
 def _report(compared, names, show):

@@ -20,7 +20,6 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")  # as in zh-Hant
 def run(options):
     """Writes it, and prints its path."""
     run = RunDirectory(options.path)
-    _check(options)
     if options.format != "saved_model":
         print(_write(options, run.exports.name))
         return
@@ -30,7 +29,7 @@ def run(options):
     print(export(served, directory, run, quantize=options.quantize))
 
 
-def _check(options):
+def check(options):
     """UserError for options that do not fit the format."""
     if options.languages and options.format != "argos":
         raise UserError("--languages is for --format argos.")

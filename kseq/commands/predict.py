@@ -76,8 +76,8 @@ def run(options):
         prefixes.check_end(number)
 
 
-def _check(model, options):
-    """UserError for options that are impossible."""
+def check(options):
+    """UserError for options that exclude each other."""
     if options.attention and not options.json:
         raise UserError("--attention needs --json.")
     if options.attention and options.prefix:
@@ -91,58 +91,63 @@ def _check(model, options):
     ):
         if given and options.attention:
             raise UserError(f"--attention is not shown with {option}.")
+    if options.word_probabilities and (not options.json or options.mbr):
+        raise UserError("--word-probabilities needs --json, without --mbr.")
+    of_sentences = "attention", "word-probabilities"
+    if options.paragraphs:
+        _check_alone("paragraphs", options, *of_sentences)
+    if options.markup:
+        others = "paragraphs", "stream", "scores", "json", "sample"
+        _check_alone("markup", options, *of_sentences, *others)
+    if options.stream:
+        _check_alone("stream", options, "json", "scores", "paragraphs")
+    if options.mbr and options.n_best > options.mbr:
+        raise UserError(
+            f"--n-best {options.n_best} is more than the {options.mbr} "
+            "candidates of --mbr."
+        )
+    if options.glossary and options.prefix:
+        raise UserError("--glossary and --prefix are mutually exclusive.")
+    if options.glossary and (options.greedy or options.sample):
+        raise UserError("--glossary is for a beam.")
+
+
+def _check(model, options):
+    """UserError for options that are not for this model."""
     if options.word_probabilities:
-        if not options.json or options.mbr:
-            raise UserError("--word-probabilities needs --json, without --mbr.")
         if not model.answer.chats:
             raise UserError(
                 "--word-probabilities is for a model that answers with a text; "
                 f"{model.path} is another one."
             )
         model.check_signature("score", "--word-probabilities")
+    between_texts = model.source.has_sentences and model.answer.has_metrics
     for option in ("paragraphs", "markup"):
-        if getattr(options, option):
-            _check_paragraphs(option, model, options)
-    if options.stream:
-        _check_stream(model, options)
+        if getattr(options, option) and not between_texts:
+            raise UserError(
+                f"--{option} is for a model from text to text; {model.path} is "
+                "another one."
+            )
+    if options.markup:
+        model.check_signature("explain", "--markup")
+    if options.stream and not model.answer.chats:
+        raise UserError(
+            f"--stream is for a model that answers with a text; {model.path} "
+            "is another one."
+        )
     if options.mbr:
         model.check_signature("n_best", "--mbr")
-        if options.n_best > options.mbr:
-            raise UserError(
-                f"--n-best {options.n_best} is more than the {options.mbr} "
-                "candidates of --mbr."
-            )
     if options.glossary:
-        _check_glossary(model, options)
+        if not is_run(options.path):
+            raise UserError(
+                f"--glossary is for a run; {options.path} is an export."
+            )
+        model.check_signature("n_best", "--glossary")
     if options.attention:
         model.check_signature("explain", "--attention")
     if options.prefix:
         model.check_signature("prefix", "--prefix")
     model.check_options(options)
-
-
-def _check_paragraphs(option, model, options):
-    """UserError where sentences are not answered one by one."""
-    if not (model.source.has_sentences and model.answer.has_metrics):
-        raise UserError(
-            f"--{option} is for a model from text to text; {model.path} is "
-            "another one."
-        )
-    others = ["attention", "word-probabilities"]
-    if option == "markup":
-        others += ["paragraphs", "stream", "scores", "json", "sample"]
-        model.check_signature("explain", "--markup")
-    _check_alone(option, options, *others)
-
-
-def _check_stream(model, options):
-    """UserError where an answer is not a text that comes word by word."""
-    if not model.answer.chats:
-        raise UserError(
-            f"--stream is for a model that answers with a text; {model.path} "
-            "is another one."
-        )
-    _check_alone("stream", options, "json", "scores", "paragraphs")
 
 
 def _check_alone(option, options, *others):
@@ -152,19 +157,6 @@ def _check_alone(option, options, *others):
     given += ["n-best"] * (options.n_best > 1)
     if given:
         raise UserError(f"--{option} and --{given[0]} are mutually exclusive.")
-
-
-def _check_glossary(model, options):
-    """UserError where no beam of a run finds the answers."""
-    if options.prefix:
-        raise UserError("--glossary and --prefix are mutually exclusive.")
-    if options.greedy or options.sample:
-        raise UserError("--glossary is for a beam.")
-    if not is_run(options.path):
-        raise UserError(
-            f"--glossary is for a run; {options.path} is an export."
-        )
-    model.check_signature("n_best", "--glossary")
 
 
 def _answer_markup(predictor):

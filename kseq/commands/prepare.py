@@ -43,12 +43,12 @@ def run(options):
             raise UserError(f"--{flag} is for --{needed}.")
     beam = _beam_options(options)
     line_filters(options, source)  # raises an error if they do not fit
-    if options.from_:
-        run_path(options.from_)  # raises an error if it is none
     _refuse_prepared(options.train)
     if options.train:
         given = options.train, options.validation or (), options.columns
         read_first_rows(source.content, *given)
+    if options.from_:
+        run_path(options.from_)  # raises an error if it is none
     if options.overwrite:
         _clear(Path(options.folder))
     _start_keras()

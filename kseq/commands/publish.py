@@ -31,13 +31,17 @@ _OF_RUN = (
 )
 
 
-def run(options):
-    """Uploads it in one commit, and prints how it is loaded."""
+def check(options):
+    """UserError for a name that no repository can have."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.name):
         raise UserError(
             f"Expected owner/name of a repository. Received: {options.name!r}"
         )
     check_hub_package()
+
+
+def run(options):
+    """Uploads it in one commit, and prints how it is loaded."""
     from huggingface_hub import CommitOperationAdd, HfApi
     from huggingface_hub.errors import HfHubHTTPError
 

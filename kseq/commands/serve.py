@@ -38,11 +38,13 @@ def run(options):
     """Serves until it is told to stop; requests in flight are answered."""
     _check_installed(options)
     _check_workers(options.workers)
-    models = _models(options)
-    labels = dict(_label(text, models) for text in options.label)
-    with _listening(options.host, options.port, "--port") as listening:
+    named = [_named(text) for text in options.model]
+    labels = [_label(text) for text in options.label]
+    models = _models(options.paths, named)
+    labels = dict(_version(*label, models) for label in labels)
+    with _listening(options.host, options.port) as listening:
         if options.grpc_port is not None:  # bound later, by its own library
-            _listening(options.host, options.grpc_port, "--grpc-port").close()
+            _listening(options.host, options.grpc_port).close()
         with tempfile.TemporaryDirectory(prefix="kseq-") as folder:
             serve = _serve if options.workers == 1 else _serve_in_workers
             serve(models, labels, listening, options, Path(folder))
@@ -71,11 +73,10 @@ def _check_workers(workers):
         )
 
 
-def _models(options):
+def _models(paths, named):
     """dict, name -> path of a folder of versions, or of a run."""
     models = {}
-    named = [_named(text) for text in options.model]
-    for name, path in [*_found(options.paths), *named]:
+    for name, path in [*_found(paths), *map(_model, named)]:
         if name in models:
             raise UserError(
                 f"Two models have the name {name}: {models[name]} and {path}. "
@@ -88,9 +89,15 @@ def _models(options):
 
 
 def _named(text):
+    """(name, path)."""
     name, _, path = text.partition("=")
     if not _NAME.fullmatch(name) or not path:
         raise UserError(f"Expected --model NAME=PATH. Received: {text!r}")
+    return name, path
+
+
+def _model(named):
+    name, path = named
     path = local_path(path)
     if not _is_model(path):
         raise UserError(_refusal(path))
@@ -161,15 +168,20 @@ def _problem(path):
     return ""
 
 
-def _label(text, models):
-    """((name of the model, label), version)."""
+def _label(text):
+    """(name of the model or None, label, version)."""
     found = re.fullmatch(r"(?:([^/:=]+):)?([^/:=\s]+)=(\d+)", text)
     version = version_number(found[3]) if found else None
     if version is None:
         raise UserError(
             f"Expected --label [NAME:]LABEL=VERSION. Received: {text!r}"
         )
-    name, label, _ = found.groups()
+    return found[1], found[2], version
+
+
+def _version(name, label, version, models):
+    """((name of the model, label), version)."""
+    text = f"{label}={version}"
     if name is None and len(models) > 1:
         raise UserError(
             f"--label {text}: there are several models; give the name of one, "
@@ -185,10 +197,8 @@ def _label(text, models):
     return (name, label), version
 
 
-def _listening(host, port, option):
+def _listening(host, port):
     """A socket that listens, before anything slow is done."""
-    if not 0 <= port < 2**16:
-        raise UserError(f"{option}: expected 0 to 65535. Received: {port}")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         found = socket.create_server((host, port), family=family, backlog=512)
@@ -250,7 +260,7 @@ def _serve_as_worker(folders, labels, listening, options, worker):
 
 def _reserved(options):
     """A socket bound to the port at which gRPC listens in each worker."""
-    with _listening(options.host, options.grpc_port, "--grpc-port") as free:
+    with _listening(options.host, options.grpc_port) as free:
         family, address = free.family, free.getsockname()
     found = socket.socket(family)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

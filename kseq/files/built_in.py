@@ -6,7 +6,6 @@ from pathlib import Path
 import kseq
 from kseq.files.cache_folder import cache_folder
 from kseq.files.file_lock import wait_for_lock
-from kseq.files.training_process import failure, training_process
 from kseq.terminal import progress
 from kseq.user_error import UserError, write_error
 
@@ -53,7 +52,7 @@ def built_in_run(url):
         UserError: if there is no such name, or training fails.
         DiskError: if the disk is full.
     """
-    recipe, name = _recipe_and_run(str(url))
+    recipe, name = recipe_and_run(str(url))
     folder = cache_folder() / "builtin" / kseq.__version__
     run = folder / "runs" / name
     if _is_trained(folder, name):
@@ -68,7 +67,8 @@ def built_in_run(url):
     return run
 
 
-def _recipe_and_run(url):
+def recipe_and_run(url):
+    """The names of the recipe and of the run; UserError if there are none."""
     name = url.removeprefix(_SCHEME)
     # The last run of a page is that of its built-in data.
     runs = {
@@ -91,6 +91,8 @@ def _is_trained(folder, name):
 
 
 def _train(recipe, run, log, lock):
+    from kseq.files.training_process import failure, training_process
+
     seen = 0
 
     def advance_to(rows):

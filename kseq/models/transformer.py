@@ -156,6 +156,11 @@ class Transformer(ExactModel):
             piece_dropout=piece_dropout,
             norm_epsilon=norm_epsilon,
         )
+        if not norm_epsilon:  # a variance of 0 would give nan
+            raise ArgumentError(
+                "norm_epsilon must be more than 0. "
+                f"Received: norm_epsilon={norm_epsilon}"
+            )
         block = set_block_arguments(
             self,
             policy,

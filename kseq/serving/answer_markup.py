@@ -50,37 +50,28 @@ def _answered(predictor, marked, progress) -> list[str]:
     found = split_paragraphs([_encoded(text) for text in texts])
     sentences = [each.decode() for each in found.sentences.numpy()]
     owners = found.text.numpy().tolist()
-    answers = [
-        answer.hypotheses[0].text
-        for answer in predictor.answers(sentences, progress=progress)
-    ]
-    joined = found.joined(list(map(_encoded, answers))).numpy()
-    joined = [text.decode() for text in joined]
-    places = list(
-        zip(
-            owners,
-            _places(sentences, owners, texts),
-            _places(answers, owners, joined),
-            strict=True,
-        )
-    )
+    starts = _places(sentences, owners, texts)
     # The attention of sentences in which there are tags, not only around them.
-    chosen = [
-        number
-        for number, (owner, start, _) in enumerate(places)
-        if _has_tags(
-            marked[owner].elements, start, start + len(sentences[number])
+    have_tags = [
+        _has_tags(marked[owner].elements, start, start + len(sentence))
+        for sentence, owner, start in zip(
+            sentences, owners, starts, strict=True
         )
     ]
-    attentions = predictor.attention([sentences[number] for number in chosen])
-    attention_of = dict(zip(chosen, attentions, strict=True))
+    answers = _answers(predictor, sentences, have_tags, progress)
+    outputs = [answer.hypotheses[0].text for answer in answers]
+    joined = found.joined(list(map(_encoded, outputs))).numpy()
+    joined = [text.decode() for text in joined]
 
     words: list[list[Word]] = [[] for _ in marked]
-    for number, (owner, start, begins) in enumerate(places):
-        answer = answers[number]
-        own = [Word(0, len(answer), 0)] if answer else []
-        if number in attention_of:
-            own = aligned_words(sentences[number], answer, attention_of[number])
+    for sentence, answer, output, owner, start, begins in zip(
+        *(sentences, answers, outputs, owners, starts),
+        _places(outputs, owners, joined),
+        strict=True,
+    ):
+        own = [Word(0, len(output), 0)] if output else []
+        if answer.explanation is not None:
+            own = aligned_words(sentence, output, answer.explanation)
         words[owner] += [
             Word(word.start + begins, word.end + begins, word.source + start)
             for word in own
@@ -89,6 +80,20 @@ def _answered(predictor, marked, progress) -> list[str]:
         each.answered(answer, of_answer)
         for each, answer, of_answer in zip(marked, joined, words, strict=True)
     ]
+
+
+def _answers(predictor, sentences, are_explained, progress):
+    """The answers to sentences, some of them with their attention."""
+    found = {}
+    for attention in (False, True):
+        chosen = np.flatnonzero(np.equal(are_explained, attention)).tolist()
+        answers = predictor.answers(
+            [sentences[number] for number in chosen],
+            attention=attention,
+            progress=progress,
+        )
+        found |= zip(chosen, answers, strict=True)
+    return [found[number] for number in range(len(sentences))]
 
 
 def aligned_words(

@@ -20,7 +20,7 @@ TARGET_SCOPE = "target_tokenizer"
 def explanation(
     generator: "Generator", source: Source, answers: "Hypotheses"
 ) -> dict[str, tf.Tensor]:
-    """The outputs of the signature `explain`.
+    """What the signature `explain` says beside the answer.
 
     Args:
         generator: a `kseq.serving.Generator` whose model attends to its source.
@@ -28,8 +28,8 @@ def explanation(
         answers: `kseq.decoding.Hypotheses`, of which the best are explained.
 
     Returns:
-        A dict of `source_tokens` (B, S), `target_tokens` (B, T), `attention`
-        (B, T, S) and `truncated` (B,).
+        A dict of `source_tokens` (B, S), `target_tokens` (B, T) and
+        `attention` (B, T, S).
     """
     labels = answers.ids[:, 0]
     weights = generator.model.attention_weights(
@@ -42,7 +42,6 @@ def explanation(
         "source_tokens": source_tokens(generator, source),
         "target_tokens": tf.where(real, tokens, ""),
         "attention": weights * tf.cast(real, tf.float32)[:, :, None],
-        "truncated": source.truncated,
     }
 
 

@@ -88,12 +88,12 @@ class Generator:
               `target_tokens` (B, T) string, "" at padding, and
               `token_log_probs` (B, T) float32; `truncated` (B,) bool,
               whether the input or the answer was cut.
-            - `explain`: `source_tokens` (B, S) and `target_tokens` (B, T),
-              strings, "" at padding, and `attention` (B, T, S) float32;
-              `truncated`.
-            - `sample`, for `turns` and a `prompt`: the outputs of
-              `serving_default` and, if there is one, of `explain`, for an
-              answer drawn with `temperature` (B,) float32, `top_p` (B,)
+            - `explain`: the outputs of `serving_default`; `source_tokens`
+              (B, S) and `target_tokens` (B, T), strings, "" at padding, and
+              `attention` (B, T, S) float32.
+            - `sample`, for `turns` and a `prompt`: the outputs of `explain`
+              or, if there is none, of `serving_default`, for an answer drawn
+              with `temperature` (B,) float32, `top_p` (B,)
               float32 and `seed` (B,) int64, see `kseq.decoding.Sampling`;
               values out of range are clipped.
 
@@ -266,10 +266,12 @@ class Generator:
 
     def _generate(self, **raw):
         source = self.preprocessor(**raw)
-        best = self.best(source)
+        return self._best_text(source, self.best(source))
+
+    def _best_text(self, source, answers):
         return {
-            "text": self.texts(best.ids[:, 0]),
-            "score": best.scores[:, 0],
+            "text": self.texts(answers.ids[:, 0]),
+            "score": answers.scores[:, 0],
             "truncated": source.truncated,
         }
 
@@ -399,19 +401,19 @@ class Generator:
 
     def _explain(self, **raw):
         source = self.preprocessor(**raw)
-        return explanation(self, source, self.best(source))
+        return self._explained(source, self.best(source))
+
+    def _explained(self, source, answers):
+        found = self._best_text(source, answers)
+        return found | explanation(self, source, answers)
 
     def _sample(self, temperature, top_p, seed, **raw):
         source = self.preprocessor(**raw)
         params = SamplingParams.clipped(temperature, top_p, seed)
         drawn = self._drawn(source, params)
         has_attention = "explain" in self.signatures
-        return {
-            "text": self.texts(drawn.ids[:, 0]),
-            "score": drawn.scores[:, 0],
-            **(explanation(self, source, drawn) if has_attention else {}),
-            "truncated": source.truncated,
-        }
+        outputs = self._explained if has_attention else self._best_text
+        return outputs(source, drawn)
 
     def texts(self, ids: tf.Tensor) -> tf.Tensor:
         """The texts of (B, T) int32 ids, up to a stop string; (B,) string."""

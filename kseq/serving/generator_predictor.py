@@ -282,6 +282,9 @@ class GeneratorPredictor:
         """The `Attention` of the best answer to each input."""
         self._check_attention()
         rows = self._rows("explain", {self.source: inputs})
+        return self._attentions(inputs, rows)
+
+    def _attentions(self, inputs, rows):
         attentions = map(Attention.of_row, rows)
         return with_pictures(attentions, self.source, inputs)
 
@@ -355,6 +358,8 @@ class GeneratorPredictor:
             )
         columns = {self.source: inputs}
         name = "serving_default" if n_best == 1 else "n_best"
+        if attention and n_best == 1:
+            name = "explain"  # has the answer, too
         if self.sampling is not None:
             name = "sample"
             if n_best > 1 or prefixes is not None:
@@ -379,10 +384,13 @@ class GeneratorPredictor:
                 "answers that this model gives."
             )
         attentions: Iterable[Attention | None] = [None] * len(rows)
-        if attention and name == "sample":
-            attentions = map(Attention.of_row, rows)
+        if attention and name in ("explain", "sample"):
+            attentions = self._attentions(inputs, rows)
         elif attention:
             attentions = self.attention(inputs)
+        if name == "explain" and rows and "text" not in rows[0]:
+            # Of an export of an earlier version.
+            rows = self._rows("serving_default", columns)
         answers = [
             answer_of(row, n_best, explanation)
             for row, explanation in zip(rows, attentions, strict=True)

@@ -20,6 +20,7 @@ from kseq.command_line.option_types import (
     check_options,
 )
 from kseq.command_line.recipe_options import read_options
+from kseq.data import PairTokenizers, prepare_pairs
 from kseq.user_error import UserError
 
 
@@ -282,11 +283,12 @@ def test_a_guided_alignment_needs_a_third_column_and_fixed_pieces():
     columns = ("1", "2", "3")
     guided = {"guided_alignment": 0.1}
     check_options(TranslationOptions(columns=columns, **guided))
-    check_options(TranslationOptions(**guided))  # of a prepared folder
     for given, message in (
         ({"columns": columns}, "--columns 1 2 3 --guided-alignment 0$"),
         ({**guided, "columns": columns[:2]}, "--columns 1 2 --guided"),
         ({**guided, "subword_dropout": 0.1}, "needs --subword-dropout 0"),
+        (guided, "needs the alignments of words: --columns SOURCE TARGET"),
+        ({**guided, "train": ("a.tsv",)}, "needs the alignments of words"),
         ({"guided_alignment": -1.0}, "a number of at least 0. Received: -1.0"),
         ({"guided_alignment": math.nan}, "a number of at least 0"),
         ({"guided_alignment": math.inf}, "a number of at least 0"),
@@ -299,7 +301,30 @@ def test_a_guided_alignment_needs_a_third_column_and_fixed_pieces():
         seed: int = 1
 
     with pytest.raises(UserError, match="--guided-alignment needs attention"):
-        check_options(Recurrent(attention="none", **guided))
+        check_options(Recurrent(attention="none", columns=columns, **guided))
+
+
+def test_a_guided_alignment_of_prepared_pairs(tmp_path):
+    table = tmp_path / "a.tsv"
+    table.write_text("ein Hund\ta dog\t0-0 1-1\nja\tyes\t0-0\n")
+    tokenizers = PairTokenizers(300, ("char",))
+    guided = {}
+    for columns in (("1", "2"), ("1", "2", "3")):
+        folder = str(tmp_path / f"{len(columns)}")
+        prepare_pairs(folder, [table], columns=columns, tokenizers=tokenizers)
+        guided[len(columns)] = TranslationOptions(
+            train=(folder,), guided_alignment=0.1
+        )
+    check_options(guided[3])
+    with pytest.raises(UserError, match="needs the alignments of words"):
+        check_options(guided[2])
+    (tmp_path / "3" / "source.values").unlink()
+    with pytest.raises(
+        UserError, match=r"is broken: source\.values is missing"
+    ):
+        check_options(guided[3])
+    at_url = TranslationOptions(train=("gs://a/b",), guided_alignment=0.1)
+    check_options(at_url)  # which is read after it has been copied
 
 
 @pytest.mark.parametrize(
@@ -323,6 +348,7 @@ class FineTuned(FineTuningOptions, WordVectorOptions):
     run: str = "runs/a"
     steps: PositiveInt = 1
     learning_rate: PositiveFloat = 1.0
+    pretraining_steps: int = 0
 
 
 def test_a_run_that_starts_from_another_has_no_other_vectors():
@@ -339,6 +365,7 @@ def test_a_run_that_starts_from_another_has_no_other_vectors():
             {"from_": "runs/b", "new_tokenizer": True},
             "trains no embeddings",
         ),
+        ({"from_": "runs/b", "pretraining_steps": 1}, "--pretraining-steps 0"),
         ({"from_": "runs/b", "lora": -1}, "--lora: expected an integer from 0"),
         ({"from_": "runs/b", "lora": 10**6}, "--lora: .* to 1000. Received"),
     ],

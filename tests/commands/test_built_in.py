@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import kseq
-from kseq.command_line.argument_types import model_or_file
+from kseq.command_line.argument_types import find_models, model_or_file
 from kseq.command_line.recipe_options import read_options
 from kseq.commands import serve
 from kseq.files import model_path
@@ -48,18 +48,19 @@ def test_commands_and_load_take_it(asked, bits, predict):
     for one, other in zip(found, bits.predictor()(VECTORS), strict=True):
         np.testing.assert_array_equal(one, other)
     lines = lines_of(map(str, VECTORS))
-    answers, _ = predict("builtin://bits", lines, "--json")
+    answers, _ = predict("builtin://dates", lines, "--json")
     assert len(answers) == len(VECTORS)
-    assert asked == ["builtin://bits"] * 2
+    assert asked == ["builtin://bits", "builtin://dates"]
 
 
 def test_so_do_serve_and_compare(asked, tmp_path):
     run = tmp_path / "bits"
-    options = argparse.Namespace(
-        paths=["builtin://bits"], model=["mine=builtin://bits"]
-    )
-    assert serve._models(options) == {"bits": run, "mine": run}
-    assert model_or_file("builtin://bits") == run
+    named = [("mine", "builtin://bits")]
+    found = serve._models(["builtin://bits"], named)
+    assert found == {"bits": run, "mine": run}
+    options = argparse.Namespace(a=model_or_file("builtin://dates"))
+    find_models(options)
+    assert options.a == run
 
 
 def test_a_run_starts_from_it(asked, tmp_path, monkeypatch):
@@ -75,6 +76,36 @@ def test_a_run_starts_from_it(asked, tmp_path, monkeypatch):
     (tmp_path / "bits").rename(tmp_path / "new")
     read_options(page.Config(), page.DATES, words, **names)
     assert asked == ["builtin://bits"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("predict", "{}", "--beam-size", "0"),
+        ("predict", "{}", "--prefix", "no-such-file"),
+        ("predict", "{}", "--attention"),
+        ("predict", "{}", "--glossary", "/dev/null", "--greedy"),
+        ("predict", "{}", "/dev/null"),  # of an ensemble
+        ("predict", "{}", "builtin://none"),
+        ("compare", "{}", "{}", "/dev/null/source"),
+        ("compare", "{}", "{}", __file__, "--page", "no/such/folder"),
+        ("export", "{}", "--format", "argos"),
+        ("publish", "{}", "nobody"),
+        ("serve", "{}", "--port", "65536"),
+        ("serve", "{}", "--model", "a/b={}"),
+        ("serve", "{}", "--label", "stable"),
+        ("train", "translate_lstm", "--from", "{}", "--steps", "0"),
+        ("train", "translate_lstm", "--from", "{}", "--train", "/dev/null"),
+        ("prepare", "--from", "{}", "--train", "/dev/null", "--to", "new"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_it_is_trained(
+    command, asked, refused, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["kseq"])
+    refused(*(word.format("builtin://dates") for word in command))
+    assert not asked
 
 
 @pytest.mark.parametrize(

@@ -360,12 +360,12 @@ def test_the_extra_is_named(folder, monkeypatch, capsys, library, words, extra):
         (["{folder}", "--label", f"stable={2**63}"], "Expected --label"),
         (["{folder}", "--label", "stable=٣"], "Expected --label"),
         (["{folder}", "--label", "b:stable=7"], "there is no model b"),
-        (["{folder}", "--port", "-1"], "expected 0 to 65535"),
-        (["{folder}", "--port", "65536"], "expected 0 to 65535"),
-        (["{folder}", "--port", "a"], "invalid int value"),
+        (["{folder}", "--port", "-1"], "an integer from 0 to 65535"),
+        (["{folder}", "--port", "65536"], "an integer from 0 to 65535"),
+        (["{folder}", "--port", "a"], "expected an integer"),
         (
             ["{folder}", "--port", "0", "--grpc-port", "65536"],
-            "--grpc-port: expected 0",
+            "--grpc-port: expected an integer from 0",
         ),
         (["{folder}", "--host", "no.such.host.invalid"], "Cannot listen"),
         (["{folder}", "--timeout", "nan"], "--timeout"),
@@ -376,7 +376,7 @@ def test_the_extra_is_named(folder, monkeypatch, capsys, library, words, extra):
         (["{folder}", "--workers", "1000"], "1000: expected at most"),
         (
             ["{folder}", "--port", "0", "--workers", "2", "--grpc-port", "-1"],
-            "--grpc-port: expected 0",
+            "--grpc-port: expected an integer from 0",
         ),
         (["{folder}", "--body-limit", "-1"], "--body-limit"),
         (["\0"], "neither a folder"),
@@ -438,8 +438,10 @@ def test_labels_of_any_name_of_a_version(tmp_path):
         (tmp_path / "m" / name / "saved_model.pb").touch()
     models = {"m": tmp_path / "m"}
     for text in ("old=12", "old=0012", "m:old=12"):
-        assert serve._label(text, models) == (("m", "old"), 12)
-    assert serve._label(f"new={last}", models) == (("m", "new"), last)
+        label = serve._label(text)
+        assert serve._version(*label, models) == (("m", "old"), 12)
+    label = serve._label(f"new={last}")
+    assert serve._version(*label, models) == (("m", "new"), last)
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path, capsys):

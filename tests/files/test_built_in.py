@@ -151,7 +151,7 @@ def test_names_that_are_none(folder, name):
 @pytest.mark.parametrize("recipe", BUILT_IN)
 def test_the_names_are_those_of_the_runs(folder, recipe):
     config = getattr(load_recipe(recipe), BUILT_IN[recipe])
-    assert built_in._recipe_and_run(f"builtin://{recipe}") == (
+    assert built_in.recipe_and_run(f"builtin://{recipe}") == (
         recipe,
         config.run.removeprefix("runs/"),
     )
@@ -159,7 +159,7 @@ def test_the_names_are_those_of_the_runs(folder, recipe):
 
 def test_each_recipe_has_another_name(folder):
     pairs = {
-        built_in._recipe_and_run(f"builtin://{recipe}")
+        built_in.recipe_and_run(f"builtin://{recipe}")
         for recipe in recipe_pages()
     }
     assert len({run for _, run in pairs}) == len(recipe_pages())

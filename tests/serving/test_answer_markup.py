@@ -1,8 +1,11 @@
 import numpy as np
+import pytest
+import tensorflow as tf
 
 from kseq.data.text.markup import Word
 from kseq.serving.answer_markup import aligned_words
 from kseq.serving.attention import Attention
+from kseq.serving.generator_predictor import GeneratorPredictor
 
 
 def test_words_are_aligned_by_their_pieces():
@@ -35,3 +38,44 @@ def test_characters_of_chinese_are_words():
     attention = Attention(["▁我", "爱你"], ["▁I", "▁you"], np.eye(2))
     words = aligned_words("我爱你", "I you", attention)
     assert [word.source for word in words] == [0, 2]
+
+
+@pytest.fixture(params=[True, False], ids=["now", "version 0.2"])
+def searches(request):
+    """What was searched for, and a predictor, perhaps of an old export."""
+    found = []
+
+    def serving_default(text):
+        found.extend(text.numpy().tolist())
+        return {
+            "text": text,
+            "score": tf.zeros(len(text)),
+            "truncated": tf.zeros(len(text), bool),
+        }
+
+    def explain(text):
+        answers = serving_default(text)
+        words = tf.strings.split(text).to_tensor()
+        count = words.shape[1]
+        return {
+            **(answers if request.param else {}),
+            "source_tokens": words,
+            "target_tokens": words,
+            "attention": tf.eye(count, batch_shape=[len(text)]),
+        }
+
+    signatures = {"serving_default": serving_default, "explain": explain}
+    return found, GeneratorPredictor(signatures), request.param
+
+
+def test_each_sentence_is_searched_once(searches):
+    found, predictor, is_new = searches
+    document = "<p>red <b>dog</b> here</p><p>no tags</p>"
+    assert predictor.markup([document]) == [document]
+    again = [] if is_new else [b"red dog here"]
+    assert sorted(found) == sorted([b"no tags", b"red dog here", *again])
+    found.clear()
+    [answer] = predictor.answers(["red dog"], attention=True)
+    assert answer.hypotheses[0].text == "red dog"
+    np.testing.assert_array_equal(answer.explanation.weights, np.eye(2))
+    assert found == [b"red dog"] * (1 if is_new else 2)

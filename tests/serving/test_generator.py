@@ -128,7 +128,10 @@ def test_explain(generator, text):
     beyond = (targets == "")[:, :, None] | (sources == "")[:, None, :]
     assert (attention[beyond] == 0).all()
 
-    line = call(generator, "serving_default", text)["text"].numpy()[0].decode()
+    best = call(generator, "serving_default", text)
+    for name, value in best.items():
+        np.testing.assert_array_equal(answer[name], value)
+    line = best["text"].numpy()[0].decode()
     spelled = "".join(targets[0]).removesuffix("</s>")
     assert spelled.replace("▁", " ").strip() == line.strip()
 

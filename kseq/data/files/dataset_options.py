@@ -1,4 +1,6 @@
-"""Options of data sets: threads, no autotuning."""
+"""How data sets are made: threads, no autotuning, pairs of strings."""
+
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -28,3 +30,22 @@ def disable_autotuning(data: tf.data.Dataset) -> tf.data.Dataset:
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
     return data.with_options(options)
+
+
+def pairs_of_blocks(blocks: Callable) -> tf.data.Dataset:
+    """Pairs of scalar strings.
+
+    Args:
+        blocks: function without arguments, whose result yields two lists of B
+            strings.
+
+    Example:
+    >>> pairs = pairs_of_blocks(lambda: [(["a", "b"], ["c", "d"])])
+    >>> list(pairs.as_numpy_iterator())
+    [(b'a', b'c'), (b'b', b'd')]
+    """
+    strings = tf.TensorSpec((None,), tf.string)
+    found = tf.data.Dataset.from_generator(
+        blocks, output_signature=(strings, strings)
+    )
+    return disable_autotuning(found).unbatch()

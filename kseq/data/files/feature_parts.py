@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kseq.data.files.prepared_folder import PreparedFolder, replace_file
-from kseq.data.files.process_jobs import processes_for, run_part_jobs
+from kseq.data.files.process_jobs import run_part_jobs
 from kseq.files.json_files import read_json, to_json
 
 PART_SIZE = 2**26  # bytes of files; the same for any number of processes
@@ -91,7 +91,7 @@ def compute_features(
         compute_part,
         [job for job, _ in rest],
         [size for _, size in rest],
-        processes or processes_for(sum(sizes)),
+        processes,
         beam,
     )
     return _joined(path, jobs)

@@ -5,10 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kseq.data.files.source_hashes import (
-    NUM_HASHES,
-    choose_held_out_of_parts,
-)
+from kseq.data.files.source_hashes import NUM_HASHES, choose_held_out
 
 _IN_MEMORY = 2**22  # hashes of a partition
 
@@ -81,7 +78,7 @@ def held_out_hashes(group: Sequence[SortedHashes]) -> np.ndarray:
     """
     total = sum(part.size for part in group)
     parts = (hashes for (hashes,) in partitions(group))
-    return choose_held_out_of_parts(parts, total)
+    return choose_held_out(parts, total)
 
 
 def _joined(arrays):

@@ -51,7 +51,7 @@ def split_numbers(hashes, path, kind: str, two: str):
     Raises:
         DataError: there is only one.
     """
-    is_out = np.isin(hashes, choose_held_out(hashes))
+    is_out = np.isin(hashes, choose_held_out([hashes], len(hashes)))
     if not is_out.any():
         raise DataError(
             f"{path}: no {kind} can be held out, because there is only one. "

@@ -121,15 +121,7 @@ class PreparedFolder:
     def plan(self) -> dict[str, Any] | None:
         """The plan that is being followed, or None."""
         path = self.path / _PLAN
-        if not path.is_file():
-            return None
-        self.parts.mkdir(exist_ok=True)
-        return read_json(path)
-
-    def begin(self, plan: dict[str, Any]):
-        """Writes a plan."""
-        atomic_write(self.path / _PLAN, to_json(plan))
-        self.parts.mkdir(exist_ok=True)
+        return read_json(path) if path.is_file() else None
 
     def follow(
         self,
@@ -168,7 +160,8 @@ class PreparedFolder:
                 for name, each in paths.items()
             }
             plan = {"options": options, "files": files, "others": others}
-            self.begin(plan := as_read(plan | more))
+            plan = as_read(plan | more)
+            atomic_write(self.path / _PLAN, to_json(plan))
         self._refuse_other_options(plan, options)
         self._refuse_other_files(
             (paths.get(name, []), plan["files"].get(name, []))
@@ -180,6 +173,8 @@ class PreparedFolder:
             )
         if self.is_complete:
             self.remove_parts()
+        else:
+            self.parts.mkdir(exist_ok=True)
         return plan
 
     def _refuse_other_options(self, plan: dict, options: dict[str, Any]):

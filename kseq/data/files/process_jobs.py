@@ -77,7 +77,7 @@ def run_part_jobs(
     function: Callable,
     jobs: Sequence,
     sizes: Sequence[int],
-    processes: int,
+    processes: int | None = None,
     beam: Sequence[str] | None = None,
 ):
     """Calls a function with each job, and shows how much is done.
@@ -87,7 +87,8 @@ def run_part_jobs(
         function: see `run_jobs`.
         jobs: see `run_jobs`.
         sizes: bytes of each job.
-        processes: number of processes, see `processes_for`.
+        processes: number of processes. By default as many as the bytes are
+            worth, at most all cores.
         beam: options of a pipeline that calls the function, see
             `run_beam_jobs`, in place of processes; or None.
     """
@@ -96,18 +97,14 @@ def run_part_jobs(
     with progress(description, sum(sizes) // 2**20, "MB") as advance:
         done = shown = 0
         if beam is None:
-            finished = run_jobs(function, jobs, processes)
+            worth = min(os.cpu_count() or 1, sum(sizes) // _BYTES_OF_PROCESS)
+            finished = run_jobs(function, jobs, processes or worth)
         else:
             finished = run_beam_jobs(function, jobs, beam)
         for number, _ in finished:
             done += sizes[number]
             advance(done // 2**20 - shown)
             shown = done // 2**20
-
-
-def processes_for(size: int) -> int:
-    """The number of processes that text of some bytes is worth."""
-    return max(1, min(os.cpu_count() or 1, size // _BYTES_OF_PROCESS))
 
 
 @contextlib.contextmanager

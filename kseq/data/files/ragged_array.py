@@ -90,7 +90,7 @@ class RaggedArray:
         return self.values[self.offsets[number] : self.offsets[number + 1]]
 
     def blocks_of_lengths(self):
-        """The lengths of all rows, a million at a time: (B,) int64 arrays."""
+        """The lengths of all rows, in blocks: (B,) int64 arrays."""
         for start in range(0, len(self), _BLOCK):
             yield np.diff(self.offsets[start : start + _BLOCK + 1])
 

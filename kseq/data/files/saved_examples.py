@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from kseq.data.files.dataset_options import pairs_of_blocks
 from kseq.data.files.ragged_array import RaggedArray, mapped
 
 _BLOCK = 1024  # rows that are read together
@@ -132,7 +133,4 @@ def numbered_texts(
         while block := list(itertools.islice(rest, _BLOCK)):
             yield tuple(zip(*block, strict=True))
 
-    strings = tf.TensorSpec((None,), tf.string)
-    return tf.data.Dataset.from_generator(
-        blocks, output_signature=(strings, strings)
-    ).unbatch()
+    return pairs_of_blocks(blocks)

@@ -1,4 +1,4 @@
-"""Hashes of texts, the same in Python and in tf.data."""
+"""Hashes of texts, and which of them are held out of training."""
 
 import itertools
 from collections.abc import Iterable
@@ -15,45 +15,32 @@ def source_hashes(texts: Iterable[bytes]) -> np.ndarray:
     """(N,) int64, equal for texts that differ only in space at their ends."""
     texts, hashes = iter(texts), [np.zeros(0, np.int64)]
     while block := list(itertools.islice(texts, _BLOCK)):
-        hashes.append(_hashes(tf.constant(block, tf.string)).numpy())
+        stripped = tf.strings.strip(tf.constant(block, tf.string))
+        found = tf.strings.to_hash_bucket_fast(stripped, NUM_HASHES)
+        hashes.append(found.numpy())
     return np.concatenate(hashes)
 
 
-def choose_held_out(hashes: np.ndarray, most: int | None = None) -> np.ndarray:
+def choose_held_out(parts: Iterable[np.ndarray], total: int) -> np.ndarray:
     """Chooses which sources are held out: whole groups of the same source.
 
-    They are chosen by their hash, so the same text gives the same ones. Sources
-    with more pairs than `most` are chosen last; at least one source is held
-    out, and at least one is not.
+    They are chosen by their hash, so the same text gives the same ones: about
+    a tenth of the pairs, at most 1,000. Sources with more pairs than that are
+    chosen last; at least one source is held out, and at least one is not.
 
     Args:
-        hashes: (N,) int64, of the sources of all pairs.
-        most: about how many pairs are held out; by default a tenth of them,
-            at most 1,000.
+        parts: hashes of the sources of all pairs, (N,) int64; those of a part
+            are larger than those of the parts before.
+        total: number of all pairs.
 
     Returns:
         (H,) int64, sorted; empty if there is only one source.
 
     Example:
-    >>> choose_held_out(np.array([7, 3, 3, 9, 3]), most=2)
-    array([7, 9])
+    >>> choose_held_out([np.array([7, 3, 3, 9, 3])], total=5)
+    array([7])
     """
-    return choose_held_out_of_parts([hashes], len(hashes), most)
-
-
-def choose_held_out_of_parts(
-    parts: Iterable[np.ndarray], total: int, most: int | None = None
-) -> np.ndarray:
-    """Chooses as `choose_held_out`, with one part of the hashes in memory.
-
-    Args:
-        parts: of hashes (N,) int64: those of a part are larger than those of
-            the parts before.
-        total: number of all hashes.
-        most: see `choose_held_out`.
-    """
-    if most is None:
-        most = min(max(total // 10, 1), MOST_HELD_OUT)
+    most = min(max(total // 10, 1), MOST_HELD_OUT)
     chosen, room, num_sources = [], most, 0
     smallest_large = (total + 1, 0)
     for hashes in parts:
@@ -75,14 +62,3 @@ def choose_held_out_of_parts(
     if not chosen and num_sources:
         chosen = [smallest_large[1]]
     return np.array(chosen[: max(num_sources - 1, 0)], np.int64)
-
-
-def are_among(texts: tf.Tensor, hashes: np.ndarray) -> tf.Tensor:
-    """Whether the hash of each text, (B,), is in a sorted array."""
-    own = _hashes(texts)
-    places = tf.searchsorted(hashes, own)
-    return tf.gather(hashes, tf.minimum(places, len(hashes) - 1)) == own
-
-
-def _hashes(texts):
-    return tf.strings.to_hash_bucket_fast(tf.strings.strip(texts), NUM_HASHES)

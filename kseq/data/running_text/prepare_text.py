@@ -14,7 +14,7 @@ from kseq.data.files.corpora import logged
 from kseq.data.files.data_error import DataError
 from kseq.data.files.prepare_files import prepare_files
 from kseq.data.files.prepared_folder import is_prepared, replace_file
-from kseq.data.files.process_jobs import processes_for, run_part_jobs
+from kseq.data.files.process_jobs import run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.running_text.prepared_text import (
     KIND,
@@ -134,7 +134,6 @@ def _prepare(given, made, processes, beam, prepared, options) -> dict[str, Any]:
     jobs = [TokenizeTextJob(part, str(model), dtype) for part in parts]
     jobs = [job for job in jobs if not os.path.isfile(f"{job.part}.ids")]
     sizes = [os.path.getsize(f"{job.part}.text") for job in jobs]
-    processes = processes or processes_for(sum(sizes))
     run_part_jobs(
         *("Tokenizing", tokenize_text_part, jobs, sizes, processes, beam)
     )

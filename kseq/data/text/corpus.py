@@ -21,7 +21,7 @@ from kseq.data.files.prepared_folder import (
     prepared_folder,
     refuse_prepared,
 )
-from kseq.data.files.source_hashes import are_among, choose_held_out
+from kseq.data.files.source_hashes import choose_held_out, source_hashes
 from kseq.data.text.dates import SIZES, dates
 from kseq.data.text.parallel_text import texts_of_splits
 from kseq.data.text.prepared_pairs import PreparedPairs, open_prepared
@@ -130,16 +130,7 @@ def read_corpus(
         return logged(dataclasses.replace(prepared, weights=weights), log)
     texts, others = texts_of_splits(train, validation, columns)
     weights = checked_weights(weights, texts)
-    for text in texts + others:
-        text.check_files()
-
-    examined = [_examined(text) for text in texts]
-    if others:
-        corpus = _with_validation(texts, examined, others)
-    else:
-        corpus = _with_held_out(texts, examined)
-    corpus = corpus._replace(weights=weights)
-    return logged(corpus, log)
+    return logged(_corpus(texts, others, weights), log)
 
 
 def checked_weights(weights, texts) -> tuple[float, ...]:
@@ -164,62 +155,57 @@ def checked_weights(weights, texts) -> tuple[float, ...]:
     return tuple(share / sum(shares) for share in shares)
 
 
-def _examined(text):
-    with progress(f"Reading {escaped_line(text)}"):
-        return text.examine()
+def _examined(texts):
+    for text in texts:
+        with progress(f"Reading {escaped_line(text)}"):
+            yield text.examine()
 
 
-def _with_validation(texts, examined, others) -> Corpus:
-    judged = [_examined(text) for text in others]
-    trained = np.concatenate([text.sources for text in examined])
-    sources = np.concatenate([text.sources for text in judged])
-    problems = [
-        *_problems(texts, examined),
-        *_problems(others, judged),
-        *overlap(np.isin(sources, trained), "source"),
-    ]
-    validation = _concatenated([text.pairs() for text in others])
-    parts = tuple(text.pairs() for text in texts)
+def _corpus(texts, others, weights) -> Corpus:
+    """The corpus of texts to train on, and of others for validation, or ()."""
+    examined, judged = list(_examined(texts)), list(_examined(others))
+    sources = np.concatenate([text.sources for text in examined])
+    pairs = np.concatenate([text.pairs for text in examined])
+    problems = text_problems(texts, [found.report for found in examined])
+    if others:
+        parts = tuple(text.pairs() for text in texts)
+        kept = [len(text.pairs) for text in examined]
+        validation = [text.pairs() for text in others]
+        counts = [len(text.pairs) for text in judged]
+        own = np.concatenate([text.sources for text in judged])
+        examples = len(np.unique(own))
+        problems += text_problems(others, [found.report for found in judged])
+        problems += overlap(np.isin(own, sources), "source")
+    else:
+        held_out = choose_held_out([sources], len(sources))
+
+        def is_out(sources):
+            return np.isin(source_hashes(sources), held_out)
+
+        parts = tuple(
+            text.pairs(lambda sources: ~is_out(sources)) for text in texts
+        )
+        kept = [
+            np.count_nonzero(~np.isin(text.sources, held_out))
+            for text in examined
+        ]
+        refuse_split(texts, held_out, len(pairs), kept)
+        validation = [text.pairs(is_out) for text in texts]
+        counts, examples = [len(pairs) - sum(kept)], len(held_out)
+    validation = _concatenated(validation)
     return Corpus(
         _concatenated(parts),
         validation,
         test=validation,
         parts=parts,
-        facts=(
-            *sizes("Training", texts, [len(text.pairs) for text in examined]),
-            *sizes("Validation", others, [len(text.pairs) for text in judged]),
-            *referenced_examples(len(np.unique(sources)), len(sources), others),
-            *_repeats(examined),
+        weights=weights,
+        facts=pair_facts(
+            *(texts, kept, others, counts, examples),
+            unique=len(np.unique(pairs)),
+            total=len(pairs),
         ),
         problems=tuple(problems),
-        of_tables=are_tables(others),
-    )
-
-
-def _with_held_out(texts, examined) -> Corpus:
-    sources = np.concatenate([text.sources for text in examined])
-    chosen = choose_held_out(sources)
-    stay = [~np.isin(text.sources, chosen) for text in examined]
-    kept = [int(np.count_nonzero(stays)) for stays in stay]
-    refuse_split(texts, chosen, len(sources), kept)
-
-    is_held_out = functools.partial(are_among, hashes=chosen)
-    parts = tuple(
-        text.pairs(lambda sources: ~is_held_out(sources)) for text in texts
-    )
-    validation = _concatenated([text.pairs(is_held_out) for text in texts])
-    held_out = len(sources) - sum(kept)
-    return Corpus(
-        _concatenated(parts),
-        validation,
-        test=validation,
-        parts=parts,
-        facts=(
-            *held_out_facts(texts, kept, len(chosen), held_out),
-            *_repeats(examined),
-        ),
-        problems=tuple(_problems(texts, examined)),
-        of_tables=are_tables(texts),
+        of_tables=are_tables(others or texts),
     )
 
 
@@ -246,54 +232,44 @@ def refuse_split(texts, chosen, pairs: int, kept: Sequence[int]):
             )
 
 
-def held_out_facts(texts, kept, num_sources, num_pairs) -> list[str]:
-    """Lines about the numbers of pairs that stay, and are held out."""
-    return [
-        *sizes("Training", texts, kept),
-        f"Validation pairs: {num_pairs} (held out of training by source)",
-        *referenced_examples(num_sources, num_pairs, texts),
+def pair_facts(
+    texts, kept, others, counts, examples: int, *, unique: int, total: int
+) -> tuple[str, ...]:
+    """Lines about the numbers of pairs.
+
+    Args:
+        texts: of training.
+        kept: number of pairs of each that are trained on.
+        others: those of validation, or ().
+        counts: number of pairs of each; or of those that are held out.
+        examples: number of different sources of validation.
+        unique: number of different pairs of all texts of training.
+        total: number of their pairs.
+    """
+    chosen = others or ["held out of training by source"]
+    facts = [
+        f"{split} pairs: {count} ({name})"
+        for split, names, sizes in (
+            ("Training", texts, kept),
+            ("Validation", chosen, counts),
+        )
+        for name, count in zip(names, sizes, strict=True)
     ]
+    if examples != sum(counts) and are_tables(others or texts):
+        references = "with all targets of a source as references"
+        facts.append(f"Validation examples: {examples}, {references}")
+    if unique != total:
+        facts.append(f"Duplicate pairs: {total - unique} of {total}")
+    return tuple(facts)
 
 
 def _concatenated(parts) -> tf.data.Dataset:
     return functools.reduce(lambda one, other: one.concatenate(other), parts)
 
 
-def sizes(split, texts, counts) -> list[str]:
-    """A line about the number of pairs of each text."""
-    return [
-        f"{split} pairs: {count} ({text})"
-        for text, count in zip(texts, counts, strict=True)
-    ]
-
-
 def are_tables(texts) -> bool:
     """Whether no text is two files."""
     return all(text.target is None for text in texts)
-
-
-def referenced_examples(count, pairs, texts) -> list[str]:
-    """A line about examples with several references, if there are any."""
-    if count == pairs or not are_tables(texts):
-        return []
-    references = "with all targets of a source as references"
-    return [f"Validation examples: {count}, {references}"]
-
-
-def repeats(unique: int, pairs: int) -> list[str]:
-    """A line about duplicate pairs, if there are any."""
-    if unique == pairs:
-        return []
-    return [f"Duplicate pairs: {pairs - unique} of {pairs}"]
-
-
-def _repeats(examined) -> list[str]:
-    pairs = np.concatenate([text.pairs for text in examined])
-    return repeats(len(np.unique(pairs)), len(pairs))
-
-
-def _problems(texts, examined) -> list[str]:
-    return text_problems(texts, [found.report for found in examined])
 
 
 def text_problems(texts, reports) -> list[str]:

@@ -30,6 +30,7 @@ def usable_pairs(
     targets: list[bytes],
     *alignments: list[bytes],
     counts: Counter,
+    with_blank: bool = False,
 ) -> Block:
     r"""Counts pairs, and leaves out those with a blank or very long side.
 
@@ -38,10 +39,10 @@ def usable_pairs(
         targets: as many.
         *alignments: as many, or none.
         counts: counts them, see `TextReport`.
+        with_blank: whether those with a blank side are used, too.
 
     Returns:
-        The pairs that are used, without any carriage return, as tf.data reads
-        them.
+        The pairs that are used, without any carriage return.
 
     Example:
     >>> usable_pairs([b"a\r", b""], [b"b", b"c"], counts=Counter())
@@ -51,7 +52,7 @@ def usable_pairs(
     sides = [sources, targets, *alignments]
     if not (_is_clean(sources) and _is_clean(targets)):
         used = [
-            _count(source, target, counts)
+            _count(source, target, counts, with_blank)
             for source, target in zip(sources, targets, strict=True)
         ]
         sides = [list(itertools.compress(side, used)) for side in sides]
@@ -77,7 +78,7 @@ def _is_clean(lines):
     return not has_blank_line(text)
 
 
-def _count(source, target, counts) -> bool:
+def _count(source, target, counts, with_blank) -> bool:
     """Counts what is wrong with a pair, and returns whether it is usable."""
     counts["invalid"] += not (_is_utf8(source) and _is_utf8(target))
     sizes = [
@@ -88,7 +89,7 @@ def _count(source, target, counts) -> bool:
         counts["too_long"] += 1
     elif min(sizes) == 0:
         counts["blank"] += 1
-    return min(sizes) > 0 and max(sizes) <= LONGEST_LINE
+    return (with_blank or min(sizes) > 0) and max(sizes) <= LONGEST_LINE
 
 
 def _is_utf8(text) -> bool:

@@ -66,19 +66,6 @@ class TokenizeJob(NamedTuple):
     dtype: str
 
 
-class PartIds(NamedTuple):
-    """The ids of the pairs of a part, END included.
-
-    Args:
-        lengths: (2, N) int32, of source and target.
-        values: the ids of the sources, those of the targets, and the numbers
-            of `align_pieces` for these, none where there is no alignment.
-    """
-
-    lengths: np.ndarray
-    values: list[np.ndarray]
-
-
 def read_pairs(job: ReadJob) -> dict[str, Any]:
     """Reads and checks pairs, and writes their parts; see `write_parts`."""
     counts = Counter()
@@ -244,11 +231,19 @@ def _alignment(tokenizers, sources, targets, links) -> np.ndarray:
     return np.array(found, np.uint16)
 
 
-def part_ids(path: str | os.PathLike, dtype: str) -> PartIds:
-    """Reads what `tokenize_part` has written."""
+def part_ids(
+    path: str | os.PathLike, dtype: str
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """What `tokenize_part` has written, END included.
+
+    Returns:
+        The ids of the sources, those of the targets, and the numbers of
+        `align_pieces` for these, none where there is no alignment; and the
+        lengths of sources and targets, (2, N) int32.
+    """
     with open(f"{path}.ids", "rb") as file:
         pairs, sources, targets = np.fromfile(file, np.int64, 3)
         lengths = np.fromfile(file, np.int32, 2 * pairs).reshape(2, pairs)
         counts = (sources, dtype), (targets, dtype), (-1, np.uint16)
-        values = [np.fromfile(file, each, count) for count, each in counts]
-    return PartIds(lengths, values)
+        ids = [np.fromfile(file, each, count) for count, each in counts]
+    return ids, lengths

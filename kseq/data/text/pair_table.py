@@ -22,7 +22,6 @@ from kseq.data.files.tables import (
     broken,
     check_width,
     find_columns,
-    form_of_table,
     is_header,
     kind_of,
     names_of,
@@ -36,7 +35,7 @@ _DEFAULT = ("source", "target")
 _LINE_ENDS = re.compile(rb"\r?\n|\t")
 
 
-class Layout(NamedTuple):
+class _Layout(NamedTuple):
     """Where a table has its pairs."""
 
     width: int
@@ -76,10 +75,6 @@ class PairTable:
                 itertools.starmap(self._of_record, records)
             )
         return self._of_cells(rows_of_cells(path), kind_of(path) or "tsv")
-
-    def is_plain(self, path: str) -> bool:
-        """Whether all text between tabs and line ends is a cell."""
-        return not has_records(path) and not form_of_table(path).has_quotes
 
     def _of_record(self, line, record):
         """The pairs of an object: one, or one for each of its targets."""
@@ -125,23 +120,16 @@ class PairTable:
     def _blank(self, line):
         return _pair(line, *[b""] * len(self.columns or _DEFAULT))
 
-    def layout_of(self, path: str) -> Layout:
-        """The layout of a TSV."""
-        for line, cells in rows_of_cells(path):
-            if cells:
-                return self._layout(line, cells, "tsv")
-        return Layout(2, (0, 1))  # all rows are blank
-
-    def _layout(self, line, cells, kind) -> Layout:
+    def _layout(self, line, cells, kind) -> _Layout:
         width = len(cells)
         if self.columns:
             positions = find_columns(line, cells, self.columns)
             has_names = not are_numbers(self.columns)
-            return Layout(width, positions, line.number * has_names)
+            return _Layout(width, positions, line.number * has_names)
         names = names_of(cells)
         if set(_DEFAULT) <= set(names):
             positions = tuple(place_of(line, names, name) for name in _DEFAULT)
-            return Layout(width, positions, line.number)
+            return _Layout(width, positions, line.number)
         if width < 2:
             between = ", a comma, " if kind == "csv" else ", TAB, "
             raise broken(
@@ -151,7 +139,7 @@ class PairTable:
             )
         if width > 2 or is_header(cells):
             raise ask_for_columns(line, cells, "two columns without names")
-        return Layout(width, (0, 1))
+        return _Layout(width, (0, 1))
 
 
 def _texts(line, record, key) -> list[bytes]:

@@ -1,7 +1,6 @@
 """Text and its translation, line by line."""
 
 import dataclasses
-import functools
 import itertools
 import logging
 import os
@@ -12,23 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from kseq.data.files.blank_text import BLANK
 from kseq.data.files.data_error import DataError
-from kseq.data.files.dataset_options import IN_PARALLEL, disable_autotuning
-from kseq.data.files.line_dataset import (
-    close_with,
-    compression_type,
-    is_read_by_tf,
-    line_dataset,
-    plain_copy,
-)
+from kseq.data.files.dataset_options import pairs_of_blocks
 from kseq.data.files.tables import kind_of, notes_on
-from kseq.data.files.text_files import (
-    LONGEST_LINE,
-    Line,
-    matching_files,
-    read_lines,
-)
+from kseq.data.files.text_files import Line, matching_files, read_lines
 from kseq.data.text.pair_blocks import (
     PAIRS_OF_BLOCK,
     Block,
@@ -36,10 +22,7 @@ from kseq.data.text.pair_blocks import (
     usable_pairs,
 )
 from kseq.data.text.pair_table import PairTable
-from kseq.data.text.table_blocks import table_blocks
 from kseq.data.text.text_report import TextReport
-
-_FILTERED = 256  # pairs that are filtered together in tf.data
 
 _log = logging.getLogger(__name__)
 
@@ -96,10 +79,13 @@ class ParallelText:
     def __str__(self):
         return " and ".join(str(path) for path in self._paths())
 
-    def check_files(self):
-        """Raises DataError for a path that cannot be read; reads nothing."""
-        for path in self._paths():
-            matching_files(path)
+    def files(self) -> list[list[str]]:
+        """The files of a table, or of the source and of the target.
+
+        Raises:
+            DataError: a path cannot be read.
+        """
+        return [matching_files(path) for path in self._paths()]
 
     def check(self) -> TextReport:
         """Reads everything once; warns of text that is changed.
@@ -142,13 +128,14 @@ class ParallelText:
         return TextReport.of(counts)
 
     def usable_blocks(
-        self, counts: Counter, path: str | None = None
+        self, counts: Counter, path: str | None = None, with_blank: bool = False
     ) -> Iterator[Block]:
         """Sides of usable pairs, about a thousand at a time.
 
         Args:
             counts: counts them, see `TextReport`.
             path: of one of the files of a table; by default all are read.
+            with_blank: see `usable_pairs`.
         """
         rows = self._pairs_of_lines()
         if path is not None:
@@ -160,7 +147,7 @@ class ParallelText:
             )
             sides = zip(*block, strict=True)
             texts = [[line.text for line in side] for side in sides]
-            yield usable_pairs(*texts, counts=counts)
+            yield usable_pairs(*texts, counts=counts, with_blank=with_blank)
 
     def source_lines(self) -> Iterator[bytes]:
         """The source alone, with what `pairs` leaves out."""
@@ -176,34 +163,30 @@ class ParallelText:
         Those with a blank side or a very long line are left out.
 
         Args:
-            where: function, sources (B,) -> (B,) bool, which pairs are
-                wanted; by default all.
+            where: function, B sources -> (B,) bool, which pairs are wanted; by
+                default all.
         """
 
-        def wanted(sources, targets):
-            chosen = are_usable(sources, targets)
-            if where is not None:
-                chosen &= where(sources)
-            return sources[chosen], targets[chosen]
+        def blocks():
+            for sides in self.usable_blocks(Counter()):
+                if where is not None:
+                    kept = where(sides[0])
+                    sides = [
+                        list(itertools.compress(side, kept)) for side in sides
+                    ]
+                yield sides
 
-        return self._blocks.map(wanted, **IN_PARALLEL).unbatch()
+        return self._dataset(blocks)
 
     def all_pairs(self) -> tf.data.Dataset:
         """The same, including pairs with a blank side, for evaluation."""
+        return self._dataset(
+            lambda: self.usable_blocks(Counter(), with_blank=True)
+        )
 
-        def wanted(sources, targets):
-            chosen = _are_short(sources, targets)
-            return sources[chosen], targets[chosen]
-
-        return self._blocks.map(wanted, **IN_PARALLEL).unbatch()
-
-    @functools.cached_property
-    def _blocks(self) -> tf.data.Dataset:
-        if self.target is None:
-            table = PairTable(self.source, self.columns[:2])
-            return disable_autotuning(table_blocks(table, _FILTERED))
-        sides = _lines(self.source), _lines(self.target)
-        return disable_autotuning(tf.data.Dataset.zip(*sides).batch(_FILTERED))
+    def _dataset(self, blocks):
+        next(self._pairs_of_lines(), None)  # raises an error if it is no text
+        return pairs_of_blocks(lambda: (tuple(sides[:2]) for sides in blocks()))
 
     @property
     def _table(self) -> PairTable:
@@ -235,43 +218,6 @@ class ParallelText:
                 f"{self.source} "
                 f"has {sources}, {self.target} has {targets}."
             )
-
-
-def are_usable(sources, targets) -> tf.Tensor:
-    """Whether pairs have no blank side and no very long line, (B,) bool."""
-    sizes = _sizes(sources, targets)
-    return tf.reduce_all((sizes > 0) & (sizes <= LONGEST_LINE), axis=0)
-
-
-def _are_short(sources, targets) -> tf.Tensor:
-    """Whether pairs have no very long line, (B,) bool."""
-    return tf.reduce_all(_sizes(sources, targets) <= LONGEST_LINE, axis=0)
-
-
-def _sizes(sources, targets):
-    texts = tf.stack([sources, targets])
-    shown = tf.strings.strip(tf.strings.regex_replace(texts, BLANK, ""))
-    return tf.strings.length(shown)  # (2, B)
-
-
-def _lines(pattern) -> tf.data.Dataset:
-    paths, copies = [], []
-    for path in matching_files(pattern):
-        if not is_read_by_tf(path):
-            copies.append(plain_copy(line.text for line in read_lines(path)))
-            path = f"/dev/fd/{copies[-1]}"
-        paths.append(path)
-    compressions = tf.constant([compression_type(path) for path in paths])
-    encoded = tf.constant([os.fsencode(path) for path in paths])
-
-    def lines(number):
-        return line_dataset(encoded[number], compressions[number])
-
-    # Numbers, not paths, because a saved position contains the elements before
-    # it: a file may have a different path when it is restored.
-    found = tf.data.Dataset.range(len(paths)).flat_map(lines)
-    close_with(found, copies)
-    return found
 
 
 def parallel_texts(option, paths, columns) -> tuple[ParallelText, ...]:
@@ -315,7 +261,8 @@ def texts_of_splits(train, validation, columns):
     """The texts of training, and those of validation, which may be none.
 
     Raises:
-        DataError: see `parallel_texts` and `check_pair_columns`.
+        DataError: see `parallel_texts` and `check_pair_columns`, or a path
+            cannot be read.
     """
     texts = parallel_texts("train", train, columns)
     others = ()
@@ -330,6 +277,8 @@ def texts_of_splits(train, validation, columns):
                     "files. Join all three: paste SOURCE TARGET ALIGNMENTS > "
                     "FILE.tsv"
                 )
+    for text in texts + others:
+        text.files()  # raises an error where there are none
     return texts, others
 
 

@@ -32,18 +32,15 @@ from kseq.data.files.prepared_folder import (
     prepared_folder,
     replace_file,
 )
-from kseq.data.files.process_jobs import processes_for, run_part_jobs
+from kseq.data.files.process_jobs import run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
-from kseq.data.files.text_files import matching_files, read_lines
+from kseq.data.files.text_files import read_lines
 from kseq.data.text.corpus import (
     are_tables,
     checked_weights,
-    held_out_facts,
+    pair_facts,
     read_corpus,
-    referenced_examples,
     refuse_split,
-    repeats,
-    sizes,
     text_problems,
 )
 from kseq.data.text.dates import SIZES, dates
@@ -158,7 +155,7 @@ def prepare_pairs(
         f"{split} {number} {side}": found
         for split, texts in splits.items()
         for number, text in enumerate(texts)
-        for side, found in zip(_SIDES, _paths(text), strict=False)
+        for side, found in zip(_SIDES, text.files(), strict=False)
     }
     with PreparedFolder(folder).locked() as prepared:
         plan = prepared.follow(
@@ -184,8 +181,6 @@ def _texts(
         )
         return {"train": (), "validation": ()}
     texts, others = texts_of_splits(train, validation, columns)
-    for text in texts + others:
-        text.check_files()
     return {"train": texts, "validation": others}
 
 
@@ -200,7 +195,7 @@ def _jobs_and_hashes(splits, part_size):
 
 
 def _jobs_of(text, part_size):
-    sides = _paths(text)
+    sides = text.files()
     files = [*itertools.chain.from_iterable(sides)]
     for path in files:
         if text.target is not None:
@@ -230,13 +225,8 @@ def _ranges(text, sides, size):
     return jobs, sources.digests | targets.digests
 
 
-def _paths(text) -> list[list[str]]:
-    sides = [text.source] if text.target is None else [text.source, text.target]
-    return [matching_files(side) for side in sides]
-
-
 def _bytes_of(text) -> int:
-    return sum(map(os.path.getsize, itertools.chain(*_paths(text))))
+    return sum(map(os.path.getsize, itertools.chain(*text.files())))
 
 
 def _are_first(path, repeated, is_known) -> np.ndarray:
@@ -277,9 +267,7 @@ class _Preparation:
         self.parts = prepared.parts
         self.splits = splits
         self.plan = plan
-        self.processes = processes or processes_for(
-            sum(map(_bytes_of, itertools.chain.from_iterable(splits.values())))
-        )
+        self.processes = processes
         self.beam = beam
         filters = plan["options"].get("filters")
         self.filters = filters and LineFilters(**filters)
@@ -329,7 +317,7 @@ class _Preparation:
         for number, ((split, text), plan) in enumerate(
             zip(texts, self.plan["texts"], strict=True)
         ):
-            sides = _paths(text)
+            sides = text.files()
             for job_number, job in enumerate(plan["jobs"]):
                 ranges, path = None, None
                 if "ranges" in job:
@@ -431,20 +419,16 @@ class _Preparation:
         problems = text_problems(texts, reports["train"]) + problems
         pairs = [self._pairs(names) for names in self.names["train"]]
         if others:
-            known, unique = [], 0
+            known, sources = [], 0
             for trained, judged in partitions(
                 self._hashes("train", 1), self._hashes("validation", 1)
             ):
                 known.append(np.isin(judged, trained))
-                unique += len(np.unique(judged))
+                sources += len(np.unique(judged))
             problems += text_problems(others, reports["validation"])
             problems += overlap(np.concatenate(known), "source")
-            judged_pairs = [r.pairs - r.left_out for r in reports["validation"]]
-            facts = [
-                *sizes("Training", texts, pairs),
-                *sizes("Validation", others, judged_pairs),
-                *referenced_examples(unique, sum(judged_pairs), others),
-            ]
+            counts = [r.pairs - r.left_out for r in reports["validation"]]
+            kept = pairs
         else:
             self.held_out = held_out_hashes(self._hashes("train", 1))
             kept = [
@@ -452,16 +436,18 @@ class _Preparation:
                 for names in self.names["train"]
             ]
             refuse_split(texts, self.held_out, sum(pairs), kept)
-            facts = held_out_facts(
-                *(texts, kept, len(self.held_out), sum(pairs) - sum(kept))
-            )
-        unique_pairs = sum(
+            counts = [sum(pairs) - sum(kept)]
+            sources = len(self.held_out)
+        unique = sum(
             len(np.unique(hashes))
             for (hashes,) in partitions(self._hashes("train", 2))
         )
-        facts += repeats(unique_pairs, sum(pairs))
         return {
-            "facts": facts,
+            "facts": pair_facts(
+                *(texts, kept, others, counts, sources),
+                unique=unique,
+                total=sum(pairs),
+            ),
             "problems": problems,
             "of_tables": are_tables(others or texts),
         }
@@ -535,15 +521,14 @@ class _Preparation:
             for names in self.names["train"]:
                 counts.append(0)
                 for name in names:
-                    ids = part_ids(self.parts / name, self._dtype)
-                    counts[-1] += ids.lengths.shape[1]
+                    ids, lengths = part_ids(self.parts / name, self._dtype)
+                    counts[-1] += lengths.shape[1]
                     for side, (values, offsets) in enumerate(opened):
                         # Those of an alignment are those of its targets.
-                        lengths = ids.lengths[min(side, 1)]
-                        ends = np.cumsum(lengths, dtype=np.int64)
+                        ends = np.cumsum(lengths[min(side, 1)], dtype=np.int64)
                         offsets.write((ends + totals[side]).tobytes())
-                        values.write(ids.values[side].tobytes())
-                        totals[side] += len(ids.values[side])
+                        values.write(ids[side].tobytes())
+                        totals[side] += len(ids[side])
         for split in ("validation", "test"):
             self._join_text(split)
         return {

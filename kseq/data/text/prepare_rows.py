@@ -13,7 +13,7 @@ import tensorflow as tf
 from kseq.data.files.data_error import DataError
 from kseq.data.files.prepare_files import prepare_files
 from kseq.data.files.prepared_folder import replace_file
-from kseq.data.files.process_jobs import processes_for, run_part_jobs
+from kseq.data.files.process_jobs import run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.files.row_parts import read_rows, write_rows
 from kseq.data.text.pair_tokenizers import kept_tokenizers
@@ -189,7 +189,6 @@ def _prepare(
     jobs = [job._replace(dtype=dtype) for job in jobs]
     rest = [job for job in jobs if not os.path.isfile(f"{job.part}.held_out")]
     sizes = [os.path.getsize(f"{job.part}.jsonl") for job in rest]
-    processes = processes or processes_for(sum(sizes))
     run_part_jobs(*("Tokenizing", tokenize_rows, rest, sizes, processes, beam))
     rows, count = _join(prepared, jobs)
     arrays = {"ids": {"dtype": dtype, "shape": [count]}}

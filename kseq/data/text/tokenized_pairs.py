@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from kseq.data.files.blank_text import BLANK
 from kseq.data.files.dataset_options import (
     IN_PARALLEL,
     disable_autotuning,
@@ -15,7 +16,7 @@ from kseq.data.files.dataset_options import (
 )
 from kseq.data.files.ragged_array import RaggedArray, dtype_of_ids
 from kseq.data.files.shuffled_batches import count_lengths
-from kseq.data.text.parallel_text import are_usable
+from kseq.data.files.text_files import LONGEST_LINE
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.terminal import progress
 
@@ -155,6 +156,14 @@ def tokenize_pairs(
         *(*map(_joined, sides), tuple(counts), preprocessor),
         target_tokenizer=target_tokenizer,
     )
+
+
+def are_usable(sources, targets) -> tf.Tensor:
+    """Whether pairs have no blank side and no very long line, (B,) bool."""
+    texts = tf.stack([sources, targets])
+    shown = tf.strings.strip(tf.strings.regex_replace(texts, BLANK, ""))
+    sizes = tf.strings.length(shown)  # (2, B)
+    return tf.reduce_all((sizes > 0) & (sizes <= LONGEST_LINE), axis=0)
 
 
 def _joined(blocks):

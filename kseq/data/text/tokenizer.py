@@ -268,8 +268,8 @@ class Tokenizer(tf.Module):
 
     def surfaces(self) -> list[bytes]:
         """The text that each id adds; nothing for control tokens."""
-        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
-        return [_surface(processor, i) for i in range(self.vocab_size)]
+        ids = range(self.vocab_size)
+        return [_surface(self._processor, token_id) for token_id in ids]
 
     def _sentencepiece(self):
         # Created for each use: `keras.utils.clear_session` deletes the resource

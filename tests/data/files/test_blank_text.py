@@ -17,7 +17,7 @@ from kseq.data import (
 )
 from kseq.data.files.blank_text import is_blank
 from kseq.data.running_text.text_documents import read_texts
-from kseq.data.text.parallel_text import are_usable
+from kseq.data.text.tokenized_pairs import are_usable
 
 BLANK = {
     "no-break": "\u00a0",

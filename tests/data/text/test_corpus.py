@@ -1,8 +1,6 @@
 import functools
 import logging
-import lzma
 import math
-import os
 import sys
 
 import pytest
@@ -219,28 +217,6 @@ def test_extreme_weights_are_shares(write):
         corpus = read_corpus([path, path], [path], weights=weights)
         assert sum(corpus.weights) == 1
         assert min(corpus.weights) >= 0
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.xz"])
-def test_copies_are_closed_with_the_corpus(write, name, collect_new):
-    def open_files():
-        collect_new()
-        return len(os.listdir("/dev/fd"))
-
-    content = b"a,b\nc,d\n"
-    if name == "a.xz":
-        path = write(name, lzma.compress(content))
-        paths = [path, path]
-    else:
-        paths = [write(name, content)]
-    before = open_files()
-    corpus = read_corpus(paths, paths)
-    pairs = corpus.train.batch(2)
-    assert open_files() > before
-    del corpus
-    assert len(strings(pairs)) == 1
-    del pairs
-    assert open_files() == before
 
 
 def test_lines_are_those_of_the_training_pairs(write):

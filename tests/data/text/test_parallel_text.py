@@ -1,10 +1,10 @@
 import gzip
 
 import pytest
-import tensorflow as tf
 
 import kseq.data.files.compressed_files
 from kseq.data import DataError, ParallelText, TextReport
+from kseq.data.files.text_files import LONGEST_LINE
 
 
 def strings(dataset):
@@ -177,32 +177,15 @@ def test_a_pattern_names_files_in_order(write, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("kind", ["txt", "csv", "jsonl"])
-def test_a_saved_position_is_found_again_where_files_have_moved(
-    write, tmp_path, kind
-):
-    numbers = range(1000)
-    lines = {
-        "txt": [f"{number}" for number in numbers],
-        "csv": [f"{number},{number}" for number in numbers],
-        "jsonl": [
-            f'{{"source": "{number}", "target": ""}}' for number in numbers
-        ],
-    }[kind]
-    files = [write(f"a.{kind}", "\n".join(lines).encode())]
-    files += files if kind == "txt" else []
-
-    def batches(*paths):
-        return iter(ParallelText(*paths).all_pairs().batch(64).shuffle(2, 1))
-
-    iterator = batches(*files)
-    next(iterator)
-    tf.train.Checkpoint(it=iterator).write(str(tmp_path / "saved"))
-    rest = [source.numpy().tolist() for source, _ in iterator]
-    del iterator
-
-    moved = files[0].rename(tmp_path / f"moved.{kind}")
-    with open(moved), open(moved), open(moved):  # other descriptors
-        iterator = batches(*[moved] * len(files))
-        tf.train.Checkpoint(it=iterator).read(str(tmp_path / "saved"))
-        assert [source.numpy().tolist() for source, _ in iterator] == rest
+def test_evaluation_keeps_blank_sides(write):
+    long = b"x" * (LONGEST_LINE + 1)
+    text = ParallelText(
+        write("a.de", b"ja\n\n\xe3\x80\x80\n" + long + b"\nein\rs\n"),
+        write("a.en", b"yes\nno\nblank\nlong\n\n"),
+    )
+    blank = "\u3000".encode()
+    found = [(b"ja", b"yes"), (b"", b"no"), (blank, b"blank"), (b"eins", b"")]
+    pairs = text.all_pairs()
+    for _ in range(2):  # it can be read again
+        assert strings(pairs) == found
+    assert strings(text.pairs()) == found[:1]
