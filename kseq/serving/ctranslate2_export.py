@@ -28,6 +28,7 @@ pieces = source.encode(["a text"], out_type=str)
 answers = model.translate_batch(
     pieces,
     beam_size={beam_size},
+    length_penalty={length_penalty:g},
     max_input_length={most_read},
     max_decoding_length={most_written},
 )
@@ -92,6 +93,7 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
                 name=directory.name,
                 version=kseq.__version__,
                 beam_size=getattr(generator.search, "beam_size", 1),
+                length_penalty=getattr(generator.search, "length_penalty", 1.0),
                 most_read=preprocessor.max_length,
                 most_written=generator.max_length - 1,
             ),

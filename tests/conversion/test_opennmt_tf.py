@@ -337,6 +337,7 @@ def test_weights_that_do_not_fit(
     ("words", "message"),
     [
         (["--heads", "3"], "must be a multiple of num_heads"),
+        (["--heads", f"{2**31 - 1}"], "must be a multiple of num_heads"),
         (["--heads", "0"], "argument --heads"),
         (["--vocabulary", "none", "none"], "there is no file 'none'"),
         (["--vocabulary", __file__], "expected 2 arguments"),

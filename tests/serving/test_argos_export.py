@@ -18,6 +18,8 @@ def generator(marian):
 def test_a_package_translates_as_argos_translate_does(generator, tmp_path):
     """With one tokenizer, that joins the pieces of the answer as well."""
     path = tmp_path / "new" / "opus.argosmodel"
+    killed = path.with_name(f".{path.name}.partial") / "model"
+    killed.mkdir(parents=True)
     assert export_argos(generator, path, ["de", "en"]) == path
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     with zipfile.ZipFile(path) as archive:
@@ -34,7 +36,7 @@ def test_a_package_translates_as_argos_translate_does(generator, tmp_path):
     answers = model.translate_batch(pieces, beam_size=4, length_penalty=0.2)
     texts = [tokenizer.decode_pieces(each.hypotheses[0]) for each in answers]
     assert texts == ["two red dogs", "five"]
-    with pytest.raises(UserError, match="exists; give a new file"):
+    with pytest.raises(UserError, match="exists; give a new path"):
         export_argos(generator, path, ["de", "en"])
 
 
