@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from pathlib import Path
 
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.evaluate import opened_evaluation
@@ -22,7 +23,7 @@ def run(options):
     copy_urls(options)
     names = [str(path) for path in (options.a, options.b)]
     if options.page:
-        _check_page(options.page)
+        _check_page(options)
     systems = [_System(path, options) for path in (options.a, options.b)]
     examples = next(filter(None, (each.evaluation for each in systems)), None)
     if examples is None:
@@ -144,9 +145,12 @@ def _metrics(default, names):
     return chosen
 
 
-def _check_page(path):
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UserError(f"--page {path}: there is no folder for such a file.")
+def _check_page(options):
+    """UserError for a page that would replace a file that is compared."""
+    read = (options.a, options.b, options.source, options.reference)
+    paths = [Path(path).resolve() for path in read if path]
+    if options.page.resolve() in paths:
+        raise UserError(f"--page {options.page}: this file is compared.")
 
 
 def _report(compared, names, show):

@@ -25,7 +25,8 @@ def run(options):
     folder, found = read(options)
     model = found.generator.model
     weights = [variable.value for variable in model.variables]
-    config = _config({**found.options, "weights_sha256": _digest(weights)})
+    digest = _digest(model.trainable_variables)  # not the seeds of dropout
+    config = _config({**found.options, "weights_sha256": digest})
     run = RunDirectory(options.run)
     run.start(config, overwrite=options.overwrite)
     run.save(found.generator, keep=1)
@@ -85,11 +86,11 @@ def _copy(url):
     return folder
 
 
-def _digest(weights):
+def _digest(variables):
     """What tells models of the same sizes apart."""
     digest = hashlib.sha256()
-    for values in weights:
-        digest.update(values.numpy().tobytes())
+    for variable in variables:
+        digest.update(variable.numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import kseq
 from kseq.files.new_folder import new_folder
-from kseq.serving.ctranslate2_export import export_ctranslate2
+from kseq.serving.ctranslate2_export import checked_spec, write_ctranslate2
 from kseq.serving.generator import Generator
 
 _VERSION = "1.0"  # of the package; a later one replaces it
@@ -49,11 +49,14 @@ def export_argos(
         "type": "translate",
     }
     top = f"translate-{source}_{target}-{_VERSION.replace('.', '_')}"
+    spec = checked_spec(generator)
     with (
         new_folder(path, "package") as hidden,
         zipfile.ZipFile(hidden / "package", "w", zipfile.ZIP_DEFLATED) as file,
     ):
-        model = export_ctranslate2(generator, hidden / "model")
+        model = hidden / "model"
+        model.mkdir()
+        write_ctranslate2(spec, generator, model, path.stem)
         file.writestr(f"{top}/metadata.json", json.dumps(metadata, indent=1))
         file.writestr(
             f"{top}/README.md",

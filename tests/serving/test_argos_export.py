@@ -1,5 +1,7 @@
+import errno
 import json
 import zipfile
+from pathlib import Path
 
 import ctranslate2
 import pytest
@@ -7,7 +9,7 @@ import sentencepiece
 
 from kseq.conversion import read_marian
 from kseq.serving.argos_export import export_argos
-from kseq.user_error import UserError
+from kseq.user_error import DiskError, UserError
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +42,19 @@ def test_a_package_translates_as_argos_translate_does(generator, tmp_path):
         export_argos(generator, path, ["de", "en"])
 
 
-def test_what_cannot_be_written_leaves_nothing(generator, tmp_path):
+def test_what_cannot_be_written_leaves_nothing(
+    generator, tmp_path, monkeypatch
+):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot be written"):
         export_argos(generator, tmp_path / "file" / "x", ["de", "en"])
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def write_text(*_):
+        raise full
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    path = tmp_path / "model"
+    with pytest.raises(DiskError, match=f"{path} cannot be written: No space"):
+        export_argos(generator, path, ["de", "en"])
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
