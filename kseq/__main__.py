@@ -9,7 +9,6 @@ TensorFlow.
 import argparse
 import importlib
 import sys
-from pathlib import Path
 from typing import get_args
 
 import kseq
@@ -20,6 +19,7 @@ from kseq.command_line.argument_types import (
     find_models,
     model,
     model_or_file,
+    output_file,
     reader,
 )
 from kseq.command_line.check_options import add_check
@@ -117,7 +117,7 @@ def _add_plan(commands):
     )
     command.add_argument(
         "--lr-find",
-        type=reader(Path),
+        type=output_file,
         metavar="FILE",
         help="suggest a learning rate instead, and draw the loss at each rate "
         "to FILE, a PNG image; it comes before NAME",
@@ -261,7 +261,7 @@ def _add_compare(commands):
     )
     command.add_argument(
         "--page",
-        type=reader(Path),
+        type=output_file,
         metavar="FILE",
         help="write all of it as an HTML page, with the attention of both",
     )

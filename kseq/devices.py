@@ -12,6 +12,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from kseq.user_error import UserError
+
 # NVIDIA GPUs compute with bfloat16 from Ampere on.
 _COMPUTES_WITH_BFLOAT16 = (8, 0)
 # Features of x86 and ARM processors in /proc/cpuinfo. Without them, TensorFlow
@@ -238,4 +240,11 @@ def end_unless_chief():
 
 
 def _configuration():
-    return json.loads(os.environ.get("TF_CONFIG") or "{}")
+    text = os.environ.get("TF_CONFIG") or "{}"
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UserError(f"TF_CONFIG is no JSON object. Received: {text!r:.80}")
+    return found

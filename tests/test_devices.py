@@ -31,6 +31,7 @@ from kseq.runs.checkpoint_files import (
     read_newest,
     step_of,
 )
+from kseq.user_error import UserError
 from tests.benchmarks.local_cluster import local_cluster
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "translate_lstm.py"
@@ -67,6 +68,10 @@ def test_the_chief_of_a_cluster(monkeypatch, cluster, kind, index, chief):
     assert is_chief() == chief
     if chief:
         end_unless_chief()
+        for text in ("{", "[]"):
+            monkeypatch.setenv("TF_CONFIG", text)
+            with pytest.raises(UserError, match="TF_CONFIG is no JSON object"):
+                is_chief()
     else:
         with pytest.raises(SystemExit) as stopped:
             end_unless_chief()

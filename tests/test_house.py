@@ -21,7 +21,7 @@ ARROWS = {
     "control_tokens": ((), ()),
     "lazy_package": ((), ()),
     "terminal": ((), ("rich",)),
-    "devices": ((), ("tensorflow",)),
+    "devices": (("user_error",), ("tensorflow",)),
     "process": (("devices", "user_error"), ("keras", "tensorflow")),
     "files": (
         ("process", "terminal", "user_error"),

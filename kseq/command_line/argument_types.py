@@ -92,6 +92,29 @@ def existing_file(text):
 
 
 @checked
+def output_file(text):
+    """The path of a file to be written, which may exist.
+
+    A device would become a file: what is written replaces it.
+    """
+    if not text:
+        raise UserError("the value is empty")
+    if is_url(text):
+        raise UserError("expected a local file: nothing is written to URLs")
+    path = Path(text)
+    try:
+        if path.is_dir():
+            raise UserError(f"{text!r} is a directory; give the path of a file")
+        if not path.parent.is_dir():
+            raise UserError(f"there is no folder {str(path.parent)!r}")
+        if path.exists() and not path.is_file():
+            raise UserError(f"{text!r} is a pipe or a device")
+    except OSError as error:
+        raise UserError(f"{text!r}: {error.strerror}") from None
+    return path
+
+
+@checked
 def existing_folder(text):
     """The path of a folder that exists.
 

@@ -28,6 +28,7 @@ from kseq.command_line.option_types import (
     check_options,
     option,
 )
+from kseq.data.files.prepared_folder import MODELS, prepared_folder
 from kseq.data.files.text_files import matching_files
 from kseq.data.files.url_files import is_url, refuse_folder_urls
 from kseq.files import version_0_1
@@ -120,6 +121,8 @@ def _check_files(given, config, corpus):
     Folders are accepted, because a custom recipe may read them.
     """
     splits = [_tuple(given.get(name)) for name in ("train", "validation")]
+    if folder := prepared_folder(splits[0]):
+        _refuse_tokenizer_options(folder, given)
     if corpus:
         refuse_folder_urls(config)
         columns = getattr(config, "columns", getattr(config, "column", ()))
@@ -128,6 +131,17 @@ def _check_files(given, config, corpus):
     for path in itertools.chain(*splits):
         if not (is_url(path) or os.path.isdir(path)):
             matching_files(path)
+
+
+def _refuse_tokenizer_options(folder, given):
+    """UserError for options of a tokenizer that a prepared folder has."""
+    if not any(os.path.exists(os.path.join(folder, name)) for name in MODELS):
+        return
+    for name in ("vocab_size", "pieces"):
+        if name in given:
+            raise UserError(
+                f"{option(name)} is part of a prepared folder: leave it out."
+            )
 
 
 def _tuple(value):

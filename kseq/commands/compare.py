@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from pathlib import Path
 
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.evaluate import opened_evaluation
@@ -16,10 +17,13 @@ from kseq.user_error import UserError
 
 
 def check(options):
-    """UserError where the page cannot be written."""
-    path = options.page
-    if path and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise UserError(f"--page {path}: there is no folder for such a file.")
+    """UserError for a page that would replace a file that is compared."""
+    read = (options.a, options.b, options.source, options.reference)
+    paths = [
+        Path(each).resolve() for each in read if isinstance(each, str | Path)
+    ]
+    if options.page and options.page.resolve() in paths:
+        raise UserError(f"--page {options.page}: this file is compared.")
 
 
 def run(options):

@@ -1,6 +1,7 @@
 """kseq convert: a model of another toolkit becomes a run."""
 
 import dataclasses
+import hashlib
 import sys
 
 from kseq.answers.describe_task import describe_task
@@ -22,11 +23,13 @@ def run(options):
     """Writes the run, and prints what to do with it."""
     toolkit, read = _FORMATS[options.format]
     folder, found = read(options)
-    run = RunDirectory(options.run)
-    run.start(_config(found.options), overwrite=options.overwrite)
-    run.save(found.generator, keep=1)
     model = found.generator.model
     weights = [variable.value for variable in model.variables]
+    digest = _digest(model.trainable_variables)  # not the seeds of dropout
+    config = _config({**found.options, "weights_sha256": digest})
+    run = RunDirectory(options.run)
+    run.start(config, overwrite=options.overwrite)
+    run.save(found.generator, keep=1)
     write_checkpoint(run.checkpoints / "best", 0, 1, vars=weights)
     progress = Progress(
         step=0,
@@ -81,6 +84,14 @@ def _copy(url):
         if (folder / name).is_file():
             break
     return folder
+
+
+def _digest(variables):
+    """What tells models of the same sizes apart."""
+    digest = hashlib.sha256()
+    for variable in variables:
+        digest.update(variable.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _config(options):

@@ -4,7 +4,11 @@ import importlib.util
 import re
 from pathlib import Path
 
-from kseq.commands.open_predictor import open_predictor
+from kseq.commands.open_predictor import (
+    given_search,
+    open_predictor,
+    search_option,
+)
 from kseq.runs import RunDirectory
 from kseq.runs.exports import check_exports
 from kseq.serving import export
@@ -13,6 +17,12 @@ from kseq.user_error import UserError
 _QUANTIZED = {
     "saved_model": ("bfloat16", "int8"),
     "litert": ("float16", "int8"),
+}
+# What is written of a search that is not in the model.
+_OF_SEARCH = {
+    "ctranslate2": ("greedy", "beam_size", "length_penalty"),
+    "marian": ("greedy", "beam_size", "length_penalty"),
+    "argos": (),
 }
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")  # as in zh-Hant
 
@@ -50,6 +60,12 @@ def check(options):
         raise UserError(f"--format {options.format} takes one run.")
     if options.format == "litert":
         return
+    for name in given_search(options):
+        if name not in _OF_SEARCH[options.format]:
+            raise UserError(
+                f"--format {options.format} has no {search_option(name)}: the "
+                "search is that of the toolkit that reads it."
+            )
     if options.format == "argos" and not options.languages:
         raise UserError("--format argos needs --languages, such as: de en")
     for code in options.languages or ():

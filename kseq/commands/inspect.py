@@ -10,7 +10,6 @@ from kseq.loading.load_run import load_model
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import (
     checkpoint_paths,
-    entry,
     read_newest,
     step_of,
 )
@@ -47,8 +46,9 @@ def _facts_of_run(run):
         if paths := checkpoint_paths(run.checkpoints / name):
             steps = ", ".join(str(step_of(path)) for path in paths)
             yield f"{name} after steps", steps
-    if best := read_newest(run.checkpoints / "best"):
-        yield "best score", f"{float(entry(*best, 'value')):.4g}"
+    best = read_newest(run.checkpoints / "best")
+    if best and "value" in best[1]:  # not of a converted model
+        yield "best score", f"{float(best[1]['value']):.4g}"
     if checkpoint_paths(run.checkpoints / "last"):
         model = load_model(run, weights="last")
         yield "parameters", f"{model.count_params():,}"

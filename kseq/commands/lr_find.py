@@ -33,8 +33,6 @@ def lr_find(words, config, path):
     """
     if not hasattr(config, "schedule"):
         raise UserError("--lr-find: the Config of the recipe has no schedule.")
-    if not path.parent.is_dir():
-        raise UserError(f"--lr-find: there is no folder {path.parent}.")
     words = [
         *words,
         *("--steps", str(STEPS), "--evaluate-every", str(STEPS)),

@@ -44,6 +44,20 @@ def draws_of_export(options):
     )
 
 
+def given_search(options):
+    """The options of a search that are given, dict of field -> value."""
+    return {
+        name: value
+        for name, value in vars(options).items()
+        if name in _FIELDS and value is not None and value is not False
+    }
+
+
+def search_option(name):
+    """The option of a field of a search, such as --groups of num_groups."""
+    return f"--{name.removeprefix('num_').replace('_', '-')}"
+
+
 def chosen_search(options):
     """The search that the options ask for; None for that of the model.
 
@@ -51,11 +65,7 @@ def chosen_search(options):
         UserError: if the options contradict each other, or have values that
             the search does not admit.
     """
-    given = {
-        name: value
-        for name, value in vars(options).items()
-        if name in _FIELDS and value is not None and value is not False
-    }
+    given = given_search(options)
     candidates = getattr(options, "mbr", None)
     if not given and not (candidates and is_run(options.path)):
         return None
@@ -69,8 +79,7 @@ def chosen_search(options):
     fields = {field.name for field in dataclasses.fields(kind)}
     for name in given.keys() - fields - {"greedy", "sample"}:
         hint = " needs --sample" if name in _OF_SAMPLING else " is for a beam"
-        option = name.removeprefix("num_").replace("_", "-")
-        raise UserError(f"--{option}{hint}.")
+        raise UserError(f"{search_option(name)}{hint}.")
     if "diversity" in given and given.get("num_groups", 1) == 1:
         raise UserError("--diversity needs --groups of two or more.")
     chosen = {name: value for name, value in given.items() if name in fields}

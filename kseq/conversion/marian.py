@@ -1,6 +1,5 @@
 """Marian's translators in the layout of Hugging Face's transformers."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +15,12 @@ from kseq.conversion.transformer_layers import (
 )
 from kseq.conversion.vocabulary_tokenizers import (
     CONTROL,
-    read_file,
     vocabulary_tokenizers,
 )
 from kseq.conversion.weights import Weights
 from kseq.data import TextPreprocessor
 from kseq.decoding import BeamSearch
+from kseq.files.json_files import read_json
 from kseq.models import Transformer
 from kseq.ops import sinusoids
 from kseq.serving import Generator
@@ -104,6 +103,8 @@ def read_marian(folder):
     orders, pieces = zip(*_vocabularies(folder, config), strict=True)
     paths = folder / "source.spm", folder / "target.spm"
     tokenizers = vocabulary_tokenizers(paths, pieces)
+    weights = _weights(folder)
+    _check_sizes(weights, config)
     model = Transformer(
         *map(len, pieces),
         num_encoder_layers=config["encoder_layers"],
@@ -118,7 +119,7 @@ def read_marian(folder):
         share_embeddings=config["share_encoder_decoder_embeddings"],
         output_bias=True,
     )
-    _assign(model, _weights(folder), orders)
+    _assign(model, weights, orders)
     search = BeamSearch(
         config["num_beams"], config["length_penalty"], penalty_offset=0.0
     )
@@ -132,27 +133,17 @@ def read_marian(folder):
     return ConvertedModel(generator)
 
 
-def _json(path):
-    try:
-        found = json.loads(read_file(path))
-    except ValueError as error:
-        raise UserError(f"{path} is broken: {error}") from None
-    if not isinstance(found, dict):
-        raise UserError(f"{path} is broken: expected an object.")
-    return found
-
-
 def _config(folder):
     """`config.json` and `generation_config.json`, checked."""
     path = folder / "config.json"
-    config = _json(path)
+    config = read_json(path)
     if config.get("model_type") != "marian":
         raise UserError(
             f"{path} is of model_type {config.get('model_type')!r}; expected "
             "that of a Marian model in the layout of transformers."
         )
     given = folder / "generation_config.json"
-    more = _json(given) if given.is_file() else {}
+    more = read_json(given) if given.is_file() else {}
     config = _DEFAULTS | config | {k: more[k] for k in _DEFAULTS if k in more}
     # Without a value of their own, they are as in most models.
     for name, value in (
@@ -189,7 +180,7 @@ def _config(folder):
             "share_encoder_decoder_embeddings. Received: "
             f"{config['share_encoder_decoder_embeddings']!r}"
         )
-    if config.get("activation_function") not in _ACTIVATIONS:
+    if config.get("activation_function") not in [*_ACTIVATIONS]:
         raise UserError(
             f"{path}: the activation {config.get('activation_function')!r} is "
             f"none of {', '.join(_ACTIVATIONS)}."
@@ -201,7 +192,7 @@ def _vocabularies(folder, config):
     """What `_vocabulary` returns for source and target."""
     source, target = folder / "vocab.json", folder / "target_vocab.json"
     path = folder / "tokenizer_config.json"
-    told = _json(path) if path.is_file() else {}
+    told = read_json(path) if path.is_file() else {}
     if not told.get("separate_vocabs", target.is_file()):
         target = source
     elif config["share_encoder_decoder_embeddings"]:
@@ -220,12 +211,13 @@ def _vocabulary(path, size, config):
 
     An id that kseq has and Marian does not is -1.
     """
-    ids = _json(path)
-    by_id = {number: piece for piece, number in ids.items()}
-    if sorted(by_id) != list(range(size)) or len(by_id) != len(ids):
+    ids = read_json(path)
+    numbers = [number for number in ids.values() if type(number) is int]
+    if len(ids) != size or sorted(numbers) != list(range(size)):
         raise UserError(
             f"{path} does not number the {size} pieces of config.json from 0."
         )
+    by_id = {number: piece for piece, number in ids.items()}
     if "<unk>" not in ids:
         raise UserError(f"{path} has no piece <unk>.")
     control = [-1] * 4
@@ -253,6 +245,16 @@ def _weights(folder):
     raise UserError(
         f"{folder} has neither model.safetensors nor pytorch_model.bin."
     )
+
+
+def _check_sizes(weights, config):
+    """UserError for a model that is larger than its file, before it is made."""
+    dim = config["d_model"]
+    for stack in ("encoder", "decoder"):
+        for number in range(config[f"{stack}_layers"]):
+            layer = f"model.{stack}.layers.{number}"
+            weights.check(f"{layer}.self_attn.q_proj.weight", dim, dim)
+            weights.check(f"{layer}.fc1.weight", config["encoder_ffn_dim"], dim)
 
 
 def _assign(model, weights, orders):

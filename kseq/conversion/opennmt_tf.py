@@ -195,7 +195,7 @@ def _heads(folder, dim, given):
             "converted; expected relu."
         )
     heads = str(given or named.get("num_heads") or _HEADS.get(dim))
-    if not re.fullmatch("[0-9]{1,9}", heads):
+    if not re.fullmatch("[0-9]{1,99}", heads):
         raise UserError(
             f"{folder} does not tell the number of attention heads: give it "
             "with --heads."

@@ -42,7 +42,7 @@ def read_safetensors(path):
             for name, entry in header.items()
             if name != "__metadata__"
         }
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path} is broken: {error}") from None
 
 
@@ -77,9 +77,9 @@ def _tensor(data, dtype, shape, data_offsets):
     if dtype not in _SIZES:
         raise ValueError(f"tensors of {dtype} are not read")
     begin, end = data_offsets
-    size = math.prod(shape)
     if not all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end)):
         raise ValueError("sizes must not be negative")
+    size = math.prod(shape)
     if end > len(data) or end - begin != size * _SIZES[dtype]:
         raise ValueError(f"no tensor of {shape} fits its bytes")
     values = data[begin:end].tobytes()

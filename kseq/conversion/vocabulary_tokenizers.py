@@ -33,7 +33,8 @@ def vocabulary_tokenizers(paths, pieces):
         A list of two `Tokenizer`.
 
     Raises:
-        UserError: if a file is no SentencePiece model.
+        UserError: if a file is no SentencePiece model, or does not fit its
+            vocabulary.
     """
     both = [_tokenizer(*each) for each in zip(paths, pieces, strict=True)]
     return both if both[0].model != both[1].model else both[:1] * 2
@@ -57,6 +58,7 @@ def _tokenizer(path, pieces):
     }
     if not own:
         raise UserError(f"{path} is no SentencePiece model.")
+    _check_vocabulary(path, own.values(), pieces)
     del proto.pieces[:]
     for piece, kind in zip(
         CONTROL,
@@ -94,3 +96,19 @@ def _tokenizer(path, pieces):
         return Tokenizer(proto.SerializeToString())
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+
+
+def _check_vocabulary(path, own, pieces):
+    """UserError for a vocabulary that is broken, or that of another model."""
+    if re.search(r"[\0\ud800-\udfff]", "".join(pieces)):
+        raise UserError(
+            f"The vocabulary of {path} has a token with NUL or a surrogate."
+        )
+    kinds = sentencepiece_model_pb2.ModelProto.SentencePiece
+    normal = {each.piece for each in own if each.type == kinds.NORMAL}
+    known = normal.intersection(pieces)
+    if 4 * len(known) < len(normal):  # a vocabulary may have fewer
+        raise UserError(
+            f"{path} does not fit its vocabulary, which has {len(known)} of "
+            f"its {len(normal)} pieces: is it that of the other side?"
+        )

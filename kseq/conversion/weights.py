@@ -23,7 +23,12 @@ class Weights:
         return None if found is None else np.asarray(found, "float32")
 
     def __call__(self, name, *shape):
-        found = self.get(name)
+        self.check(name, *shape)
+        return self.get(name)
+
+    def check(self, name, *shape):
+        """UserError unless there is a tensor of this name and shape."""
+        found = self._tensors.get(name)
         if found is None:
             raise UserError(f"{self.path} has no {name}.")
         if found.shape != shape:
@@ -31,7 +36,6 @@ class Weights:
                 f"{self.path}: {name} has the shape {found.shape}; expected "
                 f"{shape}."
             )
-        return found
 
     def refuse_others(self):
         """UserError for tensors that nobody has asked for."""

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -47,7 +48,7 @@ class Comet:
     @property
     def signature(self):
         """The model, and what is done with several references."""
-        return f"refs:first|model:{_model()}"
+        return f"refs:first|model:{escaped_line(_model())}"
 
     def __call__(self, outputs, references):
         """The mean over all outputs, as a metric.
@@ -136,8 +137,9 @@ def _computed(model, sources, outputs, references):
             values = tuple(100 * float(row["COMET"]) for row in rows)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             values = ()
-    if len(values) != len(outputs):
-        raise UserError(f"{_PROGRAM} --model {model} failed: {_last(done)}")
+    if len(values) != len(outputs) or not all(map(math.isfinite, values)):
+        name = escaped_line(model)
+        raise UserError(f"{_PROGRAM} --model {name} failed: {_last(done)}")
     return values
 
 

@@ -1,4 +1,4 @@
-"""A folder that appears with all of its files, or not at all."""
+"""A folder, or a file, that appears with all of its content or not at all."""
 
 import contextlib
 import fcntl
@@ -11,19 +11,22 @@ from kseq.user_error import UserError, write_error
 
 
 @contextlib.contextmanager
-def new_folder(directory: Path) -> Iterator[Path]:
+def new_folder(directory: Path, file: str = "") -> Iterator[Path]:
     """Renames a hidden folder once the files of an export are in it.
 
     What a killed export has left there is deleted.
 
     Args:
-        directory: `pathlib.Path` of a folder that does not exist.
+        directory: `pathlib.Path` of a folder that does not exist; or of a file,
+            with `file`.
+        file: str, the name of a file in the hidden folder, which alone is
+            renamed; the others are deleted.
 
     Yields:
         `pathlib.Path` of the hidden folder.
 
     Raises:
-        UserError: if the folder exists, cannot be written, or is being written
+        UserError: if the path exists, cannot be written, or is being written
             by another process.
         DiskError: if the disk is full.
     """
@@ -37,10 +40,10 @@ def new_folder(directory: Path) -> Iterator[Path]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             stack.callback(shutil.rmtree, hidden, ignore_errors=True)
             _check_new(directory)  # another export may have just ended
-            for file in hidden.iterdir():
-                file.unlink()
+            for left in hidden.iterdir():
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
             yield hidden
-            hidden.rename(directory)
+            (hidden / file).rename(directory)
         except BlockingIOError as error:
             raise UserError(
                 f"{directory} is being written by another export."
@@ -51,4 +54,4 @@ def new_folder(directory: Path) -> Iterator[Path]:
 
 def _check_new(directory):
     if os.path.lexists(directory):
-        raise UserError(f"{directory} exists; give a new folder with --to.")
+        raise UserError(f"{directory} exists; give a new path with --to.")

@@ -28,13 +28,17 @@ def recorded_metrics(path):
     if not path.is_file():
         return
     with path.open("rb") as file:
-        for line in file:
-            try:
-                row = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(row, dict) and isinstance(row.get("step"), int):
-                yield row
+        yield from filter(None, map(row_of, file))
+
+
+def row_of(line):
+    """The row in a line, str or bytes; None if it is none."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    is_row = isinstance(row, dict) and isinstance(row.get("step"), int)
+    return row if is_row else None
 
 
 def is_validation(row):

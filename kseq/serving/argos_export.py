@@ -1,15 +1,14 @@
 """Export to the packages of Argos Translate and LibreTranslate."""
 
 import json
-import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import kseq
-from kseq.serving.ctranslate2_export import export_ctranslate2
+from kseq.files.new_folder import new_folder
+from kseq.serving.ctranslate2_export import checked_spec, write_ctranslate2
 from kseq.serving.generator import Generator
-from kseq.user_error import UserError, write_error
 
 _VERSION = "1.0"  # of the package; a later one replaces it
 _ARGOS = "1.9.0"  # from which on it is read
@@ -40,8 +39,6 @@ def export_argos(
         https://github.com/argosopentech/argos-translate, "Package".
     """
     source, target = languages
-    if path.exists():
-        raise UserError(f"{path} exists; give a new file with --to.")
     metadata = {
         "package_version": _VERSION,
         "argos_version": _ARGOS,
@@ -52,26 +49,22 @@ def export_argos(
         "type": "translate",
     }
     top = f"translate-{source}_{target}-{_VERSION.replace('.', '_')}"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            model = export_ctranslate2(generator, Path(folder) / "model")
-            hidden = Path(folder) / "package"
-            with zipfile.ZipFile(hidden, "w", zipfile.ZIP_DEFLATED) as archive:
-                text = json.dumps(metadata, indent=1)
-                archive.writestr(f"{top}/metadata.json", text)
-                archive.writestr(
-                    f"{top}/README.md",
-                    f"# {path.stem}\n\nFrom kseq {kseq.__version__}.\n",
-                )
-                archive.write(
-                    model / "source.model", f"{top}/sentencepiece.model"
-                )
-                for name in ("README.md", "source.model", "target.model"):
-                    (model / name).unlink()
-                for file in sorted(model.iterdir()):
-                    archive.write(file, f"{top}/model/{file.name}")
-            hidden.rename(path)
-    except OSError as error:
-        raise write_error(path, error) from error
+    spec = checked_spec(generator)
+    with (
+        new_folder(path, "package") as hidden,
+        zipfile.ZipFile(hidden / "package", "w", zipfile.ZIP_DEFLATED) as file,
+    ):
+        model = hidden / "model"
+        model.mkdir()
+        write_ctranslate2(spec, generator, model, path.stem)
+        file.writestr(f"{top}/metadata.json", json.dumps(metadata, indent=1))
+        file.writestr(
+            f"{top}/README.md",
+            f"# {path.stem}\n\nFrom kseq {kseq.__version__}.\n",
+        )
+        file.write(model / "source.model", f"{top}/sentencepiece.model")
+        for name in ("README.md", "source.model", "target.model"):
+            (model / name).unlink()
+        for each in sorted(model.iterdir()):
+            file.write(each, f"{top}/model/{each.name}")
     return path

@@ -28,6 +28,7 @@ pieces = source.encode(["a text"], out_type=str)
 answers = model.translate_batch(
     pieces,
     beam_size={beam_size},
+    length_penalty={length_penalty:g},
     max_input_length={most_read},
     max_decoding_length={most_written},
 )
@@ -62,6 +63,14 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
             exists or cannot be written.
         DiskError: if the disk is full.
     """
+    spec = checked_spec(generator)
+    with new_folder(directory) as folder:
+        write_ctranslate2(spec, generator, folder, directory.name)
+    return directory
+
+
+def checked_spec(generator: Generator) -> Any:
+    """A model for `write_ctranslate2`; UserError if CTranslate2 has no such."""
     check_transformer(
         *(generator, "CTranslate2"),
         norm=("pre", "post"),
@@ -72,7 +81,6 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
         generator.model, max(generator.max_length, preprocessor.max_length)
     )
     tokenizers = generator.tokenizers
-    models = {side: tokenizers[side].model for side in ("source", "target")}
     spec.register_source_vocabulary(_pieces(tokenizers["source"]))
     target = _pieces(tokenizers["target"])
     spec.register_target_vocabulary(target)
@@ -82,22 +90,31 @@ def export_ctranslate2(generator: Generator, directory: Path) -> Path:
     spec.config.add_source_eos = generator.model.source_end
     spec.validate()
     spec.optimize()
+    return spec
 
-    with new_folder(directory) as folder:
-        spec.save(str(folder))
-        for side, model in models.items():
-            (folder / f"{side}.model").write_bytes(model)
-        (folder / "README.md").write_text(
-            _README.format(
-                name=directory.name,
-                version=kseq.__version__,
-                beam_size=getattr(generator.search, "beam_size", 1),
-                most_read=preprocessor.max_length,
-                most_written=generator.max_length - 1,
-            ),
-            "utf-8",
-        )
-    return directory
+
+def write_ctranslate2(
+    spec: Any, generator: Generator, folder: Path, name: str
+) -> None:
+    """Writes the files of a model into a folder, with its name in the README.
+
+    Raises:
+        OSError: if they cannot be written.
+    """
+    spec.save(str(folder))
+    for side in ("source", "target"):
+        model = generator.tokenizers[side].model
+        (folder / f"{side}.model").write_bytes(model)
+    preprocessor: Any = generator.preprocessor
+    readme = _README.format(
+        name=name,
+        version=kseq.__version__,
+        beam_size=getattr(generator.search, "beam_size", 1),
+        length_penalty=getattr(generator.search, "length_penalty", 1.0),
+        most_read=preprocessor.max_length,
+        most_written=generator.max_length - 1,
+    )
+    (folder / "README.md").write_text(readme, "utf-8")
 
 
 def _pieces(tokenizer):

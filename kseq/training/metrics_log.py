@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from kseq.devices import gpu_memory, is_chief
 from kseq.files.atomic_write import atomic_write
-from kseq.files.recorded_metrics import recorded_metrics
+from kseq.files.recorded_metrics import recorded_metrics, row_of
 from kseq.training.event_files import (
     close_event_files,
     event_writer,
@@ -172,16 +172,14 @@ class MetricsLog(keras.callbacks.Callback):
 
     def _drop_later_records(self):
         if self.run.metrics.is_file():
-            lines = self.run.metrics.read_text("utf-8").splitlines(True)
+            lines = self.run.metrics.read_bytes().splitlines(True)
             kept = [line for line in lines if self._is_done(line)]
             if kept != lines:
-                atomic_write(self.run.metrics, "".join(kept))
+                atomic_write(self.run.metrics, b"".join(kept))
 
     def _is_done(self, line):
-        try:
-            return json.loads(line)["step"] <= self._step()
-        except ValueError:  # half a line, of a run that was killed
-            return False
+        row = row_of(line)  # None: half a line, of a run that was killed
+        return row is not None and row["step"] <= self._step()
 
     def _write(self, record):
         if not is_chief():

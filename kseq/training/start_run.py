@@ -3,6 +3,8 @@
 import keras
 import tensorflow as tf
 
+from kseq.data.files.text_files import matching_files
+from kseq.evaluation import metrics_named
 from kseq.runs import RunDirectory
 from kseq.runs.run_directory import batch_fields
 from kseq.training.trackers import check_trackers
@@ -24,14 +26,20 @@ def start_run(config):
 
     Raises:
         RunError: if the directory cannot be used, see there.
+        UserError: if a package or a program is missing that an option needs,
+            or the file of `vectors` is, which is read after all others.
     """
     check_trackers(getattr(config, "track", ()))
+    if metrics := getattr(config, "metrics", ()):
+        metrics_named(metrics)
     run = RunDirectory(config.run)
     may_change = (
         *("steps", "patience", "save_every", "track", "calibrate"),
         *batch_fields(config),
     )
     config = run.start(config, may_change, config.overwrite)
+    if getattr(config, "vectors", "") and not run.kept:
+        matching_files(config.vectors)
     set_seed(config.seed, config.deterministic)
     return run, config
 

@@ -32,6 +32,7 @@ class Config:
     overwrite: bool = False
     units: PositiveInt = 512
     steps: PositiveInt = 2000
+    vocab_size: PositiveInt = 8000
 
 
 DATES = Config(units=192, steps=450)
@@ -56,6 +57,18 @@ def make_run(tmp_path, monkeypatch):
 def read(*words):
     options = read_options(Config(), DATES, words, prog="x", description="")
     return options.config
+
+
+def test_a_prepared_folder_has_its_tokenizer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    Path("out/prepared.json").touch()
+    words = ["--train", "out", "--vocab-size", "400"]
+    assert read(*words).vocab_size == 400  # of transcripts, for example
+    Path("out/source.model").touch()
+    with pytest.raises(UserError, match="--vocab-size is part of a prepared"):
+        read(*words)
+    assert read(*words[:2]).train == ("out",)
 
 
 def test_sizes_are_inherited_but_no_data_and_no_schedule(make_run):

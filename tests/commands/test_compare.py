@@ -1,4 +1,5 @@
 import json
+import os
 import re
 
 import pytest
@@ -95,9 +96,16 @@ def test_what_cannot_be_compared(
         "compare", answers, run, *files, "--metrics", "distinct_1"
     )
     assert "distinct_1: it depends on all lines" in message
-    for page in (tmp_path, tmp_path / "no" / "page.html"):
+    for page, expected in (
+        (tmp_path, "is a directory"),
+        (tmp_path / "no" / "page.html", "there is no folder"),
+        (os.devnull, "is a pipe or a device"),
+        ("hf://me/page", "nothing is written to URLs"),
+        (files[0], "this file is compared"),
+        (answers, "this file is compared"),
+    ):
         message = refused("compare", answers, answers, *files, "--page", page)
-        assert f"--page {page}" in message
+        assert expected in message
     message = refused("compare", answers, tmp_path / "none", *files)
     assert "is neither a run directory nor an export" in message
     assert "at least 0" in refused("compare", run, run, *files, "--show", "-1")

@@ -14,6 +14,7 @@ from kseq import __main__ as cli
 from kseq.control_tokens import END, PAD, START, UNK
 from kseq.conversion import read_marian
 from kseq.conversion.safetensors import read_safetensors, write_safetensors
+from kseq.data import Tokenizer
 from kseq.decoding import GreedySearch
 from kseq.serving.ctranslate2_export import export_ctranslate2
 from kseq.user_error import UserError
@@ -133,6 +134,23 @@ def change(name, **values):
 
 def write(name, content):
     return lambda folder: (folder / name).write_bytes(content)
+
+
+def renamed_token(name):
+    """Gives a token of the vocabulary a different text."""
+
+    def changed(folder):
+        path = folder / "vocab.json"
+        ids = json.loads(path.read_text("utf-8"))
+        ids[name] = ids.pop([*ids][10])
+        path.write_text(json.dumps(ids), "utf-8")
+
+    return changed
+
+
+def of_another_model(folder):
+    path = folder / "source.spm"
+    path.write_bytes(Tokenizer.train(["ЖЩ юяж щшч"], 270, "bpe").model)
 
 
 def separated(folder, copy):
@@ -294,6 +312,14 @@ def test_the_command_writes_a_run(
     assert cli.main([*command, "--overwrite"]) == 0
     assert kseq.load("runs/opus").served.search.beam_size == 2
 
+    # One of the same sizes.
+    path = other / "model.safetensors"
+    tensors = read_safetensors(path)
+    write_safetensors(path, {name: -each for name, each in tensors.items()})
+    capfd.readouterr()
+    assert cli.main(command) == 2
+    assert "weights_sha256" in capfd.readouterr().err
+
 
 def test_a_folder_on_the_hub(folder, tmp_path, monkeypatch, capfd):
     """Of the weights one file is copied, and of the others none."""
@@ -350,7 +376,7 @@ def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd, is_separate):
     ("damage", "message"),
     [
         (lambda folder: (folder / "config.json").unlink(), "cannot be read"),
-        (write("config.json", b"[]"), "expected an object"),
+        (write("config.json", b"[]"), "expected a JSON object"),
         (write("vocab.json", b"{"), "vocab.json is broken"),
         (change("config.json", model_type="bart"), "model_type 'bart'"),
         (change("config.json", d_model="16"), "a size as d_model"),
@@ -358,7 +384,7 @@ def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd, is_separate):
         (change("config.json", encoder_layers=3), "has no model.encoder.lay"),
         (change("config.json", encoder_layers=1), "layers that are not"),
         (change("config.json", encoder_ffn_dim=20), "decoder_ffn_dim = 24"),
-        (change("config.json", d_model=8), "pieces of size 8"),
+        (change("config.json", d_model=8), "expected (8, 8)"),
         (change("config.json", normalize_before=True), "normalize_before"),
         (change("config.json", activation_function="tanh"), "none of swish"),
         (change("config.json", eos_token_id=1), "does not fit the ids"),
@@ -368,6 +394,21 @@ def test_it_is_trained_on(folder, tmp_path, monkeypatch, capfd, is_separate):
             "does not number the 9",
         ),
         (change("vocab.json", **{"<unk>": 0}), "does not number"),
+        (change("vocab.json", **{"<unk>": []}), "does not number"),
+        (change("vocab.json", **{"<unk>": "1"}), "does not number"),
+        (change("vocab.json", **{"<unk>": 1.0}), "does not number"),
+        (renamed_token("a\0"), "has a token with NUL or a surrogate"),
+        (renamed_token("\ud800"), "has a token with NUL or a surrogate"),
+        (write("vocab.json", b'{"a":' + b"[" * 100_000), "too deeply"),
+        (change("config.json", activation_function=[]), "none of swish"),
+        (
+            change(
+                *("config.json",), encoder_ffn_dim=2**30, decoder_ffn_dim=2**30
+            ),
+            "fc1.weight has the shape",
+        ),
+        (change("generation_config.json", length_penalty=-1), "from 0 to 10"),
+        (of_another_model, "does not fit its vocabulary"),
         (change("generation_config.json", num_beams=0), "beam_size"),
         slow(change("generation_config.json", max_length=1), "max_length"),
         (write("source.spm", b"\xff" * 50), "no SentencePiece model"),

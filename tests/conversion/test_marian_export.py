@@ -87,7 +87,7 @@ def test_what_is_written_is_read_to_the_bit(tokenizers, tmp_path, is_shared):
     assert (path / "target_vocab.json").is_file() != is_shared
     check_same(generator, read_marian(path).generator)
     for wrong, message in (
-        (path, "marian exists; give a new folder"),
+        (path, "marian exists; give a new path"),
         (path / "config.json" / "none", "cannot be written: Not a directory"),
     ):
         with pytest.raises(UserError, match=message):
@@ -139,6 +139,20 @@ def test_the_command(tokenizers, tmp_path, monkeypatch, capfd):
     assert "marian_models/tiny exists" in capfd.readouterr().err
     assert cli.main([*command, "--quantize", "int8"]) == 2
     assert "--format marian has no --quantize" in capfd.readouterr().err
+    for words, message in (
+        (["--sample"], "--format marian has no --sample"),
+        (["--groups", "2"], "--format marian has no --groups"),
+        (
+            ["--format", "ctranslate2", "--patience", "1"],
+            "--format ctranslate2 has no --patience",
+        ),
+        (
+            ["--format", "argos", "--languages", "de", "en", "--greedy"],
+            "--format argos has no --greedy",
+        ),
+    ):
+        assert cli.main([*command, *words]) == 2
+        assert message in capfd.readouterr().err
 
 
 @pytest.mark.slow  # needs PyTorch and transformers, which are the oracle

@@ -137,6 +137,9 @@ def test_the_command_writes_a_run(folder, found, tmp_path, monkeypatch, capfd):
         np.testing.assert_array_equal(one, two)
     assert served.model.get_config() == found.generator.model.get_config()
     assert served.search == found.generator.search
+    assert cli.main(command(folder)) == 0  # as after a kill
+    assert cli.main(["inspect", "runs/nmt"]) == 0
+    assert "best score" not in capfd.readouterr().out
     card = (tmp_path / "runs/nmt/README.md").read_text()
     assert "Converted from the model trained of OpenNMT" in card
 
@@ -337,6 +340,7 @@ def test_weights_that_do_not_fit(
     ("words", "message"),
     [
         (["--heads", "3"], "must be a multiple of num_heads"),
+        (["--heads", f"{2**31 - 1}"], "must be a multiple of num_heads"),
         (["--heads", "0"], "argument --heads"),
         (["--vocabulary", "none", "none"], "there is no file 'none'"),
         (["--vocabulary", __file__], "expected 2 arguments"),

@@ -164,6 +164,7 @@ def test_a_storage_that_is_too_short(tmp_path):
         b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [4, 0]}}',
         b'{"a": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}}',
         b'{"a": {"dtype": "F32", "shape": ["1"], "data_offsets": [0, 4]}}',
+        b"[" * 100_000,
     ],
 )
 def test_wrong_headers_of_safetensors(tmp_path, header):

@@ -102,12 +102,23 @@ def test_an_evaluation_binds_its_sources(program):
             'echo \'{"t": [{"COMET": 1}]}\' > $2\n',
             "exit code 0",
         ),
+        (
+            "#!/bin/sh\nwhile [ $1 != --to_json ]; do shift; done\n"
+            'echo \'{"t": [{"COMET": NaN}, {"COMET": 0}, {"COMET": 1e999}]}\''
+            " > $2\n",
+            "exit code 0",
+        ),
     ],
 )
 def test_a_program_that_fails(program, text, message):
     program[0].write_text(text)
     with pytest.raises(UserError, match=f"comet-score .* failed: {message}"):
         Comet(SOURCES)(OUTPUTS, ["1", "2", "3"])
+
+
+def test_a_name_with_control_characters(program, monkeypatch):
+    monkeypatch.setenv("COMET_MODEL", "a\n\x1b[31m")
+    assert Comet(SOURCES).signature.endswith(r"model:a\n\x1b[31m")
 
 
 def test_without_the_program(monkeypatch, tmp_path):

@@ -1,5 +1,7 @@
+import errno
 import json
 import zipfile
+from pathlib import Path
 
 import ctranslate2
 import pytest
@@ -7,7 +9,7 @@ import sentencepiece
 
 from kseq.conversion import read_marian
 from kseq.serving.argos_export import export_argos
-from kseq.user_error import UserError
+from kseq.user_error import DiskError, UserError
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +20,8 @@ def generator(marian):
 def test_a_package_translates_as_argos_translate_does(generator, tmp_path):
     """With one tokenizer, that joins the pieces of the answer as well."""
     path = tmp_path / "new" / "opus.argosmodel"
+    killed = path.with_name(f".{path.name}.partial") / "model"
+    killed.mkdir(parents=True)
     assert export_argos(generator, path, ["de", "en"]) == path
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     with zipfile.ZipFile(path) as archive:
@@ -34,12 +38,23 @@ def test_a_package_translates_as_argos_translate_does(generator, tmp_path):
     answers = model.translate_batch(pieces, beam_size=4, length_penalty=0.2)
     texts = [tokenizer.decode_pieces(each.hypotheses[0]) for each in answers]
     assert texts == ["two red dogs", "five"]
-    with pytest.raises(UserError, match="exists; give a new file"):
+    with pytest.raises(UserError, match="exists; give a new path"):
         export_argos(generator, path, ["de", "en"])
 
 
-def test_what_cannot_be_written_leaves_nothing(generator, tmp_path):
+def test_what_cannot_be_written_leaves_nothing(
+    generator, tmp_path, monkeypatch
+):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot be written"):
         export_argos(generator, tmp_path / "file" / "x", ["de", "en"])
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def write_text(*_):
+        raise full
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    path = tmp_path / "model"
+    with pytest.raises(DiskError, match=f"{path} cannot be written: No space"):
+        export_argos(generator, path, ["de", "en"])
     assert [each.name for each in tmp_path.iterdir()] == ["file"]

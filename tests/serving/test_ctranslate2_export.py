@@ -95,7 +95,7 @@ def test_log_probabilities_are_those_of_kseq(
 
 
 def test_the_readme_answers(generator, tmp_path, monkeypatch, capsys):
-    generator = generator.with_search(BeamSearch(3))
+    generator = generator.with_search(BeamSearch(3, length_penalty=0.0))
     folder = export_ctranslate2(generator, tmp_path / "model")
     monkeypatch.chdir(folder)
     [code] = re.findall(
@@ -103,7 +103,7 @@ def test_the_readme_answers(generator, tmp_path, monkeypatch, capsys):
     )
     exec(code, {})
     assert re.fullmatch(r"\['.*'\]\n|\[\".*\"\]\n", capsys.readouterr().out)
-    assert "beam_size=3" in code
+    assert "beam_size=3,\n    length_penalty=0," in code
 
 
 def test_the_tokenizers_of_the_folder_read_unicode_like_kseq(

@@ -134,8 +134,9 @@ def test_what_two_devices_have_measured_together(tmp_path, two_devices):
 def test_a_resumed_training_writes_no_step_twice(tmp_path):
     run = RunDirectory(tmp_path)
     record(tmp_path, STEPS, every=2)
-    with run.metrics.open("a") as file:
-        file.write('{"step": 5, "los')  # killed
+    with run.metrics.open("ab") as file:
+        file.write(b'\0\xff\n[]\n{"loss": 1}\n')  # of a broken disk
+        file.write(b'{"step": 5, "los')  # killed
 
     log = MetricsLog(run, total_steps=8, every=2)
     log.set_model(Model())

@@ -8,6 +8,7 @@ import tensorflow as tf
 from kseq.command_line.option_types import PositiveInt, TrainingOptions
 from kseq.runs import RunError
 from kseq.training import set_seed, start_run
+from kseq.user_error import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,6 +17,8 @@ class Config(TrainingOptions):
     steps: PositiveInt = 8
     learning_rate: float = 0.1
     patience: PositiveInt = 3
+    metrics: tuple[str, ...] = ("bleu",)
+    vectors: str = ""
     batch_tokens: PositiveInt = 64
     units: PositiveInt = 4
 
@@ -30,6 +33,25 @@ def test_steps_patience_and_batches_may_change(tmp_path, monkeypatch, capfd):
     assert capfd.readouterr().err.count("runs/tiny resumes with") == 3
     with pytest.raises(RunError, match="units: 4 -> 5"):
         start_run(dataclasses.replace(changed, units=5))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ("bleu", "comet")}, "needs the program comet-score"),
+        ({"vectors": "none.vec"}, "There is no file 'none.vec'"),
+        ({"vectors": "runs"}, "runs is a directory"),
+    ],
+)
+def test_what_is_missing_is_found_first(
+    tmp_path, monkeypatch, options, message
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(UserError, match=message):
+        start_run(Config(**options))
+    assert not (tmp_path / "runs/tiny/config.json").exists()
 
 
 def test_the_seed_is_that_of_all_that_draws():

@@ -81,7 +81,8 @@ class PreparedFolder:
     def locked(self) -> Iterator["PreparedFolder"]:
         """Locks the folder while it is prepared, see `lock`.
 
-        Complete data are only read.
+        Complete data are only read. If the data or the options of a new folder
+        are wrong, nothing is left that would refuse others.
 
         Raises:
             DiskError: the disk is full.
@@ -89,9 +90,14 @@ class PreparedFolder:
         if self.is_complete:
             yield self
             return
+        is_new = not self.is_begun
         self.lock()
         try:
             yield self
+        except DataError:
+            if is_new:
+                self.clear()
+            raise
         except OSError as error:
             if error.errno not in DiskError.errnos:
                 raise

@@ -170,7 +170,7 @@ def decoded(cells: list[bytes], counts: Counter) -> list[str]:
 def are_numbers(columns) -> bool:
     """Whether columns are 1-based numbers, not names."""
     return bool(columns) and all(
-        column.isascii() and column.isdigit() for column in columns
+        re.fullmatch("[0-9]{1,9}", column) for column in columns
     )
 
 
@@ -192,7 +192,7 @@ def find_columns(
             return tuple(place_of(line, names, column) for column in columns)
     raise broken(
         line,
-        f"the columns {' and '.join(map(repr, columns))}",
+        f"the columns {' and '.join(f'{each!r:.80}' for each in columns)}",
         found=f"{_listed(cells)}. Choose "
         f"{'three' if len(columns) > 2 else 'two'} of them with --columns",
     )

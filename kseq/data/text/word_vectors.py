@@ -1,6 +1,7 @@
 """Embeddings that start from the vectors of words in a file."""
 
 import os
+import re
 
 import numpy as np
 import tensorflow as tf
@@ -99,7 +100,7 @@ def _read(path, wanted, dim):
             text = line.text.replace(b"\t", b" ").rstrip()
             if line.number == 1:
                 size = text.count(b" ")
-                if size == 1 and text.replace(b" ", b"").isdigit():
+                if re.fullmatch(rb"\d{1,18} \d{1,18}", text):
                     promised, size = map(int, text.split())
                 if size != dim:
                     raise DataError(

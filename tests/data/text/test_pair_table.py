@@ -104,6 +104,7 @@ def test_json_lines_have_keys(write):
         ("a.csv", b"English words/sentences,French words/sentences\na,b\n", (),
          "--columns 'English words/sentences' 'French words/sentences'"),
         ("a.tsv", ANKI, ("1", "4"), "1: expected the columns '1' and '4'; "),
+        ("a.tsv", ANKI, ("1", "9" * 5000), "1: expected the columns '1' and "),
         ("a.tsv", ANKI, ("0", "1"), "1: expected the columns '0' and '1'; "),
         ("a.tsv", ANKI, ("en", "1"), "1: expected the columns 'en' and '1'; "),
         ("a.tsv", ANKI + b"a\tb\n", ("1", "2"), "4: expected 3 columns; "),

@@ -382,6 +382,13 @@ def test_a_killed_process_resumes(tmp_path, kept, monkeypatch, end):
     prepare_pairs("out", files, tokenizers=kept, part_size=9)  # only opened
 
 
+def test_wrong_options_leave_nothing(tmp_path):
+    files = write_files(tmp_path, pairs(40))
+    with pytest.raises(DataError, match="supports at most"):
+        prepare_pairs("out", files, tokenizers=PairTokenizers(5000))
+    assert not (tmp_path / "out").exists()
+
+
 def test_changed_files_and_options(tmp_path, kept):
     files = write_files(tmp_path, pairs(40))
     prepare_pairs("out", files, tokenizers=kept)
