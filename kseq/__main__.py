@@ -6,6 +6,7 @@ for TensorFlow.
 """
 
 import argparse
+import functools
 import importlib
 import sys
 from pathlib import Path
@@ -64,6 +65,7 @@ def _run(options):
     importlib.import_module(f"kseq.commands.{options.command}").run(options)
 
 
+@functools.cache
 def _parser():
     parser = CommandParser(
         prog="kseq",
