@@ -7,6 +7,7 @@ TensorFlow.
 """
 
 import argparse
+import functools
 import importlib
 import sys
 from typing import get_args
@@ -70,6 +71,7 @@ def _run(options):
     command.run(options)
 
 
+@functools.cache
 def _parser():
     parser = CommandParser(
         prog="kseq",

@@ -1,4 +1,4 @@
-"""Makes tracing faster; the graphs are the same.
+"""Makes tracing faster; the graphs compute the same.
 
 Half of the suite's time is tracing. TensorFlow runs what is replaced here for
 every operation that it adds to a graph.
@@ -24,6 +24,27 @@ def trace_faster():
     # The stack of an operation: 80 frames under pytest.
     stack = tf_stack.extract_stack()
     tf_stack.extract_stack = lambda stacklevel=1: stack
+
+    # Two fifths of the operations of a graph are constants, and most of them
+    # equal: what a slice begins with, an axis, a zero.
+    create_constant = ops._create_graph_constant
+
+    def constant(value, dtype, shape, *others, **options):
+        graph = ops.get_default_graph()
+        if shape is not None or not _can_share(value, graph):
+            return create_constant(value, dtype, shape, *others, **options)
+        if not hasattr(graph, "shared_constants"):
+            graph.shared_constants = {}
+        made = graph.shared_constants
+        key = type(value), repr(value), dtype
+        if key not in made:
+            made[key] = create_constant(value, dtype, shape, *others, **options)
+        return made[key]
+
+    ops._create_graph_constant = constant
+
+    # No session runs while an operation is added.
+    ops.Graph._mutation_lock = lambda graph: contextlib.nullcontext()
 
     # For resources that an operation only reads, TensorFlow looks up an
     # attribute, which most have not: an exception in C++ and in Python.
@@ -53,3 +74,15 @@ def trace_faster():
         return enter(graph)
 
     func_graph.FuncGraph.as_default = as_default
+
+
+def _can_share(value, graph):
+    """Whether a constant is plain, and may be computed anywhere."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return (
+        isinstance(graph, func_graph.FuncGraph)
+        and all(type(each) in (bool, int, str) for each in values)
+        and not graph._control_dependencies_stack
+        and not graph._device_function_stack
+        and not graph._colocation_stack
+    )

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.output_spec import output_spec
 from kseq.ops import masked_softmax, weighted_sum
 from kseq.user_error import check_integers
 
@@ -80,8 +81,7 @@ class AttentionPooling(keras.layers.Layer):
     def compute_output_shape(self, inputs_shape):
         return (*inputs_shape[:-2], inputs_shape[-1])
 
-    # The arguments decide how many outputs there are: trace `call`.
-    compute_output_spec = keras.Operation.compute_output_spec
+    compute_output_spec = output_spec
 
     def get_config(self) -> dict:
         return {**super().get_config(), "units": self.units}

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.dropout import Dropout
+from kseq.layers.output_spec import output_spec
 from kseq.ops import project
 from kseq.user_error import check_integers
 
@@ -142,8 +143,7 @@ class GatedConvolution(keras.layers.Layer):
     def compute_output_shape(self, inputs_shape):
         return (*inputs_shape[:-1], self.units)
 
-    # The arguments decide how many outputs there are: trace `call`.
-    compute_output_spec = keras.Operation.compute_output_spec
+    compute_output_spec = output_spec
 
     def get_config(self) -> dict:
         return {

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from kseq.layers.dropout import Dropout
+from kseq.layers.output_spec import output_spec
 from kseq.ops import (
     blockwise_attention,
     causal_mask,
@@ -282,8 +283,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def compute_output_shape(self, query_shape, memory_shape=None):
         return query_shape
 
-    # The arguments decide how many outputs there are: trace `call`.
-    compute_output_spec = keras.Operation.compute_output_spec
+    compute_output_spec = output_spec
 
     def get_config(self) -> dict:
         return {

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.attention_pooling import AttentionPooling
+from kseq.layers.output_spec import output_spec
 from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
 from kseq.user_error import check_integers
 
@@ -84,8 +85,7 @@ class RecurrentPooling(keras.layers.Layer):
     def compute_output_shape(self, inputs_shape):
         return (inputs_shape[0], 2 * self.units)
 
-    # The arguments decide how many outputs there are: trace `call`.
-    compute_output_spec = keras.Operation.compute_output_spec
+    compute_output_spec = output_spec
 
     def get_config(self) -> dict:
         return {

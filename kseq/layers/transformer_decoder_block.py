@@ -5,6 +5,7 @@ import functools
 import keras
 
 from kseq.layers.multi_head_attention import MultiHeadAttention
+from kseq.layers.output_spec import output_spec
 from kseq.layers.transformer_sublayers import (
     build_feed_forward,
     build_norms,
@@ -210,8 +211,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
     def compute_output_shape(self, query_shape, memory_shape=None):
         return query_shape
 
-    # The arguments decide how many outputs there are: trace `call`.
-    compute_output_spec = keras.Operation.compute_output_spec
+    compute_output_spec = output_spec
 
     def get_config(self) -> dict:
         return {

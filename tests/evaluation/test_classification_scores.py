@@ -2,7 +2,6 @@ import random
 
 import numpy as np
 import pytest
-from sklearn import metrics
 
 from kseq.evaluation.classification_scores import classification_scores
 
@@ -31,6 +30,8 @@ def test_values_with_a_pencil():
 @pytest.mark.parametrize("size", [1, 3, 200])
 def test_agreement_with_scikit_learn(size, known, seed):
     """Also where a class is never true, never predicted, or neither."""
+    from sklearn import metrics  # slow to import
+
     draw = random.Random(seed)
     labels = draw.choices(CLASSES[:known], k=size)
     predicted = draw.choices(CLASSES[4 - known :], k=size)

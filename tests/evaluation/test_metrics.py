@@ -2,7 +2,6 @@ from itertools import zip_longest
 
 import pytest
 from sacrebleu.metrics import BLEU
-from sklearn import metrics
 
 from kseq.evaluation import accuracy, bleu, chrf, exact_match, macro_f1
 
@@ -60,6 +59,8 @@ def test_labels_with_a_pencil():
 
 def test_agreement_with_scikit_learn():
     """Outputs come first: precision and recall are not exchanged."""
+    from sklearn import metrics  # slow to import
+
     labels, predicted = list("aabbbc"), list("abbbba")
     assert macro_f1(predicted, labels).value == pytest.approx(
         metrics.f1_score(labels, predicted, average="macro", zero_division=0)

@@ -228,6 +228,7 @@ def test_forward_and_backward(name):
 
     # A step of gradient descent at rate 1 subtracts the gradient.
     model = model_of(layer, name)
+    check_spec(model.outputs[0], outputs)
     model.compile(
         keras.optimizers.SGD(1.0),
         loss="mse",
@@ -281,9 +282,18 @@ def test_pure_half_precision(name, dtype):
     )
     check_close(numpy_of(outputs), numpy_of(memory_of(full(*arrays))))
     graph = model_of(layer, name)
+    check_spec(graph.outputs[0], outputs)
     graph.compile(jit_compile=False)
     found = graph.predict_on_batch(arrays)
     check_close(np.asarray(found, "float32"), numpy_of(outputs))
+
+
+def check_spec(spec, outputs):
+    """What a functional model is told of an output is true."""
+    assert spec.dtype == keras.ops.dtype(outputs)
+    assert len(spec.shape) == len(outputs.shape)
+    for told, size in zip(spec.shape, outputs.shape, strict=True):
+        assert told in (None, size)
 
 
 def check_close(found, expected):

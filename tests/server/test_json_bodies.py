@@ -12,28 +12,31 @@ MIB = 2**20
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"instances": [%s]}' % b",".join([b"[]"] * MIB),
-        b'{"instances": ["a"], "x": [%s]}' % b",".join([b'{"":0}'] * MIB),
-        b"[" * 2 * MIB,
+        lambda: b'{"instances": [%s]}' % b",".join([b"[]"] * MIB),
+        lambda: (
+            b'{"instances": ["a"], "x": [%s]}' % b",".join([b'{"":0}'] * MIB)
+        ),
+        lambda: b"[" * 2 * MIB,
     ],
     ids=["lists", "objects", "depth"],
 )
 def test_many_containers_are_refused_before_there_are_any(body):
     with pytest.raises(RequestError, match="too many values") as error:
-        json_memory(body, 128 * MIB)
+        json_memory(body(), 128 * MIB)
     assert error.value.status == 413
 
 
 @pytest.mark.parametrize(
-    "body",
+    "instances",
     [
-        json.dumps({"instances": ["a"] * 900_000}).encode(),
-        json.dumps({"instances": [{"b64": "A" * 60 * MIB}]}).encode(),
-        json.dumps({"instances": ["a, b [c] {d}" * 200_000]}).encode(),
+        lambda: ["a"] * 900_000,
+        lambda: [{"b64": "A" * 60 * MIB}],
+        lambda: ["a, b [c] {d}" * 200_000],
     ],
     ids=["rows", "picture", "text"],
 )
-def test_large_requests_are_not(body):
+def test_large_requests_are_not(instances):
+    body = json.dumps({"instances": instances()}).encode()
     assert json_memory(body, 128 * MIB) >= 3 * len(body)
 
 

@@ -17,7 +17,7 @@ from tests.serving.conftest import LABELS
 from tests.slow import slow
 
 TEXTS = [
-    *dispatch_reports("test", size=4).texts,
+    *dispatch_reports("train", size=54).texts[50:],
     "",
     " <br>\n",
     "nul \0 and 😀. 日本語です。",

@@ -31,7 +31,7 @@ def main(path):
             train(path, epochs=100_000)
         while newest(path) == before:
             time.sleep(0.01)
-        time.sleep(random.uniform(0, 0.5))
+        time.sleep(random.uniform(0, 0.2))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 

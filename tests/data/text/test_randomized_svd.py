@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.utils import extmath
 
 from kseq.data.text.randomized_svd import randomized_svd
 
@@ -29,6 +28,8 @@ def test_equals_the_whole_decomposition(shape):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
 def test_equals_scikit_learn(form, dtype):
+    from sklearn.utils import extmath  # slow to import
+
     matrix = form(some_matrix(dtype=dtype))
     expected, strengths, _ = extmath.randomized_svd(
         matrix, 8, n_iter=3, random_state=0
