@@ -7,7 +7,6 @@ from keras import ops
 
 from kseq.layers.cudnn import has_cudnn
 from kseq.layers.dropout import Dropout
-from kseq.layers.output_spec import output_spec
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import (
     fold_hypotheses,
@@ -339,7 +338,8 @@ class AttentionDecoder(keras.layers.Layer):
     def compute_output_shape(self, inputs_shape, memory_shape):
         return (*inputs_shape[:-1], self.units)
 
-    compute_output_spec = output_spec
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self) -> dict:
         return {

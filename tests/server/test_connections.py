@@ -44,7 +44,7 @@ class Server:
         self.batcher = Batcher(queue_size)
         app = RestApp(store, self.batcher, hosts=("localhost",), **options)
         self._server = serve._Server(serve._config(app), None, grace)
-        self._listening = _listening("127.0.0.1", 0, "--port")
+        self._listening = _listening("127.0.0.1", 0)
         self.address = self._listening.getsockname()
         self._thread = threading.Thread(
             target=self._server.run, args=([self._listening],)

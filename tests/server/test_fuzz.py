@@ -193,7 +193,7 @@ def test_rest(app, caplog, seed, count):
 @pytest.fixture
 def address(app):
     server = serve._Server(serve._config(app), None, grace=SECONDS)
-    with _listening("127.0.0.1", 0, "--port") as listening:
+    with _listening("127.0.0.1", 0) as listening:
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listening]}
         )

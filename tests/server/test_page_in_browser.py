@@ -65,7 +65,7 @@ def address(store):
     app = RestApp(store, batcher, hosts=("127.0.0.1",))
     options = {"lifespan": "off", "ws": "none", "log_level": "error"}
     server = uvicorn.Server(uvicorn.Config(app, **options))
-    listening = _listening("127.0.0.1", 0, "--port")
+    listening = _listening("127.0.0.1", 0)
     thread = threading.Thread(
         target=server.run, kwargs={"sockets": [listening]}
     )

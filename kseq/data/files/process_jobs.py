@@ -11,8 +11,8 @@ from multiprocessing import connection
 from typing import Any
 
 from kseq.data.files.beam_jobs import run_beam_jobs
-from kseq.data.files.data_error import DataError
 from kseq.terminal import progress
+from kseq.user_error import UserError
 
 # Of text, for which it is worth to start another. Reading and tokenizing pairs
 # take 0.16 s of a core a MB: 0.7 s for the 29,000 pairs of Multi30k, 5 s for
@@ -42,7 +42,8 @@ def run_jobs(
         processes: number of processes.
 
     Raises:
-        DataError: a process has died.
+        UserError: a process has died. It is no DataError, after which nothing
+            is kept: the data are right.
         Exception: that of the function.
 
     Example:
@@ -143,7 +144,7 @@ def _received(worker):
     try:
         return worker.recv()
     except (EOFError, ConnectionError):
-        raise DataError(
+        raise UserError(
             "A process that was preparing data has died, perhaps because "
             "memory is full. Start the command again with fewer --processes: "
             "what is finished is kept."

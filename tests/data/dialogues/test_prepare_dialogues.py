@@ -18,7 +18,6 @@ from kseq.data import (
     training_batches,
 )
 from kseq.data.dialogues.small_talk import small_talk
-from kseq.data.files.prepared_folder import PreparedFolder
 from tests.data.kept_tokenizer import check_a_tokenizer_that_is_kept
 from tests.slow import others_slow
 
@@ -204,7 +203,6 @@ def test_errors_are_those_of_reading():
         with pytest.raises(DataError) as found:
             prepare("new", "c.txt")
         assert str(found.value) == str(expected.value)
-        PreparedFolder("new").clear()
 
 
 def test_a_tokenizer_that_is_kept():

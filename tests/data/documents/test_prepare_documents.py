@@ -203,7 +203,6 @@ def test_errors_are_those_of_reading():
         with pytest.raises(DataError) as found:
             prepare("new", "c.tsv")
         assert str(found.value) == str(expected.value)
-        PreparedFolder("new").clear()
 
 
 def test_what_is_held_out_is_limited(monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 
 from kseq.data import DataError
 from kseq.data.files.process_jobs import run_jobs
+from kseq.user_error import UserError
 
 
 def test_results_are_those_of_one_process():
@@ -24,8 +25,10 @@ def test_an_error_of_the_function_is_raised():
 
 
 def test_a_process_that_dies_is_one_message():
-    with pytest.raises(DataError, match=r"was preparing .* has died"):
+    with pytest.raises(UserError, match=r"was preparing .* has died") as found:
         list(run_jobs(os._exit, [1, 1], processes=2))
+    # After wrong data nothing is kept; what is finished here is.
+    assert not isinstance(found.value, DataError)
 
 
 def test_processes_do_not_run_the_program(tmp_path, monkeypatch):

@@ -141,13 +141,13 @@ def test_it_resumes_after_each_step(monkeypatch):
 
     def fail(job):
         if job.part.endswith("2"):
-            raise DataError("interrupted")
+            raise RuntimeError("interrupted")
         done.append(Path(job.part).name)
         tokenize(job)
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "tokenize_text_part", fail)
-        with pytest.raises(DataError, match="interrupted"):
+        with pytest.raises(RuntimeError, match="interrupted"):
             prepare_text("out", "a.txt", part_size=300)
     with pytest.raises(DataError, match="not complete: start the same"):
         open_prepared_text("out")

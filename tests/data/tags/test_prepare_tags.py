@@ -17,7 +17,6 @@ from kseq.data import (
     read_tagging_corpus,
     tagging_batches,
 )
-from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.tags.journeys import journeys
 from tests.data.kept_tokenizer import check_a_tokenizer_that_is_kept
 
@@ -174,7 +173,6 @@ def test_errors_are_those_of_reading():
         with pytest.raises(DataError) as found:
             prepare("new", "c.tsv")
         assert str(found.value) == str(expected.value)
-        PreparedFolder("new").clear()
     Path("c.tsv").write_text("a\tX\nb\tnew\n")
     with pytest.raises(DataError) as expected:
         read_tagging_corpus("a.tsv", "c.tsv")
