@@ -28,7 +28,11 @@ from kseq.command_line.option_types import (
     check_options,
     option,
 )
-from kseq.data.files.prepared_folder import MODELS, prepared_folder
+from kseq.data.files.prepared_folder import (
+    MODELS,
+    prepared_folder,
+    refuse_prepared,
+)
 from kseq.data.files.text_files import matching_files
 from kseq.data.files.url_files import is_url, refuse_folder_urls
 from kseq.files import version_0_1
@@ -37,6 +41,7 @@ from kseq.files.model_path import is_run, run_path
 from kseq.sources.first_rows import read_first_rows
 from kseq.user_error import UserError
 
+_OF_TOKENIZERS = ("vocab_size", "pieces")
 _METAVARS = {int: "N", float: "X"}
 # Fields of a recipe that a run does not inherit from the one it starts from.
 _OF_ONE_RUN = frozenset(
@@ -110,6 +115,7 @@ def read_options(
         except UserError as error:
             parser.error(f"argument --from: {error}")
         defaults = _inherited(path, defaults)
+        _refuse_other_tokenizer(given, defaults)
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
     return options
@@ -134,13 +140,20 @@ def _check_files(given, config, corpus):
 
 
 def _refuse_tokenizer_options(folder, given):
-    """UserError for options of a tokenizer that a prepared folder has."""
-    if not any(os.path.exists(os.path.join(folder, name)) for name in MODELS):
-        return
-    for name in ("vocab_size", "pieces"):
-        if name in given:
+    """DataError for options of a tokenizer that a prepared folder has."""
+    if any(os.path.exists(os.path.join(folder, name)) for name in MODELS):
+        named = [name for name in _OF_TOKENIZERS if name in given]
+        refuse_prepared(**{option(name): True for name in named})
+
+
+def _refuse_other_tokenizer(given, inherited):
+    """UserError for a tokenizer other than that of the run of `--from`."""
+    for name in _OF_TOKENIZERS:
+        kept = getattr(inherited, name, None)
+        if given.get(name, kept) != kept and not given.get("new_tokenizer"):
             raise UserError(
-                f"{option(name)} is part of a prepared folder: leave it out."
+                f"{option(name)} {_shown(given[name])} needs --new-tokenizer: "
+                f"the tokenizer of {given['from_']} has {_shown(kept)}."
             )
 
 

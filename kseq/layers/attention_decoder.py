@@ -338,7 +338,7 @@ class AttentionDecoder(keras.layers.Layer):
     def compute_output_shape(self, inputs_shape, memory_shape):
         return (*inputs_shape[:-1], self.units)
 
-    # The arguments decide how many outputs there are: trace `call`.
+    # The arguments decide how many outputs there are, and `call` refuses some.
     compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self) -> dict:

@@ -79,6 +79,27 @@ def test_sizes_are_inherited_but_no_data_and_no_schedule(make_run):
     assert read("--from", "runs/old", "--units", "8").units == 8
 
 
+def test_another_tokenizer_is_no_accident(make_run):
+    @dataclasses.dataclass(frozen=True)
+    class Tokenized(Config):
+        pieces: tuple[str, ...] = ("bpe",)
+        new_tokenizer: bool = False
+
+    def tokenized(*words):
+        given = ("--from", "runs/old", "--train", "c", "d", *words)
+        config = Tokenized()
+        return read_options(config, config, given, prog="x", description="")
+
+    make_run("runs/old", Tokenized(vocab_size=9))
+    assert tokenized("--vocab-size", "9").config.vocab_size == 9
+    other = ("--vocab-size", "7", "--new-tokenizer")
+    assert tokenized(*other).config.vocab_size == 7
+    with pytest.raises(UserError, match=r"needs --new-tok.* of runs/old has 9"):
+        tokenized("--vocab-size", "7")
+    with pytest.raises(UserError, match=r"--pieces word needs .* has bpe\."):
+        tokenized("--pieces", "word")
+
+
 def test_a_run_before_0_3_has_sinusoidal_positions(make_run):
     @dataclasses.dataclass(frozen=True)
     class Positions(Config):
