@@ -42,6 +42,7 @@ DOCUMENTS = dataclasses.replace(
     TEXT,
     preprocessor="DocumentPreprocessor",
     content="documents",
+    more_columns=0,
     files="file of labels and texts",
     first_rows=_first_rows,
     option="documents",

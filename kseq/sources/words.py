@@ -43,6 +43,7 @@ WORDS = dataclasses.replace(
     TEXT,
     preprocessor="WordPreprocessor",
     content="tags",
+    more_columns=0,
     files="file of sentences and tags",
     first_rows=_first_rows,
     option="tags",
