@@ -162,6 +162,7 @@ def rows_of(served, signature, count):
     repeated = rows[np.arange(count) % len(rows)]
     more = {
         "prefix": np.array([b"", b"a"] * count, object)[:count],
+        "target": np.array([b"", b"Hi!"] * count, object)[:count],
         "temperature": np.ones(count, np.float32),
         "top_p": np.full(count, 0.9, np.float32),
         "seed": np.arange(count),
@@ -289,7 +290,7 @@ def test_a_run_and_a_folder_of_folders(
     expected = served.expected(texts)
     found = {}
 
-    def ask(folders, labels, listening, options, exports):
+    def ask(folders, labels, listening, options, clean_up):
         client = open_client(open_store(folders))
         assert client.get("/healthz").status_code == 200
         for name in folders:
@@ -298,7 +299,7 @@ def test_a_run_and_a_folder_of_folders(
             )
             found[name] = json.loads(answer.text)["outputs"]
 
-    monkeypatch.setattr(serve, "_serve", ask)
+    monkeypatch.setattr(serve, "_serve_folders", ask)
     words = [str(models), "--model", f"run={run}", "--port", "0"]
     assert main(["serve", *words]) == 0
     assert found.keys() == {"a", "b", "run"}
