@@ -157,5 +157,5 @@ def add_prepare(command):
     command.add_argument(
         "--overwrite",
         action="store_true",
-        help="delete what is prepared in FOLDER",
+        help="replace what is prepared in FOLDER",
     )

@@ -1,7 +1,6 @@
 """kseq prepare: checks and tokenizes data once, or computes features."""
 
 import shlex
-from pathlib import Path
 
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
@@ -49,8 +48,8 @@ def run(options):
         read_first_rows(source.content, *given)
     if options.from_:
         run_path(options.from_)  # raises an error if it is none
-    if options.overwrite:
-        _clear(Path(options.folder))
+    folder = options.folder
+    options.folder = PreparedFolder(folder, options.overwrite)
     _start_keras()
     with stop_in_order():
         copy_urls(options)
@@ -58,8 +57,7 @@ def run(options):
         prepared = source.prepare(options, _kept_tokenizers(options), beam)
     for line in prepared.describe():
         print(line)
-    folder = shlex.quote(options.folder)
-    print(f"Next: kseq train {source.trains} --train {folder}")
+    print(f"Next: kseq train {source.trains} --train {shlex.quote(folder)}")
 
 
 def _are_copied_first(options):
@@ -100,14 +98,6 @@ def _beam_options(options):
         return shlex.split(options.beam or "")
     except ValueError as error:
         raise UserError(f"--beam {options.beam!r}: {error}.") from None
-
-
-def _clear(folder):
-    if folder.is_dir():
-        prepared = PreparedFolder(folder)
-        prepared.lock()
-        prepared.clear()
-        prepared.unlock()
 
 
 def _kept_tokenizers(options):

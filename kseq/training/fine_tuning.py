@@ -15,6 +15,7 @@ from kseq.data import (
     load_pair_tokenizers,
     word_vectors,
 )
+from kseq.data.files.data_error import ReadError
 from kseq.data.files.prepared_folder import is_prepared, prepared_folder
 from kseq.data.text.prepare_rows import kept_or_trained
 from kseq.devices import from_chief, is_chief
@@ -191,6 +192,8 @@ class FineTuning:
         may_differ = is_new and is_prepared(own)
         try:
             found = prepare(own, train, *given, **options)
+        except ReadError:
+            raise  # what is finished is kept
         except DataError:
             if is_new:
                 shutil.rmtree(own, ignore_errors=True)

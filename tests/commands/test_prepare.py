@@ -1,3 +1,4 @@
+import errno
 import os
 import resource
 import signal
@@ -11,6 +12,7 @@ import pytest
 from tensorflow.io import gfile
 
 from kseq.data import DataError, Tokenizer, open_prepared
+from kseq.data.text.prepare_pairs import _Preparation
 from tests.data.tar import tar
 from tests.data.wav import tone, wav
 
@@ -53,6 +55,35 @@ def test_prepare_and_check(call):
     output, _ = call(*arguments, "--overwrite")
     assert output.splitlines()[:3] == facts
     call("check", "out")
+
+
+def test_old_data_stay_until_others_are_planned(call, monkeypatch):
+    """Then what is finished of these stays, too."""
+    arguments = ["prepare", "out", "--vocab-size", "290", "--train"]
+    call(*arguments, "a.tsv")
+    before = open_prepared("out").facts
+    Path("b.de").write_text("a\nb\n")
+    Path("b.en").write_text("a\nb\nc\n")
+    wrong = [*arguments, "b.de", "b.en", "--overwrite"]
+    assert "b.de has 2, b.en has 3" in call(*wrong, code=2)[1]
+    assert open_prepared("out").facts == before
+    call("check", "out")
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    again = [*arguments, "a.tsv", "--overwrite"]
+    with monkeypatch.context() as patch:
+        patch.setattr(_Preparation, "join", full)
+        assert "the same command resumes" in call(*again, code=4)[1]
+    model = Path("out/source.model")
+    written = model.stat().st_mtime_ns
+    call(*wrong, code=2)
+    call(*again)
+    assert model.stat().st_mtime_ns == written
+    call("check", "out")
+    call(*again)  # what is complete is replaced
+    assert model.stat().st_mtime_ns > written
 
 
 def test_object_stores(call, monkeypatch, tmp_path):

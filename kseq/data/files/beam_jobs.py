@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from kseq.data.files.data_error import DataError
+from kseq.data.files.data_error import DataError, ReadError
 from kseq.user_error import UserError
 
 
@@ -27,8 +27,8 @@ def run_beam_jobs(
         (number, None) of each job, when all are done.
 
     Raises:
-        DataError: Beam is not installed, or the pipeline fails; or that of
-            the function.
+        DataError: Beam is not installed; or that of the function.
+        UserError: the pipeline fails.
     """
     try:
         import apache_beam as beam
@@ -50,7 +50,7 @@ def run_beam_jobs(
             )
     except Exception as error:  # each runner has its own
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise DataError(
+        raise UserError(
             f"The pipeline of Apache Beam has failed: {lines[-1]:.500}. What "
             "is finished is kept."
         ) from error
@@ -64,6 +64,8 @@ def _call(job, function):
     """Leaves the message of an error in a file: Beam would try again."""
     try:
         function(job)
+    except ReadError:
+        raise  # perhaps it can be read then
     except UserError as error:
         _error_of(job).write_text(str(error), "utf-8")
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from kseq.data.files.data_error import DataError
+from kseq.data.files.data_error import DataError, ReadError
 from kseq.terminal import escaped_line
 
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
@@ -50,9 +50,9 @@ def open_uncompressed(path: str) -> Iterator[BinaryIO]:
         raise unreadable(path, error) from None
 
 
-def unreadable(path: str, error: OSError) -> DataError:
+def unreadable(path: str | os.PathLike, error: OSError) -> ReadError:
     """The error for a file that the operating system does not read."""
-    return DataError(f"Cannot read {escaped_line(path)}: {error.strerror}.")
+    return ReadError(f"Cannot read {escaped_line(path)}: {error.strerror}.")
 
 
 def _opened(path, compression):

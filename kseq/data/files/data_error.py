@@ -1,4 +1,4 @@
-"""The error of every file, text or vocabulary that cannot be used."""
+"""The errors of files, texts and vocabularies that cannot be used."""
 
 from kseq.terminal import escaped_line
 from kseq.user_error import UserError
@@ -15,3 +15,7 @@ class DataError(UserError):
 
     def __init__(self, message: str):
         super().__init__(escaped_line(message))
+
+
+class ReadError(DataError):
+    """A file cannot be read now; what is in it may be right."""

@@ -4,7 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from kseq.data.files.compressed_files import compression_of
+from kseq.data.files.compressed_files import compression_of, unreadable
 from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import matching_files
 from kseq.terminal import escaped_line, progress
@@ -44,9 +44,15 @@ def sha256_of(path: str | os.PathLike, description: str) -> str:
     Args:
         path: of the file.
         description: of the progress, see `kseq.terminal.progress`.
+
+    Raises:
+        ReadError: it cannot be read.
     """
-    with progress(description), open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with progress(description), open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise unreadable(path, error) from None
 
 
 def kind_of_content(path: str | os.PathLike) -> str:

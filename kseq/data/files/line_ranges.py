@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kseq.data.files.compressed_files import open_uncompressed
 from kseq.data.files.text_files import BYTE_ORDER_MARK
 
 _BLOCK = 2**20  # bytes that are read together, at most
@@ -96,7 +97,7 @@ def split_at_lines(paths: list[str], ends: list[int]) -> LineRanges:
 def read_range(ranges: list[LineRange]) -> Iterator[list[bytes]]:
     """The lines of each range, those of `read_lines`."""
     for path, start, end in ranges:
-        with open(path, "rb") as file:
+        with open_uncompressed(path) as file:
             file.seek(start)
             text = file.read(end - start)
         if not start:
@@ -106,7 +107,7 @@ def read_range(ranges: list[LineRange]) -> Iterator[list[bytes]]:
 
 def _blocks(path, digests, size=_BLOCK):
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with open_uncompressed(path) as file:
         while block := file.read(size):
             digest.update(block)
             yield block

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from kseq.data.files.compressed_files import unreadable
 from kseq.data.files.data_error import DataError
 from kseq.data.files.picture_header import MOST_PIXELS, picture_header
 
@@ -154,15 +155,12 @@ def read_file(path: str | os.PathLike) -> bytes:
     Raises:
         DataError: it cannot be read.
     """
+    path = Path(path)
+    if not path.is_file():  # opening a pipe would block
+        raise DataError(f"{path} is not a file.")
     try:
-        path = Path(path)
-        if not path.is_file():  # opening a pipe would block
-            raise DataError(f"{path} is not a file.")
         if path.stat().st_size > LARGEST_FILE:
             raise DataError(f"{path} is larger than 256 MiB.")
         return path.read_bytes()
-    except (OSError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        reason = getattr(error, "strerror", None) or "it is not a path"
-        raise DataError(f"Cannot read {path}: {reason}.") from None
+    except OSError as error:
+        raise unreadable(path, error) from None

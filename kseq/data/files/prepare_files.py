@@ -39,7 +39,7 @@ def prepare_files(
         for split, path in zip(_SPLITS, paths, strict=True)
         if path is not None
     }
-    with PreparedFolder(folder).locked() as prepared:
+    with PreparedFolder.of(folder).locked() as prepared:
         plan = prepared.follow(kind, options, found)
         if not prepared.is_complete:
             record = prepare(prepared, plan["options"])

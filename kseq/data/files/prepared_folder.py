@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kseq.data.files.data_error import DataError
+from kseq.data.files.data_error import DataError, ReadError
 from kseq.data.files.fingerprints import kind_of_content, sha256_of
 from kseq.files.atomic_write import atomic_write, partial_path
 from kseq.files.file_lock import lock, unlock
@@ -23,37 +23,50 @@ from kseq.user_error import DiskError, UserError
 
 FORMAT = 1
 _RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
+_CLEARED = "cleared"  # the last of them, while a folder is cleared
 MODELS = ("source.model", "target.model")  # of tokenizers
 # Of a plan: how the work is divided, on which the finished data do not depend.
 _WORK = ("part_size",)  # options
 _OF_DATA = ("options", "files", "others")  # the rest is of the work
 _OTHERWISE = "Use --overwrite, or a different folder."
+_RESUMES = "What is finished is kept: the same command resumes."
 _NEEDS = (
     "Preparing needs a file system with flock, which keeps a second process "
     "from writing the same folder."
 )
 
 
-class PreparedFolder:
+class PreparedFolder(os.PathLike):
     """A folder in which data are prepared, or have been.
 
     Args:
         path: of the folder, which may be missing.
+        replaces: whether data that are there already are replaced, as soon as
+            it is known what others are prepared from.
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, replaces: bool = False):
         self.path = Path(path)
         self.parts = self.path / _PARTS
+        self._replaces = replaces
+
+    @classmethod
+    def of(cls, path: str | os.PathLike) -> "PreparedFolder":
+        """The folder at a path, which may be a `PreparedFolder` already."""
+        return path if isinstance(path, cls) else cls(path)
+
+    def __fspath__(self):
+        return os.fspath(self.path)
 
     @property
     def is_complete(self) -> bool:
         """Whether the data are ready."""
-        return (self.path / _RECORD).is_file()
+        return (self.path / _RECORD).is_file() and not self._replaces
 
     @property
     def is_begun(self) -> bool:
         """Whether data have been prepared here, completely or not."""
-        return self.is_complete or (self.path / _PLAN).is_file()
+        return any((self.path / name).is_file() for name in (_RECORD, _PLAN))
 
     def lock(self):
         """Creates the folder, and locks it until `unlock`.
@@ -69,13 +82,15 @@ class PreparedFolder:
             ) from None
         names = {file.name for file in self.path.iterdir()}
         names -= {_LOCK, partial_path(Path(_PLAN)).name}
-        if names and not self.is_begun:
+        if names and not self.is_begun and _CLEARED not in names:
             raise DataError(
                 f"{self.path} is not prepared data: it holds {min(names)}. Use "
                 "a different folder."
             )
         if holder := lock(self.path / _LOCK, _NEEDS, "folder"):
             raise DataError(f"{self.path} is being prepared by {holder}.")
+        if names and not self.is_begun:  # a process that cleared it was killed
+            self.clear()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator["PreparedFolder"]:
@@ -85,25 +100,27 @@ class PreparedFolder:
         are wrong, nothing is left that would refuse others.
 
         Raises:
+            ReadError: a file cannot be read after some parts are finished.
             DiskError: the disk is full.
         """
         if self.is_complete:
             yield self
             return
-        is_new = not self.is_begun
+        is_new = self.plan() is None
         self.lock()
         try:
             yield self
-        except DataError:
-            if is_new:
+        except DataError as error:
+            if isinstance(error, ReadError) and any(self.parts.glob("*")):
+                raise ReadError(f"{error} {_RESUMES}") from None
+            if is_new and not self._replaces:
                 self.clear()
             raise
         except OSError as error:
             if error.errno not in DiskError.errnos:
                 raise
             raise DiskError(
-                f"{self.path} cannot be written: {error.strerror}. What is "
-                "finished is kept: the same command resumes."
+                f"{self.path} cannot be written: {error.strerror}. {_RESUMES}"
             ) from error
         finally:
             self.unlock()
@@ -116,18 +133,22 @@ class PreparedFolder:
 
     def clear(self):
         """Deletes what is prepared here; first what makes it complete."""
-        for name in (_RECORD, _PLAN):
-            (self.path / name).unlink(missing_ok=True)
+        cleared = self.path / _CLEARED
+        for name in (_PLAN, _RECORD):
+            with contextlib.suppress(FileNotFoundError):
+                (self.path / name).replace(cleared)
         for file in self.path.iterdir():
             if file.is_dir():
                 shutil.rmtree(file)
-            elif file.name != _LOCK:
+            elif file.name not in (_LOCK, _CLEARED):
                 file.unlink()
+        cleared.unlink(missing_ok=True)
 
     def plan(self) -> dict[str, Any] | None:
         """The plan that is being followed, or None."""
         path = self.path / _PLAN
-        return read_json(path) if path.is_file() else None
+        is_followed = path.is_file() and not self._replaces
+        return read_json(path) if is_followed else None
 
     def follow(
         self,
@@ -167,6 +188,11 @@ class PreparedFolder:
             }
             plan = {"options": options, "files": files, "others": others}
             plan = as_read(plan | more)
+            if self._replaces:
+                self._replaces = False
+                # The same plan is resumed.
+                if self.is_complete or self.plan() != plan:
+                    self.clear()
             atomic_write(self.path / _PLAN, to_json(plan))
         self._refuse_other_options(plan, options)
         self._refuse_other_files(

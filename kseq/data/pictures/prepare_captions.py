@@ -110,7 +110,7 @@ def prepare_captions(
     tables = read_caption_tables(
         *(train, validation, columns, plain, features, images)
     )
-    with PreparedFolder(folder).locked() as prepared:
+    with PreparedFolder.of(folder).locked() as prepared:
         media = pictures_of(tables, images)
         sizes = {}
         if not features:

@@ -128,7 +128,7 @@ def prepare_speech(
         for name, path in given.items()
     }
     tables = read_tables(train, validation, columns, audio, features)
-    with PreparedFolder(folder).locked() as prepared:
+    with PreparedFolder.of(folder).locked() as prepared:
         sizes = {} if features else _sizes(tables, audio)
         plan = prepared.follow(KIND, options, paths, files_hash(sizes))
         if not prepared.is_complete:

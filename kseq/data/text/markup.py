@@ -7,12 +7,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_TOKEN = re.compile(
-    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<[!?][^>]*>"
-    r"|<(?P<raw>script|style|textarea)\b.*?</(?P=raw)\s*>"
-    r"|<(?P<end>/?)(?P<name>[A-Za-z_][\w:.-]*)"
-    r"""(?:"[^"]*"|'[^']*'|[^'"<>])*+>""",
-    re.DOTALL | re.IGNORECASE,
+_TAG = re.compile(
+    r"<(?P<end>/?)(?P<name>[A-Za-z_][\w:.-]*+)"
+    r"""(?:"[^"]*"|'[^']*'|[^'"<>])*+>"""
+)
+# How comments and elements without markup begin and end.
+_OTHERS = tuple(
+    (re.compile(begin, re.IGNORECASE), re.compile(end, re.IGNORECASE))
+    for begin, end in (
+        ("<!--", "-->"),
+        (r"<!\[CDATA\[", r"\]\]>"),
+        ("<[!?]", ">"),
+        (r"<script\b", r"</script\s*+>"),
+        (r"<style\b", r"</style\s*+>"),
+        (r"<textarea\b", r"</textarea\s*+>"),
+    )
 )
 _PLACEHOLDER = re.compile(
     r"(\{\{[^{}]*\}\}|\$?\{[^{}\s]*\}|%(?:\(\w+\)|\d+\$)?[sd@](?!\w))"
@@ -137,15 +146,17 @@ class _Token(NamedTuple):
 def _tokens(document):
     """Tags, texts and what is neither; elements without text are one token."""
     tokens, at = [], 0
-    for found in [*_TOKEN.finditer(document), None]:
-        start = found.start() if found else len(document)
-        if text := document[at:start]:
-            tokens.append(_Token(text, len(tokens), is_text=True))
-        if found:
-            at = found.end()
-            name = (found["name"] or "").lower()
-            is_end = bool(found["end"])
-            tokens.append(_Token(found[0], len(tokens), name, is_end))
+
+    def add(raw, **about):
+        if raw:
+            tokens.append(_Token(raw, len(tokens), **about))
+
+    for start, end, tag in _found(document):
+        add(document[at:start], is_text=True)
+        name, is_end = (tag["name"].lower(), tag["end"]) if tag else ("", "")
+        add(document[start:end], name=name, is_end=bool(is_end))
+        at = end
+    add(document[at:], is_text=True)
     partners = _partners(tokens)
     kept, place = [], 0
     while place < len(tokens):
@@ -161,6 +172,26 @@ def _tokens(document):
             token = token._replace(partner=last)
         kept.append(token)
     return kept
+
+
+def _found(document):
+    """Where tags and `_OTHERS` begin and end, and the match of a tag or None.
+
+    In linear time: an end that is not found once is not looked for again.
+    """
+    at, others = 0, list(_OTHERS)
+    while (start := document.find("<", at)) >= 0:
+        at, tag = start + 1, None
+        for begin, end in tuple(others):
+            if found := begin.match(document, start):
+                if last := end.search(document, found.end()):
+                    break
+                others.remove((begin, end))
+        else:
+            last = tag = _TAG.match(document, start)
+        if last:
+            at = last.end()
+            yield start, at, tag
 
 
 def _partners(tokens):

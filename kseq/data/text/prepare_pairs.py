@@ -157,7 +157,7 @@ def prepare_pairs(
         for number, text in enumerate(texts)
         for side, found in zip(_SIDES, text.files(), strict=False)
     }
-    with PreparedFolder(folder).locked() as prepared:
+    with PreparedFolder.of(folder).locked() as prepared:
         plan = prepared.follow(
             *(KIND, options, paths),
             read=functools.partial(_jobs_and_hashes, splits, part_size),

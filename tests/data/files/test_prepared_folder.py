@@ -1,7 +1,15 @@
+import contextlib
+import shutil
+from pathlib import Path
+
 import pytest
 
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder
+
+
+class Killed(BaseException):
+    """What ends a process, whatever it was about to do."""
 
 
 @pytest.fixture
@@ -42,3 +50,50 @@ def test_another_kind(folder):
         folder.opened("text"),
     ):
         pass
+
+
+def follow(path, part_size, replaces=False):
+    """Plans anew, with a part in place of the files that were there."""
+    folder = PreparedFolder(path, replaces)
+    folder.lock()
+    plan = folder.follow("pairs", {"size": part_size, "part_size": 1}, {})
+    (folder.parts / "part").touch()
+    folder.unlock()
+    return plan
+
+
+@pytest.mark.parametrize("step", range(12))
+def test_killed_while_it_is_replaced(tmp_path, monkeypatch, step):
+    """Old data are whole, or nothing of them is left that anybody reads."""
+    plan = follow(tmp_path, 1)
+    for name in ("values", "offsets"):
+        (tmp_path / name).write_text("old")
+    PreparedFolder(tmp_path).finish({"kind": "pairs", "plan": plan})
+    steps = 0
+
+    def killed(function):
+        def call(*arguments, **options):
+            nonlocal steps
+            steps += 1
+            if steps > step:
+                raise Killed
+            return function(*arguments, **options)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("touch", "unlink", "replace"):
+            patch.setattr(Path, name, killed(getattr(Path, name)))
+        patch.setattr(shutil, "rmtree", killed(shutil.rmtree))
+        with contextlib.suppress(Killed):
+            follow(tmp_path, 2, replaces=True)
+    PreparedFolder(tmp_path).unlock()
+    folder = PreparedFolder(tmp_path)
+    if folder.is_complete:
+        folder.verify()
+        with pytest.raises(DataError, match="other options: size is 1, now 2"):
+            follow(tmp_path, 2)
+        follow(tmp_path, 2, replaces=True)
+    else:
+        follow(tmp_path, 2)
+    assert {file.name for file in tmp_path.iterdir()} == {"plan.json", "parts"}

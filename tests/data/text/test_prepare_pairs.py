@@ -1,3 +1,4 @@
+import errno
 import functools
 import gzip
 import itertools
@@ -27,8 +28,10 @@ from kseq.data import (
     tokenize_pairs,
     training_batches,
 )
+from kseq.data.files.compressed_files import unreadable
 from kseq.data.files.prepared_folder import PreparedFolder
-from kseq.data.text.pair_parts import tokenize_part
+from kseq.data.text.pair_parts import read_pairs, tokenize_part
+from kseq.user_error import UserError
 from tests.slow import slow
 
 ODD = [
@@ -309,7 +312,7 @@ def test_an_error_in_beam_is_that_of_the_file(tmp_path, kept):
         prepare_pairs("out", **given, beam=[])
     Path("a.csv").write_text("de,en\nja,yes\nnein,no\n")
     assert prepare_pairs("new", **given, beam=[]).counts == (1,)
-    with pytest.raises(DataError, match="Apache Beam has failed"):
+    with pytest.raises(UserError, match="Apache Beam has failed"):
         prepare_pairs("other", **given, beam=["--runner=nothing"])
 
 
@@ -380,6 +383,31 @@ def test_a_killed_process_resumes(tmp_path, kept, monkeypatch, end):
     records = [Path(each, "prepared.json") for each in ("out", "whole")]
     assert records[0].read_bytes() == records[1].read_bytes()
     prepare_pairs("out", files, tokenizers=kept, part_size=9)  # only opened
+
+
+@pytest.mark.parametrize("finished", [0, 2])
+def test_a_file_that_cannot_be_read_now(tmp_path, kept, monkeypatch, finished):
+    files = write_files(tmp_path, pairs(400))
+    parts = []
+
+    def read(job):
+        parts.append(job.part)
+        if len(parts) == finished + 1:
+            raise unreadable("a.de", OSError(errno.EIO, "Input/output error"))
+        return read_pairs(job)
+
+    module = sys.modules["kseq.data.text.prepare_pairs"]
+    monkeypatch.setattr(module, "read_pairs", read)
+    message = r"^Cannot read a\.de: Input/output error\."
+    kept_too = " What is finished is kept: the same command resumes."
+    with pytest.raises(
+        DataError, match=message + kept_too * bool(finished) + "$"
+    ):
+        prepare_pairs("out", files, tokenizers=kept, part_size=3000)
+    assert Path("out").exists() == bool(finished)
+
+    prepare_pairs("out", files, tokenizers=kept, part_size=3000)
+    assert len(parts) == len({*parts}) + 1
 
 
 def test_wrong_options_leave_nothing(tmp_path):
