@@ -189,3 +189,6 @@ class SentenceDropout(Dropout):
         highest = ops.max(draws, axis=-1, keepdims=True, initial=-1.0)
         kept = draws >= ops.minimum(highest, self.rate)
         return ops.where(kept[..., None], ids, PAD)
+
+    def compute_output_spec(self, ids, training=False):
+        return keras.KerasTensor(ids.shape, dtype=ids.dtype)

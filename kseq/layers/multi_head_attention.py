@@ -191,20 +191,15 @@ class MultiHeadAttention(keras.layers.Layer):
         """Keys and values of a memory: (B, S, M) -> two of (B, N, S, H)."""
         return tuple(self._project(self.key_value, memory, self._heads[1:]))
 
-    def call(
+    def check_arguments(
         self,
-        query,
         memory=None,
-        memory_mask=None,
-        causal: bool = False,
         projected_memory=None,
+        causal: bool = False,
         cache=None,
-        positions=None,
-        distances=None,
-        return_weights: bool = False,
-        training: bool | None = None,
-        mask=None,
+        **others,
     ):
+        """Raises ValueError unless those of `call` fit the layer."""
         has_memory = memory is not None or projected_memory is not None
         if self.attends_to_itself and has_memory:
             raise ValueError(
@@ -221,10 +216,28 @@ class MultiHeadAttention(keras.layers.Layer):
                 f"Received: causal={causal}, cache={cache is not None}"
             )
 
-        if memory_mask is None and not has_memory:
-            memory_mask = mask
-
+    def call(
+        self,
+        query,
+        memory=None,
+        memory_mask=None,
+        causal: bool = False,
+        projected_memory=None,
+        cache=None,
+        positions=None,
+        distances=None,
+        return_weights: bool = False,
+        training: bool | None = None,
+        mask=None,
+    ):
+        self.check_arguments(
+            memory=memory,
+            projected_memory=projected_memory,
+            causal=causal,
+            cache=cache,
+        )
         if self.attends_to_itself:
+            memory_mask = mask if memory_mask is None else memory_mask
             queries, keys, values = self._project(
                 self.query_key_value, query, self._heads
             )

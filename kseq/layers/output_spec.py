@@ -15,7 +15,8 @@ def output_spec(layer: keras.layers.Layer, *args, **kwargs):
 
     Args:
         layer: layer with one output of its own dtype, unless an argument of
-            `call` asks for more: attention weights or states.
+            `call` asks for more: attention weights or states. What it refuses
+            of its arguments is in `check_arguments`, if it has that.
         *args: arguments of `call`.
         **kwargs: the same, by keyword.
 
@@ -23,6 +24,8 @@ def output_spec(layer: keras.layers.Layer, *args, **kwargs):
         `keras.KerasTensor`, or a tuple of them.
     """
     given = inspect.signature(layer.call).bind(*args, **kwargs).arguments
+    if layer.built and hasattr(layer, "check_arguments"):
+        layer.check_arguments(**given)
     more = [given.get(name) for name in _MORE_OUTPUTS]
     has_one = all(each is None or each is False for each in more)
     kind = keras.layers.Layer if has_one else keras.Operation

@@ -43,6 +43,9 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
+    def build(self, input_shape):
+        sinusoids(0, input_shape[-1])  # refuses an odd D
+
     def call(self, inputs, start=0):
         table = sinusoids(_positions(inputs, start), inputs.shape[-1])
         return inputs + ops.cast(table, inputs.dtype)

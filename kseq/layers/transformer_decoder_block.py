@@ -159,6 +159,16 @@ class TransformerDecoderBlock(keras.layers.Layer):
         """Keys and values of a memory: (B, S, M) -> two of (B, N, S, H)."""
         return self.cross_attention.project_memory(memory)
 
+    def check_arguments(self, memory=None, projected_memory=None, **others):
+        """Raises ValueError unless those of `call` fit the layer."""
+        has_memory = memory is not None or projected_memory is not None
+        if has_memory != self.reads_memory:
+            built = "with" if self.reads_memory else "without"
+            raise ValueError(
+                f"{self.name} was built {built} a memory. "
+                f"Received: {'a memory' if has_memory else 'none'}"
+            )
+
     def call(
         self,
         query,
@@ -172,11 +182,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         return_weights: bool = False,
         training: bool | None = None,
     ):
-        has_memory = memory is not None or projected_memory is not None
-        if not self.reads_memory and has_memory:
-            raise ValueError(
-                f"{self.name} was built without a memory. Received: a memory"
-            )
+        self.check_arguments(memory, projected_memory)
         attend = functools.partial(
             self.self_attention,
             memory_mask=self_mask,

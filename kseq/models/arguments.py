@@ -1,6 +1,7 @@
 """The arguments of models: checked, kept as attributes, and given back."""
 
 import inspect
+import math
 import numbers
 
 import keras
@@ -21,6 +22,25 @@ def set_sizes(model, **sizes):
     check_integers(**sizes)
     for name, size in sizes.items():
         setattr(model, name, int(size))
+
+
+def check_number(name, value, expected, *, least=0, below=math.inf):
+    """Raises unless a value is a number in a range.
+
+    Args:
+        name: str, of the argument.
+        value: what was given.
+        expected: str, the range in words.
+        least: float.
+        below: float, more than the largest.
+
+    Raises:
+        ArgumentError: if it is none, or not a number.
+    """
+    if not isinstance(value, numbers.Real) or not least <= value < below:
+        raise ArgumentError(
+            f"{name} must be {expected}. Received: {name}={value!r}"
+        )
 
 
 def set_rates(model, **rates):
@@ -178,6 +198,8 @@ def config_of(model, model_class, *layers, later_rates=()):
     config |= {
         name: serialize(config[name]) for name in layers if name in config
     }
+    if not model.trainable:
+        config["trainable"] = False
     return {**config, "dtype": model.dtype_policy.name}
 
 

@@ -1,10 +1,10 @@
 """Additional losses of translators: guided alignment, coverage and CTC."""
 
 import math
-import numbers
 
 from keras import layers, ops
 
+from kseq.models.arguments import check_number
 from kseq.ops import padding_mask, with_padded_batch
 from kseq.user_error import ArgumentError
 
@@ -46,11 +46,7 @@ def set_auxiliary_losses(model, attention, coverage, ctc):
         ("ctc", ctc, 1, "in [0, 1)"),
     )
     for name, weight, limit, expected in limits:
-        is_number = isinstance(weight, numbers.Real)
-        if not is_number or not 0 <= weight < limit:
-            raise ArgumentError(
-                f"{name} must be {expected}. Received: {name}={weight}"
-            )
+        check_number(name, weight, expected, below=limit)
         if weight and attention is None:
             raise ArgumentError(
                 f"{name} needs attention. Received: {name}={weight}, "

@@ -25,7 +25,7 @@ class BinaryRNN(ExactModel):
             `kseq.layers.NeuralTuringMachine`, `keras.layers.LSTMCell` or
             `keras.layers.StackedRNNCells` of them. The model has a copy.
         dtype: dtype policy or its name.
-        **kwargs: see `keras.Model`.
+        **kwargs: `name`, `trainable`.
 
     Call arguments:
         inputs: dict of `source` (B, T, F) float.
@@ -54,6 +54,7 @@ class BinaryRNN(ExactModel):
         output_dim: int,
         cell: keras.layers.Layer,
         dtype: str | keras.DTypePolicy | None = None,
+        name: str = "binary_rnn",
         **kwargs,
     ):
         set_sizes(self, input_dim=input_dim, output_dim=output_dim)
@@ -75,7 +76,9 @@ class BinaryRNN(ExactModel):
 
         source = keras.Input((None, input_dim), name="source")
         logits = self.outputs_layer(self.rnn(source))
-        super().__init__({"source": source}, logits, dtype=policy, **kwargs)
+        super().__init__(
+            {"source": source}, logits, dtype=policy, name=name, **kwargs
+        )
 
     def token_losses(
         self, inputs, labels, outputs, sample_weight, label_smoothing: float

@@ -1,7 +1,7 @@
 """A keras.Model whose training step is exact on any number of devices."""
 
 import itertools
-import math
+import sys
 from typing import Any, NamedTuple
 
 import keras
@@ -9,6 +9,7 @@ from keras import ops
 from keras.src.trainers.trainer import model_supports_jit
 
 from kseq.layers.cudnn import needs_cudnn
+from kseq.models.arguments import check_number
 from kseq.models.auxiliary_losses import alignment_losses
 from kseq.user_error import ArgumentError, check_integers
 
@@ -19,6 +20,9 @@ if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.models.optimizer_update import nested_optimizers
     from kseq.models.step_function import StepFunction, TrainFunction
     from kseq.models.step_guard import StepGuard
+
+
+_WEIGHT = "a finite number of at least 0"
 
 
 class TokenLosses(NamedTuple):
@@ -368,15 +372,10 @@ def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
         raise ValueError(
             f"optimizer must be that of Keras. Received: optimizer={optimizer}"
         )
-    if not 0 <= label_smoothing < 1:
-        raise ArgumentError(
-            "label_smoothing must be in [0, 1). "
-            f"Received: label_smoothing={label_smoothing}"
-        )
-    if clip_norm is not None and not clip_norm > 0:
-        raise ArgumentError(
-            f"clip_norm must be positive. Received: clip_norm={clip_norm}"
-        )
+    check_number("label_smoothing", label_smoothing, "in [0, 1)", below=1)
+    if clip_norm is not None:
+        least = sys.float_info.min
+        check_number("clip_norm", clip_norm, "positive and finite", least=least)
     check_integers(accumulation_steps=accumulation_steps)
     names = "clipnorm", "global_clipnorm", "clipvalue"
     names = (*names, "gradient_accumulation_steps")
@@ -390,16 +389,8 @@ def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
             )
 
 
-def _check_weight(name, weight):
-    if not 0 <= weight < math.inf:
-        raise ArgumentError(
-            f"{name} must be a finite number of at least 0. "
-            f"Received: {name}={weight}"
-        )
-
-
 def _check_guided_alignment(model, weight):
-    _check_weight("guided_alignment", weight)
+    check_number("guided_alignment", weight, _WEIGHT)
     attends = hasattr(model, "logits_and_attention")
     if weight and not (attends and getattr(model, "attention", True)):
         raise ArgumentError(
@@ -409,7 +400,7 @@ def _check_guided_alignment(model, weight):
 
 
 def _check_r_drop(model, r_drop):
-    _check_weight("r_drop", r_drop)
+    check_number("r_drop", r_drop, _WEIGHT)
     if r_drop and not model.uses_softmax:
         raise ArgumentError(
             "r_drop needs a model with logits of exclusive classes. "

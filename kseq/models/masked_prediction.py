@@ -3,6 +3,7 @@
 import keras
 from keras import layers, ops
 
+from kseq.models.arguments import config_of, with_layers
 from kseq.models.exact_model import ExactModel
 from kseq.models.piece_prediction import candidate_logits, one_row
 
@@ -93,14 +94,8 @@ class MaskedPrediction(ExactModel):
         )
 
     def get_config(self) -> dict:
-        serialize = keras.saving.serialize_keras_object
-        return {
-            "classifier": serialize(self.classifier),
-            "dtype": self.dtype_policy.name,
-            "name": self.name,
-        }
+        return config_of(self, MaskedPrediction, "classifier")
 
     @classmethod
     def from_config(cls, config: dict):
-        classifier = keras.saving.deserialize_keras_object(config["classifier"])
-        return cls(**config | {"classifier": classifier})
+        return cls(**with_layers(config, "classifier"))

@@ -3,6 +3,7 @@
 import keras
 from keras import layers, ops
 
+from kseq.models.arguments import config_of, with_layers
 from kseq.models.exact_model import ExactModel
 
 # The logit of a candidate that is the label itself; float16 can hold it.
@@ -93,21 +94,11 @@ class PiecePrediction(ExactModel):
         )
 
     def get_config(self) -> dict:
-        serialize = keras.saving.serialize_keras_object
-        return {
-            "embedding": serialize(self.embedding),
-            "recurrent": serialize(self.recurrent),
-            "dtype": self.dtype_policy.name,
-            "name": self.name,
-        }
+        return config_of(self, PiecePrediction, "embedding", "recurrent")
 
     @classmethod
     def from_config(cls, config: dict):
-        deserialize = keras.saving.deserialize_keras_object
-        parts = ("embedding", "recurrent")
-        return cls(
-            **config | {name: deserialize(config[name]) for name in parts}
-        )
+        return cls(**with_layers(config, "embedding", "recurrent"))
 
 
 def one_row(candidates):

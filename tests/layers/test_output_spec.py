@@ -3,7 +3,11 @@ import functools
 import keras
 import pytest
 
-from kseq.layers import GatedConvolution, TransformerDecoderBlock
+from kseq.layers import (
+    GatedConvolution,
+    MultiHeadAttention,
+    TransformerDecoderBlock,
+)
 
 BLOCK = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16}
 
@@ -44,3 +48,19 @@ def test_more_outputs_are(traced):
     outputs = convolution(query, mask, before)
     assert [each.shape for each in outputs] == [(None, 5, 6), (None, 2, 8)]
     assert traced == [block, convolution]
+
+
+def test_arguments_are_checked_all_the_same(traced):
+    query, memory = keras.Input((5, 8)), keras.Input((7, 6))
+    with pytest.raises(ValueError, match="causal=True"):
+        MultiHeadAttention(2, 4)(query, memory, causal=True)
+    for kind, first, then in (
+        (MultiHeadAttention(2, 4), [query], [query, memory]),
+        (MultiHeadAttention(2, 4), [query, memory], [query]),
+        (TransformerDecoderBlock(**BLOCK), [query], [query, memory]),
+        (TransformerDecoderBlock(**BLOCK), [query, memory], [query]),
+    ):
+        kind(*first)
+        with pytest.raises(ValueError, match="was built"):
+            kind(*then)
+    assert traced == []

@@ -134,8 +134,9 @@ def test_leading_axes_are_independent(make):
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="dim=7"):
-        SinusoidalPositionalEncoding()(np.zeros((1, 5, 7)))
+    for inputs in (np.zeros((1, 5, 7)), keras.Input((None, 7))):
+        with pytest.raises(ValueError, match="dim=7"):
+            SinusoidalPositionalEncoding()(inputs)
     with pytest.raises(ValueError, match="max_length=0"):
         LearnedPositionalEmbedding(max_length=0)
     with pytest.raises(ValueError, match=r"max_length=2\.5"):

@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -43,6 +44,11 @@ def test_never_leaves_out_all(seed, rate):
 @pytest.mark.parametrize("shape", [(2, 3, 0), (2, 0, 4), (0, 3, 4)])
 def test_of_nothing_nothing_is_left(shape):
     assert dropped(np.zeros(shape, int), 0.5).shape == shape
+
+
+def test_ids_stay_ids_in_a_functional_model():
+    ids = keras.Input((None, 5), dtype="int32")
+    assert SentenceDropout(0.5)(ids).dtype == "int32"
 
 
 def test_config():

@@ -403,7 +403,7 @@ def test_bad_arguments(make):
 
 def test_a_memory_is_missing_or_not_expected():
     x, memory = normal(2, LENGTH, 8), normal(2, MEMORY_LENGTH, 6)
-    with pytest.raises(ValueError, match="attend to a memory"):
+    with pytest.raises(ValueError, match="built with a memory"):
         decoder()(x)
     with pytest.raises(ValueError, match="built without a memory"):
         language_model()(x, memory)

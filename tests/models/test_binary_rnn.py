@@ -110,6 +110,14 @@ def test_round_trip_through_a_file(seed, tmp_path, kind):
     assert again.has_memory == (kind in ("memory", "heads"))
 
 
+def test_a_config_has_the_arguments_of_keras():
+    cell = keras.layers.LSTMCell(2)
+    model = BinaryRNN(3, 2, cell, name="bits", trainable=False)
+    again = BinaryRNN.from_config(model.get_config())
+    assert (again.name, again.trainable) == ("bits", False)
+    assert "trainable" not in BinaryRNN(3, 2, cell).get_config()
+
+
 def test_a_model_has_its_own_copy_of_a_cell():
     cell = turing_machine()
     one, other = BinaryRNN(3, 2, cell), BinaryRNN(2, 2, cell)

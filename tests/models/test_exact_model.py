@@ -373,6 +373,10 @@ def test_a_saved_model_resumes_training(tmp_path):
         ({"r_drop": float("nan")}, "r_drop=nan"),
         ({"r_drop": float("inf")}, "r_drop=inf"),
         ({"optimizer": None}, "optimizer=None"),
+        ({"clip_norm": float("inf")}, "clip_norm=inf"),
+        ({"clip_norm": 0.0}, "clip_norm=0.0"),
+        ({"label_smoothing": None}, "label_smoothing=None"),
+        ({"r_drop": "1"}, "r_drop='1'"),
         (
             {"optimizer": keras.optimizers.SGD(0.1, global_clipnorm=1.0)},
             "global_clipnorm=1.0",
