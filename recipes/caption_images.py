@@ -60,6 +60,19 @@ class Config(
     ema: options.Rate = 0.998
     beam_size: options.SmallInt = 5
 
+    def unread(self):
+        """Options without effect, which are refused, after what they need."""
+        if self.decoder == "transformer":
+            of_lstm = ("embedding_dim", "coverage", "context_gate")
+            yield "--decoder lstm. Received: --decoder transformer", of_lstm
+        else:
+            yield "--decoder transformer", ("decoder_layers", "num_heads")
+        if self.features:
+            yield (
+                "pictures instead of --features",
+                ("network", "network_weights"),
+            )
+
 
 SCENES = Config(
     run="runs/scenes",

@@ -53,6 +53,11 @@ class Config(
     ema: options.Rate = 0.998
     beam_size: options.SmallInt = 4
 
+    def unread(self):
+        """Options without effect, which are refused, after what they need."""
+        if self.model == "single":
+            yield "--model joined or --model hierarchical", ("max_turns",)
+
 
 SMALL_TALK = Config(
     run="runs/small_talk",

@@ -43,6 +43,13 @@ class Config(
     calibrate: bool = False  # probabilities, by a temperature of validation
     pretraining_steps: options.NonNegativeInt = 0  # on text without labels
 
+    def unread(self):
+        """Options without effect, which are refused, after what they need."""
+        if self.model == "transformer":
+            yield "--model hierarchical or --model flat", ("units",)
+        else:
+            yield "--model transformer", ("layers",)
+
 
 REPORTS = Config(
     run="runs/reports",

@@ -33,6 +33,14 @@ class Config(options.TrainingOptions):
     ema: options.Rate = 0.999  # of the moving averages of the weights
     examples: options.PositiveInt = 256  # of validation, and of each test
 
+    def unread(self):
+        """Options without effect, which are refused, after what they need."""
+        if self.model == "ntm":
+            yield "--model lstm", ("num_layers",)
+        else:
+            of_memory = ("slots", "slot_dim", "read_heads", "write_heads")
+            yield "--model ntm", ("controller", *of_memory)
+
 
 def build_task(config):
     from kseq.data import algorithms  # --help does not wait for it

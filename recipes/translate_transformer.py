@@ -44,6 +44,16 @@ class Config(
     averaged: options.SmallInt = 8  # checkpoints that are exported, or --ema
     average_of: Literal["last", "best"] = "last"  # or best by validation
 
+    def unread(self):
+        """Options without effect, which are refused, after what they need."""
+        if self.encoder_layers and self.decoder_layers:
+            yield "no --encoder-layers or no --decoder-layers", ("layers",)
+        if len(self.pieces) > 1:
+            yield "one type of --pieces", ("share_embeddings",)
+        if self.ema:
+            of_average = ("averaged", "average_of")
+            yield "--ema 0: moving averages are exported instead", of_average
+
 
 DATES = Config(
     run="runs/dates_transformer",

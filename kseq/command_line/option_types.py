@@ -167,6 +167,11 @@ class FineTuningOptions(TrainingOptions):
 
     def check(self):
         """Raises UserError for options that do not fit each other."""
+        if self.new_tokenizer and not self.from_:
+            raise UserError(
+                "--new-tokenizer needs --from: a run that starts from no other "
+                "always trains its tokenizer."
+            )
         if self.lora and not self.from_:
             raise UserError("--lora needs --from: it fine-tunes a run.")
         if self.lora and self.new_tokenizer:
@@ -216,6 +221,11 @@ class OptimizerOptions:
         """The keyword arguments of `Checkpoints`, beside what it monitors."""
         return {"patience": self.patience, "save_every": self.save_every}
 
+    def unread(self):
+        """See `refuse_unread`."""
+        if self.schedule == "range_test":
+            yield "a --schedule other than range_test", ("warmup_steps",)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LossOptions:
@@ -232,6 +242,12 @@ class LossOptions:
         """The keyword arguments of `compile`, beside the optimizer."""
         names = ("label_smoothing", "r_drop", "clip_norm", "accumulation_steps")
         return {name: getattr(self, name) for name in names}
+
+    def unread(self):
+        """See `refuse_unread`. R-Drop compares two random predictions."""
+        samples = getattr(self, "sampling_schedule", "none") != "none"
+        if not (samples or any(getattr(self, name, 0) for name in _RANDOM)):
+            yield "--dropout above 0", ("r_drop",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -307,6 +323,12 @@ class SpeechOptions:
         names = ("audio", "features", "num_mels", "max_seconds", "resample")
         return {name: getattr(self, name) for name in names}
 
+    def unread(self):
+        """See `refuse_unread`."""
+        if self.features:
+            names = ("audio", "resample", "num_mels")
+            yield "recordings instead of --features", names
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TransformerOptions:
@@ -338,11 +360,7 @@ class TransformerOptions:
 
     def check(self):
         """Raises UserError for options that do not fit each other."""
-        model = getattr(self, "model", "transformer")
-        if model != "transformer":
-            needs = f"--model transformer. Received: --model {model}"
-            fields = dataclasses.fields(TransformerOptions)
-            _check_defaults(self, [field.name for field in fields], needs)
+        if getattr(self, "model", "transformer") != "transformer":
             return
         width = "model_dim" if hasattr(self, "model_dim") else "dim"
         size = getattr(self, width)
@@ -357,18 +375,12 @@ class TransformerOptions:
                 f"{option(width)} / --heads. Received: {size} / {self.heads}"
             )
 
-
-def _check_defaults(config, names, needs):
-    """Raises UserError for an option that the chosen model does not read.
-
-    Args:
-        config: a dataclass instance.
-        names: fields that must have their defaults.
-        needs: str, what these options need.
-    """
-    for name in names:
-        if getattr(config, name) != getattr(type(config), name):
-            raise UserError(f"{option(name)} needs {needs}")
+    def unread(self):
+        """See `refuse_unread`."""
+        if getattr(self, "model", "transformer") != "transformer":
+            fields = dataclasses.fields(TransformerOptions)
+            names = ("heads", *(field.name for field in fields))
+            yield f"--model transformer. Received: --model {self.model}", names
 
 
 # Sizes of Transformers; base and big: Vaswani et al. 2017, table 3.
@@ -423,15 +435,6 @@ class RecurrentDecoderOptions:
     def check(self):
         """Raises UserError for options that do not fit each other."""
         attention = f"--attention {self.attention}"
-        decoder = getattr(self, "decoder", "lstm")
-        if decoder != "lstm":
-            needs = f"--decoder lstm. Received: --decoder {decoder}"
-            # Version 0.2 ignored the order.
-            names = "attention", "input_feeding", "cell", "context_gate"
-            _check_defaults(self, (*names, "sampling_schedule"), needs)
-        if self.sampling_schedule == "none":
-            names = "sampling_rate", "sampling_steps"
-            _check_defaults(self, names, "--sampling-schedule")
         if self.input_feeding and self.order == "bahdanau":
             raise UserError("--order bahdanau needs --no-input-feeding.")
         if self.input_feeding and self.attention == "none":
@@ -451,6 +454,17 @@ class RecurrentDecoderOptions:
             raise UserError(
                 f"{attention} needs --input-feeding or --order bahdanau."
             )
+
+    def unread(self):
+        """See `refuse_unread`."""
+        if getattr(self, "decoder", "lstm") != "lstm":
+            fields = dataclasses.fields(RecurrentDecoderOptions)
+            names = [field.name for field in fields]
+            yield f"--decoder lstm. Received: --decoder {self.decoder}", names
+        if self.sampling_schedule == "none":
+            yield "--sampling-schedule", ("sampling_rate", "sampling_steps")
+        if self.attention == "none":
+            yield "attention. Received: --attention none", ("order",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -486,15 +500,14 @@ class RecurrentOptions(RecurrentDecoderOptions):
                 "--last-states needs attention by content. "
                 f"Received: --attention {self.attention}"
             )
-        if self.local == "none":
-            needs = "--local monotonic or --local predictive"
-            _check_defaults(self, ["window"], needs)
-        elif self.attention not in ("dot", "scaled_dot", "general", "concat"):
+        is_local = self.local != "none"
+        scores = ("dot", "scaled_dot", "general", "concat")
+        if is_local and self.attention not in scores:
             raise UserError(
                 f"--local {self.local} needs --attention dot, scaled_dot, "
                 f"general or concat. Received: --attention {self.attention}"
             )
-        elif self.last_states:
+        if is_local and self.last_states:
             raise UserError(
                 f"--local {self.local} needs --last-states 0. "
                 f"Received: --last-states {self.last_states}"
@@ -512,6 +525,11 @@ class RecurrentOptions(RecurrentDecoderOptions):
             )
         if self.reverse_source and self.bidirectional:
             raise UserError("--reverse-source needs --no-bidirectional.")
+
+    def unread(self):
+        """See `refuse_unread`."""
+        if self.local == "none":
+            yield "--local monotonic or --local predictive", ("window",)
 
 
 def check_options(config):
@@ -565,9 +583,32 @@ and at most 2147483647. Received: 0
             check(config)
 
 
+def refuse_unread(config, given):
+    """Refuses options that nothing reads because of what others choose.
+
+    A class of options, or a recipe, says in a method `unread` which these are:
+    it yields what they need, and the names of their fields.
+
+    Args:
+        config: a dataclass instance.
+        given: dict, field -> value of the options that are given. A value that
+            switches something off, as 0 does, is true without it, too.
+
+    Raises:
+        UserError: that names the first such option.
+    """
+    for kind in type(config).__mro__:
+        unread = vars(kind).get("unread", lambda config: ())
+        for needs, names in unread(config):
+            for name in filter(given.get, names):
+                raise UserError(f"{option(name)} needs {needs}.")
+
+
 _RULES = (Limits, MultipleOf, _Even, _NewDirectory)
 # Types of which no value of another type is valid: 8.0, or true for 1.
 _WHOLE = {bool: "true or false", int: "an integer"}
+# Options without which a model predicts the same twice.
+_RANDOM = ("dropout", "piece_dropout", "sentence_dropout", "masks", "stretch")
 
 
 def option(name):

@@ -27,6 +27,7 @@ from kseq.command_line.option_types import (
     WordVectorOptions,
     check_options,
     option,
+    refuse_unread,
 )
 from kseq.data.files.prepared_folder import (
     MODELS,
@@ -41,7 +42,12 @@ from kseq.files.model_path import is_run, run_path
 from kseq.sources.first_rows import read_first_rows
 from kseq.user_error import UserError
 
-_OF_TOKENIZERS = ("vocab_size", "pieces")
+_OF_TOKENIZERS = ("vocab_size", "pieces", "tokens")
+# How files are read; a prepared folder has been made with them.
+_OF_FILES = (
+    *("validation", "columns", "column", "features", "images", "audio"),
+    *("resample", "plain", "network_weights"),
+)
 _METAVARS = {int: "N", float: "X"}
 # Fields of a recipe that a run does not inherit from the one it starts from.
 _OF_ONE_RUN = frozenset(
@@ -118,6 +124,10 @@ def read_options(
         _refuse_other_tokenizer(given, defaults)
     options.config = dataclasses.replace(defaults, **given)
     check_options(options.config)
+    # A run resumes with what an earlier version has ignored.
+    overwrites = getattr(options.config, "overwrite", False)
+    if overwrites or not is_run(getattr(options.config, "run", "")):
+        refuse_unread(options.config, given)
     return options
 
 
@@ -127,9 +137,11 @@ def _check_files(given, config, corpus):
     Folders are accepted, because a custom recipe may read them.
     """
     splits = [_tuple(given.get(name)) for name in ("train", "validation")]
-    if folder := prepared_folder(splits[0]):
+    folder = prepared_folder(splits[0])
+    if folder:
         _refuse_tokenizer_options(folder, given)
     if corpus:
+        _refuse_options_of_files(folder, given, config)
         refuse_folder_urls(config)
         columns = getattr(config, "columns", getattr(config, "column", ()))
         read_first_rows(corpus, *splits, _tuple(columns))
@@ -144,6 +156,17 @@ def _refuse_tokenizer_options(folder, given):
     if any(os.path.exists(os.path.join(folder, name)) for name in MODELS):
         named = [name for name in _OF_TOKENIZERS if name in given]
         refuse_prepared(**{option(name): True for name in named})
+
+
+def _refuse_options_of_files(folder, given, config):
+    """UserError for options of files, where there are none to read."""
+    if folder:
+        named = [name for name in _OF_FILES if given.get(name)]
+        refuse_prepared(**{option(name): True for name in named})
+    if not getattr(config, "train", None):
+        for name in (*_OF_FILES, "weights", "network"):
+            if given.get(name):
+                raise UserError(f"{option(name)} needs --train.")
 
 
 def _refuse_other_tokenizer(given, inherited):

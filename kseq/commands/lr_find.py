@@ -1,6 +1,6 @@
 """The learning rate that a range test suggests."""
 
-from kseq.commands.trial_run import trial_run
+from kseq.commands.trial_run import trial_run, without
 from kseq.files.atomic_write import atomic_write
 from kseq.files.training_process import failure
 from kseq.terminal import progress
@@ -34,7 +34,7 @@ def lr_find(words, config, path):
     if not hasattr(config, "schedule"):
         raise UserError("--lr-find: the Config of the recipe has no schedule.")
     words = [
-        *words,
+        *without(words, "--warmup-steps"),  # a range test has none
         *("--steps", str(STEPS), "--evaluate-every", str(STEPS)),
         *("--schedule", "range_test", "--learning-rate", str(_HIGHEST)),
     ]

@@ -24,7 +24,7 @@ def trial_run(words):
         path = Path(folder, Path(folder).name)
         exports = Path("saved_models", path.name)
         has_exports = exports.parent.exists()
-        words = [*_untracked(words), "--run", str(path)]
+        words = [*without(words, "--track"), "--run", str(path)]
         try:
             with training_process(
                 ["-m", "kseq", *words],
@@ -39,12 +39,12 @@ def trial_run(words):
                     exports.parent.rmdir()
 
 
-def _untracked(words):
-    """The words without `--track` and its values."""
+def without(words, option):
+    """The words without an option and its values."""
     kept, is_value = [], False
     for word in words:
         if word.startswith("--"):
-            is_value = word.partition("=")[0] == "--track"
+            is_value = word.partition("=")[0].replace("_", "-") == option
         if not is_value:
             kept.append(word)
     return kept

@@ -67,16 +67,10 @@ class FineTuning:
         new_tokenizer: bool, whether a tokenizer is trained on the new text.
 
     Raises:
-        UserError: if `start_from` is not a run with a checkpoint, or there is
-            a `new_tokenizer` without it.
+        UserError: if `start_from` is not a run with a checkpoint.
     """
 
     def __init__(self, run, start_from="", new_tokenizer=False):
-        if new_tokenizer and not start_from:
-            raise RunError(
-                "--new-tokenizer needs --from: a run that starts from no other "
-                "always trains its tokenizer."
-            )
         self.run = run
         self.start_from = start_from
         self.new_tokenizer = new_tokenizer

@@ -9,15 +9,18 @@ import pytest
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.option_types import (
     FineTuningOptions,
+    LossOptions,
     OptimizerOptions,
     PositiveFloat,
     PositiveInt,
     RecurrentDecoderOptions,
     RecurrentOptions,
+    SpeechOptions,
     TransformerOptions,
     TranslationOptions,
     WordVectorOptions,
     check_options,
+    refuse_unread,
 )
 from kseq.command_line.recipe_options import read_options
 from kseq.data import PairTokenizers, prepare_pairs
@@ -229,8 +232,6 @@ class Tagger(TransformerOptions):
     ("given", "message"),
     [
         ({"positions": "rotary"}, "even size.*Received: 12 / 4"),
-        ({"model": "lstm", "kv_heads": 2}, "--kv-heads needs --model transf"),
-        ({"model": "lstm", "window": 2}, "--window needs --model transformer"),
         ({"kv_heads": 3}, "--heads: expected a multiple of --kv-heads 3"),
         ({"model_dim": 10}, "--model-dim: expected a multiple of --heads 4"),
         ({"model_dim": 9, "heads": 1}, "--model-dim: expected an even number"),
@@ -243,10 +244,7 @@ def test_blocks_that_do_not_fit(given, message):
 
 
 def test_blocks_of_another_model_do_not_limit_its_sizes():
-    """And the defaults are those of the recipe."""
     check_options(Tagger(dim=9))
-    with pytest.raises(UserError, match="--positions needs --model transform"):
-        check_options(Tagger(positions="learned"))
     with pytest.raises(UserError, match="--dim: expected a multiple of --head"):
         check_options(Tagger(model="transformer", dim=9))
 
@@ -279,10 +277,7 @@ def test_blocks_of_another_model_do_not_limit_its_sizes():
             "--local predictive needs --last-states 0",
         ),
         ({"copy": True, "attention": "none"}, "--copy needs attention"),
-        ({"window": 4}, "--window needs --local monotonic or --local pred"),
         ({"reverse_source": True}, "--reverse-source needs --no-bidirectional"),
-        ({"sampling_rate": 0.5}, "--sampling-rate needs --sampling-schedule"),
-        ({"sampling_steps": 5}, "--sampling-steps needs --sampling-schedule"),
         (
             {"sampling_schedule": "linear", "sampling_rate": 1.1},
             "--sampling-rate: expected a number from 0 to 1. Received: 1.1",
@@ -395,6 +390,7 @@ def test_a_run_that_starts_from_another_has_no_other_vectors():
     ("given", "message"),
     [
         ({}, "--lora needs --from"),
+        ({"lora": 0, "new_tokenizer": True}, "--new-tokenizer needs --from"),
         (
             {"from_": "runs/b", "new_tokenizer": True},
             "trains no embeddings",
@@ -412,6 +408,9 @@ def test_lora_that_cannot_be(given, message):
 
 @dataclasses.dataclass(frozen=True)
 class Decoder(RecurrentDecoderOptions):
+    run: str = "runs/x"
+    from_: str = ""
+    overwrite: bool = False
     model: str = "joined"
     decoder: str = "lstm"
     coverage: float = 0.0
@@ -421,14 +420,6 @@ class Decoder(RecurrentDecoderOptions):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"decoder": "transformer", "cell": "gru"},
-            "--cell needs --decoder lstm. Received: --decoder transformer",
-        ),
-        (
-            {"decoder": "transformer", "sampling_schedule": "linear"},
-            "--sampling-schedule needs --decoder lstm",
-        ),
         (
             {"model": "hierarchical", "attention": "dot"},
             "--attention dot needs --model joined or --model single",
@@ -441,14 +432,94 @@ class Decoder(RecurrentDecoderOptions):
             {"attention": "none", "context_gate": True},
             "--attention none needs --no-context-gate",
         ),
-        (
-            {"decoder": "transformer", "context_gate": True},
-            "--context-gate needs --decoder lstm",
-        ),
         ({"attention": "location"}, "--attention: expected one of none, dot"),
     ],
 )
 def test_decoders_that_do_not_fit(given, message):
-    check_options(Decoder(decoder="transformer", order="luong"))
+    check_options(Decoder(decoder="transformer"))
     with pytest.raises(UserError, match=message):
         check_options(Decoder(**given))
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe(SpeechOptions, FineTuningOptions, LossOptions, OptimizerOptions):
+    run: str = "runs/x"
+    steps: PositiveInt = 30
+    learning_rate: PositiveFloat = 0.1
+    dropout: float = 0.0
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "message"),
+    [
+        (
+            Blocks(model="lstm"),
+            {"kv_heads": 2},
+            r"--kv-heads needs --model transformer. Received: --model lstm\.",
+        ),
+        (Tagger(), {"heads": 4}, "--heads needs --model transformer"),
+        (Tagger(), {"positions": "rotary"}, "--positions needs --model tra"),
+        (RecurrentOptions(), {"window": 10}, "needs --local monotonic or"),
+        (
+            RecurrentOptions(attention="none"),
+            {"order": "luong"},
+            "--order needs attention. Received: --attention none",
+        ),
+        (Decoder(), {"sampling_rate": 0.5}, "needs --sampling-schedule"),
+        (Decoder(), {"sampling_steps": 5}, "needs --sampling-schedule"),
+        (Decoder(decoder="transformer"), {"cell": "lstm"}, "--decoder lstm"),
+        (Decoder(decoder="transformer"), {"order": "luong"}, "--decoder lstm"),
+        (
+            Recipe(schedule="range_test"),
+            {"warmup_steps": 9},
+            "--warmup-steps needs a --schedule other than range_test",
+        ),
+        (Recipe(stretch=0.0, masks=0), {"r_drop": 1.0}, "needs --dropout"),
+        (Recipe(features="a.npz"), {"num_mels": 40}, "--num-mels needs recor"),
+    ],
+)
+def test_options_that_nothing_reads(config, given, message):
+    """Also with the value of their defaults, but not if they say 0."""
+    refuse_unread(config, {"steps": 3, **dict.fromkeys(given, 0)})
+    refuse_unread(config, {})
+    with pytest.raises(UserError, match=message):
+        refuse_unread(config, given)
+
+
+def test_only_given_options_are_refused(make_run):
+    """No inherited ones, and none of a run that has started with them."""
+
+    def read(*words):
+        config = Decoder(run="runs/new")
+        return read_options(config, config, words, prog="x", description="")
+
+    inherited = Decoder(sampling_schedule="linear", sampling_rate=0.5)
+    make_run("runs/old", inherited)
+    words = ("--from", "runs/old", "--sampling-schedule", "none")
+    assert read(*words).config.sampling_rate == 0.5
+    with pytest.raises(UserError, match="--sampling-rate needs"):
+        read(*words, "--sampling-rate", "0.5")
+    make_run("runs/new", inherited)
+    read(*words, "--sampling-rate", "0.5")
+    with pytest.raises(UserError, match="--sampling-rate needs"):
+        read(*words, "--sampling-rate", "0.5", "--overwrite")
+
+
+def test_options_of_files_need_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.tsv").write_text("x\ty\n")
+    Path("out").mkdir()
+    Path("out/prepared.json").touch()
+
+    def read(*words):
+        config = Recipe()
+        names = {"prog": "x", "description": ""}
+        return read_options(config, config, words, "transcripts", **names)
+
+    for given in (["--columns", "1", "2"], ["--audio", "."]):
+        read("--train", "a.tsv", *given)
+        with pytest.raises(UserError, match=f"{given[0]} needs --train"):
+            read(*given)
+        with pytest.raises(UserError, match=f"{given[0]} is part of a prep"):
+            read("--train", "out", *given)
+    read("--train", "out", "--num-mels", "8")  # which must be theirs

@@ -216,7 +216,10 @@ def falls_until(rate, then):
     return lambda r: 3.0 / (1 + 100 * r) if r < rate else then
 
 
-FIND = ("--lr-find", "rates.png", "translate_lstm", "--units", "8")
+FIND = (
+    *("--lr-find", "rates.png", "translate_lstm", "--units", "8"),
+    *("--warmup_steps", "9"),  # which a range test has not
+)
 
 
 def test_the_rate_that_a_range_test_suggests(planned, trial, tmp_path):
