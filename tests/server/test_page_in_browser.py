@@ -453,6 +453,16 @@ def test_waiting(open_page):
     expect(page, ".column .message").to_have_text("")
 
 
+def test_a_text_that_is_deleted_before_it_is_answered(open_page):
+    page = open_page({"model": "translator"})
+    page.route("**:predict", lambda route: None)
+    page.fill("#text", "one")
+    expect(page, ".column").to_have_attribute("aria-busy", "true")
+    page.fill("#text", "")
+    expect(page, ".column").to_have_attribute("data-state", "empty")
+    expect(page, ".column").not_to_have_attribute("aria-busy", "true")
+
+
 def test_models_that_come_later(open_page, browser, address):
     page = open_page(wait=False)
     page.context.close()
@@ -707,6 +717,16 @@ def test_a_text_is_kept_for_another_model(open_page):
     assert page.input_value("#text") == "one"
 
 
+def test_the_model_is_changed_right_after_typing(open_page):
+    page = open_page({"model": "translator"})
+    page.focus("#text")
+    page.keyboard.type("one")
+    page.focus("#model")
+    page.select_option("#model", CLASSIFIER)
+    expect(page, ".sentence").to_have_text("one")
+    assert page.input_value("#text") == "one"
+
+
 def png(size=8):
     """A grey picture."""
 
@@ -805,6 +825,20 @@ def test_a_dropped_picture(open_page):
     expect(page, ".drop [data-part=name]").to_have_text("b.png")
 
 
+def test_a_file_that_cannot_be_read(open_page):
+    page = open_page({"model": "captions"})
+    page.evaluate(
+        """() => {
+            File.prototype.arrayBuffer = () => Promise.reject(new Error());
+        }"""
+    )
+    chosen = {"name": "a.png", "mimeType": "image/png", "buffer": png()}
+    page.set_input_files("#file", chosen)
+    expect(page, ".drop [data-part=name]").to_have_text(
+        "This file cannot be read."
+    )
+
+
 def rate_of(content):
     with wave.open(io.BytesIO(content)) as file:
         assert (file.getnchannels(), file.getsampwidth()) == (1, 2)
@@ -863,6 +897,39 @@ def test_recorded_speech(open_page):
     assert rate == RATE
     assert frames > RATE // 4
     expect(page, ".answer .word").to_have_count(3)
+
+
+def test_who_leaves_a_recording_is_no_longer_heard(open_page):
+    page = open_page({"model": "speech"}, permissions=["microphone"])
+    page.evaluate(
+        """() => {
+            const devices = navigator.mediaDevices;
+            const ask = devices.getUserMedia.bind(devices);
+            window.tracks = [];
+            devices.getUserMedia = async (wanted) => {
+                const stream = await ask(wanted);
+                tracks.push(...stream.getTracks());
+                return stream;
+            };
+        }"""
+    )
+    page.evaluate(
+        """() => {
+            const [button] = document.querySelectorAll(".record button");
+            button.click();
+            button.click();
+        }"""
+    )
+    expect(page, ".record .message").to_have_text("Recording…")
+    asked = []
+    page.on("request", lambda request: asked.append(request))
+    page.select_option("#model", "translator")
+    page.wait_for_function(
+        "tracks.every(({ readyState }) => readyState === 'ended')"
+    )
+    assert page.evaluate("tracks.length") == 1
+    page.wait_for_timeout(300)
+    assert asked == []
 
 
 def test_dialogue(open_page):
@@ -1035,6 +1102,19 @@ def test_a_dialogue_word_by_word(open_page, steps_of):
     assert page.input_value("#turn") == ""
 
 
+def test_what_is_typed_during_an_answer_is_kept(open_page, steps_of):
+    page = open_page({"model": "streaming chat"})
+    steps = steps_of("streaming chat")
+    page.fill("#turn", "Hi")
+    page.click("text=Send")
+    steps.tickets.release()
+    expect(page, ".turns .said >> nth=-1").to_have_text("H")
+    page.fill("#turn", "And then?")
+    steps.tickets.release(99)
+    expect(page, ".turns").not_to_have_attribute("aria-busy", "true")
+    assert page.input_value("#turn") == "And then?"
+
+
 def test_a_conversation_is_left_in_an_answer(open_page, steps_of):
     page = open_page({"model": "streaming chat"})
     steps = steps_of("streaming chat")
@@ -1090,3 +1170,14 @@ def test_any_other_model(open_page):
     page.fill("#request", "{")
     page.click("text=Send")
     expect(page, ".form .message").to_contain_text("JSON Parse error")
+
+
+def test_a_request_that_another_one_overtakes(open_page):
+    page = open_page({"model": "numbers"})
+    page.route("**:predict", lambda route: None, times=1)
+    page.click("text=Send")
+    page.fill("#request", '{"instances": [[1, 2], [3, 4.5]]}')
+    with page.expect_event("requestfailed"):
+        page.click("text=Send")
+    expect(page, "pre").to_contain_text("9")
+    expect(page, ".form .message").to_have_text("")

@@ -1,6 +1,5 @@
 // Anything in, a label out, and what the model attended to.
 
-import { predict } from "./client.js";
 import { add } from "./column.js";
 import { element, foreign, percent } from "./elements.js";
 import { sum, wordsOf } from "./pieces.js";
@@ -20,20 +19,14 @@ export const view = {
     const { input } = column.kind;
     const request = await input.request(value, column.target);
     signal.throwIfAborted();
-    const found = await predict(
-      column.target,
-      "serving_default",
-      request,
-      signal,
-    );
+    const found = await column.predict("serving_default", request, signal);
     column.part("label").textContent = found.label;
     column.part("bars").replaceChildren(...bars(found));
     column.show(found.truncated);
     if (!column.has("explain")) return;
     const host = column.part("document");
     await add(host, signal, async () => {
-      const { target } = column;
-      const explained = await predict(target, "explain", request, signal);
+      const explained = await column.predict("explain", request, signal);
       column.part("note").replaceChildren();
       const isText = "sentences" in explained;
       column.part("legend").hidden = !isText;
@@ -41,7 +34,7 @@ export const view = {
         host.replaceChildren(...sentences(explained, column.part("note")));
       } else {
         const media = column.part("media");
-        await input.showAttention(media, value, explained, target);
+        await input.showAttention(media, value, explained, column.target);
         host.replaceChildren();
       }
     });

@@ -1,5 +1,6 @@
 // One model's answers, beside those of another.
 
+import { predict } from "./client.js";
 import { element, fromTemplate, part } from "./elements.js";
 
 const CUT =
@@ -38,6 +39,11 @@ export class Column {
     return this.target.model.signatures.includes(signature);
   }
 
+  /** The prediction of a signature for one input. */
+  predict(signature, input, signal) {
+    return predict(this.target, signature, input, signal);
+  }
+
   say(message, state) {
     this.root.dataset.state = state;
     const shown = this.part("message");
@@ -46,6 +52,7 @@ export class Column {
 
   clear() {
     this.abort.abort();
+    this.root.removeAttribute("aria-busy");
     this.input = null;
     this.content.hidden = true;
     const { input, shows } = this.kind;

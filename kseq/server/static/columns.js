@@ -10,8 +10,8 @@ import { element } from "./elements.js";
  *   input: an object with
  *     ask: what to do, in words,
  *     isText: whether a value is a string, which a link can keep,
- *     open(onValue, targets): makes {root, set(value)}; onValue(null) is no
- *     input,
+ *     open(onValue, targets): makes {root, set(value)}, perhaps with close();
+ *     onValue(null) is no input,
  *     request(value, target): a promise of what signatures take,
  *     showAttention(host, value, explained, target): shows what decided, if it
  *     is not a text.
@@ -28,5 +28,8 @@ export function openColumns(kind, { host, targets, value, onValue }) {
   beside.append(...columns.map((column) => column.root));
   host.replaceChildren(input.root, beside);
   if (value !== null) input.set(value);
-  return () => columns.forEach((column) => column.abort.abort());
+  return () => {
+    input.close?.();
+    for (const column of columns) column.abort.abort();
+  };
 }

@@ -81,7 +81,8 @@ class Conversation {
       const input = { turns, ...draws };
       const { target } = this;
       const best = await predictWords(target, signature, input, signal, write);
-      this.area.value = "";
+      // What was typed meanwhile is kept.
+      if (this.area.value.trim() === text) this.area.value = "";
       this.turns = [...turns, best.text];
       this.say(
         best.truncated ? "A turn was too long; its end was not read." : "",

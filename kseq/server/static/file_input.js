@@ -15,8 +15,13 @@ export function fileInput(label, accept, onValue) {
   // The field itself shows the name of what was chosen there.
   const read = async (file, name = "") => {
     if (!file) return;
-    part(root, "name").textContent = name;
-    onValue({ file, bytes: new Uint8Array(await file.arrayBuffer()) });
+    const shown = part(root, "name");
+    shown.textContent = name;
+    try {
+      onValue({ file, bytes: new Uint8Array(await file.arrayBuffer()) });
+    } catch {
+      shown.textContent = "This file cannot be read.";
+    }
   };
   field.addEventListener("change", () => read(field.files[0]));
   root.addEventListener("dragover", (event) => {

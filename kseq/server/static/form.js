@@ -9,7 +9,7 @@ export const view = {
     const select = root.querySelector("select");
     const area = root.querySelector("textarea");
     const message = part(root, "message");
-    const abort = new AbortController();
+    let abort = new AbortController();
     const { signatures, inputs } = target.model;
     select.append(
       ...signatures.map((name) => element("option", { value: name }, name)),
@@ -23,15 +23,18 @@ export const view = {
     fill();
     select.addEventListener("change", fill);
     part(root, "send").addEventListener("click", async () => {
+      abort.abort();
+      abort = new AbortController();
+      const { signal } = abort;
       root.dataset.state = "waiting";
       message.textContent = "Waiting for the answer…";
       try {
-        const answer = await post(target, area.value, abort.signal);
+        const answer = await post(target, area.value, signal);
         part(root, "answer").textContent = JSON.stringify(answer, null, 1);
         root.dataset.state = "answered";
         message.textContent = "";
       } catch (error) {
-        if (abort.signal.aborted) return;
+        if (signal.aborted) return;
         root.dataset.state = "failed";
         message.textContent = error.message;
       }

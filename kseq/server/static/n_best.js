@@ -1,12 +1,12 @@
 // The best answers with their scores, on request.
 
-import { predict } from "./client.js";
 import { add } from "./column.js";
-import { element, foreign } from "./elements.js";
+import { element, foreign, fromTemplate } from "./elements.js";
 
-/** Prepares the part "n-best" of a column. */
+/** Adds the part "n-best" to a column. */
 export function startNBest(column, requestOf) {
-  const details = column.part("n-best");
+  const details = fromTemplate("n-best");
+  column.content.firstElementChild.append(details);
   details.hidden = !column.has("n_best");
   details.addEventListener("toggle", async () => {
     if (column.input === null) return;
@@ -24,7 +24,7 @@ export async function showNBest(column, input, signal) {
     return;
   }
   await add(host, signal, async () => {
-    const best = await predict(column.target, "n_best", input, signal);
+    const best = await column.predict("n_best", input, signal);
     host.replaceChildren(table(best));
   });
 }

@@ -1,6 +1,5 @@
 // A picture in, its caption out, and where each word looked.
 
-import { predict } from "./client.js";
 import { add } from "./column.js";
 import { showNBest, startNBest } from "./n_best.js";
 import { cellsOf, cover, input, strongest } from "./picture_input.js";
@@ -18,12 +17,7 @@ export const view = {
 
   async answer(column, value, signal) {
     const request = await input.request(value);
-    const best = await predict(
-      column.target,
-      "serving_default",
-      request,
-      signal,
-    );
+    const best = await column.predict("serving_default", request, signal);
     showPicture(column.part("image"), value.file);
     column.part("overlay").hidden = true;
     column.part("note").replaceChildren();
@@ -47,8 +41,7 @@ function showPicture(image, file) {
 }
 
 async function explain(column, request, signal) {
-  const { target_tokens, source_tokens, attention } = await predict(
-    column.target,
+  const { target_tokens, source_tokens, attention } = await column.predict(
     "explain",
     request,
     signal,

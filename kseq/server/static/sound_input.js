@@ -60,10 +60,12 @@ function soundInput(onValue, targets) {
   const label = "Choose a recording, or drop it here";
   const input = fileInput(label, "audio/*", onValue);
   const isPossible = navigator.mediaDevices && window.MediaRecorder;
-  if (isPossible && targets.every(({ model }) => model.sample_rate)) {
-    input.root.append(recordButton(input.set));
+  if (!isPossible || !targets.every(({ model }) => model.sample_rate)) {
+    return input;
   }
-  return input;
+  const { root, close } = recordButton(input.set);
+  input.root.append(root);
+  return { ...input, close };
 }
 
 /** A row for each word, shaded where it was heard; `only` one, or all. */

@@ -1,6 +1,5 @@
 // A recording in, its words out, and when each of them was heard.
 
-import { predict } from "./client.js";
 import { add } from "./column.js";
 import { element, foreign, percent } from "./elements.js";
 import { showNBest, startNBest } from "./n_best.js";
@@ -23,12 +22,7 @@ export const view = {
     const { sound, request } = await decoded(bytes, column.target);
     signal.throwIfAborted();
     column.wav = request;
-    const best = await predict(
-      column.target,
-      "serving_default",
-      request,
-      signal,
-    );
+    const best = await column.predict("serving_default", request, signal);
     const player = column.part("player");
     URL.revokeObjectURL(player.src);
     player.src = URL.createObjectURL(file);
@@ -63,8 +57,7 @@ function clearExplanation(column) {
 }
 
 async function explain(column, request, sound, signal) {
-  const { target_tokens, source_tokens, attention } = await predict(
-    column.target,
+  const { target_tokens, source_tokens, attention } = await column.predict(
     "explain",
     request,
     signal,

@@ -1,6 +1,5 @@
 // A sentence in, and a tag below each of its words.
 
-import { predict } from "./client.js";
 import { add } from "./column.js";
 import { foreign, percent } from "./elements.js";
 import { input } from "./text_input.js";
@@ -18,19 +17,13 @@ export const view = {
 
   async answer(column, text, signal) {
     const request = { text };
-    const found = await predict(
-      column.target,
-      "serving_default",
-      request,
-      signal,
-    );
+    const found = await column.predict("serving_default", request, signal);
     const words = taggedWords(found);
     show(column, words);
     column.show(found.truncated);
     if (!column.has("distribution")) return;
     await add(column.part("note"), signal, async () => {
-      const { tagset, probabilities } = await predict(
-        column.target,
+      const { tagset, probabilities } = await column.predict(
         "distribution",
         request,
         signal,

@@ -16,11 +16,17 @@ function textInput(onValue) {
   const root = fromTemplate("text-input");
   const area = root.querySelector("textarea");
   let waiting = 0;
-  const send = () => onValue(area.value.trim() ? area.value : null);
+  const send = () => {
+    clearTimeout(waiting);
+    waiting = 0;
+    onValue(area.value.trim() ? area.value : null);
+  };
   area.addEventListener("input", () => {
     clearTimeout(waiting);
     waiting = setTimeout(send, PAUSE);
   });
+  // Whoever leaves the field may change the model next.
+  area.addEventListener("change", () => waiting && send());
   return {
     root,
     set(text) {

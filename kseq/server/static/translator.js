@@ -1,6 +1,6 @@
 // Text in, text out: translators, and models that find an answer.
 
-import { predict, predictWords } from "./client.js";
+import { predictWords } from "./client.js";
 import { add } from "./column.js";
 import { oneSpaced, showLinkedWords, spelled } from "./linked_words.js";
 import { showNBest, startNBest } from "./n_best.js";
@@ -49,7 +49,7 @@ export const view = {
 async function explain(column, request, text, signal) {
   const table = column.part("heat-map");
   await add(table, signal, async () => {
-    const explained = await predict(column.target, "explain", request, signal);
+    const explained = await column.predict("explain", request, signal);
     // A search that draws its answers draws a new one.
     const isOther = spelled(explained.target_tokens) !== oneSpaced(text);
     const answer = column.part("answer");
