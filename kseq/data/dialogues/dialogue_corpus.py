@@ -107,13 +107,13 @@ def read_dialogue_corpus(
     if is_prepared(train):
         refuse_prepared(validation=validation)
         return logged(open_prepared_dialogues(train, max_turns), log)
-    paths = [train, validation] if validation else [train]
-    for path in paths:
-        matching_files(path)
+    for path in (train, validation):
+        if path is not None:
+            matching_files(path)
     dialogues, held_out = [], []
     rows = read_dialogue_rows(train, dialogues.append)
     others = None
-    if validation:
+    if validation is not None:
         others = read_dialogue_rows(validation, held_out.append)
     split = split_dialogues(rows, others)
     held_out += [dialogues[number] for number in split.held_out]

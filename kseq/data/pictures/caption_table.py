@@ -57,7 +57,7 @@ def read_caption_tables(
             "train needs pictures: give their folder with --images, or their "
             "features, an .npz file, with --features."
         )
-    paths = [train, validation] if validation else [train]
+    paths = [train] if validation is None else [train, validation]
     return [CaptionTable(path, columns, plain) for path in paths]
 
 

@@ -19,6 +19,8 @@ from kseq.data.speech.recordings import has_samples, read_recording
 from kseq.data.speech.transcripts import Transcripts
 from kseq.data.speech.wav_samples import wav_samples
 
+_RATES = range(100, 192_001)  # of which features are computed
+
 
 class SpeechTable:
     """A table of transcripts."""
@@ -67,7 +69,8 @@ class SpeechTable:
                 )
         names = [name for name in names if name not in {*too_long}]
         if not names:
-            raise DataError(f"{self.path}: no recording can be used.")
+            nothing = f"{self.path}: no recording can be used."
+            raise DataError(" ".join([nothing, *self.problems]))
         return Transcripts(
             names,
             [self.texts[name][0] for name in names],
@@ -116,7 +119,7 @@ def read_tables(
     are_tars(
         *(train, validation), columns=columns, audio=audio, features=features
     )
-    paths = [train, validation] if validation else [train]
+    paths = [train] if validation is None else [train, validation]
     return [SpeechTable(path, columns) for path in paths]
 
 
@@ -139,6 +142,9 @@ def audio_preprocessor(
 ) -> AudioPreprocessor:
     """That of recordings which all have the sample rate of the first.
 
+    Raises:
+        DataError: features cannot be computed at this rate.
+
     Args:
         tables: of the recordings.
         audio: see `read_speech_corpus`.
@@ -146,10 +152,15 @@ def audio_preprocessor(
         num_mels: see `AudioPreprocessor`.
         max_seconds: see `AudioPreprocessor`.
     """
-    sample_rate = resample
+    sample_rate, found = resample, "resample takes a number of"
     if not sample_rate:
-        first = recordings_of(tables, audio)(next(iter(tables[0].texts)))
-        [sample_rate] = wav_samples([first])[1].numpy().tolist()
+        media, name = recordings_of(tables, audio), next(iter(tables[0].texts))
+        [sample_rate] = wav_samples([media(name)])[1].numpy().tolist()
+        found = f"{media.title(name)} has {sample_rate}"
+    if sample_rate not in _RATES:
+        raise DataError(
+            f"{found} samples per second; expected {_RATES[0]} to {_RATES[-1]}."
+        )
     return AudioPreprocessor(sample_rate, num_mels, max_seconds=max_seconds)
 
 

@@ -34,6 +34,7 @@ LONGEST_TAG = 100  # characters
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 _COLUMNS_OF_CONLLU = ("2", "4")  # FORM and UPOS
+_START_OF_DOCUMENT = b"-DOCSTART-"  # a line of CoNLL-2003
 _SPACE = b" \t\n\v\f\r"  # what separates words, in a served graph too
 
 
@@ -197,6 +198,8 @@ def _column_rows(path, columns, counts) -> Iterator[_Row]:
 def _cells(line, is_conllu) -> list[bytes] | None:
     """The cells of a line; none for a blank one, None if it is not a word."""
     text = b"" if is_blank(line.text) else line.text.strip(_SPACE)
+    if text.startswith(_START_OF_DOCUMENT):
+        return None
     cells = [cell.strip(_SPACE) for cell in text.split(b"\t")]
     if is_conllu and text:
         return None if not cells[0].isdigit() else cells

@@ -58,6 +58,8 @@ def test_what_is_in_both_files_is_said(file, tmp_path, caplog):
 def test_what_cannot_be_split(file, tmp_path):
     with pytest.raises(DataError, match="validation needs train"):
         read_dialogue_corpus(None, file)
+    with pytest.raises(DataError, match="an empty one"):
+        read_dialogue_corpus(file, "")
     file.write_text(text_of([1, 1]))
     with pytest.raises(DataError, match="there is only one"):
         read_dialogue_corpus(file)
