@@ -354,7 +354,7 @@ def test_rates_without_features_are_named(folder, rate):
         (folder / name).write_bytes(wav(tone(0.1), rate))
     with pytest.raises(DataError, match=f"0.wav has {expected}"):
         read_speech_corpus("table.tsv")
-    with pytest.raises(DataError, match="resample takes .* 100 to 192000"):
+    with pytest.raises(DataError, match=r"resample takes .* 100 to 192000"):
         read_speech_corpus("table.tsv", resample=rate)
 
 
