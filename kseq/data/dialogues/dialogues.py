@@ -61,19 +61,14 @@ class Dialogues(NamedTuple):
 
 
 class DialogueReport(NamedTuple):
-    """Counts of what was read and left out."""
+    """Counts by `usable_dialogues` of what was read and left out."""
 
-    dialogues: int
+    dialogues: int = 0
     blank: int = 0
     short: int = 0
     too_long: int = 0
     invalid: int = 0
     marked: int = 0
-
-    @classmethod
-    def of(cls, counts: Counter) -> "DialogueReport":
-        """The report of what `usable_dialogues` has counted."""
-        return cls(*(counts[field] for field in cls._fields))
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per problem."""
@@ -126,7 +121,7 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
     counts = Counter()
     with progress(f"Reading {escaped_line(path)}"):
         dialogues = answers_of(usable_dialogues(path, counts), max_turns)
-    for line in DialogueReport.of(counts).problems(path):
+    for line in DialogueReport(**counts).problems(path):
         _log.warning(escaped_line(line))
     return dialogues
 

@@ -55,6 +55,12 @@ class Documents(NamedTuple):
     in_lines: bool = False
     evidence: list[tuple[int, str]] | None = None
 
+    @classmethod
+    def of(cls, rows: list[tuple[str, str]], in_lines: bool) -> "Documents":
+        """The documents of rows, a label and a text each."""
+        texts, labels = [text for _, text in rows], [name for name, _ in rows]
+        return cls(texts, labels, in_lines)
+
     @property
     def inputs(self) -> list[str]:
         """What a classifier is given: the texts."""
@@ -77,17 +83,12 @@ def lines_of_document(text: str) -> list[str]:
 
 
 class DocumentReport(NamedTuple):
-    """Counts of what was read and left out."""
+    """Counts by `usable_rows` of what was read and left out."""
 
-    documents: int
+    documents: int = 0
     blank: int = 0
     too_long: int = 0
     invalid: int = 0
-
-    @classmethod
-    def of(cls, counts: Counter) -> "DocumentReport":
-        """The report of what `usable_rows` has counted."""
-        return cls(*(counts[field] for field in cls._fields))
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per problem."""
@@ -154,26 +155,13 @@ def read_documents(
     >>> read_documents(file)
     Documents(texts=['So\ngood'], labels=['5'], in_lines=True, evidence=None)
     """
-    documents, report = examine_documents(path, columns)
-    for line in report.problems(path):
-        _log.warning(line)
-    return documents
-
-
-def examine_documents(path, columns) -> tuple[Documents, DocumentReport]:
-    """Does the same as `read_documents`, without warnings."""
+    counts, rows = Counter(), []
     with progress(f"Reading {escaped_line(path)}"):
-        return _examined(path, columns)
-
-
-def _examined(path, columns):
-    counts = Counter()
-    texts, labels, in_lines = [], [], None
-    for row in usable_rows(path, columns, counts):
-        in_lines = row.in_lines
-        texts.append(row.text)
-        labels.append(row.label)
-    return Documents(texts, labels, in_lines), DocumentReport.of(counts)
+        for row in usable_rows(path, columns, counts):
+            rows.append((row.label, row.text))
+    for line in DocumentReport(**counts).problems(path):
+        _log.warning(line)
+    return Documents.of(rows, row.in_lines)
 
 
 def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
