@@ -13,6 +13,7 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.terminal import escaped_line, progress
+from kseq.user_error import check_integers
 
 _log = logging.getLogger(__name__)
 
@@ -147,6 +148,7 @@ def usable_dialogues(
 
 def answers_of(dialogues: Iterable[list[str]], max_turns: int) -> Dialogues:
     """Every turn after the first, with at most `max_turns` before it."""
+    check_integers(max_turns=max_turns)
     contexts, answers = [], []
     for turns in dialogues:
         for place in range(1, len(turns)):

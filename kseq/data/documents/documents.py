@@ -15,9 +15,9 @@ from kseq.data.files.records import (
     has_keys,
     has_records,
     is_number,
-    listed_keys,
     number_text,
     read_records,
+    shown_record,
     value_at,
     without_surrogates,
 )
@@ -27,6 +27,7 @@ from kseq.data.files.tables import (
     notes_on,
     rows_of_cells,
     two_columns,
+    two_names,
 )
 from kseq.data.files.text_files import Line, matching_files
 from kseq.data.files.text_folders import is_text_folder, texts_in_folder
@@ -197,16 +198,6 @@ def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
         raise DataError(f"{path}: there is no document in it.")
 
 
-def _checked(columns) -> tuple[str, str]:
-    columns = tuple(columns)
-    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
-        raise DataError(
-            "columns takes two different names or numbers, the label's and the "
-            f"text's. Received: {columns!r}"
-        )
-    return columns
-
-
 def document_rows(pattern, columns, counts) -> Iterator[_Row]:
     """The rows of all files that a pattern matches.
 
@@ -218,7 +209,7 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
     Raises:
         DataError: a file is broken or does not have the columns.
     """
-    columns = _checked(columns)
+    columns = two_names(columns, "the label's and the text's")
     if is_text_folder(pattern):
         yield from _folder_rows(pattern, columns, counts)
         return
@@ -261,7 +252,7 @@ def _record_row(line, record, label, text) -> _Row:
         raise broken(
             line,
             f"the keys {label!r} and either {text!r} or {_SENTENCES!r}",
-            found=beginning(line.text) if line.text else listed_keys(record),
+            found=shown_record(line, record),
         )
     (key,) = keys
     name, value = value_at(record, label), value_at(record, key)

@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from kseq.data.documents.document_corpus import (
@@ -23,6 +22,7 @@ from kseq.data.documents.prepared_documents import (
     open_prepared_documents,
 )
 from kseq.data.files.corpora import logged
+from kseq.data.files.labelled_batches import class_numbers
 from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.row_parts import PART_SIZE
 from kseq.data.text.prepare_rows import prepare_rows, with_tokenizer
@@ -104,9 +104,7 @@ def prepare_documents(
 def _record(folder, rows, parts, split) -> dict[str, Any]:
     """Writes the numbers of the labels of training."""
     labels = sorted_labels(rows.labels)
-    classes = {label: number for number, label in enumerate(labels)}
-    numbers = np.array([classes[label] for label in rows.labels], np.int32)
-    numbers = numbers[split.rest]
+    numbers = class_numbers(rows.labels, labels)[split.rest]
     atomic_write(folder.parent / "labels.values", numbers.tobytes())
     return {"labels": labels, "in_lines": rows.in_lines}
 

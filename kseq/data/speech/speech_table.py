@@ -9,11 +9,12 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.named_texts import (
     TRANSCRIPTS,
     left_out_texts,
+    lines_of_names,
     read_named_texts,
+    refuse_missing,
 )
 from kseq.data.files.tar_media import Media, open_media
 from kseq.data.files.tar_members import TarMember, are_tars
-from kseq.data.files.text_files import Line
 from kseq.data.speech.audio_preprocessor import AudioPreprocessor
 from kseq.data.speech.recordings import has_samples, read_recording
 from kseq.data.speech.transcripts import Transcripts
@@ -41,12 +42,8 @@ class SpeechTable:
         """Its transcripts of recordings that are not silent or too long."""
         numbers = {name: number for number, name in enumerate(stored.names)}
         silent = [name for name in self.texts if name not in numbers]
-        if folder is None and silent:
-            raise DataError(
-                f"{self.lines[silent[0]]}: expected the name of a recording "
-                f"that has features, such as {stored.names[0]!r:.100}; found "
-                f"{silent[0]!r:.100}."
-            )
+        if folder is None:
+            refuse_missing(self.lines, numbers, "recording")
         names = [name for name in self.texts if name in numbers]
         lengths = stored.all_lengths()
         too_long = [
@@ -92,7 +89,7 @@ def recordings_of(
     folder = Path(audio) if audio else Path(tables[0].path).parent
     return open_recordings(
         None if isinstance(first, TarMember) else folder,
-        recording_lines(tables),
+        lines_of_names(tables),
         *(sample_rate, resample, notes),
     )
 
@@ -121,16 +118,6 @@ def read_tables(
     )
     paths = [train] if validation is None else [train, validation]
     return [SpeechTable(path, columns) for path in paths]
-
-
-def recording_lines(
-    tables: Sequence[SpeechTable],
-) -> dict[str, Line | TarMember]:
-    """The different names in all tables, each with a line that has it."""
-    lines = {}
-    for table in tables:
-        lines |= table.lines
-    return lines
 
 
 def audio_preprocessor(
