@@ -1,5 +1,7 @@
 """Evaluation of the labels of documents, and of other inputs."""
 
+import operator
+
 from kseq.evaluation.attention_on_evidence import attention_on_evidence
 from kseq.evaluation.calibration import fit_temperature, reliability
 from kseq.evaluation.classification_scores import (
@@ -154,8 +156,7 @@ class Classifications:
         return pictures
 
     def _reliability(self):
-        pairs = zip(self._outputs, self.examples.labels, strict=True)
-        are_right = [output == label for output, label in pairs]
+        are_right = list(map(operator.eq, self._outputs, self.examples.labels))
         return reliability(self._certainties, are_right)
 
 

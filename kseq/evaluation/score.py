@@ -48,11 +48,16 @@ def chunks(inputs):
 
 
 def check_lengths(outputs, references):
-    """ValueError unless both lists have the same length, and are not empty."""
+    """ValueError unless there are as many outputs as references, and some."""
     if len(outputs) != len(references) or not outputs:
         raise ValueError(
             "Expected one output for each reference, and at least one. "
             f"Received: {len(outputs)} outputs, {len(references)} references"
+        )
+    if [] in references:
+        raise ValueError(
+            "Expected a reference for each output. Received: none for output "
+            f"{references.index([]) + 1}"
         )
 
 

@@ -1,6 +1,7 @@
 """Evaluation of the tags of words."""
 
 import itertools
+import operator
 
 import numpy as np
 
@@ -137,8 +138,7 @@ class Taggings:
                 yield row, np.array([numbers[tag] for tag in tags], int)
 
     def _reliability(self):
-        pairs = zip(*self._words(), strict=True)
-        are_right = [predicted == true for predicted, true in pairs]
+        are_right = list(map(operator.eq, *self._words()))
         return reliability(self._certainties, are_right)
 
     def _words(self):

@@ -5,11 +5,8 @@ import os
 from kseq.data.files.named_texts import CAPTIONS, named_rows
 from kseq.data.files.tar_members import is_tar
 from kseq.sources.numbered_lines import numbered_lines
-from kseq.sources.ready_features import (
-    named_features,
-    refuse_tokenizers,
-    stored_features,
-)
+from kseq.sources.prepared_paths import prepare_features
+from kseq.sources.ready_features import named_features, stored_features
 from kseq.sources.source_type import SourceType
 from kseq.user_error import UserError
 
@@ -60,21 +57,13 @@ def _check(options, train, validation):
 def _prepare(options, kept, beam):
     from kseq.data import NetworkOptions, prepare_captions
 
-    refuse_tokenizers(options, kept)
     network = {"name": options.network, "weights": options.network_weights}
     given = {name: value for name, value in network.items() if value}
-    return prepare_captions(
-        options.folder,
-        options.train[0],
-        (*(options.validation or ()), None)[0],
-        options.columns,
-        features=options.features or "",
-        images=options.images or "",
+    return prepare_features(
+        *(prepare_captions, options, kept, beam),
+        images=options.images,
         network=NetworkOptions(**given),
         plain=options.plain,
-        processes=options.processes,
-        beam=beam,
-        log=False,
     )
 
 

@@ -16,10 +16,36 @@ def prepared_paths(options, kept, option):
     """
     if kept:
         raise UserError(f"--from keeps tokenizers of pairs, not of {option}.")
-    return (
-        options.folder,
-        options.train[0],
-        (*(options.validation or ()), None)[0],
+    validation = options.validation or [None]
+    return options.folder, options.train[0], validation[0]
+
+
+def prepare_features(prepare, options, kept, beam, **given):
+    """Prepares what has features, and a tokenizer in training alone.
+
+    Args:
+        prepare: function of `kseq.data`.
+        options: see `prepared_paths`.
+        kept: see `prepared_paths`.
+        beam: options of Beam, or None.
+        **given: arguments of the function, if there is a value.
+
+    Raises:
+        UserError: there are options of tokenizers.
+    """
+    if kept or options.vocab_size or options.pieces:
+        raise UserError(
+            "--from, --vocab-size and --pieces are for text: with features, "
+            "training makes the tokenizer."
+        )
+    return prepare(
+        *prepared_paths(options, kept, "features"),
+        options.columns,
+        features=options.features or "",
+        **{name: value for name, value in given.items() if value},
+        processes=options.processes,
+        beam=beam,
+        log=False,
     )
 
 

@@ -46,17 +46,3 @@ def named_features(stored, path):
         return stored[place]
 
     return numbered_lines(read, np.full_like(stored[0], math.nan))
-
-
-def refuse_tokenizers(options, kept):
-    """UserError for options of tokenizers, where features are prepared.
-
-    Args:
-        options: of `kseq prepare`.
-        kept: tokenizers of `--from`, or None.
-    """
-    if kept or options.vocab_size or options.pieces:
-        raise UserError(
-            "--from, --vocab-size and --pieces are for text: with features, "
-            "training makes the tokenizer."
-        )

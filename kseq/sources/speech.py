@@ -5,11 +5,8 @@ import zipfile
 
 from kseq.data.files.named_texts import TRANSCRIPTS, named_rows
 from kseq.sources.numbered_lines import numbered_lines
-from kseq.sources.ready_features import (
-    named_features,
-    refuse_tokenizers,
-    stored_features,
-)
+from kseq.sources.prepared_paths import prepare_features
+from kseq.sources.ready_features import named_features, stored_features
 from kseq.sources.source_type import SourceType
 
 
@@ -73,23 +70,12 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     from kseq.data import prepare_speech
 
-    refuse_tokenizers(options, kept)
-    given = {
-        "resample": options.resample,
-        "num_mels": options.num_mels,
-        "max_seconds": options.max_seconds,
-    }
-    return prepare_speech(
-        options.folder,
-        options.train[0],
-        (*(options.validation or ()), None)[0],
-        options.columns,
-        features=options.features or "",
-        audio=options.audio or "",
-        **{name: value for name, value in given.items() if value},
-        processes=options.processes,
-        beam=beam,
-        log=False,
+    return prepare_features(
+        *(prepare_speech, options, kept, beam),
+        audio=options.audio,
+        resample=options.resample,
+        num_mels=options.num_mels,
+        max_seconds=options.max_seconds,
     )
 
 

@@ -73,3 +73,9 @@ def test_one_output_for_each_reference(metric, outputs):
     references = ["a", "b"] if outputs else []
     with pytest.raises(ValueError, match=f"{len(references)} (ref|lab)"):
         metric(outputs, references)
+
+
+@pytest.mark.parametrize("metric", [bleu, chrf, exact_match])
+def test_a_reference_for_each_output(metric):
+    with pytest.raises(ValueError, match="none for output 2"):
+        metric(["a", "b"], [["a"], []])

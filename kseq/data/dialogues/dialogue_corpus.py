@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +24,14 @@ from kseq.data.files.corpora import (
     logged,
     refuse_without_train,
 )
-from kseq.data.files.hold_out import RowSplit, split_rows
+from kseq.data.files.hold_out import (
+    RowReader,
+    RowSplit,
+    read_and_split,
+    split_rows,
+)
 from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.source_hashes import source_hashes
-from kseq.data.files.text_files import matching_files
 from kseq.data.text.tokenized_pairs import TokenizedPairs, tokenize_pairs
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.terminal import escaped_line, progress
@@ -107,20 +111,10 @@ def read_dialogue_corpus(
     if is_prepared(train):
         refuse_prepared(validation=validation)
         return logged(open_prepared_dialogues(train, max_turns), log)
-    paths = [train, validation] if validation else [train]
-    for path in paths:
-        matching_files(path)
-    dialogues, held_out = [], []
-    rows = read_dialogue_rows(train, dialogues.append)
-    others = None
-    if validation:
-        others = read_dialogue_rows(validation, held_out.append)
-    split = split_dialogues(rows, others)
-    held_out += [dialogues[number] for number in split.held_out]
-    dialogues = [dialogues[number] for number in split.rest]
-    held_out = answers_of(held_out, max_turns)
+    *splits, _, split = read_and_split(DIALOGUE_READER, train, validation)
+    dialogues, held_out = (answers_of(turns, max_turns) for turns in splits)
     corpus = DialogueCorpus(
-        *(answers_of(dialogues, max_turns), held_out, held_out),
+        *(dialogues, held_out, held_out),
         split.facts,
         split.problems,
     )
@@ -143,18 +137,7 @@ class DialogueRows(NamedTuple):
     report: DialogueReport
 
 
-def read_dialogue_rows(
-    path: str | os.PathLike, add: Callable[[list[str]], None]
-) -> DialogueRows:
-    """Reads dialogues without holding them in memory.
-
-    Args:
-        path: see `read_dialogues`.
-        add: function of the turns of a dialogue, called for each.
-
-    Raises:
-        DataError: see `read_dialogues`.
-    """
+def _read(path, add) -> DialogueRows:
     counts, answers = Counter(), []
 
     def texts():
@@ -165,22 +148,20 @@ def read_dialogue_rows(
 
     with progress(f"Reading {escaped_line(path)}"):
         hashes = source_hashes(texts())
-    return DialogueRows(
-        path, hashes, np.array(answers), DialogueReport.of(counts)
+    report = DialogueReport(**counts)
+    return DialogueRows(path, hashes, np.array(answers), report)
+
+
+def _split(rows, validation) -> RowSplit:
+    split = split_rows(
+        *(rows, validation, "dialogue"), two="two dialogues", unit="answers"
     )
-
-
-def split_dialogues(
-    rows: DialogueRows, validation: DialogueRows | None
-) -> RowSplit:
-    """Chooses what is held out, or compares with dialogues for validation.
-
-    Raises:
-        DataError: there is only one dialogue.
-    """
-    split = split_rows(rows, validation, "dialogue", "two dialogues", "answers")
     repeats = len(rows.hashes) - len(np.unique(rows.hashes))
     if not repeats:
         return split
     fact = f"Duplicate dialogues: {repeats}"
     return split._replace(facts=(*split.facts, fact))
+
+
+# A row is the turns of a dialogue.
+DIALOGUE_READER = RowReader(_read, _split)

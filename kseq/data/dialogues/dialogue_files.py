@@ -8,8 +8,8 @@ from kseq.data.files.blank_text import is_blank
 from kseq.data.files.data_error import DataError
 from kseq.data.files.records import (
     has_records,
-    listed_keys,
     read_records,
+    shown_record,
     without_surrogates,
 )
 from kseq.data.files.tables import beginning, broken, decoded, kind_of
@@ -106,9 +106,7 @@ def _dialogues_of_records(path, counts) -> Iterator[list[str]]:
             raise broken(
                 line,
                 f"the key {_TURNS!r} with a list of strings",
-                found=beginning(line.text)
-                if line.text
-                else listed_keys(record),
+                found=shown_record(line, record),
             )
         for turn in turns:
             if not isinstance(turn, str):

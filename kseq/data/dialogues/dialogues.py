@@ -13,6 +13,7 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.terminal import escaped_line, progress
+from kseq.user_error import check_integers
 
 _log = logging.getLogger(__name__)
 
@@ -61,19 +62,14 @@ class Dialogues(NamedTuple):
 
 
 class DialogueReport(NamedTuple):
-    """Counts of what was read and left out."""
+    """Counts by `usable_dialogues` of what was read and left out."""
 
-    dialogues: int
+    dialogues: int = 0
     blank: int = 0
     short: int = 0
     too_long: int = 0
     invalid: int = 0
     marked: int = 0
-
-    @classmethod
-    def of(cls, counts: Counter) -> "DialogueReport":
-        """The report of what `usable_dialogues` has counted."""
-        return cls(*(counts[field] for field in cls._fields))
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per problem."""
@@ -126,7 +122,7 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
     counts = Counter()
     with progress(f"Reading {escaped_line(path)}"):
         dialogues = answers_of(usable_dialogues(path, counts), max_turns)
-    for line in DialogueReport.of(counts).problems(path):
+    for line in DialogueReport(**counts).problems(path):
         _log.warning(escaped_line(line))
     return dialogues
 
@@ -152,6 +148,7 @@ def usable_dialogues(
 
 def answers_of(dialogues: Iterable[list[str]], max_turns: int) -> Dialogues:
     """Every turn after the first, with at most `max_turns` before it."""
+    check_integers(max_turns=max_turns)
     contexts, answers = [], []
     for turns in dialogues:
         for place in range(1, len(turns)):

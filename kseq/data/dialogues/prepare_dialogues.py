@@ -8,10 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.dialogues.dialogue_corpus import (
+    DIALOGUE_READER,
     DialogueCorpus,
     read_dialogue_corpus,
-    read_dialogue_rows,
-    split_dialogues,
 )
 from kseq.data.dialogues.prepared_dialogues import (
     KIND,
@@ -19,8 +18,8 @@ from kseq.data.dialogues.prepared_dialogues import (
     open_prepared_dialogues,
 )
 from kseq.data.files.corpora import logged
-from kseq.data.files.prepared_folder import is_prepared, replace_file
-from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
+from kseq.data.files.prepared_folder import is_prepared
+from kseq.data.files.row_parts import PART_SIZE
 from kseq.data.text.prepare_rows import prepare_rows, with_tokenizer
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
@@ -86,33 +85,19 @@ def prepare_dialogues(
         options = {"part_size": part_size}
         prepare_rows(
             *(folder, KIND, (train, validation), options),
-            *(_read, _lines, _tokenizing, vocab_size, tokenizer),
-            *(processes, beam),
+            *(DIALOGUE_READER, _record, _lines, _tokenizing),
+            *(vocab_size, tokenizer, processes, beam),
         )
         corpus = open_prepared_dialogues(folder, max_turns)
     corpus = with_tokenizer(corpus, KIND, tokenizer, vocab_size)
     return logged(corpus, log)
 
 
-def _read(train, validation, options, folder) -> dict[str, Any]:
-    """Writes the rows, their numbers of answers, and which are held out."""
-    parts = RowParts(folder, options["part_size"])
-    rows = read_dialogue_rows(train, parts.add)
-    parts.write()
-    others = None
-    if validation is not None:
-        held_out = []
-        others = read_dialogue_rows(validation, held_out.append)
-        write_rows(folder / "validation.jsonl", held_out)
-    split = split_dialogues(rows, others)
-    replace_file(folder / "held_out", split.held_out.tobytes())
+def _record(folder, rows, parts, split) -> dict[str, Any]:
+    """Writes the numbers of answers."""
     answers = np.append(0, np.cumsum(rows.sizes[split.rest]))
     atomic_write(folder.parent / "answers.values", answers.tobytes())
-    return {
-        "starts": parts.starts,
-        "facts": split.facts,
-        "problems": split.problems,
-    }
+    return {}
 
 
 def _lines(turns):

@@ -1,12 +1,9 @@
 """The built-in dialogues: small talk in which one turn has the answer."""
 
-import itertools
-import random
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseq.data.dialogues.dialogues import Dialogues
-from kseq.data.files.split_range import split_range
+from kseq.data.files.split_range import different_examples, split_range
 
 SIZES = {"train": 16_000, "validation": 500, "test": 1_000}
 
@@ -154,20 +151,10 @@ def small_talk(split: str, size: int | None = None, seed: int = 0) -> Dialogues:
     ('Where does Paul live?', 'Paul lives in Warsaw.')
     """
     places = split_range(split, size, SIZES)
-    examples = itertools.islice(_examples(seed), places.start, places.stop)
+    examples = different_examples(
+        places, seed, _example, key=lambda it: tuple(it.context)
+    )
     return Dialogues(*map(list, zip(*examples, strict=True)))
-
-
-def _examples(seed) -> Iterator[_Example]:
-    """An endless stream of examples with different contexts."""
-    draw = random.Random(seed)
-    seen = set()
-    while True:
-        example = _example(draw)
-        key = tuple(example.context)
-        if key not in seen:
-            seen.add(key)
-            yield example
 
 
 def _example(draw) -> _Example:

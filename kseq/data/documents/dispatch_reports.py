@@ -1,12 +1,9 @@
 """The built-in corpus of documents: reports with one decisive word."""
 
-import itertools
-import random
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from kseq.data.documents.documents import Documents
-from kseq.data.files.split_range import split_range
+from kseq.data.files.split_range import different_examples, split_range
 
 SIZES = {"train": 8_000, "validation": 500, "test": 1_000}
 
@@ -113,20 +110,9 @@ def dispatch_reports(
     'It was the waiter who noticed the strange thief this morning'
     """
     places = split_range(split, size, SIZES)
-    reports = itertools.islice(_reports(seed), places.start, places.stop)
+    reports = different_examples(places, seed, _report, key=lambda it: it.text)
     texts, labels, evidence = map(list, zip(*reports, strict=True))
     return Documents(texts, labels, evidence=evidence)
-
-
-def _reports(seed) -> Iterator[_Report]:
-    """An endless stream of different reports."""
-    draw = random.Random(seed)
-    seen = set()
-    while True:
-        report = _report(draw)
-        if report.text not in seen:
-            seen.add(report.text)
-            yield report
 
 
 def _report(draw) -> _Report:

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.files.labelled_batches import class_weights
+from kseq.data.files.labelled_batches import class_numbers, class_weights
 from kseq.data.files.ragged_array import RaggedArray, as_tensor
 from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
 
@@ -50,9 +50,8 @@ def document_batches(
     """
     ids = RaggedArray.of(ids)
     if not isinstance(labels, np.ndarray):
-        labels = np.array([classes.index(label) for label in labels], np.int32)
-    counts = np.bincount(labels, minlength=len(classes)).tolist()
-    weights = tf.constant(class_weights(counts, balanced), tf.float32)
+        labels = class_numbers(labels, classes)
+    weights = class_weights(labels, len(classes), balanced)
     numbers = as_tensor(labels)
 
     def batch(chosen, lengths):

@@ -1,10 +1,11 @@
 """Training, validation and test documents."""
 
+import functools
 import hashlib
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from kseq.data.documents.document_preprocessor import DocumentPreprocessor
 from kseq.data.documents.documents import (
     DocumentReport,
     Documents,
-    examine_documents,
+    usable_rows,
 )
 from kseq.data.documents.prepared_documents import (
     PreparedDocuments,
@@ -29,12 +30,16 @@ from kseq.data.files.corpora import (
     some,
 )
 from kseq.data.files.data_error import DataError
-from kseq.data.files.hold_out import overlap
+from kseq.data.files.hold_out import (
+    RowReader,
+    RowSplit,
+    read_and_split,
+    split_rows,
+)
 from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.ragged_array import RaggedArray
-from kseq.data.files.text_files import matching_files
-from kseq.data.files.text_folders import is_text_folder
 from kseq.data.text.tokenizer import Tokenizer
+from kseq.terminal import escaped_line, progress
 
 _MOST_HELD_OUT = 2_500
 _MOST_UNCHECKED = 20  # documents that may all have different labels
@@ -125,28 +130,21 @@ def read_document_corpus(
     if train is None:
         refuse_without_train(validation=validation)
         splits = {split: dispatch_reports(split) for split in SIZES}
-        labels = _labels(splits["train"].labels)
+        labels = sorted_labels(splits["train"].labels)
         return DocumentCorpus(**splits, labels=labels)
 
     if is_prepared(train):
         refuse_prepared(validation=validation)
         return logged(open_prepared_documents(train), log)
-    for path in (train, validation):
-        if path is not None and not is_text_folder(path):
-            matching_files(path)
-    documents, report = examine_documents(train, columns)
-    rows = _rows(train, documents, report)
-    check_labels(rows, columns)
-    if validation is None:
-        split = hold_out_documents(rows, seed)
-        held_out = _taken(documents, split.held_out)
-        rest = np.setdiff1d(np.arange(len(rows.labels)), split.held_out)
-        documents = _taken(documents, rest)
-    else:
-        held_out, report = examine_documents(validation, columns)
-        split = compare_documents(rows, _rows(validation, held_out, report))
+    *splits, rows, split = read_and_split(
+        document_reader(columns, seed), train, validation
+    )
+    documents, held_out = (Documents.of(each, rows.in_lines) for each in splits)
     corpus = DocumentCorpus(
-        documents, held_out, held_out, split.labels, split.facts, split.problems
+        *(documents, held_out, held_out),
+        sorted_labels(rows.labels),
+        split.facts,
+        split.problems,
     )
     return logged(corpus, log)
 
@@ -157,101 +155,70 @@ class DocumentRows(NamedTuple):
     Args:
         path: of their file.
         labels: list of str.
-        keys: (N,), see `document_keys`.
+        hashes: (N,) 16 bytes each, the same for texts that count as the same.
         in_lines: see `Documents`.
         report: DocumentReport.
     """
 
     path: str | os.PathLike
     labels: list[str]
-    keys: np.ndarray
+    hashes: np.ndarray
     in_lines: bool
     report: DocumentReport
 
 
-class DocumentSplit(NamedTuple):
-    """Which documents are held out, and what is said about them.
+def document_reader(columns: tuple[str, str], seed: int) -> RowReader:
+    """Reads rows of a label and a text.
 
     Args:
-        held_out: (H,) int, their numbers, sorted.
-        labels: see `DocumentCorpus`.
-        facts: see `DocumentCorpus`.
-        problems: see `DocumentCorpus`.
+        columns: see `read_document_corpus`.
+        seed: see `read_document_corpus`.
     """
+    return RowReader(
+        functools.partial(_read, columns=columns),
+        functools.partial(_split, seed=seed),
+        functools.partial(_check_labels, columns=columns),
+    )
 
-    held_out: np.ndarray
-    labels: tuple[str, ...]
-    facts: tuple[str, ...]
-    problems: tuple[str, ...]
 
-
-def document_keys(texts: Iterable[str]) -> np.ndarray:
-    """(N,) 16 bytes each, the same for texts that count as the same."""
-    digests = bytearray()
-    for text in texts:
-        digests += hashlib.blake2b(
-            text.strip().encode(), digest_size=16
-        ).digest()
+def _read(path, add, columns) -> DocumentRows:
+    counts, labels, names, digests = Counter(), [], {}, bytearray()
+    with progress(f"Reading {escaped_line(path)}"):
+        for row in usable_rows(path, columns, counts):
+            add((row.label, row.text))
+            labels.append(names.setdefault(row.label, row.label))
+            text = row.text.strip().encode()
+            digests += hashlib.blake2b(text, digest_size=16).digest()
     # No byte is NUL: NumPy ignores those at the end of bytes.
-    keys = np.frombuffer(digests, np.uint8).reshape(-1, 16) | 1
-    return np.ascontiguousarray(keys).view("S16").reshape(-1)
+    hashes = (np.frombuffer(digests, np.uint8) | 1).view("S16")
+    report = DocumentReport(**counts)
+    return DocumentRows(path, labels, hashes, row.in_lines, report)
 
 
-def _rows(path, documents, report):
-    keys = document_keys(documents.texts)
-    return DocumentRows(
-        path, documents.labels, keys, documents.in_lines, report
+def _split(rows, validation, seed) -> RowSplit:
+    if validation is not None:
+        _check_agreement(rows, validation)
+    groups, labels = _groups(rows.hashes), sorted_labels(rows.labels)
+
+    def choose():
+        held_out = _held_out(rows.labels, groups, seed)
+        if not len(held_out):
+            raise DataError(
+                f"{rows.path}: no document can be held out: give a file for "
+                "validation, or two different texts of a label."
+            )
+        return held_out
+
+    split = split_rows(rows, validation, "document", choose=choose)
+    repeats = _repeats(rows.labels, groups)
+    return split._replace(
+        facts=(*split.facts, f"Labels: {len(labels)}", *repeats),
+        problems=(*split.problems, *_single_labels(rows, labels)),
     )
 
 
-def hold_out_documents(rows: DocumentRows, seed: int) -> DocumentSplit:
-    """Chooses the documents that are held out, see `read_document_corpus`."""
-    groups = _groups(rows.keys)
-    held_out = _held_out(rows.labels, groups, seed)
-    if not len(held_out):
-        raise DataError(
-            f"{rows.path}: no document can be held out: give a file for "
-            "validation, or two different texts of a label."
-        )
-    rest = len(rows.labels) - len(held_out)
-    sizes = (
-        f"Training documents: {rest} ({rows.path})",
-        f"Validation documents: {len(held_out)} (held out of training)",
-    )
-    problems = rows.report.problems(rows.path)
-    return _described(rows, groups, held_out, sizes, problems)
-
-
-def compare_documents(
-    rows: DocumentRows, validation: DocumentRows
-) -> DocumentSplit:
-    """Compares training documents with those of another file.
-
-    Raises:
-        DataError: they do not go together.
-    """
-    _check_agreement(rows, validation)
-    problems = [
-        *rows.report.problems(rows.path),
-        *validation.report.problems(validation.path),
-        *overlap(np.isin(validation.keys, rows.keys), "document"),
-    ]
-    sizes = (
-        f"Training documents: {len(rows.labels)} ({rows.path})",
-        f"Validation documents: {len(validation.labels)} ({validation.path})",
-    )
-    nothing = np.zeros(0, np.int64)
-    return _described(rows, _groups(rows.keys), nothing, sizes, problems)
-
-
-def _described(rows, groups, held_out, sizes, problems):
-    labels = _labels(rows.labels)
-    facts = *sizes, f"Labels: {len(labels)}", *_repeats(rows.labels, groups)
-    problems = *problems, *_single_labels(rows, labels)
-    return DocumentSplit(held_out, labels, facts, problems)
-
-
-def _labels(names) -> tuple[str, ...]:
+def sorted_labels(names: list[str]) -> tuple[str, ...]:
+    """The different labels, as numbers if all are integers."""
     labels = sorted(set(names))
     try:
         return tuple(sorted(labels, key=int))
@@ -259,17 +226,17 @@ def _labels(names) -> tuple[str, ...]:
         return tuple(labels)
 
 
-def _groups(keys) -> np.ndarray:
+def _groups(hashes) -> np.ndarray:
     """(N,) int: the number of each different text, in their order."""
-    _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, places = np.unique(hashes, return_index=True, return_inverse=True)
     ranks = np.empty(len(first), np.int64)
     ranks[np.argsort(first)] = np.arange(len(first))
     return ranks[places]
 
 
-def check_labels(rows: DocumentRows, columns):
+def _check_labels(rows, documents, columns):
     """Raises DataError if the labels are no labels."""
-    labels, count = _labels(rows.labels), len(rows.labels)
+    labels, count = sorted_labels(rows.labels), len(rows.labels)
     if len(labels) < 2:
         raise DataError(
             f"{rows.path}: expected at least two labels; found only "
@@ -356,11 +323,3 @@ def _held_out(names, groups, seed) -> np.ndarray:
         fitting = np.count_nonzero(np.cumsum(sizes[texts]) <= most)
         chosen.append(texts[: max(fitting, 1)])
     return np.flatnonzero(np.isin(groups, np.concatenate(chosen)))
-
-
-def _taken(documents, numbers) -> Documents:
-    return Documents(
-        texts=[documents.texts[number] for number in numbers],
-        labels=[documents.labels[number] for number in numbers],
-        in_lines=documents.in_lines,
-    )

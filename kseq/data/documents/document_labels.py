@@ -3,6 +3,7 @@
 import shlex
 import unicodedata
 
+from kseq.data.files.blank_text import is_blank
 from kseq.data.files.data_error import DataError
 from kseq.data.files.tables import beginning, broken
 from kseq.data.files.text_files import Line
@@ -13,7 +14,7 @@ LONGEST_LABEL = 100  # characters
 
 def check_label(line: Line, label: str, columns: tuple[str, str]):
     """Raises DataError for an invalid label, without showing a text."""
-    if not label:
+    if is_blank(label):
         raise DataError(f"{line}: the label is blank.")
     if len(label) > LONGEST_LABEL:
         raise broken(

@@ -15,9 +15,9 @@ from kseq.data.files.records import (
     has_keys,
     has_records,
     is_number,
-    listed_keys,
     number_text,
     read_records,
+    shown_record,
     value_at,
     without_surrogates,
 )
@@ -27,6 +27,7 @@ from kseq.data.files.tables import (
     notes_on,
     rows_of_cells,
     two_columns,
+    two_names,
 )
 from kseq.data.files.text_files import Line, matching_files
 from kseq.data.files.text_folders import is_text_folder, texts_in_folder
@@ -55,6 +56,12 @@ class Documents(NamedTuple):
     in_lines: bool = False
     evidence: list[tuple[int, str]] | None = None
 
+    @classmethod
+    def of(cls, rows: list[tuple[str, str]], in_lines: bool) -> "Documents":
+        """The documents of rows, a label and a text each."""
+        texts, labels = [text for _, text in rows], [name for name, _ in rows]
+        return cls(texts, labels, in_lines)
+
     @property
     def inputs(self) -> list[str]:
         """What a classifier is given: the texts."""
@@ -77,17 +84,12 @@ def lines_of_document(text: str) -> list[str]:
 
 
 class DocumentReport(NamedTuple):
-    """Counts of what was read and left out."""
+    """Counts by `usable_rows` of what was read and left out."""
 
-    documents: int
+    documents: int = 0
     blank: int = 0
     too_long: int = 0
     invalid: int = 0
-
-    @classmethod
-    def of(cls, counts: Counter) -> "DocumentReport":
-        """The report of what `usable_rows` has counted."""
-        return cls(*(counts[field] for field in cls._fields))
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per problem."""
@@ -154,26 +156,13 @@ def read_documents(
     >>> read_documents(file)
     Documents(texts=['So\ngood'], labels=['5'], in_lines=True, evidence=None)
     """
-    documents, report = examine_documents(path, columns)
-    for line in report.problems(path):
-        _log.warning(line)
-    return documents
-
-
-def examine_documents(path, columns) -> tuple[Documents, DocumentReport]:
-    """Does the same as `read_documents`, without warnings."""
+    counts, rows = Counter(), []
     with progress(f"Reading {escaped_line(path)}"):
-        return _examined(path, columns)
-
-
-def _examined(path, columns):
-    counts = Counter()
-    texts, labels, in_lines = [], [], None
-    for row in usable_rows(path, columns, counts):
-        in_lines = row.in_lines
-        texts.append(row.text)
-        labels.append(row.label)
-    return Documents(texts, labels, in_lines), DocumentReport.of(counts)
+        for row in usable_rows(path, columns, counts):
+            rows.append((row.label, row.text))
+    for line in DocumentReport(**counts).problems(path):
+        _log.warning(line)
+    return Documents.of(rows, row.in_lines)
 
 
 def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
@@ -209,16 +198,6 @@ def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
         raise DataError(f"{path}: there is no document in it.")
 
 
-def _checked(columns) -> tuple[str, str]:
-    columns = tuple(columns)
-    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
-        raise DataError(
-            "columns takes two different names or numbers, the label's and the "
-            f"text's. Received: {columns!r}"
-        )
-    return columns
-
-
 def document_rows(pattern, columns, counts) -> Iterator[_Row]:
     """The rows of all files that a pattern matches.
 
@@ -230,7 +209,7 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
     Raises:
         DataError: a file is broken or does not have the columns.
     """
-    columns = _checked(columns)
+    columns = two_names(columns, "the label's and the text's")
     if is_text_folder(pattern):
         yield from _folder_rows(pattern, columns, counts)
         return
@@ -273,7 +252,7 @@ def _record_row(line, record, label, text) -> _Row:
         raise broken(
             line,
             f"the keys {label!r} and either {text!r} or {_SENTENCES!r}",
-            found=beginning(line.text) if line.text else listed_keys(record),
+            found=shown_record(line, record),
         )
     (key,) = keys
     name, value = value_at(record, label), value_at(record, key)

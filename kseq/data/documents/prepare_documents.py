@@ -2,43 +2,32 @@
 
 import functools
 import os
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from kseq.data.documents.document_corpus import (
     DocumentCorpus,
-    DocumentRows,
-    check_labels,
-    compare_documents,
-    document_keys,
-    hold_out_documents,
+    document_reader,
     read_document_corpus,
+    sorted_labels,
 )
 from kseq.data.documents.document_labels import DEFAULT_COLUMNS
 from kseq.data.documents.document_preprocessor import DocumentPreprocessor
-from kseq.data.documents.documents import (
-    DocumentReport,
-    lines_of_document,
-    usable_rows,
-)
+from kseq.data.documents.documents import lines_of_document
 from kseq.data.documents.prepared_documents import (
     KIND,
     PreparedDocuments,
     open_prepared_documents,
 )
 from kseq.data.files.corpora import logged
-from kseq.data.files.prepared_folder import is_prepared, replace_file
-from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
+from kseq.data.files.labelled_batches import class_numbers
+from kseq.data.files.prepared_folder import is_prepared
+from kseq.data.files.row_parts import PART_SIZE
 from kseq.data.text.prepare_rows import prepare_rows, with_tokenizer
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
-from kseq.terminal import escaped_line, progress
-
-_KEYS = 1024  # documents whose keys are computed together
 
 
 def prepare_documents(
@@ -104,56 +93,20 @@ def prepare_documents(
         }
         prepare_rows(
             *(folder, KIND, (train, validation), options),
-            *(_read, _lines, _tokenizing, vocab_size, tokenizer),
-            *(processes, beam),
+            *(document_reader(columns, seed), _record, _lines, _tokenizing),
+            *(vocab_size, tokenizer, processes, beam),
         )
         corpus = open_prepared_documents(folder)
     corpus = with_tokenizer(corpus, KIND, tokenizer, vocab_size)
     return logged(corpus, log)
 
 
-def _read(train, validation, options, folder) -> dict[str, Any]:
-    """Writes the rows, their labels, and which of them are held out."""
-    columns = tuple(options["columns"])
-    parts = RowParts(folder, options["part_size"])
-    rows = _rows(train, columns, parts.add)
-    parts.write()
-    check_labels(rows, columns)
-    if validation is None:
-        split = hold_out_documents(rows, options["seed"])
-    else:
-        held_out = []
-        split = compare_documents(
-            rows, _rows(validation, columns, held_out.append)
-        )
-        write_rows(folder / "validation.jsonl", held_out)
-    replace_file(folder / "held_out", split.held_out.tobytes())
-    classes = {label: number for number, label in enumerate(split.labels)}
-    numbers = np.array([classes[label] for label in rows.labels], np.int32)
-    numbers = np.delete(numbers, split.held_out)
+def _record(folder, rows, parts, split) -> dict[str, Any]:
+    """Writes the numbers of the labels of training."""
+    labels = sorted_labels(rows.labels)
+    numbers = class_numbers(rows.labels, labels)[split.rest]
     atomic_write(folder.parent / "labels.values", numbers.tobytes())
-    return {
-        "starts": parts.starts,
-        "labels": split.labels,
-        "in_lines": rows.in_lines,
-        "facts": split.facts,
-        "problems": split.problems,
-    }
-
-
-def _rows(path, columns, add) -> DocumentRows:
-    counts, labels, keys, texts, names = Counter(), [], [], [], {}
-    with progress(f"Reading {escaped_line(path)}"):
-        for row in usable_rows(path, columns, counts):
-            add([row.label, row.text])
-            labels.append(names.setdefault(row.label, row.label))
-            texts.append(row.text)
-            if len(texts) == _KEYS:
-                keys.append(document_keys(texts))
-                texts = []
-    keys = np.concatenate([*keys, document_keys(texts)])
-    report = DocumentReport.of(counts)
-    return DocumentRows(path, labels, keys, row.in_lines, report)
+    return {"labels": labels, "in_lines": rows.in_lines}
 
 
 def _lines(row):

@@ -11,7 +11,7 @@ from kseq.data.files.corpora import facts_and_problems
 from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.row_parts import read_rows
-from kseq.data.text.prepare_rows import refuse_tokenizer
+from kseq.data.text.prepare_rows import refuse_other_ids
 from kseq.data.text.tokenizer import Tokenizer
 
 KIND = "documents"
@@ -54,11 +54,7 @@ class PreparedDocuments:
                 documents in another way.
         """
         own = DocumentPreprocessor(self.tokenizer, in_lines=self.in_lines)
-        if (
-            preprocessor.tokenizer.model != self.tokenizer.model
-            or preprocessor.get_config() != own.get_config()
-        ):
-            refuse_tokenizer(KIND)
+        refuse_other_ids(KIND, preprocessor, own)
         return self.ids
 
     describe = facts_and_problems
@@ -77,19 +73,14 @@ def open_prepared_documents(folder: str | os.PathLike) -> PreparedDocuments:
     with prepared.opened(KIND) as record:
         [count] = record["counts"]
         ids = RaggedArray.open_nested(*prepared.array(record, "ids"))
-        rows = read_rows(prepared.path / "validation.jsonl")
-        in_lines = record["in_lines"]
+        rows, in_lines = prepared.path / "validation.jsonl", record["in_lines"]
         return PreparedDocuments(
             ids,
             mapped(prepared.path / "labels.values", "int32", (count,)),
             tuple(record["labels"]),
             Tokenizer.load(prepared.path / "source.model"),
             in_lines,
-            Documents(
-                [text for _, text in rows],
-                [label for label, _ in rows],
-                in_lines,
-            ),
+            Documents.of(read_rows(rows), in_lines),
             facts=tuple(record["facts"]),
             problems=tuple(record["problems"]),
         )

@@ -86,7 +86,7 @@ def as_names(path, names, kind):
 
 
 def check_finite(path, features, names, kind):
-    """DataError unless features are finite.
+    """DataError unless features are finite, in float32 as a model reads them.
 
     Args:
         path: for messages.
@@ -95,7 +95,11 @@ def check_finite(path, features, names, kind):
         kind: str, what has the names, for messages.
     """
     for number, (name, values) in enumerate(zip(names, features, strict=True)):
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
+        if values.dtype.kind != "f":
+            continue
+        with np.errstate(over="ignore"):
+            values = values.astype("float32", copy=False)
+        if not np.isfinite(values).all():
             raise DataError(
                 f"{path}: the features of {kind} {number + 1}, "
                 f"{name!r:.100}, are not all finite."

@@ -1,11 +1,15 @@
 """Examples that are held out of training by their names or texts."""
 
-from typing import NamedTuple
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.source_hashes import choose_held_out, source_hashes
+from kseq.data.files.text_files import matching_files
+from kseq.data.files.text_folders import is_text_folder
 
 
 def hold_out(
@@ -76,39 +80,100 @@ class RowSplit(NamedTuple):
     problems: tuple[str, ...]
 
 
-def split_rows(rows, validation, kind: str, two: str, unit: str) -> RowSplit:
+class RowReader(NamedTuple):
+    """How rows of a kind are read and split.
+
+    Args:
+        read: function of a path and of a function that it calls with each
+            row; gives what the split depends on, without the texts.
+        split: function of this and of the same of validation, or None; gives
+            `RowSplit`, see `split_rows`.
+        check: function of what `read` gives and of all rows, which it reads as
+            far as needed; raises DataError if they are not of the kind.
+    """
+
+    read: Callable[[str | os.PathLike, Callable[[Any], None]], Any]
+    split: Callable[[Any, Any], RowSplit]
+    check: Callable[[Any, Iterable[Any]], None] = lambda found, rows: None
+
+
+def read_and_split(reader: RowReader, train, validation):
+    """Reads rows into memory.
+
+    Args:
+        reader: of their kind.
+        train: path.
+        validation: path, or None.
+
+    Returns:
+        The rows to train on, those to validate on, what `reader.read` gives
+        of training, and `RowSplit`.
+
+    Raises:
+        DataError: a file cannot be used, or the two do not go together.
+    """
+    for path in (train, validation):  # both, before the first is read
+        if path is not None and not is_text_folder(path):
+            matching_files(path)
+    rows, held_out, others = [], [], None
+    found = reader.read(train, rows.append)
+    reader.check(found, rows)
+    if validation is not None:
+        others = reader.read(validation, held_out.append)
+    split = reader.split(found, others)
+    held_out += [rows[number] for number in split.held_out]
+    return [rows[number] for number in split.rest], held_out, found, split
+
+
+def split_rows(
+    rows,
+    validation,
+    kind: str,
+    *,
+    two: str = "",
+    unit: str = "",
+    choose: Callable[[], np.ndarray] | None = None,
+) -> RowSplit:
     """Chooses what is held out, or compares with rows for validation.
 
     Args:
-        rows: of training: has `path`; `hashes`, (N,) int64, see
-            `source_hashes`; `sizes`, (N,) int64; and `report`, whose
-            `problems` are those of a path.
+        rows: of training: has `path`; `hashes`, (N,), the same for rows that
+            count as the same; `report`, whose `problems` are those of a path;
+            and, with `unit`, `sizes`, (N,) int64.
         validation: the same, or None.
         kind: of a row, see `hold_out`.
         two: see `hold_out`.
         unit: what `sizes` are numbers of.
+        choose: function that gives the numbers of the rows that are held out,
+            sorted; by default they are chosen by `hashes`, see `hold_out`.
 
     Raises:
         DataError: there is only one row.
     """
     problems = rows.report.problems(rows.path)
     if validation is None:
-        rest, held_out = split_numbers(rows.hashes, rows.path, kind, two)
-        sizes, title = rows.sizes[held_out], "held out of training"
+        if choose is None:
+            _, held_out = split_numbers(rows.hashes, rows.path, kind, two)
+        else:
+            held_out = choose()
+        title = "held out of training"
+        judged = _size(rows, held_out, unit)
     else:
-        rest, held_out = np.arange(len(rows.hashes)), np.zeros(0, np.int64)
-        sizes, title = validation.sizes, validation.path
+        held_out, title = np.zeros(0, np.int64), validation.path
+        judged = _size(validation, np.arange(len(validation.hashes)), unit)
         problems += validation.report.problems(validation.path)
         problems += overlap(np.isin(validation.hashes, rows.hashes), kind)
+    rest = np.setdiff1d(np.arange(len(rows.hashes)), held_out)
     facts = (
-        f"Training {kind}s: {_size(rows.sizes[rest], unit)} ({rows.path})",
-        f"Validation {kind}s: {_size(sizes, unit)} ({title})",
+        f"Training {kind}s: {_size(rows, rest, unit)} ({rows.path})",
+        f"Validation {kind}s: {judged} ({title})",
     )
     return RowSplit(rest, held_out, facts, tuple(problems))
 
 
-def _size(sizes, unit):
-    return f"{len(sizes)}, {sizes.sum()} {unit}"
+def _size(rows, numbers, unit):
+    size = f"{len(numbers)}"
+    return f"{size}, {rows.sizes[numbers].sum()} {unit}" if unit else size
 
 
 def overlap(is_known, kind: str) -> list[str]:

@@ -1,5 +1,7 @@
 """Features of labelled pictures or recordings to batches."""
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import tensorflow as tf
 
@@ -50,9 +52,8 @@ def labelled_batches(
     (3, TensorShape([1]), array([1.], dtype=float32))
     """
     places = tf.constant(numbers)
-    targets = np.array([classes.index(label) for label in labels], np.int32)
-    counts = np.bincount(targets, minlength=len(classes)).tolist()
-    weights = tf.constant(class_weights(counts, balanced), tf.float32)
+    targets = class_numbers(labels, classes)
+    weights = class_weights(targets, len(classes), balanced)
     targets = tf.constant(targets)
     lengths = features.lengths(tf.RaggedTensor.from_tensor(places[:, None]))
 
@@ -70,10 +71,26 @@ def labelled_batches(
     )
 
 
-def class_weights(counts: list[int], balanced: bool) -> list[float]:
-    """The weight of each class: 1, or by inverse frequency if `balanced`."""
-    total, used = sum(counts), len(counts) - counts.count(0)
-    return [
-        total / (used * count) if balanced and count else 1.0
-        for count in counts
-    ]
+def class_numbers(labels: Iterable[str], classes: Sequence[str]) -> np.ndarray:
+    """(N,) int32, the class of each label."""
+    numbers = {label: number for number, label in enumerate(classes)}
+    return np.array([numbers[label] for label in labels], np.int32)
+
+
+def class_weights(labels: np.ndarray, count: int, balanced: bool) -> tf.Tensor:
+    """The weight of each class: 1, or by inverse frequency if `balanced`.
+
+    Args:
+        labels: (N,) int, classes of examples.
+        count: of all classes.
+        balanced: see `document_batches`.
+
+    Returns:
+        (count,) float32.
+    """
+    counts = np.bincount(labels, minlength=count)
+    weights = np.ones(count)
+    if balanced:
+        used = counts > 0
+        weights[used] = counts.sum() / (used.sum() * counts[used])
+    return tf.constant(weights, tf.float32)

@@ -124,6 +124,27 @@ def read_named_texts(
     return texts, lines, counts
 
 
+def lines_of_names(tables) -> dict[str, Line | TarMember]:
+    """The different names in all tables, each with a line that has it."""
+    return {name: line for each in tables for name, line in each.lines.items()}
+
+
+def refuse_missing(lines, numbers: dict[str, int], kind: str):
+    """Raises DataError for a name that has no features.
+
+    Args:
+        lines: dict, name -> a line that has it.
+        numbers: name -> the number of its features.
+        kind: of what is named.
+    """
+    for name, line in lines.items():
+        if name not in numbers:
+            raise DataError(
+                f"{line}: expected the name of a {kind} that has features, "
+                f"such as {next(iter(numbers))!r:.100}; found {name!r:.100}."
+            )
+
+
 def left_out_texts(path, counts, known: Columns = CAPTIONS) -> list[str]:
     """Lines about the rows that `read_named_texts` has left out of a table."""
     notes = [] if any(map(is_tar, matching_files(path))) else notes_on(path)

@@ -365,7 +365,12 @@ def prepared_folder(
 
 
 def refuse_prepared(**given):
-    """Raises DataError for arguments that a prepared folder has already."""
+    """Raises DataError for arguments that a prepared folder has already.
+
+    An empty path is one, see `refuse_without_train`.
+    """
+    path = given.get("validation")
+    given["validation"] = path or path == ""
     for name, value in given.items():
         if value:
             raise DataError(

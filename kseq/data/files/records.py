@@ -81,6 +81,11 @@ def has_keys(record: dict, keys: Sequence[str]) -> bool:
     return True
 
 
+def shown_record(line: Line, record: dict) -> str:
+    """The text of a record, or its keys if it has none, for a message."""
+    return beginning(line.text) if line.text else listed_keys(record)
+
+
 def listed_keys(record: dict) -> str:
     """The keys of a record and of its nested objects, for a message."""
     keys = []

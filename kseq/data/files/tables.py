@@ -114,6 +114,25 @@ def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
         )
 
 
+def two_names(columns: tuple[str, str], whose: str) -> tuple[str, str]:
+    """Columns, checked.
+
+    Args:
+        columns: names or numbers.
+        whose: what they are the columns of, for the message.
+
+    Raises:
+        DataError: they are not two, or the same.
+    """
+    columns = tuple(columns)
+    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
+        raise DataError(
+            f"columns takes two different names or numbers, {whose}. "
+            f"Received: {columns!r}"
+        )
+    return columns
+
+
 def two_columns(
     rows: Iterable[tuple[Line, list[bytes]]],
     columns: tuple[str, str],

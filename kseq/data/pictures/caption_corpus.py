@@ -27,7 +27,6 @@ from kseq.data.pictures.caption_table import (
     picture_names,
     pictures_of,
     read_caption_tables,
-    size_of_captions,
 )
 from kseq.data.pictures.captions import Captions
 from kseq.data.pictures.feature_files import read_features
@@ -122,23 +121,18 @@ def read_caption_corpus(
     Validation pictures: 1, with 1 captions (held out of training by picture)
     1 of 3 pictures in a.npz have no caption.
     """
+    given = {
+        "validation": validation,
+        "columns": columns,
+        "features": features,
+        "images": images,
+        "plain": plain,
+    }
     if train is None:
-        refuse_without_train(
-            validation=validation,
-            columns=columns,
-            features=features,
-            images=images,
-            plain=plain,
-        )
+        refuse_without_train(**given)
         return CaptionCorpus(**scene_captions())
     if is_prepared(train):
-        refuse_prepared(
-            validation=validation,
-            columns=columns,
-            features=features,
-            images=images,
-            plain=plain,
-        )
+        refuse_prepared(**given)
         opened = open_prepared_captions(train, network or NetworkOptions())
         return logged(opened, log)
     tables = read_caption_tables(
@@ -177,24 +171,22 @@ def corpus_of_tables(
         DataError: a picture has no features, or none can be held out.
     """
     train = tables[0].path
-    trained, facts, problems = tables[0].of("Training", stored, folder)
+    trained = tables[0].of(stored, folder)
     if len(tables) > 1:
-        judged, more, wrong = tables[1].of("Validation", stored, folder)
-        facts += more
-        problems += wrong
-        problems += overlap(np.isin(judged.numbers, trained.numbers), "picture")
+        judged, title = tables[1].of(stored, folder), tables[1].path
     else:
         trained, judged = hold_out(
             *(trained, ("names", "references", "numbers"), train),
             kind="picture",
             two="captions of two pictures",
         )
-        facts = [
-            size_of_captions("Training", trained, train),
-            size_of_captions(
-                "Validation", judged, "held out of training by picture"
-            ),
-        ]
+        title = "held out of training by picture"
+    problems = [line for table in tables for line in table.problems]
+    problems += overlap(np.isin(judged.numbers, trained.numbers), "picture")
+    facts = [
+        _size("Training", trained, train),
+        _size("Validation", judged, title),
+    ]
     used = {*trained.numbers, *judged.numbers}
     if unused := len(stored) - len(used):
         facts.append(
@@ -294,7 +286,7 @@ def read_captions(path, stored, columns=(), plain=False) -> Captions:
     Raises:
         DataError: the table is broken, or a picture has no features.
     """
-    return CaptionTable(path, columns, plain).of("", stored, None)[0]
+    return CaptionTable(path, columns, plain).of(stored, None)
 
 
 def read_image_captions(path, folder, columns=(), plain=False) -> Captions:
@@ -313,3 +305,11 @@ def read_image_captions(path, folder, columns=(), plain=False) -> Captions:
     pictures = pictures_of([table], folder)
     captions = table.captions
     return Captions(list(captions), list(captions.values()), picture=pictures)
+
+
+def _size(title, captions, path):
+    count = sum(map(len, captions.references))
+    return (
+        f"{title} pictures: {len(captions.numbers)}, with {count} captions "
+        f"({path})"
+    )

@@ -2,7 +2,12 @@
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.media_folder import read_picture
-from kseq.data.files.named_texts import left_out_texts, read_named_texts
+from kseq.data.files.named_texts import (
+    left_out_texts,
+    lines_of_names,
+    read_named_texts,
+    refuse_missing,
+)
 from kseq.data.files.tar_media import Media, open_media
 from kseq.data.files.tar_members import TarMember, are_tars
 from kseq.data.pictures.captions import Captions
@@ -14,30 +19,19 @@ class CaptionTable:
     def __init__(self, path, columns, plain):
         self.path = path
         found = read_named_texts(path, columns, plain)
-        self.captions, self.lines, self._left_out = found
+        self.captions, self.lines, left_out = found
+        self.problems = left_out_texts(path, left_out)
 
-    def of(self, title, stored, folder):
-        """Captions, a line about their number, and lines about problems."""
+    def of(self, stored, folder) -> Captions:
+        """Its captions of pictures, all of which have features."""
         numbers = {name: number for number, name in enumerate(stored.names)}
-        for name, line in self.lines.items():
-            if name not in numbers:
-                raise DataError(
-                    f"{line}: expected the name of a picture that has "
-                    f"features, such as {stored.names[0]!r:.100}; found "
-                    f"{name!r:.100}."
-                )
-        captions = Captions(
+        refuse_missing(self.lines, numbers, "picture")
+        return Captions(
             list(self.captions),
             list(self.captions.values()),
             stored,
             [numbers[name] for name in self.captions],
             folder,
-        )
-        problems = left_out_texts(self.path, self._left_out)
-        return (
-            captions,
-            [size_of_captions(title, captions, self.path)],
-            problems,
         )
 
 
@@ -57,15 +51,13 @@ def read_caption_tables(
             "train needs pictures: give their folder with --images, or their "
             "features, an .npz file, with --features."
         )
-    paths = [train, validation] if validation else [train]
+    paths = [train] if validation is None else [train, validation]
     return [CaptionTable(path, columns, plain) for path in paths]
 
 
 def pictures_of(tables, images) -> Media | None:
     """The pictures of all tables, each of which is there, or None."""
-    lines = {}
-    for table in tables:
-        lines |= table.lines
+    lines = lines_of_names(tables)
     if isinstance(next(iter(lines.values())), TarMember):
         images = None
     elif not images:
@@ -76,12 +68,3 @@ def pictures_of(tables, images) -> Media | None:
 def picture_names(tables) -> list[str]:
     """The different names in all tables, sorted."""
     return sorted({name for table in tables for name in table.captions})
-
-
-def size_of_captions(title: str, captions: Captions, path) -> str:
-    """A line about a number of pictures and captions."""
-    count = sum(map(len, captions.references))
-    return (
-        f"{title} pictures: {len(captions.numbers)}, with {count} captions "
-        f"({path})"
-    )

@@ -12,6 +12,7 @@ from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.files.text_files import matching_files
 from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
 
+_LARGEST = 1e30  # factor; its products are finite in float32
 _SAMPLE = 1000  # pictures on which the size of features is measured
 
 
@@ -63,7 +64,7 @@ def read_features(
     if factors is not None and (
         factors.shape != features.shape[-1:]
         or factors.dtype.kind not in "fiu"
-        or not np.isfinite(factors).all()
+        or not (np.abs(factors) < _LARGEST).all()
     ):
         raise DataError(
             f"{path}: expected `scale`, a finite factor for each of the "

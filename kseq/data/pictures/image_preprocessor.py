@@ -9,6 +9,7 @@ from kseq.data.files.picture_header import picture_header, upright
 from kseq.data.files.source import Source
 from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
 from kseq.data.pictures.picture_network import PictureNetwork
+from kseq.user_error import check_integers
 
 MIDDLE = 128  # the value of a pixel that becomes 0
 _MOST_PIXELS = 2048  # on a side
@@ -67,16 +68,9 @@ class ImagePreprocessor:
         network: str = "",
         weights: str | None = None,
     ):
-        for name, value in (
-            ("side", side),
-            ("rows", rows),
-            ("columns", columns),
-        ):
-            if type(value) is not int or not 0 < value <= _MOST_PIXELS:
-                raise ValueError(
-                    f"{name} must be an int from 1 to {_MOST_PIXELS}. "
-                    f"Received: {name}={value!r}"
-                )
+        check_integers(
+            side=side, rows=rows, columns=columns, maximum=_MOST_PIXELS
+        )
         self.side = side
         self.network, num_features = None, 3 * side**2
         if network:

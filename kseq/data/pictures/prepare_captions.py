@@ -14,6 +14,7 @@ from kseq.data.files.feature_parts import (
     files_hash,
 )
 from kseq.data.files.media_folder import read_picture
+from kseq.data.files.named_texts import lines_of_names
 from kseq.data.files.prepared_folder import PreparedFolder, replace_file
 from kseq.data.files.ragged_array import mapped
 from kseq.data.files.saved_examples import save_examples
@@ -140,9 +141,7 @@ def _compute(prepared, tables, media, network, sizes, work):
     names = [*sizes]
     first = next(batches_of_cells(names[:BATCH], media, preprocessor))
     size = typical_size(first)
-    lines = {}
-    for table in tables:
-        lines |= table.lines
+    lines = lines_of_names(tables)
     shape, *_ = compute_features(
         *(prepared, path),
         functools.partial(_cells, media.path, network, str(weights), size),

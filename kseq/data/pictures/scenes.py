@@ -1,13 +1,12 @@
 """The built-in corpus of pictures: drawn scenes and their descriptions."""
 
 import itertools
-import random
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from kseq.data.files.split_range import split_range
+from kseq.data.files.split_range import different_examples, split_range
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.pictures.captions import Captions
 from kseq.data.pictures.image_preprocessor import (
@@ -75,8 +74,9 @@ def scenes(split: str, size: int | None = None, seed: int = 0) -> Scenes:
     a green circle above a blue square
     """
     places = split_range(split, size, SIZES)
-    found = itertools.islice(_objects(seed), places.start, places.stop)
-    objects = list(found)
+    objects = different_examples(
+        places, seed, _objects, key=lambda it: frozenset(it.items())
+    )
     draw = np.random.default_rng([seed, places.start])
     return Scenes(
         np.stack([_picture(draw, found) for found in objects]),
@@ -85,19 +85,15 @@ def scenes(split: str, size: int | None = None, seed: int = 0) -> Scenes:
     )
 
 
-def _objects(seed):
-    """An endless stream of different scenes."""
-    draw = random.Random(seed)
-    seen = set()
+def _objects(draw):
+    """The words of the objects of a scene that can be described -> cells."""
     while True:
         colours = draw.sample(list(_COLOURS), draw.choice((4, 5)))
         cells = draw.sample(range(GRID**2), len(colours))
         names = [f"{colour} {draw.choice(_SHAPES)}" for colour in colours]
         found = dict(zip(names, cells, strict=True))
-        key = frozenset(found.items())
-        if _descriptions(found) and key not in seen:
-            seen.add(key)
-            yield found
+        if _descriptions(found):
+            return found
 
 
 def _relation(cell, other):

@@ -1,10 +1,6 @@
 """The built-in corpus of running text: brackets that match."""
 
-import itertools
-import random
-from collections.abc import Iterator
-
-from kseq.data.files.split_range import split_range
+from kseq.data.files.split_range import different_examples, split_range
 
 SIZES = {"train": 20_000, "validation": 500, "test": 1_000}
 
@@ -31,20 +27,11 @@ def brackets(split: str, size: int | None = None, seed: int = 0) -> list[str]:
     True
     """
     places = split_range(split, size, SIZES)
-    return list(itertools.islice(_documents(seed), places.start, places.stop))
+    return different_examples(places, seed, _document)
 
 
-def _documents(seed) -> Iterator[str]:
-    draw, seen = random.Random(seed), set()
-    while True:
-        document = _document(draw, draw.randint(_FEWEST, _MOST))
-        if document not in seen:
-            seen.add(document)
-            yield document
-
-
-def _document(draw, pairs) -> str:
-    text, open_ones = [], []
+def _document(draw) -> str:
+    pairs, text, open_ones = draw.randint(_FEWEST, _MOST), [], []
     while pairs or open_ones:
         if pairs and (not open_ones or draw.random() < _OPENS):
             opening, closing = draw.choice(_PAIRS)

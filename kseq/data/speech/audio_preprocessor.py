@@ -7,7 +7,7 @@ import tensorflow as tf
 from kseq.data.files.source import Source
 from kseq.data.speech.frame_preprocessor import FramePreprocessor
 from kseq.data.speech.wav_samples import wav_samples
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_integers
 
 _LOWEST = 20.0  # hertz
 _FLOOR = 1e-6  # of the energy of a mel band, that of silence
@@ -64,15 +64,8 @@ class AudioPreprocessor:
         step: float = 0.01,
         max_seconds: float = 60.0,
     ):
-        for name, value, most in (
-            ("sample_rate", sample_rate, 192_000),
-            ("num_mels", num_mels, 256),
-        ):
-            if type(value) is not int or not 0 < value <= most:
-                raise ArgumentError(
-                    f"{name} must be an int from 1 to {most}. "
-                    f"Received: {name}={value!r}"
-                )
+        check_integers(sample_rate=sample_rate, maximum=192_000)
+        check_integers(num_mels=num_mels, maximum=256)
         self.sample_rate = sample_rate
         self.num_mels = num_mels
         self.window = window

@@ -50,6 +50,7 @@ def read_frames(
         lengths.ndim != 1
         or lengths.dtype.kind not in "iu"
         or (lengths < 1).any()
+        or (lengths > len(features)).any()  # a sum could overflow
         or lengths.sum() != len(features)
     ):
         raise DataError(

@@ -1,6 +1,5 @@
 """The built-in corpus of sounds: words in Morse code, with letter times."""
 
-import itertools
 import random
 import string
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from kseq.data.files.split_range import split_range
+from kseq.data.files.split_range import different_examples, split_range
 from kseq.data.speech.audio_preprocessor import AudioPreprocessor
 from kseq.data.speech.recorded_features import recorded_features
 from kseq.data.speech.transcripts import Transcripts
@@ -82,9 +81,11 @@ def morse(
     [0.14, 0.66]
     """
     places = split_range(split, size, SIZES)
-    texts = list(
-        itertools.islice(_texts(seed, words), places.start, places.stop)
-    )
+    if words:
+        draw = random.Random(seed)
+        texts = [draw.choice(words) for _ in range(places.stop)][places.start :]
+    else:
+        texts = different_examples(places, seed, _text)
     recordings = [
         _recording(text, np.random.default_rng([seed, number]))
         for number, text in zip(places, texts, strict=True)
@@ -93,19 +94,11 @@ def morse(
     return Recordings(texts, samples, spans)
 
 
-def _texts(seed, words):
-    """An endless stream of different texts, or of some words."""
-    draw, seen = random.Random(seed), set()
-    while words:
-        yield draw.choice(words)
-    while True:
-        text = " ".join(
-            "".join(draw.choices(list(_CODE), k=draw.randint(3, 5)))
-            for _ in range(draw.randint(1, 2))
-        )
-        if text not in seen:
-            seen.add(text)
-            yield text
+def _text(draw) -> str:
+    return " ".join(
+        "".join(draw.choices(list(_CODE), k=draw.randint(3, 5)))
+        for _ in range(draw.randint(1, 2))
+    )
 
 
 def _recording(text, draw):

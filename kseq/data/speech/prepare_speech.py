@@ -15,6 +15,7 @@ from kseq.data.files.feature_parts import (
     compute_features,
     files_hash,
 )
+from kseq.data.files.named_texts import lines_of_names
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.saved_examples import save_examples
@@ -33,7 +34,6 @@ from kseq.data.speech.speech_table import (
     audio_preprocessor,
     open_recordings,
     read_tables,
-    recording_lines,
     recordings_of,
     refuse_features_and,
 )
@@ -153,14 +153,14 @@ def prepare_speech(
 
 def _sizes(tables, audio) -> dict[str, int]:
     media = recordings_of(tables, audio)
-    return {name: media.size(name) for name in recording_lines(tables)}
+    return {name: media.size(name) for name in lines_of_names(tables)}
 
 
 def _compute(prepared, tables, audio, preprocessor, resample, sizes, work):
     """The features of recordings, their files, and notes about some."""
     media = recordings_of(tables, audio, preprocessor.sample_rate, resample)
     compute = functools.partial(_frames, media.path, preprocessor, resample)
-    path, lines = prepared.path / "features", recording_lines(tables)
+    path, lines = prepared.path / "features", lines_of_names(tables)
     shape, lengths, notes = compute_features(
         prepared, path, compute, lines, [*sizes.values()], *work
     )

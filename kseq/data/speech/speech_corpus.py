@@ -13,6 +13,7 @@ from kseq.data.files.corpora import (
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import hold_out, overlap
+from kseq.data.files.named_texts import lines_of_names
 from kseq.data.files.prepared_folder import (
     PreparedFolder,
     is_prepared,
@@ -31,7 +32,6 @@ from kseq.data.speech.speech_table import (
     SpeechTable,
     audio_preprocessor,
     read_tables,
-    recording_lines,
     recordings_of,
     refuse_features_and,
 )
@@ -122,23 +122,18 @@ def read_speech_corpus(
     Training recordings: 2, 0.5 seconds (a.tsv)
     Validation recordings: 1, 0.4 seconds (held out of training)
     """
+    given = {
+        "validation": validation,
+        "columns": columns,
+        "audio": audio,
+        "features": features,
+        "resample": resample,
+    }
     if train is None:
-        refuse_without_train(
-            validation=validation,
-            columns=columns,
-            audio=audio,
-            features=features,
-            resample=resample,
-        )
+        refuse_without_train(**given)
         return SpeechCorpus(**morse_transcripts(num_mels, max_seconds, words))
     if is_prepared(train):
-        refuse_prepared(
-            validation=validation,
-            columns=columns,
-            audio=audio,
-            features=features,
-            resample=resample,
-        )
+        refuse_prepared(**given)
         opened = open_prepared_speech(train, num_mels, max_seconds)
         return logged(opened, log)
     refuse_features_and(features, audio, resample)
@@ -148,7 +143,7 @@ def read_speech_corpus(
         preprocessor = stored.preprocessor
         folder, notes = None, []
     else:
-        names = list(recording_lines(tables))
+        names = list(lines_of_names(tables))
         preprocessor = audio_preprocessor(
             tables, audio, resample, num_mels, max_seconds
         )

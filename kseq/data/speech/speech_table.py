@@ -9,15 +9,18 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.named_texts import (
     TRANSCRIPTS,
     left_out_texts,
+    lines_of_names,
     read_named_texts,
+    refuse_missing,
 )
 from kseq.data.files.tar_media import Media, open_media
 from kseq.data.files.tar_members import TarMember, are_tars
-from kseq.data.files.text_files import Line
 from kseq.data.speech.audio_preprocessor import AudioPreprocessor
 from kseq.data.speech.recordings import has_samples, read_recording
 from kseq.data.speech.transcripts import Transcripts
 from kseq.data.speech.wav_samples import wav_samples
+
+_RATES = range(100, 192_001)  # of which features are computed
 
 
 class SpeechTable:
@@ -39,12 +42,8 @@ class SpeechTable:
         """Its transcripts of recordings that are not silent or too long."""
         numbers = {name: number for number, name in enumerate(stored.names)}
         silent = [name for name in self.texts if name not in numbers]
-        if folder is None and silent:
-            raise DataError(
-                f"{self.lines[silent[0]]}: expected the name of a recording "
-                f"that has features, such as {stored.names[0]!r:.100}; found "
-                f"{silent[0]!r:.100}."
-            )
+        if folder is None:
+            refuse_missing(self.lines, numbers, "recording")
         names = [name for name in self.texts if name in numbers]
         lengths = stored.all_lengths()
         too_long = [
@@ -67,7 +66,8 @@ class SpeechTable:
                 )
         names = [name for name in names if name not in {*too_long}]
         if not names:
-            raise DataError(f"{self.path}: no recording can be used.")
+            nothing = f"{self.path}: no recording can be used."
+            raise DataError(" ".join([nothing, *self.problems]))
         return Transcripts(
             names,
             [self.texts[name][0] for name in names],
@@ -89,7 +89,7 @@ def recordings_of(
     folder = Path(audio) if audio else Path(tables[0].path).parent
     return open_recordings(
         None if isinstance(first, TarMember) else folder,
-        recording_lines(tables),
+        lines_of_names(tables),
         *(sample_rate, resample, notes),
     )
 
@@ -116,18 +116,8 @@ def read_tables(
     are_tars(
         *(train, validation), columns=columns, audio=audio, features=features
     )
-    paths = [train, validation] if validation else [train]
+    paths = [train] if validation is None else [train, validation]
     return [SpeechTable(path, columns) for path in paths]
-
-
-def recording_lines(
-    tables: Sequence[SpeechTable],
-) -> dict[str, Line | TarMember]:
-    """The different names in all tables, each with a line that has it."""
-    lines = {}
-    for table in tables:
-        lines |= table.lines
-    return lines
 
 
 def audio_preprocessor(
@@ -139,6 +129,9 @@ def audio_preprocessor(
 ) -> AudioPreprocessor:
     """That of recordings which all have the sample rate of the first.
 
+    Raises:
+        DataError: features cannot be computed at this rate.
+
     Args:
         tables: of the recordings.
         audio: see `read_speech_corpus`.
@@ -146,10 +139,15 @@ def audio_preprocessor(
         num_mels: see `AudioPreprocessor`.
         max_seconds: see `AudioPreprocessor`.
     """
-    sample_rate = resample
+    sample_rate, found = resample, "resample takes a number of"
     if not sample_rate:
-        first = recordings_of(tables, audio)(next(iter(tables[0].texts)))
-        [sample_rate] = wav_samples([first])[1].numpy().tolist()
+        media, name = recordings_of(tables, audio), next(iter(tables[0].texts))
+        [sample_rate] = wav_samples([media(name)])[1].numpy().tolist()
+        found = f"{media.title(name)} has {sample_rate}"
+    if sample_rate not in _RATES:
+        raise DataError(
+            f"{found} samples per second; expected {_RATES[0]} to {_RATES[-1]}."
+        )
     return AudioPreprocessor(sample_rate, num_mels, max_seconds=max_seconds)
 
 

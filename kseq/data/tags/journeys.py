@@ -1,10 +1,6 @@
 """The built-in corpus of tagged words: sentences about journeys."""
 
-import itertools
-import random
-from collections.abc import Iterator
-
-from kseq.data.files.split_range import split_range
+from kseq.data.files.split_range import different_examples, split_range
 from kseq.data.tags.tagged_sentences import TaggedSentences
 
 SIZES = {"train": 6_000, "validation": 500, "test": 1_000}
@@ -78,23 +74,12 @@ def journeys(
     'B-who O O O O B-via O B-to'
     """
     places = split_range(split, size, SIZES)
-    found = itertools.islice(_sentences(seed), places.start, places.stop)
-    return TaggedSentences(*map(list, zip(*found, strict=True)))
+    return TaggedSentences.of(
+        different_examples(places, seed, _sentence, key=lambda it: it[0])
+    )
 
 
-def _sentences(seed) -> Iterator[tuple[str, list[str]]]:
-    """An endless stream of different sentences and their tags."""
-    draw = random.Random(seed)
-    seen = set()
-    while True:
-        words, tags = _sentence(draw)
-        text = " ".join(words)
-        if text not in seen:
-            seen.add(text)
-            yield text, tags
-
-
-def _sentence(draw):
+def _sentence(draw) -> tuple[str, list[str]]:
     parts = map(draw.choice, (_BEFORE, _TEMPLATES, _AFTER))
     words, tags = [], []
     cities = draw.sample(_CITIES, k=len(_CITIES))
@@ -112,4 +97,4 @@ def _sentence(draw):
             tags += ["O"] * (1 + len(others))
         else:
             tags += [f"B-{kind}", *[f"I-{kind}"] * len(others)]
-    return words, tags
+    return " ".join(words), tags

@@ -8,16 +8,14 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.corpora import logged
-from kseq.data.files.prepared_folder import is_prepared, replace_file
-from kseq.data.files.row_parts import PART_SIZE, RowParts, write_rows
+from kseq.data.files.prepared_folder import is_prepared
+from kseq.data.files.row_parts import PART_SIZE
 from kseq.data.tags.prepared_tags import KIND, PreparedTags, open_prepared_tags
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS
 from kseq.data.tags.tagging_corpus import (
     TaggingCorpus,
-    check_tagset,
     read_tagging_corpus,
-    read_tagging_rows,
-    split_sentences,
+    tagging_reader,
 )
 from kseq.data.tags.word_preprocessor import WordPreprocessor
 from kseq.data.text.prepare_rows import prepare_rows, with_tokenizer
@@ -83,46 +81,25 @@ def prepare_tags(
         }
         prepare_rows(
             *(folder, KIND, (train, validation), options),
-            *(_read, _lines, _tokenizing, vocab_size, tokenizer),
-            *(processes, beam),
+            *(tagging_reader(columns), _record, _lines, _tokenizing),
+            *(vocab_size, tokenizer, processes, beam),
         )
         corpus = open_prepared_tags(folder)
     corpus = with_tokenizer(corpus, KIND, tokenizer, vocab_size)
     return logged(corpus, log)
 
 
-def _read(train, validation, options, folder) -> dict[str, Any]:
-    """Writes the rows, their tags, and which of them are held out."""
-    columns = tuple(options["columns"])
-    parts = RowParts(folder, options["part_size"])
-    rows = read_tagging_rows(train, columns, parts.add)
-    parts.write()
-    check_tagset(rows, (text for text, _ in parts.rows()))
-    others = None
-    if validation is not None:
-        held_out = []
-        others = read_tagging_rows(validation, columns, held_out.append)
-        write_rows(folder / "validation.jsonl", held_out)
-    split = split_sentences(rows, others)
-    replace_file(folder / "held_out", split.held_out.tobytes())
-    _write_tags(folder, parts, rows.tags, {*split.held_out.tolist()})
-    return {
-        "starts": parts.starts,
-        "tags": rows.tags,
-        "facts": split.facts,
-        "problems": split.problems,
-    }
-
-
-def _write_tags(folder, parts, tagset, held_out):
+def _record(folder, rows, parts, split) -> dict[str, Any]:
     """Writes the numbers of the tags of training, one after the other."""
-    places = {tag: place for place, tag in enumerate(tagset)}
+    places = {tag: place for place, tag in enumerate(rows.tags)}
+    held_out = {*split.held_out.tolist()}
     with open(folder / "tags.values", "wb") as file:
         for number, (_, tags) in enumerate(parts.rows()):
             if number not in held_out:
                 classes = np.array([places[tag] for tag in tags], np.int32)
                 file.write(classes.tobytes())
     os.replace(folder / "tags.values", folder.parent / "tags.values")
+    return {"tags": rows.tags}
 
 
 def _lines(row):

@@ -9,7 +9,7 @@ from kseq.data.files.ragged_array import RaggedArray, mapped
 from kseq.data.files.row_parts import read_rows
 from kseq.data.tags.tagged_sentences import TaggedSentences
 from kseq.data.tags.word_preprocessor import WordPreprocessor
-from kseq.data.text.prepare_rows import refuse_tokenizer
+from kseq.data.text.prepare_rows import refuse_other_ids
 from kseq.data.text.tokenizer import Tokenizer
 
 KIND = "sentences"
@@ -50,11 +50,7 @@ class PreparedTags:
                 sentences in another way.
         """
         own = WordPreprocessor(self.tokenizer)
-        if (
-            preprocessor.tokenizer.model != self.tokenizer.model
-            or preprocessor.get_config() != own.get_config()
-        ):
-            refuse_tokenizer(KIND)
+        refuse_other_ids(KIND, preprocessor, own)
         return self.ids
 
     describe = facts_and_problems

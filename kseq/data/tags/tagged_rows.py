@@ -5,14 +5,13 @@ from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.compressed_files import uncompressed_name
-from kseq.data.files.data_error import DataError
 from kseq.data.files.records import (
     has_keys,
     has_records,
     is_number,
-    listed_keys,
     number_text,
     read_records,
+    shown_record,
     value_at,
     without_surrogates,
 )
@@ -26,6 +25,7 @@ from kseq.data.files.tables import (
     kind_of,
     rows_of_cells,
     two_columns,
+    two_names,
 )
 from kseq.data.files.text_files import Line, matching_files, read_lines
 
@@ -34,6 +34,7 @@ LONGEST_TAG = 100  # characters
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 _COLUMNS_OF_CONLLU = ("2", "4")  # FORM and UPOS
+_START_OF_DOCUMENT = b"-DOCSTART-"  # a line of CoNLL-2003
 _SPACE = b" \t\n\v\f\r"  # what separates words, in a served graph too
 
 
@@ -56,7 +57,7 @@ def tagged_rows(pattern, columns, counts) -> Iterator[_Row]:
         DataError: a file is broken or does not have the columns, or a
             sentence does not have one tag for each word.
     """
-    columns = _checked(columns)
+    columns = two_names(columns, "those of words and of tags")
     known = set()
     for path in matching_files(pattern):
         for row in _rows_of(path, columns, counts):
@@ -65,16 +66,6 @@ def tagged_rows(pattern, columns, counts) -> Iterator[_Row]:
                 _check_tag(row.line, tag)
                 known.add(tag)
             yield row
-
-
-def _checked(columns) -> tuple[str, str]:
-    columns = tuple(columns)
-    if len(columns) != 2 or not all(columns) or columns[0] == columns[1]:
-        raise DataError(
-            "columns takes two different names or numbers, those of words and "
-            f"of tags. Received: {columns!r}"
-        )
-    return columns
 
 
 def _rows_of(path, columns, counts):
@@ -128,9 +119,7 @@ def _record_rows(path, columns, counts) -> Iterator[_Row]:
             raise broken(
                 line,
                 "the keys {!r} and {!r}".format(*columns),
-                found=beginning(line.text)
-                if line.text
-                else listed_keys(record),
+                found=shown_record(line, record),
             )
         words, tags = (
             _items(line, key, value_at(record, key)) for key in columns
@@ -197,6 +186,8 @@ def _column_rows(path, columns, counts) -> Iterator[_Row]:
 def _cells(line, is_conllu) -> list[bytes] | None:
     """The cells of a line; none for a blank one, None if it is not a word."""
     text = b"" if is_blank(line.text) else line.text.strip(_SPACE)
+    if text.startswith(_START_OF_DOCUMENT):
+        return None
     cells = [cell.strip(_SPACE) for cell in text.split(b"\t")]
     if is_conllu and text:
         return None if not cells[0].isdigit() else cells

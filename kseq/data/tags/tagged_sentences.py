@@ -41,18 +41,13 @@ class TaggedSentences(NamedTuple):
 
 
 class TaggedReport(NamedTuple):
-    """Counts of what was read and left out."""
+    """Counts by `usable_sentences` of what was read and left out."""
 
-    sentences: int
+    sentences: int = 0
     blank: int = 0
     too_long: int = 0
     invalid: int = 0
     spaced: int = 0
-
-    @classmethod
-    def of(cls, counts: Counter) -> "TaggedReport":
-        """The report of what `usable_sentences` has counted."""
-        return cls(*(counts[field] for field in cls._fields))
 
     def problems(self, name) -> list[str]:
         """What is wrong with the file `name`, one line per problem."""
@@ -115,7 +110,7 @@ def read_tagged_sentences(
     counts = Counter()
     with progress(f"Reading {escaped_line(path)}"):
         sentences = TaggedSentences.of(usable_sentences(path, columns, counts))
-    for line in TaggedReport.of(counts).problems(path):
+    for line in TaggedReport(**counts).problems(path):
         _log.warning(line)
     return sentences
 

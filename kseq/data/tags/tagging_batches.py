@@ -1,11 +1,13 @@
 """Sentences with a tag for each word to batches of ids."""
 
+import itertools
 from typing import Literal
 
 import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
+from kseq.data.files.labelled_batches import class_numbers
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.shuffled_batches import shuffled_batches, sizes_of_pieces
 
@@ -54,7 +56,9 @@ def tagging_batches(
     """
     ids = RaggedArray.of(ids)
     if not isinstance(tags, RaggedArray):
-        tags = _classes(tags, tagset)
+        classes = class_numbers(itertools.chain(*tags), tagset)
+        offsets = np.cumsum([0, *map(len, tags)], dtype=np.int64)
+        tags = RaggedArray(classes, offsets)
     if not np.array_equal(tags.offsets, ids.offsets):
         raise ValueError("Expected one tag for each word of each sentence.")
 
@@ -79,11 +83,3 @@ def tagging_batches(
         seed=seed,
         max_shapes=max_shapes,
     )
-
-
-def _classes(tags, tagset) -> RaggedArray:
-    """The class of each tag, (N, W) int32."""
-    places = {tag: place for place, tag in enumerate(tagset)}
-    classes = np.array([places[tag] for row in tags for tag in row], np.int32)
-    offsets = np.cumsum([0, *map(len, tags)], dtype=np.int64)
-    return RaggedArray(classes, offsets)

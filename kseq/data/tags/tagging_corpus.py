@@ -1,8 +1,9 @@
 """Training, validation and test sentences with a tag for each word."""
 
+import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +15,15 @@ from kseq.data.files.corpora import (
     refuse_without_train,
 )
 from kseq.data.files.data_error import DataError
-from kseq.data.files.hold_out import RowSplit, split_rows
+from kseq.data.files.hold_out import (
+    RowReader,
+    RowSplit,
+    read_and_split,
+    split_rows,
+)
 from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.files.source_hashes import source_hashes
-from kseq.data.files.text_files import matching_files
 from kseq.data.tags.journeys import SIZES, journeys
 from kseq.data.tags.prepared_tags import PreparedTags, open_prepared_tags
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS
@@ -112,21 +117,12 @@ def read_tagging_corpus(
     if is_prepared(train):
         refuse_prepared(validation=validation)
         return logged(open_prepared_tags(train), log)
-    for path in (train, validation):
-        if path is not None:
-            matching_files(path)
-    sentences, held_out = [], []
-    rows = read_tagging_rows(train, columns, sentences.append)
-    check_tagset(rows, (text for text, _ in sentences))
-    others = None
-    if validation is not None:
-        others = read_tagging_rows(validation, columns, held_out.append)
-    split = split_sentences(rows, others)
-    held_out += [sentences[number] for number in split.held_out]
-    sentences = [sentences[number] for number in split.rest]
-    held_out = TaggedSentences.of(held_out)
+    *splits, rows, split = read_and_split(
+        tagging_reader(columns), train, validation
+    )
+    sentences, held_out = map(TaggedSentences.of, splits)
     corpus = TaggingCorpus(
-        *(TaggedSentences.of(sentences), held_out, held_out),
+        *(sentences, held_out, held_out),
         rows.tags,
         split.facts,
         split.problems,
@@ -152,21 +148,17 @@ class TaggingRows(NamedTuple):
     report: TaggedReport
 
 
-def read_tagging_rows(
-    path: str | os.PathLike,
-    columns: tuple[str, str],
-    add: Callable[[tuple[str, list[str]]], None],
-) -> TaggingRows:
-    """Reads sentences without holding them in memory.
+def tagging_reader(columns: tuple[str, str]) -> RowReader:
+    """Reads rows of a text and its tags.
 
     Args:
-        path: see `read_tagged_sentences`.
         columns: see `read_tagged_sentences`.
-        add: function of a text and its tags, called for each sentence.
-
-    Raises:
-        DataError: see `read_tagged_sentences`.
     """
+    read = functools.partial(_read, columns=columns)
+    return RowReader(read, _split, _check_tagset)
+
+
+def _read(path, add, columns) -> TaggingRows:
     counts, tagset, lengths = Counter(), set(), []
 
     def texts():
@@ -183,36 +175,26 @@ def read_tagging_rows(
         hashes,
         np.array(lengths),
         tuple(sorted(tagset)),
-        TaggedReport.of(counts),
+        TaggedReport(**counts),
     )
 
 
-def split_sentences(
-    rows: TaggingRows, validation: TaggingRows | None
-) -> RowSplit:
-    """Chooses what is held out, or compares with sentences for validation.
-
-    Raises:
-        DataError: there is only one sentence, or the two do not go together.
-    """
+def _split(rows, validation) -> RowSplit:
     if validation is not None:
         refuse_unknown(
             *("has tags that", rows.path, rows.tags),
             *(validation.path, validation.tags),
         )
     split = split_rows(
-        *(rows, validation, "sentence", "two different sentences"), "words"
+        *(rows, validation, "sentence"),
+        two="two different sentences",
+        unit="words",
     )
     return split._replace(facts=(*split.facts, f"Tags: {len(rows.tags)}"))
 
 
-def check_tagset(rows: TaggingRows, texts: Iterable[str]):
-    """Raises DataError if the tags are no tags.
-
-    Args:
-        rows: of training.
-        texts: all of them; read as far as needed.
-    """
+def _check_tagset(rows, sentences):
+    """Raises DataError if the tags are no tags."""
     tags = rows.tags
     if len(tags) < 2:
         raise DataError(
@@ -221,7 +203,7 @@ def check_tagset(rows: TaggingRows, texts: Iterable[str]):
     if len(tags) <= _MOST_UNCHECKED:
         return
     words = set()
-    for text in texts:
+    for text, _ in sentences:
         words.update(text.split(" "))
         if len(words) >= len(tags):
             return

@@ -11,11 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.data_error import DataError
+from kseq.data.files.hold_out import RowReader
 from kseq.data.files.prepare_files import prepare_files
 from kseq.data.files.prepared_folder import replace_file
 from kseq.data.files.process_jobs import run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
-from kseq.data.files.row_parts import read_rows, write_rows
+from kseq.data.files.row_parts import RowParts, read_rows, write_rows
 from kseq.data.text.pair_tokenizers import kept_tokenizers
 from kseq.data.text.tokenizer import Tokenizer
 from kseq.files.atomic_write import atomic_write
@@ -59,7 +60,8 @@ def prepare_rows(
     kind: str,
     paths: tuple[str | os.PathLike, str | os.PathLike | None],
     options: dict[str, Any],
-    read: Callable[..., dict[str, Any]],
+    reader: RowReader,
+    record: Callable[..., dict[str, Any]],
     lines: Callable[[Any], Iterable[str]],
     tokenize: Callable[[dict], Callable],
     vocab_size: int,
@@ -76,13 +78,12 @@ def prepare_rows(
         kind: see `prepare_files`.
         paths: see `prepare_files`.
         options: see `prepare_files`.
-        read: function of both paths, the options, and a folder, which writes
-            there the rows of training in `RowParts`, the numbers of those that
-            are held out as `held_out`, int64, and, if there are others to
-            validate on, `validation.jsonl`. It returns what is recorded, with
-            "starts".
+        reader: of the rows.
+        record: function of a folder for parts, what `reader.read` gives of
+            training, its `RowParts`, and `RowSplit`; returns what is recorded
+            of the kind, and writes in the folder above what it has beside ids.
         lines: function of a row, its text for the tokenizer.
-        tokenize: function of what `read` has returned, the function of
+        tokenize: function of what `record` has returned, the function of
             `TokenizeRowsJob`, which can be pickled.
         vocab_size: see `Tokenizer.train`.
         kept: the tokenizer, if none is trained.
@@ -96,7 +97,7 @@ def prepare_rows(
     def prepare(prepared, options):
         return _prepare(
             prepared,
-            functools.partial(read, *paths, options),
+            functools.partial(_read, reader, record, *paths, options),
             *(lines, tokenize, vocab_size, kept, processes, beam),
         )
 
@@ -150,6 +151,21 @@ def with_tokenizer(corpus, kind: str, kept: Tokenizer | None, *arguments):
     return corpus
 
 
+def refuse_other_ids(kind: str, preprocessor, own):
+    """Raises DataError unless two preprocessors give the same ids.
+
+    Args:
+        kind: of prepared data.
+        preprocessor: of a run.
+        own: that has made the ids of the data.
+    """
+    if (
+        preprocessor.tokenizer.model != own.tokenizer.model
+        or preprocessor.get_config() != own.get_config()
+    ):
+        refuse_tokenizer(kind)
+
+
 def refuse_tokenizer(kind: str):
     """Raises DataError: prepared data have ids of another tokenizer."""
     if kind == "text":
@@ -160,6 +176,26 @@ def refuse_tokenizer(kind: str):
         f"The {kind} are prepared with another tokenizer than that of the run "
         "to start from: train with --new-tokenizer."
     )
+
+
+def _read(reader, record, train, validation, options, folder):
+    """Writes the rows of training, and which of them are held out."""
+    parts, others = RowParts(folder, options["part_size"]), None
+    rows = reader.read(train, parts.add)
+    parts.write()
+    reader.check(rows, parts.rows())
+    if validation is not None:
+        held_out = []
+        others = reader.read(validation, held_out.append)
+        write_rows(folder / "validation.jsonl", held_out)
+    split = reader.split(rows, others)
+    replace_file(folder / "held_out", split.held_out.tobytes())
+    return {
+        "starts": parts.starts,
+        **record(folder, rows, parts, split),
+        "facts": split.facts,
+        "problems": split.problems,
+    }
 
 
 def _prepare(

@@ -4,6 +4,7 @@ import pytest
 
 from kseq.data import DataError, read_dialogue_corpus
 from kseq.data.dialogues.small_talk import SIZES, small_talk
+from kseq.user_error import UserError
 
 
 def text_of(numbers, turns=3):
@@ -58,6 +59,10 @@ def test_what_is_in_both_files_is_said(file, tmp_path, caplog):
 def test_what_cannot_be_split(file, tmp_path):
     with pytest.raises(DataError, match="validation needs train"):
         read_dialogue_corpus(None, file)
+    with pytest.raises(DataError, match="an empty one"):
+        read_dialogue_corpus(file, "")
+    with pytest.raises(UserError, match="max_turns"):
+        read_dialogue_corpus(file, max_turns=0)
     file.write_text(text_of([1, 1]))
     with pytest.raises(DataError, match="there is only one"):
         read_dialogue_corpus(file)

@@ -171,6 +171,8 @@ def test_other_options_and_files_are_refused():
         prepare(validation="b.txt")
     with pytest.raises(DataError, match="validation is part of a prepared"):
         read_dialogue_corpus("out", "b.txt")
+    with pytest.raises(DataError, match="validation is part of a prepared"):
+        read_dialogue_corpus("out", "")
     Path("a.txt").write_text("A rose is a rose.\n" * 40)
     prepare_text("text", "a.txt", log=False)
     with pytest.raises(DataError, match="holds 'text'; expected 'dialogues'"):

@@ -238,6 +238,7 @@ def test_a_very_long_document_is_counted(write, caplog):
         (b'"a" b', r"expected 2 columns, label, text; found 1 in '\"a\" b'"),
         (b"a\tb\tc", r"expected 2 columns, .*; found 3 in 'a\\tb\\tc'"),
         (b"\tb", "the label is blank"),
+        (b"\xe2\x80\x8b\tb", "the label is blank"),
         (b" \tb", "the label is blank"),
     ],
 )

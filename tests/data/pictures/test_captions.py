@@ -117,6 +117,8 @@ def test_broken_tables(folder, text, message):
         ({"features": np.zeros((12, 0, 3))}, r"found \(12, 0, 3\)"),
         ({"features": np.full((12, 4, 3), "x")}, "are numbers"),
         ({"features": np.full((12, 4, 3), np.nan)}, "not all finite"),
+        ({"features": np.full((12, 4, 3), 1e300)}, "not all finite"),
+        ({"scale": np.full(3, 1e300)}, "finite factor"),
         ({"scale": np.ones(2)}, "factor for each of the 3"),
         ({"scale": np.full(3, np.inf)}, "finite factor"),
         ({"names": np.array([None] * 12)}, "truncated, or not an .npz"),
@@ -245,6 +247,14 @@ def test_one_picture_cannot_be_held_out(folder):
         ({"train": "captions.tsv"}, "--features"),
         ({"train": "captions.tsv", "features": "x.npz"}, "no file 'x.npz'"),
         ({"train": "", "features": "features.npz"}, "an empty one"),
+        (
+            {
+                "train": "captions.tsv",
+                "validation": "",
+                "features": "features.npz",
+            },
+            "an empty one",
+        ),
     ],
 )
 def test_arguments_that_do_not_fit(folder, arguments, message):

@@ -322,6 +322,11 @@ def test_a_wrong_table_is_one_message(names, message):
         ({"features": np.ones(126)}, "of the shape"),
         ({"features": np.full((126, 3), "a")}, "numbers"),
         ({"features": np.full((126, 3), np.nan)}, "recording 1, '0.wav'"),
+        ({"features": np.full((126, 3), 1e300)}, "recording 1, '0.wav'"),
+        (
+            {"lengths": np.array([2**64 - 1, 28, *[10] * 9, 9], "uint64")},
+            "positive numbers",
+        ),
     ],
 )
 def test_broken_features_are_one_message(changes, message):
@@ -340,6 +345,27 @@ def test_features_must_fit_the_model():
 def test_absurd_features_are_an_error_of_the_user(options):
     with pytest.raises(UserError, match=next(iter(options))):
         read_speech_corpus("table.tsv", **options)
+
+
+@pytest.mark.parametrize("rate", [1, 400_000])
+def test_rates_without_features_are_named(folder, rate):
+    expected = f"{rate} samples per second; expected 100 to 192000"
+    for name in NAMES:
+        (folder / name).write_bytes(wav(tone(0.1), rate))
+    with pytest.raises(DataError, match=f"0.wav has {expected}"):
+        read_speech_corpus("table.tsv")
+    with pytest.raises(DataError, match=r"resample takes .* 100 to 192000"):
+        read_speech_corpus("table.tsv", resample=rate)
+
+
+def test_why_no_recording_can_be_used():
+    with pytest.raises(DataError, match=r"be used\. .*they are too long"):
+        read_speech_corpus("table.tsv", max_seconds=0.02)
+
+
+def test_an_empty_path_is_no_missing_one():
+    with pytest.raises(DataError, match="an empty one"):
+        read_speech_corpus("table.tsv", "")
 
 
 def test_options_that_exclude_each_other():

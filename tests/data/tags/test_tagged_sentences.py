@@ -146,6 +146,13 @@ def test_what_is_left_out_is_counted(read, caplog):
     assert "1 lines are not valid UTF-8" in caplog.text
 
 
+def test_the_start_of_a_document_is_no_sentence(read):
+    """As in CoNLL-2003."""
+    text = "-DOCSTART- -X- -X- O\n\nEU NNP I-NP B-ORG\n"
+    found = read(text, "eng.train", ("1", "4"))
+    assert found == (["EU"], [["B-ORG"]])
+
+
 def test_spaces_inside_a_word_of_conllu(read):
     """As in Vietnamese; they stay one word."""
     line = "{}\t{}\t_\t{}\t_\t_\t0\troot\t_\t_\n"
