@@ -85,7 +85,7 @@ def prepare_dialogues(
         options = {"part_size": part_size}
         prepare_rows(
             *(folder, KIND, (train, validation), options),
-            *(DIALOGUE_READER, _record, _lines, _tokenizing),
+            *(DIALOGUE_READER, _record, list, _ids),
             *(vocab_size, tokenizer, processes, beam),
         )
         corpus = open_prepared_dialogues(folder, max_turns)
@@ -100,15 +100,7 @@ def _record(folder, rows, parts, split) -> dict[str, Any]:
     return {}
 
 
-def _lines(turns):
-    return turns
-
-
-def _tokenizing(record):
-    return _ids
-
-
-def _ids(rows, tokenizer: Tokenizer) -> tf.RaggedTensor:
+def _ids(rows, tokenizer: Tokenizer, record) -> tf.RaggedTensor:
     texts = [turn for turns in rows for turn in turns]
     ids, _ = tokenizer.tokenize_with_end(tf.constant(texts, tf.string))
     return tf.RaggedTensor.from_row_lengths(

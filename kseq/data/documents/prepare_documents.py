@@ -1,6 +1,5 @@
 """Prepares documents for training: checks and tokenizes them once."""
 
-import functools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -93,7 +92,8 @@ def prepare_documents(
         }
         prepare_rows(
             *(folder, KIND, (train, validation), options),
-            *(document_reader(columns, seed), _record, _lines, _tokenizing),
+            *(document_reader(columns, seed), _record),
+            *(lambda row: lines_of_document(row[1]), _ids),
             *(vocab_size, tokenizer, processes, beam),
         )
         corpus = open_prepared_documents(folder)
@@ -109,14 +109,7 @@ def _record(folder, rows, parts, split) -> dict[str, Any]:
     return {"labels": labels, "in_lines": rows.in_lines}
 
 
-def _lines(row):
-    return lines_of_document(row[1])
-
-
-def _tokenizing(record):
-    return functools.partial(_ids, in_lines=record["in_lines"])
-
-
-def _ids(rows, tokenizer: Tokenizer, in_lines: bool) -> tf.RaggedTensor:
+def _ids(rows, tokenizer: Tokenizer, record) -> tf.RaggedTensor:
     texts = tf.constant([text for _, text in rows], tf.string)
-    return DocumentPreprocessor(tokenizer, in_lines=in_lines).tokenize(texts)
+    preprocessor = DocumentPreprocessor(tokenizer, in_lines=record["in_lines"])
+    return preprocessor.tokenize(texts)

@@ -81,7 +81,7 @@ def prepare_tags(
         }
         prepare_rows(
             *(folder, KIND, (train, validation), options),
-            *(tagging_reader(columns), _record, _lines, _tokenizing),
+            *(tagging_reader(columns), _record, lambda row: row[:1], _ids),
             *(vocab_size, tokenizer, processes, beam),
         )
         corpus = open_prepared_tags(folder)
@@ -102,14 +102,6 @@ def _record(folder, rows, parts, split) -> dict[str, Any]:
     return {"tags": rows.tags}
 
 
-def _lines(row):
-    return [row[0]]
-
-
-def _tokenizing(record):
-    return _ids
-
-
-def _ids(rows, tokenizer: Tokenizer) -> tf.RaggedTensor:
+def _ids(rows, tokenizer: Tokenizer, record) -> tf.RaggedTensor:
     texts = tf.constant([text for text, _ in rows], tf.string)
     return WordPreprocessor(tokenizer).tokenize(texts)

@@ -63,7 +63,7 @@ def prepare_rows(
     reader: RowReader,
     record: Callable[..., dict[str, Any]],
     lines: Callable[[Any], Iterable[str]],
-    tokenize: Callable[[dict], Callable],
+    tokenize: Callable[..., tf.RaggedTensor],
     vocab_size: int,
     kept: Tokenizer | None,
     processes: int | None,
@@ -83,8 +83,8 @@ def prepare_rows(
             training, its `RowParts`, and `RowSplit`; returns what is recorded
             of the kind, and writes in the folder above what it has beside ids.
         lines: function of a row, its text for the tokenizer.
-        tokenize: function of what `record` has returned, the function of
-            `TokenizeRowsJob`, which can be pickled.
+        tokenize: function of rows, the tokenizer and, as `record`, of what is
+            recorded; gives ragged ids (B, None, None), and can be pickled.
         vocab_size: see `Tokenizer.train`.
         kept: the tokenizer, if none is trained.
         processes: see `prepare_pairs`.
@@ -211,7 +211,8 @@ def _prepare(
     jobs = [
         TokenizeRowsJob(
             str(prepared.parts / f"{number:06}"),
-            *(start, held_out, model, "", tokenize(record)),
+            *(start, held_out, model, ""),
+            functools.partial(tokenize, record=record),
         )
         for number, start in enumerate(starts[:-1])
     ]
