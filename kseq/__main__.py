@@ -152,9 +152,7 @@ def _add_predict(commands):
     _add_path(command, model_path)
     _add_more_runs(command)
     add_search(command)
-    _add_batch_size(command)
-    add_features(command)
-    add_resample(command)
+    _add_inputs(command)
     command.add_argument(
         "--prefix",
         type=existing_file,
@@ -219,9 +217,7 @@ def _add_score(commands):
     _add_more_runs(command, "--ensemble", nargs="+")
     add_weights(command)
     add_length_penalty(command)
-    _add_batch_size(command)
-    add_features(command)
-    add_resample(command)
+    _add_inputs(command)
     add_allow_op(command)
 
 
@@ -234,9 +230,7 @@ def _add_evaluate(commands):
     _add_more_runs(command, "--ensemble", nargs="+")
     _add_examples(command)
     add_search(command)
-    _add_batch_size(command)
-    add_features(command)
-    add_resample(command)
+    _add_inputs(command)
     add_allow_op(command)
 
 
@@ -270,9 +264,7 @@ def _add_compare(commands):
     command.add_argument(
         "--json", action="store_true", help="one JSON object instead of tables"
     )
-    _add_batch_size(command)
-    add_features(command)
-    add_resample(command)
+    _add_inputs(command)
     add_allow_op(command)
 
 
@@ -284,9 +276,7 @@ def _add_explain(commands):
     )
     _add_path(command, model_path)
     add_weights(command)
-    _add_batch_size(command)
-    add_features(command)
-    add_resample(command)
+    _add_inputs(command)
     command.add_argument(
         "--images",
         type=reader(str),
@@ -489,13 +479,16 @@ def _add_examples(command):
     )
 
 
-def _add_batch_size(command):
+def _add_inputs(command):
+    """How inputs are read and batched."""
     command.add_argument(
         "--batch-size",
         type=reader(PositiveInt),
         metavar="B",
         help="lines per batch; default: 32 to 128 by length, 1,024 on a GPU",
     )
+    add_features(command)
+    add_resample(command)
 
 
 if __name__ == "__main__":

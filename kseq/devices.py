@@ -243,7 +243,7 @@ def _configuration():
     text = os.environ.get("TF_CONFIG") or "{}"
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise UserError(f"TF_CONFIG is no JSON object. Received: {text!r:.80}")

@@ -1,14 +1,9 @@
 """Attention weights as a picture with the tokens on its axes."""
 
-from kseq.pictures.figures import (
-    figure_to_png,
-    font_fallback,
-    ignore_missing_glyphs,
-)
+from kseq.pictures.figures import figure_to_png, font_fallback, new_figure
 from kseq.pictures.piece_texts import readable_attention
 
 
-@ignore_missing_glyphs()
 def attention_picture(weights, source_tokens, target_tokens):
     """Draws one alignment matrix.
 
@@ -23,22 +18,16 @@ def attention_picture(weights, source_tokens, target_tokens):
     Reference:
         Bahdanau et al. 2015, arXiv:1409.0473, figure 3.
     """
-    weights, sources, targets = readable_attention(
+    weights, sources, targets = visible_attention(
         weights, source_tokens, target_tokens
     )
-    sources = [visible_token(token) for token in sources]
-    targets = [visible_token(token) for token in targets]
     with font_fallback(sources + targets):
         return figure_to_png(_figure(weights, sources, targets))
 
 
 def _figure(weights, sources, targets):
-    from matplotlib.figure import Figure  # not above: a page needs none
-
     rows, columns = len(targets), len(sources)
-    figure = Figure(
-        figsize=(2.3 + 0.3 * columns, 1.8 + 0.3 * rows), layout="constrained"
-    )
+    figure = new_figure(2.3 + 0.3 * columns, 1.8 + 0.3 * rows)
     axes = figure.add_subplot()
     image = axes.imshow(weights, cmap="Greys", vmin=0, vmax=1, aspect="equal")
     # A token may hold a dollar, which would begin a formula.
@@ -52,6 +41,10 @@ def _figure(weights, sources, targets):
     return figure
 
 
-def visible_token(token):
-    """A token; where it is a space alone, a sign for it."""
-    return token if token.strip() else "\u2423" * len(token)
+def visible_attention(weights, source_tokens, target_tokens):
+    """See `readable_attention`; tokens of spaces alone are signs for them."""
+    weights, *sides = readable_attention(weights, source_tokens, target_tokens)
+    return weights, *(
+        [token if token.strip() else "\u2423" * len(token) for token in tokens]
+        for tokens in sides
+    )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kseq.pictures.figures import figure_to_png, ignore_missing_glyphs
+from kseq.pictures.figures import figure_to_png, new_figure
 from kseq.terminal import single_line
 
 _SIDE = 14  # inches, at most, of the matrix
@@ -11,7 +11,6 @@ _LONGEST_NAME = 24  # characters
 _POINTS = 72  # an inch
 
 
-@ignore_missing_glyphs()
 def confusion_picture(confusion, classes):
     """Draws the counts, each shaded by its share of the row.
 
@@ -34,9 +33,7 @@ def confusion_picture(confusion, classes):
     longest = len(f"{confusion.max():,}")
     cell = min(max(0.5, 0.1 + 0.1 * longest), _SIDE / size)
     side = cell * size
-    from matplotlib.figure import Figure  # not above: a page does not need it
-
-    figure = Figure(figsize=(side + 3, side + 2), layout="constrained")
+    figure = new_figure(side + 3, side + 2)
     axes = figure.add_subplot()
     image = axes.imshow(shares, cmap="Greys", vmin=0, vmax=1)
     figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)

@@ -5,22 +5,29 @@ import io
 import warnings
 
 
-def figure_to_png(figure):
-    """Draws a figure; gives its PNG image, bytes."""
-    # Not above: a page needs no matplotlib.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    file = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(file)
-    return file.getvalue()
-
-
 @contextlib.contextmanager
 def ignore_missing_glyphs():
     """Letters that no installed font has become boxes, without a warning."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s)Glyph .* missing from font")
         yield
+
+
+def new_figure(width, height):
+    """An empty figure, sizes in inches."""
+    from matplotlib.figure import Figure  # not above: a page needs none
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+@ignore_missing_glyphs()
+def figure_to_png(figure):
+    """Draws a figure; gives its PNG image, bytes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    file = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(file)
+    return file.getvalue()
 
 
 _DEFAULT = "DejaVu Sans"  # matplotlib brings it
@@ -37,7 +44,7 @@ def font_fallback(texts):
     Args:
         texts: strings that are drawn within the context.
     """
-    import matplotlib  # not above: a page needs none
+    import matplotlib
 
     letters = {letter for text in texts for letter in text}
     _find(letters - _families.keys())

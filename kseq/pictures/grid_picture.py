@@ -5,18 +5,13 @@ import math
 
 import numpy as np
 
-from kseq.pictures.figures import (
-    figure_to_png,
-    font_fallback,
-    ignore_missing_glyphs,
-)
+from kseq.pictures.figures import figure_to_png, font_fallback, new_figure
 from kseq.pictures.piece_texts import readable_attention
 
 _COLUMNS = 6
 _MOST = 48  # words that are drawn
 
 
-@ignore_missing_glyphs()
 def grid_picture(weights, cells, target_tokens, picture=None):
     """Draws a picture for each token, lighter where it is attended to.
 
@@ -56,11 +51,9 @@ def image_format(picture):
 
 
 def _figure(grids, tokens, pixels):
-    from matplotlib.figure import Figure  # not above: a page does not need it
-
     columns = min(_COLUMNS, max(len(tokens), 1))
     rows = max(math.ceil(len(tokens) / columns), 1)
-    figure = Figure(figsize=(1.6 * columns, 1.8 * rows), layout="constrained")
+    figure = new_figure(1.6 * columns, 1.8 * rows)
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for panel in panels:
         panel.set_axis_off()

@@ -3,7 +3,7 @@
 import itertools
 import math
 
-from kseq.pictures.figures import figure_to_png
+from kseq.pictures.figures import figure_to_png, new_figure
 
 # In each validation beside its scores; perplexity is drawn as the loss.
 _OTHERS = ("val_loss", "val_accuracy", "val_perplexity")
@@ -38,13 +38,12 @@ def learning_curve_picture(rows):
     }
     if not losses:
         return None
-    from matplotlib.figure import Figure  # not above: a page does not need it
 
     panels = [("loss", losses)]
     if shown:
         label = shown[0].removeprefix("val_").replace("_", " ")
         panels.append((label, {"validation": _curve(rows, shown[0])}))
-    figure = Figure(figsize=(4.2 * len(panels), 3), layout="constrained")
+    figure = new_figure(4.2 * len(panels), 3)
     for axes, (label, curves) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
     ):

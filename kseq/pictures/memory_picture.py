@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kseq.pictures.figures import figure_to_png
+from kseq.pictures.figures import figure_to_png, new_figure
 
 MOST_STEPS = 300  # that are drawn
 
@@ -46,12 +46,10 @@ def memory_picture(
 
 
 def _figure(panels):
-    from matplotlib.figure import Figure  # not above: a page does not need it
-
     heights = [max(0.5, 0.1 * min(len(rows), 24)) for _, rows in panels]
     steps = max(1, panels[0][1].shape[1])
     width = min(10.0, max(4.0, 1.2 + 0.09 * steps))
-    figure = Figure(figsize=(width, 0.6 + sum(heights)), layout="constrained")
+    figure = new_figure(width, 0.6 + sum(heights))
     axes = figure.subplots(
         len(panels), 1, sharex=True, squeeze=False, height_ratios=heights
     )

@@ -1,6 +1,6 @@
 """The loss of a range test as a picture."""
 
-from kseq.pictures.figures import figure_to_png
+from kseq.pictures.figures import figure_to_png, new_figure
 
 
 def rates_picture(rates, losses, smoothed, marked):
@@ -15,9 +15,7 @@ def rates_picture(rates, losses, smoothed, marked):
     Returns:
         A PNG image, bytes.
     """
-    from matplotlib.figure import Figure  # not above: a page does not need it
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = new_figure(7, 4)
     axes = figure.add_subplot()
     axes.plot(rates, losses, color="#c4c4c4", label="loss of a step")
     axes.plot(rates, smoothed, color="#2f6fb0", label="smoothed")

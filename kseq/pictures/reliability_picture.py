@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kseq.pictures.figures import figure_to_png
+from kseq.pictures.figures import figure_to_png, new_figure
 
 
 def reliability_picture(counts, confidences, accuracies):
@@ -23,9 +23,7 @@ def reliability_picture(counts, confidences, accuracies):
         Niculescu-Mizil and Caruana 2005, "Predicting good probabilities with
         supervised learning".
     """
-    from matplotlib.figure import Figure  # not above: a page does not need it
-
-    figure = Figure(figsize=(4.5, 4.5), layout="constrained")
+    figure = new_figure(4.5, 4.5)
     axes = figure.add_subplot()
     axes.plot([0, 1], [0, 1], color="grey", linestyle=":")
     used = np.asarray(counts) > 0

@@ -1,17 +1,12 @@
 """A spectrogram, and below it the attention of each token over time."""
 
-from kseq.pictures.figures import (
-    figure_to_png,
-    font_fallback,
-    ignore_missing_glyphs,
-)
+from kseq.pictures.figures import figure_to_png, font_fallback, new_figure
 from kseq.pictures.grid_picture import decoded_picture
 from kseq.pictures.piece_texts import readable_attention
 
 _MOST = 120  # tokens that are drawn
 
 
-@ignore_missing_glyphs()
 def speech_picture(weights, times, target_tokens, picture=None):
     """Draws a spectrogram and the alignment below it.
 
@@ -37,13 +32,11 @@ def speech_picture(weights, times, target_tokens, picture=None):
 
 
 def _figure(weights, times, tokens, pixels):
-    from matplotlib.figure import Figure  # not above: a page does not need it
-
     seconds = [float(time) for time in times] or [0.0]
     step = (seconds[-1] - seconds[0]) / max(len(seconds) - 1, 1)
     end = seconds[-1] + (step or 1.0)
     heights = (1.2, 0.4 + 0.16 * max(len(tokens), 1))
-    figure = Figure(figsize=(8, 0.8 + sum(heights)), layout="constrained")
+    figure = new_figure(8, 0.8 + sum(heights))
     sound, aligned = figure.subplots(2, 1, sharex=True, height_ratios=heights)
     if pixels is None:
         sound.set_axis_off()

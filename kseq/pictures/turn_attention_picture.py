@@ -1,17 +1,12 @@
 """Attention to the words of a dialogue and to its turns, as a picture."""
 
-from kseq.pictures.attention_picture import visible_token
-from kseq.pictures.figures import (
-    figure_to_png,
-    font_fallback,
-    ignore_missing_glyphs,
-)
-from kseq.pictures.piece_texts import readable_attention, turn_ends
+from kseq.pictures.attention_picture import visible_attention
+from kseq.pictures.figures import figure_to_png, font_fallback, new_figure
+from kseq.pictures.piece_texts import turn_ends
 
 _GAP = 0.4  # between turns; a word has the height 1
 
 
-@ignore_missing_glyphs()
 def turn_attention_picture(weights, source_tokens, target_tokens):
     """Draws the weights of words and, beside them, those of whole turns.
 
@@ -29,24 +24,17 @@ def turn_attention_picture(weights, source_tokens, target_tokens):
     Reference:
         Xing et al. 2018, arXiv:1701.07149.
     """
-    weights, sources, targets = readable_attention(
+    weights, sources, targets = visible_attention(
         weights, source_tokens, target_tokens
     )
-    sources = [visible_token(token) for token in sources]
-    targets = [visible_token(token) for token in targets]
     with font_fallback(sources + targets):
         return figure_to_png(_figure(weights, sources, targets))
 
 
 def _figure(weights, sources, targets):
-    from matplotlib.figure import Figure  # not above: a page does not need it
-
     ends = turn_ends(sources)
     height = len(sources) + _GAP * len(ends)
-    figure = Figure(
-        figsize=(4 + 0.5 * len(targets), 1.8 + 0.2 * height),
-        layout="constrained",
-    )
+    figure = new_figure(4 + 0.5 * len(targets), 1.8 + 0.2 * height)
     words, turns = figure.subplots(1, 2)
     places, middles = [], []
     for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):

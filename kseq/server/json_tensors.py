@@ -53,7 +53,8 @@ def to_values(name, array):
         array: `np.ndarray`, of float, int, bool or bytes.
 
     Raises:
-        RequestError: for a string that is not valid UTF-8.
+        RequestError: for a string that is not valid UTF-8, and for complex
+            numbers.
     """
     if array.dtype == object:
         write = _base64 if name.endswith("_bytes") else _text
@@ -61,6 +62,12 @@ def to_values(name, array):
         strings = np.empty(len(flat), object)
         strings[:] = flat
         return strings.reshape(array.shape).tolist()
+    if array.dtype.kind == "c":
+        raise RequestError(
+            f"Tensor name: {name} has complex numbers, which JSON does not "
+            "have",
+            "UNIMPLEMENTED",
+        )
     if array.dtype.kind in "iub" or array.dtype == np.float64:
         return array.tolist()
     # The shortest digits that give the same float32, as repr does. Zeros,

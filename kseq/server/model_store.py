@@ -114,15 +114,19 @@ class ModelStore:
         """The `Readiness` of each model, a dict.
 
         A model is ready if it has a version that answers, and its folder could
-        be read in the last minute, or a version is being loaded.
+        be read in the last minute, or a version of any model is being loaded,
+        for which the folders of the others wait.
         """
         now = time.monotonic()
         found = {}
+        is_loading = any(
+            status.state == "LOADING"
+            for versions in self._status.values()
+            for status in list(versions.values())
+        )
         for name in self.folders:
             newest, polled = self._newest[name], self._polled[name]
             seconds = None if polled is None else now - polled
-            known = list(self._status[name].values())
-            is_loading = any(status.state == "LOADING" for status in known)
             is_late = seconds is None or seconds > _LATE
             found[name] = Readiness(
                 newest and newest.version,

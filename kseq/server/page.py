@@ -127,7 +127,7 @@ def _sample_rate(version):
     try:
         text = (version / "assets.extra" / "kseq.json").read_text("utf-8")
         rate = json.loads(text)["preprocessor"]["sample_rate"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return rate if type(rate) is int and rate > 0 else None
 

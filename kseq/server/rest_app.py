@@ -167,9 +167,13 @@ class RestApp:
         method, path = scope["method"], _path(scope)
         is_read = method in ("GET", "HEAD")
         if is_read and path == _HEALTH:  # with any Host, as probes send it
-            return _health(self.store.is_ready)
+            is_ready = self.store.is_ready
+            return _probe(is_ready, "ok" if is_ready else "loading")
         if is_read and path == _READY:
-            return _readiness(self.store.readiness(), self.unready())
+            models = self.store.readiness()
+            is_ready, reason = readiness(models, self.unready())
+            word = "ready" if is_ready else "not ready"
+            return _probe(is_ready, f"{word}: {reason}")
         self.hosts.check(scope)
         if path == _METRICS and method == "GET" and self.metrics:
             return Response(self.metrics(), media_type=_PROMETHEUS)
@@ -328,21 +332,9 @@ def _version(text):
     return version
 
 
-def _health(is_ready):
-    return Response(
-        "ok\n" if is_ready else "loading\n",
-        200 if is_ready else 503,
-        media_type="text/plain",
-    )
-
-
-def _readiness(models, problem):
-    is_ready, reason = readiness(models, problem)
-    return Response(
-        f"{'ready' if is_ready else 'not ready'}: {reason}\n",
-        200 if is_ready else 503,
-        media_type="text/plain",
-    )
+def _probe(is_ready, text):
+    status = 200 if is_ready else 503
+    return Response(f"{text}\n", status, media_type="text/plain")
 
 
 def _predicted(request, outputs):

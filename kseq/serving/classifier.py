@@ -113,15 +113,12 @@ class Classifier:
 
     def get_config(self) -> dict[str, Any]:
         """Its description for `task.json`, JSON-able."""
-        return {
-            **source_config(self.preprocessor),
-            "labels": list(self.labels),
-            **(
-                {}
-                if self.temperature == 1
-                else {"temperature": self.temperature}
-            ),
+        config = source_config(self.preprocessor) | {
+            "labels": list(self.labels)
         }
+        if self.temperature != 1:
+            config["temperature"] = self.temperature
+        return config
 
     def _classify(self, **raw):
         source = self.preprocessor(**raw)

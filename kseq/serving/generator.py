@@ -253,16 +253,17 @@ class Generator:
 
     def get_config(self) -> dict[str, Any]:
         """Its description for `task.json`, JSON-able."""
-        return {
+        config = {
             **source_config(self.preprocessor),
             "search": object_config(self.search),
             "max_length": self.max_length,
             "training_length": self.training_length,
-            **(
-                {"length_ratio": self.length_ratio} if self.length_ratio else {}
-            ),
-            **({"stop": list(self.stop)} if self.stop else {}),
         }
+        if self.length_ratio:
+            config["length_ratio"] = self.length_ratio
+        if self.stop:
+            config["stop"] = list(self.stop)
+        return config
 
     def _generate(self, **raw):
         source = self.preprocessor(**raw)

@@ -91,15 +91,10 @@ class Tagger:
 
     def get_config(self) -> dict[str, Any]:
         """What it does with a model, JSON-able."""
-        return {
-            **source_config(self.preprocessor),
-            "tags": list(self.tags),
-            **(
-                {}
-                if self.temperature == 1
-                else {"temperature": self.temperature}
-            ),
-        }
+        config = source_config(self.preprocessor) | {"tags": list(self.tags)}
+        if self.temperature != 1:
+            config["temperature"] = self.temperature
+        return config
 
     def _tag(self, text):
         found = self._distribution(text)

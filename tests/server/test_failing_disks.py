@@ -322,3 +322,25 @@ def test_readiness(base, disk, monkeypatch, tmp_path):
     disk.errors.clear()
     store.poll()
     assert store.readiness() == {"m": (1, 0.0, "", True)}
+
+
+def test_models_that_wait_for_the_loading_of_another(
+    base, monkeypatch, tmp_path
+):
+    now, found = [1000.0], []
+    monkeypatch.setattr(model_store.time, "monotonic", lambda: now[0])
+    add(tmp_path / "large", 1)
+    store = open_store({"large": tmp_path / "large", "m": base})
+
+    class Slow(_Servable):
+        def __init__(self, *args):
+            now[0] += 100
+            found.append(store.readiness())
+            super().__init__(*args)
+
+    monkeypatch.setattr(model_store, "Servable", Slow)
+    add(tmp_path / "large", 2)
+    store.poll()
+    [ready] = found
+    assert ready["m"] == (1, 100.0, "", True)
+    assert ready["large"].is_ready

@@ -7,6 +7,7 @@ import gzip
 import http.client
 import json
 import logging
+import math
 import random
 import resource
 import socket
@@ -24,7 +25,7 @@ from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from kseq.commands.serve import _listening
-from kseq.server import Batcher, RestApp, serve
+from kseq.server import Batcher, RestApp, model_store, serve
 from tests.server.grpc_client import METHODS, spec
 from tests.server.tensor_protos import floats, text
 from tests.slow import slow
@@ -133,7 +134,9 @@ def nothing_bad(caplog):
 
 
 @pytest.fixture
-def app(store):
+def app(store, monkeypatch):
+    # Nobody polls the store: a minute later /readyz would be 503.
+    monkeypatch.setattr(model_store, "_LATE", math.inf)
     batcher = Batcher(256)
     yield RestApp(store, batcher, hosts=("localhost",), body_limit=2**20)
     batcher.close()

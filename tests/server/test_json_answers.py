@@ -72,3 +72,9 @@ def test_what_is_no_number_and_both_zeros():
     values = np.array([np.nan, np.inf, -np.inf, -0.0, 0.1], np.float32)
     found = json_answers.predicted_bytes({"x": values}, is_row=False)
     assert found == b'{"outputs": [NaN, Infinity, -Infinity, -0.0, 0.1]}'
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(RequestError, match="y has complex numbers") as refused:
+        json_answers.predicted_bytes({"y": np.array([1 + 2j])}, True)
+    assert refused.value.status == 501

@@ -196,6 +196,7 @@ def test_models_after_a_swap(
         ('{"preprocessor": []}', None),
         ("[]", None),
         ("{", None),
+        ("[" * 100_000, None),
     ],
 )
 def test_sample_rate(

@@ -115,7 +115,7 @@ def _features_with_labels(schema) -> dict:
         return {}
     try:
         return json.loads(about)["info"]["features"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {}
 
 

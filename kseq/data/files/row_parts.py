@@ -61,7 +61,7 @@ def read_rows(path: str | os.PathLike) -> list[Any]:
     try:
         with open(path, "rb") as file:
             return list(map(json.loads, file))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{path} is broken.") from None
 
 
