@@ -131,11 +131,15 @@ def _prepare(given, made, processes, beam, prepared, options) -> dict[str, Any]:
         kept, *trained = made
         atomic_write(model, kept_or_trained(kept, lines, *trained).model)
     dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
-    jobs = [TokenizeTextJob(part, str(model), dtype) for part in parts]
-    jobs = [job for job in jobs if not os.path.isfile(f"{job.part}.ids")]
-    sizes = [os.path.getsize(f"{job.part}.text") for job in jobs]
+    jobs = (
+        (
+            TokenizeTextJob(part, str(model), dtype),
+            os.path.getsize(f"{part}.text"),
+        )
+        for part in parts
+    )
     run_part_jobs(
-        *("Tokenizing", tokenize_text_part, jobs, sizes, processes, beam)
+        *("Tokenizing", tokenize_text_part, jobs, ".ids", processes, beam)
     )
 
     with open(prepared.path / "ids.values", "wb") as file:

@@ -7,7 +7,6 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -278,11 +277,8 @@ class _Preparation:
     def read(self):
         """Reads and checks all texts, and chooses what is held out."""
         jobs = self._jobs()
-        self._run(
-            "Reading",
-            read_pairs,
-            [job for job, _ in jobs if not job.summary.is_file()],
-            {job.part: size for job, size in jobs},
+        run_part_jobs(
+            *("Reading", read_pairs, jobs, ".json", self.processes, self.beam)
         )
         if not jobs:
             return self._write_dates()
@@ -336,16 +332,6 @@ class _Preparation:
                 )
                 found.append((read, _bytes_of(text) // len(plan["jobs"])))
         return found
-
-    def _run(self, description, function, jobs, sizes):
-        run_part_jobs(
-            description,
-            function,
-            jobs,
-            [sizes[job.part] for job in jobs],
-            self.processes,
-            self.beam,
-        )
 
     def _write_dates(self):
         counts = Counter()
@@ -479,23 +465,19 @@ class _Preparation:
         self.tokenizers = [Tokenizer.load(path) for path in paths]
         held_out = self.parts / "held_out.hashes"
         replace_file(held_out, self.held_out.tobytes())
-        jobs = [
-            TokenizeJob(
-                str(self.parts / name),
-                str(held_out),
-                tuple(map(str, paths)),
-                self._dtype,
+        made = str(held_out), tuple(map(str, paths)), self._dtype
+        jobs = (
+            (
+                TokenizeJob(part, *made),
+                sum(os.path.getsize(f"{part}.{side}") for side in _SIDES),
             )
             for name in itertools.chain.from_iterable(self.names["train"])
-        ]
-        jobs = [job for job in jobs if not Path(f"{job.part}.ids").is_file()]
-        sizes = {
-            job.part: sum(
-                os.path.getsize(f"{job.part}.{side}") for side in _SIDES
-            )
-            for job in jobs
-        }
-        self._run("Tokenizing", tokenize_part, jobs, sizes)
+            for part in [str(self.parts / name)]
+        )
+        run_part_jobs(
+            *("Tokenizing", tokenize_part, jobs, ".ids"),
+            *(self.processes, self.beam),
+        )
 
     @property
     def _dtype(self):
