@@ -127,7 +127,8 @@ def _prepare(given, made, processes, beam, prepared, options) -> dict[str, Any]:
 
     model = prepared.path / "source.model"
     if not model.is_file():
-        lines = (line for part in parts for line in _lines(read_part(part)))
+        chunks = itertools.chain.from_iterable(map(read_part, parts))
+        lines = (line for chunk in chunks for line in lines_of(chunk.text))
         kept, *trained = made
         atomic_write(model, kept_or_trained(kept, lines, *trained).model)
     dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
@@ -264,11 +265,6 @@ def read_part(path: str | os.PathLike) -> list[Chunk]:
 def _rows(path) -> np.ndarray:
     """(N, 3) int64: of each chunk of a part its bytes, `begins` and `ends`."""
     return np.fromfile(f"{path}.chunks", np.int64).reshape(-1, 3)
-
-
-def _lines(chunks):
-    for chunk in chunks:
-        yield from lines_of(chunk.text)
 
 
 class TokenizeTextJob(NamedTuple):

@@ -7,6 +7,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -142,8 +143,16 @@ def prepare_pairs(
         found = read_corpus(train, validation, columns, weights, log=False)
         refuse_other_tokenizers(tokenizers.kept, found.tokenizers)
         return logged(found, log)
-    splits = _texts(train, validation, columns, weights)
-    weights = checked_weights(weights, splits["train"])
+    texts: tuple[ParallelText, ...] = ()
+    others: tuple[ParallelText, ...] = ()
+    if train is None:
+        refuse_without_train(
+            validation=validation, columns=columns, weights=weights
+        )
+    else:
+        texts, others = texts_of_splits(train, validation, columns)
+    splits = {"train": texts, "validation": others}
+    weights = checked_weights(weights, texts)
     options = {
         "columns": [*columns],
         "tokenizers": tokenizers.options(),
@@ -152,8 +161,8 @@ def prepare_pairs(
     }
     paths = {
         f"{split} {number} {side}": found
-        for split, texts in splits.items()
-        for number, text in enumerate(texts)
+        for split, each in splits.items()
+        for number, text in enumerate(each)
         for side, found in zip(_SIDES, text.files(), strict=False)
     }
     with PreparedFolder.of(folder).locked() as prepared:
@@ -169,18 +178,6 @@ def prepare_pairs(
             prepared.finish({"kind": KIND, "plan": plan, **record})
     prepared = dataclasses.replace(open_prepared(folder), weights=weights)
     return logged(prepared, log)
-
-
-def _texts(
-    train, validation, columns, weights
-) -> dict[str, tuple[ParallelText, ...]]:
-    if train is None:
-        refuse_without_train(
-            validation=validation, columns=columns, weights=weights
-        )
-        return {"train": (), "validation": ()}
-    texts, others = texts_of_splits(train, validation, columns)
-    return {"train": texts, "validation": others}
 
 
 def _jobs_and_hashes(splits, part_size):
@@ -282,7 +279,9 @@ class _Preparation:
         )
         if not jobs:
             return self._write_dates()
-        summaries = iter([read_json(job.summary) for job, _ in jobs])
+        summaries = iter(
+            [read_json(Path(f"{job.part}.json")) for job, _ in jobs]
+        )
         reports, texts, filtered = {}, iter(self.plan["texts"]), []
         for split, split_texts in self.splits.items():
             self.names[split], reports[split] = [], []
