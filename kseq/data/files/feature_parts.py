@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,18 +80,9 @@ def compute_features(
             bytes_of_jobs.append(0)
         jobs[-1].files[name] = known
         bytes_of_jobs[-1] += size
-    rest = [
-        (job, size)
-        for job, size in zip(jobs, bytes_of_jobs, strict=True)
-        if not os.path.isfile(f"{job.part}.json")
-    ]
+    sized = zip(jobs, bytes_of_jobs, strict=True)
     run_part_jobs(
-        "Computing features",
-        compute_part,
-        [job for job, _ in rest],
-        [size for _, size in rest],
-        processes,
-        beam,
+        *("Computing features", compute_part, sized, ".json", processes, beam)
     )
     return _joined(path, jobs)
 

@@ -30,12 +30,13 @@ def fingerprints(path: str | os.PathLike) -> list[dict]:
     """
     if os.path.isdir(path) and not kind_of(path):
         return [_of_folder(path)]
-    return [_of_file(file) for file in matching_files(path)]
-
-
-def _of_file(path):
-    digest = sha256_of(path, f"Comparing {escaped_line(path)}")
-    return {"kind": kind_of_content(path), "sha256": digest}
+    return [
+        {
+            "kind": kind_of_content(file),
+            "sha256": sha256_of(file, f"Comparing {escaped_line(file)}"),
+        }
+        for file in matching_files(path)
+    ]
 
 
 def sha256_of(path: str | os.PathLike, description: str) -> str:

@@ -1,5 +1,6 @@
 """Tables of names, of pictures or recordings, and their texts."""
 
+import functools
 import os
 import re
 from collections import Counter
@@ -16,9 +17,11 @@ from kseq.data.files.records import (
     without_surrogates,
 )
 from kseq.data.files.tables import (
+    Layout,
+    are_numbers,
     ask_for_columns,
     broken,
-    check_width,
+    cells_of_rows,
     find_columns,
     names_of,
     notes_on,
@@ -212,24 +215,15 @@ def _of_record(line, record, columns, known):
 
 
 def _of_cells(rows, columns, known):
-    places, width = None, 0
-    for line, cells in rows:
-        if not cells:
-            continue
-        if places is None:
-            width = len(cells)
-            places, is_header = _positions(line, cells, columns, known)
-            if is_header:
-                continue
-        check_width(line, cells, width)
-        yield line, *(cells[place] for place in places)
+    layout_of = functools.partial(_layout, columns=columns, known=known)
+    for line, cells in cells_of_rows(rows, layout_of):
+        yield line, *cells
 
 
-def _positions(line, cells, columns, known):
-    """The positions of name and text in a first row, and if it is a header."""
+def _layout(line, cells, columns, known) -> Layout:
     if columns:
-        places = find_columns(line, cells, columns)
-        return places, not all(column.isdigit() for column in columns)
+        positions = find_columns(line, cells, columns)
+        return Layout(positions, not are_numbers(columns))
     header = [name.lower() for name in names_of(cells)]
     found = [
         next(
@@ -239,10 +233,10 @@ def _positions(line, cells, columns, known):
         for names in (known.names, known.texts)
     ]
     if None not in found:
-        return found, True
+        return Layout(found, True)
     is_numbered = len(cells) == 3 and cells[1].strip().isdigit()
     if len(cells) == 2 or is_numbered:
-        return (0, len(cells) - 1), False
+        return Layout((0, len(cells) - 1), False)
     raise ask_for_columns(
         line, cells, f"the columns of a {known.name} and its {known.text}"
     )

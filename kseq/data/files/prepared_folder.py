@@ -421,10 +421,12 @@ def content_hash(path: str | os.PathLike) -> str:
 
 def replace_file(path: str | os.PathLike, content: bytes):
     """Writes a file under a name of this call, then under its own."""
-    part = f"{path}.{uuid.uuid4().hex}"
-    with open(part, "wb") as file:
-        file.write(content)
-    os.replace(part, path)
+    part = Path(f"{path}.{uuid.uuid4().hex}")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _without_work(plan):

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing import connection
 from typing import Any
 
@@ -76,25 +76,32 @@ def run_jobs(
 def run_part_jobs(
     description: str,
     function: Callable,
-    jobs: Sequence,
-    sizes: Sequence[int],
+    jobs: Iterable[tuple[Any, int]],
+    end: str,
     processes: int | None = None,
     beam: Sequence[str] | None = None,
 ):
-    """Calls a function with each job, and shows how much is done.
+    """Calls a function with each job that is not done, and shows how far it is.
 
     Args:
         description: of the work, for the progress.
         function: see `run_jobs`.
-        jobs: see `run_jobs`.
-        sizes: bytes of each job.
+        jobs: those of `run_jobs`, each with its bytes. The paths of the files
+            of one begin with its `part`.
+        end: of the path of the file that the function writes last.
         processes: number of processes. By default as many as the bytes are
             worth, at most all cores.
         beam: options of a pipeline that calls the function, see
             `run_beam_jobs`, in place of processes; or None.
     """
-    if not jobs:
+    rest = [
+        (job, size)
+        for job, size in jobs
+        if not os.path.isfile(f"{job.part}{end}")
+    ]
+    if not rest:
         return
+    jobs, sizes = zip(*rest, strict=True)
     with progress(description, sum(sizes) // 2**20, "MB") as advance:
         done = shown = 0
         if beam is None:

@@ -5,13 +5,14 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.compressed_files import uncompressed_name
 from kseq.data.files.data_error import DataError
 from kseq.data.files.table_folders import kind_of_folder
-from kseq.data.files.table_form import TableForm, form_of, table_notes
+from kseq.data.files.table_form import form_of, table_notes
 from kseq.data.files.text_files import Line, read_lines
 
 _KINDS = {
@@ -54,16 +55,11 @@ def rows_of_cells(path: str) -> Iterator[tuple[Line, list[bytes]]]:
     Raises:
         DataError: a quote of a CSV is wrong.
     """
-    form = form_of_table(path)
+    form = form_of(path, kind_of(path) or "tsv")
     lines = read_lines(path)
     if form.has_quotes:
         return _quoted_rows(lines, form.delimiter)
     return ((line, _tsv_cells(line.text)) for line in lines)
-
-
-def form_of_table(path: str) -> TableForm:
-    """How the cells of a TSV or CSV are written."""
-    return form_of(path, kind_of(path) or "tsv")
 
 
 def notes_on(pattern: str | os.PathLike, default: str | None = "tsv"):
@@ -133,6 +129,50 @@ def two_names(columns: tuple[str, str], whose: str) -> tuple[str, str]:
     return columns
 
 
+class Layout(NamedTuple):
+    """Which cells of the rows of a table are read.
+
+    Args:
+        positions: of the cells.
+        is_header: whether the first row has names.
+        names: of all columns, for messages about a row of another width.
+    """
+
+    positions: Sequence[int]
+    is_header: bool
+    names: Sequence[str] = ()
+
+
+def cells_of_rows(
+    rows: Iterable[tuple[Line, list[bytes]]],
+    layout_of: Callable[[Line, list[bytes]], Layout],
+    counts: Counter | None = None,
+) -> Iterator[tuple[Line, list[bytes]]]:
+    """Some cells of each row that is not blank, and where the row starts.
+
+    Args:
+        rows: those of `rows_of_cells`.
+        layout_of: function of the first row.
+        counts: counts rows that are `blank`.
+
+    Raises:
+        DataError: a row has more or fewer columns than the first one.
+    """
+    counts = Counter() if counts is None else counts
+    layout, width = None, 0
+    for line, cells in rows:
+        if not cells:
+            counts["blank"] += 1
+            continue
+        if layout is None:
+            layout, width = layout_of(line, cells), len(cells)
+            if layout.is_header:
+                continue
+        expected = ", ".join([f"{width} columns", *layout.names])
+        check_width(line, cells, width, expected)
+        yield line, [cells[place] for place in layout.positions]
+
+
 def two_columns(
     rows: Iterable[tuple[Line, list[bytes]]],
     columns: tuple[str, str],
@@ -150,30 +190,18 @@ def two_columns(
     Raises:
         DataError: a row does not have the columns.
     """
-    names = None
-    for line, cells in rows:
-        if not cells:
-            counts["blank"] += 1
-            continue
-        first = names is None
-        if first:
-            names, positions, is_header = _layout(line, cells, columns, default)
-        width = f"{len(names)} columns"
-        check_width(line, cells, len(names), f"{width}, {', '.join(names)}")
-        if first and is_header:
-            continue
-        yield line, *decoded([cells[place] for place in positions], counts)
 
+    def layout_of(line, cells):
+        names = names_of(cells)
+        if are_numbers(columns):
+            numbers = [str(number) for number in range(1, len(cells) + 1)]
+            return Layout(find_columns(line, cells, columns), False, numbers)
+        if len(cells) == 2 and columns == default and set(columns) - set(names):
+            return Layout((0, 1), False, columns)
+        return Layout(find_columns(line, cells, columns), True, names)
 
-def _layout(line, cells, columns, default):
-    """Names of all columns, positions of the two, and if there is a header."""
-    names = names_of(cells)
-    if are_numbers(columns):
-        numbers = [str(number) for number in range(1, len(cells) + 1)]
-        return numbers, find_columns(line, cells, columns), False
-    if len(cells) == 2 and columns == default and set(columns) - set(names):
-        return list(columns), (0, 1), False
-    return names, find_columns(line, cells, columns), True
+    for line, cells in cells_of_rows(rows, layout_of, counts):
+        yield line, *decoded(cells, counts)
 
 
 def decoded(cells: list[bytes], counts: Counter) -> list[str]:

@@ -45,7 +45,8 @@ def texts_in_folder(
         if not os.path.getsize(file):
             counts["blank"] += 1
             continue
-        text = whole_text(file)
+        lines = [line.text for line in read_lines(file)]
+        text = b"\n".join(lines).replace(b"\r", b"").removesuffix(b"\n")
         if b"\0" in text:
             raise DataError(
                 f"{escaped_line(file)} is not text: it contains NUL bytes."
@@ -64,12 +65,6 @@ def paths_in_folder(folder: str | os.PathLike, depth: int = 0) -> list[Path]:
             f"it, {escaped_line(folder)}{inside}/NAME.txt; found none."
         )
     return paths
-
-
-def whole_text(path: str) -> bytes:
-    """The content of a file without carriage returns and the last newline."""
-    lines = [line.text for line in read_lines(path)]
-    return b"\n".join(lines).replace(b"\r", b"").removesuffix(b"\n")
 
 
 def _paths(folder) -> Iterator[Path]:

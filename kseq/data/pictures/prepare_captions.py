@@ -15,7 +15,7 @@ from kseq.data.files.feature_parts import (
 )
 from kseq.data.files.media_folder import read_picture
 from kseq.data.files.named_texts import lines_of_names
-from kseq.data.files.prepared_folder import PreparedFolder, replace_file
+from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.files.ragged_array import mapped
 from kseq.data.files.saved_examples import save_examples
 from kseq.data.files.stored_features import StoredFeatures
@@ -43,6 +43,7 @@ from kseq.data.pictures.picture_features import (
     NetworkOptions,
     batches_of_cells,
 )
+from kseq.files.atomic_write import atomic_write
 
 
 def prepare_captions(
@@ -136,7 +137,7 @@ def _compute(prepared, tables, media, network, sizes, work):
     weights, path = prepared.path / NETWORK, prepared.path / "features"
     if not weights.is_file():
         preprocessor = network.preprocessor(network.weights)
-        replace_file(weights, preprocessor.network.save())
+        atomic_write(weights, preprocessor.network.save())
     preprocessor = network.loaded(weights)
     names = [*sizes]
     first = next(batches_of_cells(names[:BATCH], media, preprocessor))

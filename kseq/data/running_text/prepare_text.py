@@ -127,15 +127,20 @@ def _prepare(given, made, processes, beam, prepared, options) -> dict[str, Any]:
 
     model = prepared.path / "source.model"
     if not model.is_file():
-        lines = (line for part in parts for line in _lines(read_part(part)))
+        chunks = itertools.chain.from_iterable(map(read_part, parts))
+        lines = (line for chunk in chunks for line in lines_of(chunk.text))
         kept, *trained = made
         atomic_write(model, kept_or_trained(kept, lines, *trained).model)
     dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
-    jobs = [TokenizeTextJob(part, str(model), dtype) for part in parts]
-    jobs = [job for job in jobs if not os.path.isfile(f"{job.part}.ids")]
-    sizes = [os.path.getsize(f"{job.part}.text") for job in jobs]
+    jobs = (
+        (
+            TokenizeTextJob(part, str(model), dtype),
+            os.path.getsize(f"{part}.text"),
+        )
+        for part in parts
+    )
     run_part_jobs(
-        *("Tokenizing", tokenize_text_part, jobs, sizes, processes, beam)
+        *("Tokenizing", tokenize_text_part, jobs, ".ids", processes, beam)
     )
 
     with open(prepared.path / "ids.values", "wb") as file:
@@ -260,11 +265,6 @@ def read_part(path: str | os.PathLike) -> list[Chunk]:
 def _rows(path) -> np.ndarray:
     """(N, 3) int64: of each chunk of a part its bytes, `begins` and `ends`."""
     return np.fromfile(f"{path}.chunks", np.int64).reshape(-1, 3)
-
-
-def _lines(chunks):
-    for chunk in chunks:
-        yield from lines_of(chunk.text)
 
 
 class TokenizeTextJob(NamedTuple):

@@ -16,9 +16,10 @@ from kseq.data.files.records import (
     without_surrogates,
 )
 from kseq.data.files.tables import (
+    Layout,
     beginning,
     broken,
-    check_width,
+    cells_of_rows,
     kind_of,
     names_of,
     place_of,
@@ -121,19 +122,13 @@ def _of_records(path, column):
 
 
 def _of_cells(path, column):
-    place = width = None
-    for line, cells in rows_of_cells(path):
-        if not cells:
-            continue
-        if place is None:
-            names = names_of(cells)
-            if column not in names:
-                raise broken(
-                    line,
-                    f"a column named {column!r}",
-                    found=beginning(line.text),
-                )
-            place, width = place_of(line, names, column), len(cells)
-            continue
-        check_width(line, cells, width)
-        yield cells[place].decode(errors="replace").replace("\r", "")
+    def layout_of(line, cells):
+        names = names_of(cells)
+        if column not in names:
+            raise broken(
+                line, f"a column named {column!r}", found=beginning(line.text)
+            )
+        return Layout([place_of(line, names, column)], True)
+
+    for _, cells in cells_of_rows(rows_of_cells(path), layout_of):
+        yield cells[0].decode(errors="replace").replace("\r", "")

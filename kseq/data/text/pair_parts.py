@@ -44,11 +44,6 @@ class ReadJob(NamedTuple):
     part_size: int = PART_SIZE
     filters: LineFilters | None = None
 
-    @property
-    def summary(self) -> Path:
-        """The file that is written when the job is done."""
-        return Path(f"{self.part}.json")
-
 
 class TokenizeJob(NamedTuple):
     """A part to tokenize.
@@ -98,7 +93,7 @@ def write_parts(
     """Writes pairs and their hashes in parts.
 
     Args:
-        job: whose summary is written last.
+        job: whose part.json is written last.
         blocks: of usable pairs.
         counts: counts the pairs while `blocks` is read, see `TextReport`; and
             those that filters leave out, as `FILTERED` and the reason.
@@ -125,7 +120,7 @@ def write_parts(
     if any(sides):
         write()
     summary = {"counts": dict(counts), "parts": parts}
-    replace_file(job.summary, to_json(summary).encode())
+    replace_file(f"{job.part}.json", to_json(summary).encode())
     return summary
 
 

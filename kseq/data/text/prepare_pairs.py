@@ -143,8 +143,16 @@ def prepare_pairs(
         found = read_corpus(train, validation, columns, weights, log=False)
         refuse_other_tokenizers(tokenizers.kept, found.tokenizers)
         return logged(found, log)
-    splits = _texts(train, validation, columns, weights)
-    weights = checked_weights(weights, splits["train"])
+    texts: tuple[ParallelText, ...] = ()
+    others: tuple[ParallelText, ...] = ()
+    if train is None:
+        refuse_without_train(
+            validation=validation, columns=columns, weights=weights
+        )
+    else:
+        texts, others = texts_of_splits(train, validation, columns)
+    splits = {"train": texts, "validation": others}
+    weights = checked_weights(weights, texts)
     options = {
         "columns": [*columns],
         "tokenizers": tokenizers.options(),
@@ -153,8 +161,8 @@ def prepare_pairs(
     }
     paths = {
         f"{split} {number} {side}": found
-        for split, texts in splits.items()
-        for number, text in enumerate(texts)
+        for split, each in splits.items()
+        for number, text in enumerate(each)
         for side, found in zip(_SIDES, text.files(), strict=False)
     }
     with PreparedFolder.of(folder).locked() as prepared:
@@ -170,18 +178,6 @@ def prepare_pairs(
             prepared.finish({"kind": KIND, "plan": plan, **record})
     prepared = dataclasses.replace(open_prepared(folder), weights=weights)
     return logged(prepared, log)
-
-
-def _texts(
-    train, validation, columns, weights
-) -> dict[str, tuple[ParallelText, ...]]:
-    if train is None:
-        refuse_without_train(
-            validation=validation, columns=columns, weights=weights
-        )
-        return {"train": (), "validation": ()}
-    texts, others = texts_of_splits(train, validation, columns)
-    return {"train": texts, "validation": others}
 
 
 def _jobs_and_hashes(splits, part_size):
@@ -278,15 +274,14 @@ class _Preparation:
     def read(self):
         """Reads and checks all texts, and chooses what is held out."""
         jobs = self._jobs()
-        self._run(
-            "Reading",
-            read_pairs,
-            [job for job, _ in jobs if not job.summary.is_file()],
-            {job.part: size for job, size in jobs},
+        run_part_jobs(
+            *("Reading", read_pairs, jobs, ".json", self.processes, self.beam)
         )
         if not jobs:
             return self._write_dates()
-        summaries = iter([read_json(job.summary) for job, _ in jobs])
+        summaries = iter(
+            [read_json(Path(f"{job.part}.json")) for job, _ in jobs]
+        )
         reports, texts, filtered = {}, iter(self.plan["texts"]), []
         for split, split_texts in self.splits.items():
             self.names[split], reports[split] = [], []
@@ -336,16 +331,6 @@ class _Preparation:
                 )
                 found.append((read, _bytes_of(text) // len(plan["jobs"])))
         return found
-
-    def _run(self, description, function, jobs, sizes):
-        run_part_jobs(
-            description,
-            function,
-            jobs,
-            [sizes[job.part] for job in jobs],
-            self.processes,
-            self.beam,
-        )
 
     def _write_dates(self):
         counts = Counter()
@@ -479,23 +464,19 @@ class _Preparation:
         self.tokenizers = [Tokenizer.load(path) for path in paths]
         held_out = self.parts / "held_out.hashes"
         replace_file(held_out, self.held_out.tobytes())
-        jobs = [
-            TokenizeJob(
-                str(self.parts / name),
-                str(held_out),
-                tuple(map(str, paths)),
-                self._dtype,
+        made = str(held_out), tuple(map(str, paths)), self._dtype
+        jobs = (
+            (
+                TokenizeJob(part, *made),
+                sum(os.path.getsize(f"{part}.{side}") for side in _SIDES),
             )
             for name in itertools.chain.from_iterable(self.names["train"])
-        ]
-        jobs = [job for job in jobs if not Path(f"{job.part}.ids").is_file()]
-        sizes = {
-            job.part: sum(
-                os.path.getsize(f"{job.part}.{side}") for side in _SIDES
-            )
-            for job in jobs
-        }
-        self._run("Tokenizing", tokenize_part, jobs, sizes)
+            for part in [str(self.parts / name)]
+        )
+        run_part_jobs(
+            *("Tokenizing", tokenize_part, jobs, ".ids"),
+            *(self.processes, self.beam),
+        )
 
     @property
     def _dtype(self):

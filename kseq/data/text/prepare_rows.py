@@ -224,9 +224,10 @@ def _prepare(
         atomic_write(Path(model), made.model)
     dtype = dtype_of_ids(Tokenizer.load(model).vocab_size)
     jobs = [job._replace(dtype=dtype) for job in jobs]
-    rest = [job for job in jobs if not os.path.isfile(f"{job.part}.held_out")]
-    sizes = [os.path.getsize(f"{job.part}.jsonl") for job in rest]
-    run_part_jobs(*("Tokenizing", tokenize_rows, rest, sizes, processes, beam))
+    sized = ((job, os.path.getsize(f"{job.part}.jsonl")) for job in jobs)
+    run_part_jobs(
+        *("Tokenizing", tokenize_rows, sized, ".held_out", processes, beam)
+    )
     rows, count = _join(prepared, jobs)
     arrays = {"ids": {"dtype": dtype, "shape": [count]}}
     return {"counts": [rows], "arrays": arrays, **record}

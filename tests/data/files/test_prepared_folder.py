@@ -1,11 +1,12 @@
 import contextlib
+import errno
 import shutil
 from pathlib import Path
 
 import pytest
 
 from kseq.data import DataError
-from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.files.prepared_folder import PreparedFolder, replace_file
 
 
 class Killed(BaseException):
@@ -42,6 +43,16 @@ def test_a_file_that_is_broken_keeps_its_message(folder):
         folder.opened("pairs"),
     ):
         raise DataError("ids is broken.")
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path, monkeypatch):
+    def full(path, target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace_file(tmp_path / "part", b"content")
+    assert not list(tmp_path.iterdir())
 
 
 def test_another_kind(folder):
