@@ -61,7 +61,7 @@ class Config(
     beam_size: options.SmallInt = 5
 
     def unread(self):
-        """Options without effect, which are refused, after what they need."""
+        """Options without effect, which are refused, and what they need."""
         if self.decoder == "transformer":
             of_lstm = ("embedding_dim", "coverage", "context_gate")
             yield "--decoder lstm. Received: --decoder transformer", of_lstm

@@ -54,7 +54,7 @@ class Config(
     beam_size: options.SmallInt = 4
 
     def unread(self):
-        """Options without effect, which are refused, after what they need."""
+        """Options without effect, which are refused, and what they need."""
         if self.model == "single":
             yield "--model joined or --model hierarchical", ("max_turns",)
 

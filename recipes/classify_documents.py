@@ -44,7 +44,7 @@ class Config(
     pretraining_steps: options.NonNegativeInt = 0  # on text without labels
 
     def unread(self):
-        """Options without effect, which are refused, after what they need."""
+        """Options without effect, which are refused, and what they need."""
         if self.model == "transformer":
             yield "--model hierarchical or --model flat", ("units",)
         else:

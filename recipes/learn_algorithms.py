@@ -34,7 +34,7 @@ class Config(options.TrainingOptions):
     examples: options.PositiveInt = 256  # of validation, and of each test
 
     def unread(self):
-        """Options without effect, which are refused, after what they need."""
+        """Options without effect, which are refused, and what they need."""
         if self.model == "ntm":
             yield "--model lstm", ("num_layers",)
         else:

@@ -52,6 +52,11 @@ class Config(
     beam_size: options.SmallInt = 8
     ctc_weight: options.Share = 0.5  # weight of the CTC scores in the search
 
+    def unread(self):
+        """Options without effect, which are refused, and what they need."""
+        if not self.ctc:
+            yield "--ctc above 0", ("ctc_weight",)
+
 
 MORSE = Config(
     run="runs/morse",
@@ -125,7 +130,7 @@ def main(config):
         model.compile(
             training.build_optimizer(config), **config.compile_arguments()
         )
-    by_ctc = {"ctc_weight": config.ctc_weight}
+    by_ctc = {"ctc_weight": config.ctc_weight if config.ctc else 0.0}
     beam = decoding.BeamSearch(config.beam_size, **by_ctc)
     served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)
     start.initialize(served)

@@ -45,7 +45,7 @@ class Config(
     average_of: Literal["last", "best"] = "last"  # or best by validation
 
     def unread(self):
-        """Options without effect, which are refused, after what they need."""
+        """Options without effect, which are refused, and what they need."""
         if self.encoder_layers and self.decoder_layers:
             yield "no --encoder-layers or no --decoder-layers", ("layers",)
         if len(self.pieces) > 1:

@@ -1,7 +1,7 @@
 """Options of `kseq export`."""
 
 from kseq.command_line.argument_types import reader
-from kseq.command_line.option_types import RunPath
+from kseq.command_line.option_types import NewPath
 
 
 def add_export(command):
@@ -31,10 +31,10 @@ def add_export(command):
     )
     command.add_argument(
         "--to",
-        type=reader(RunPath),
+        type=reader(NewPath),
         metavar="DIRECTORY",
         help="folder that gets a new version; default: saved_models/NAME. For "
         "ctranslate2, litert and marian a new folder; default: "
         "ctranslate2_models/NAME, litert_models/NAME and marian_models/NAME. "
-        "For argos a new file; default: argos_models/NAME.argosmodel",
+        "For argos a new file, NAME.argosmodel; default: in argos_models",
     )

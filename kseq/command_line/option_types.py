@@ -59,8 +59,10 @@ class MultipleOf(NamedTuple):
         return None
 
 
-class _NewDirectory:
-    """A directory that exists or can be created."""
+class _NewDirectory(NamedTuple):
+    """A directory that exists or can be created; or a file in one."""
+
+    or_file: bool = False
 
     def check(self, value):
         path = Path(value)
@@ -69,7 +71,7 @@ class _NewDirectory:
         if not value or "\0" in value or path.name in ("", ".."):
             return "expected the name of a directory, as in runs/NAME"
         try:
-            for part in (path, *path.parents):
+            for part in [path, *path.parents][self.or_file :]:
                 if part.exists() and not part.is_dir():
                     return f"{part} is a file, and must be a directory"
         except OSError as error:
@@ -108,8 +110,9 @@ Rate = Annotated[float, Limits(0.0, _BELOW_ONE, "a number from 0 to below 1")]
 # Of normalization: without it a variance of 0 gives nan.
 Epsilon = Annotated[float, Limits(1e-12, 1.0, "a number from 1e-12 to 1")]
 Share = Annotated[float, Limits(0.0, 1.0, "a number from 0 to 1")]
-# Also of an export.
 RunPath = Annotated[str, _NewDirectory()]
+# Of an export; what may not exist is refused when it is written.
+NewPath = Annotated[str, _NewDirectory(or_file=True)]
 # One type for a vocabulary of both sides, or those of source and target.
 Pieces = Literal["bpe", "unigram", "char", "word"]
 # The first one chooses the best weights.
@@ -166,7 +169,6 @@ class FineTuningOptions(TrainingOptions):
     lora: SmallIntOrZero = 0  # rank of the changes of matrices; 0: train all
 
     def check(self):
-        """Raises UserError for options that do not fit each other."""
         if self.new_tokenizer and not self.from_:
             raise UserError(
                 "--new-tokenizer needs --from: a run that starts from no other "
@@ -195,7 +197,6 @@ class WordVectorOptions:
     vectors: str = ""  # of words, a file as of GloVe: embeddings start so
 
     def check(self):
-        """Raises UserError for options that do not fit each other."""
         if self.vectors and self.from_:
             raise UserError("--from has embeddings already: omit --vectors.")
 
@@ -222,7 +223,6 @@ class OptimizerOptions:
         return {"patience": self.patience, "save_every": self.save_every}
 
     def unread(self):
-        """See `refuse_unread`."""
         if self.schedule == "range_test":
             yield "a --schedule other than range_test", ("warmup_steps",)
 
@@ -270,7 +270,6 @@ class TranslationOptions:
     metrics: tuple[Metric, ...] = ("bleu", "chrf", "exact_match")
 
     def check(self):
-        """Raises UserError for options that do not fit each other."""
         if self.subword_dropout and {*self.pieces} - {"bpe", "unigram"}:
             raise UserError(
                 "--subword-dropout needs --pieces bpe or unigram. "
@@ -324,7 +323,6 @@ class SpeechOptions:
         return {name: getattr(self, name) for name in names}
 
     def unread(self):
-        """See `refuse_unread`."""
         if self.features:
             names = ("audio", "resample", "num_mels")
             yield "recordings instead of --features", names
@@ -359,7 +357,6 @@ class TransformerOptions:
         }
 
     def check(self):
-        """Raises UserError for options that do not fit each other."""
         if getattr(self, "model", "transformer") != "transformer":
             return
         width = "model_dim" if hasattr(self, "model_dim") else "dim"
@@ -376,7 +373,6 @@ class TransformerOptions:
             )
 
     def unread(self):
-        """See `refuse_unread`."""
         if getattr(self, "model", "transformer") != "transformer":
             fields = dataclasses.fields(TransformerOptions)
             names = ("heads", *(field.name for field in fields))
@@ -433,7 +429,6 @@ class RecurrentDecoderOptions:
         return arguments
 
     def check(self):
-        """Raises UserError for options that do not fit each other."""
         attention = f"--attention {self.attention}"
         if self.input_feeding and self.order == "bahdanau":
             raise UserError("--order bahdanau needs --no-input-feeding.")
@@ -456,7 +451,6 @@ class RecurrentDecoderOptions:
             )
 
     def unread(self):
-        """See `refuse_unread`."""
         if getattr(self, "decoder", "lstm") != "lstm":
             fields = dataclasses.fields(RecurrentDecoderOptions)
             names = [field.name for field in fields]
@@ -527,13 +521,15 @@ class RecurrentOptions(RecurrentDecoderOptions):
             raise UserError("--reverse-source needs --no-bidirectional.")
 
     def unread(self):
-        """See `refuse_unread`."""
         if self.local == "none":
             yield "--local monotonic or --local predictive", ("window",)
 
 
 def check_options(config):
     """Checks a recipe's config.
+
+    A class of options whose values may not fit each other has a method
+    `check`, which raises the error.
 
     Args:
         config: a dataclass instance, with fields of the types of this module

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.evaluate import opened_evaluation
+from kseq.commands.open_predictor import option_of
 from kseq.data import read_lines
 from kseq.data.files.url_files import copy_urls
 from kseq.files.atomic_write import atomic_write
-from kseq.sources import source_named
+from kseq.files.model_path import is_run
+from kseq.sources import SOURCES, source_named
 from kseq.terminal import progress, single_line
 from kseq.user_error import UserError
 
@@ -31,6 +33,8 @@ def run(options):
     from kseq.evaluation import Comparison
 
     copy_urls(options)
+    if options.allow_op and all(map(_needs_no_op, (options.a, options.b))):
+        raise UserError("--allow-op is for an export; neither A nor B is one.")
     names = [str(path) for path in (options.a, options.b)]
     systems = [_System(path, options) for path in (options.a, options.b)]
     examples = next(filter(None, (each.evaluation for each in systems)), None)
@@ -59,6 +63,10 @@ def run(options):
             names, lambda system, places: systems[system].attentions(places)
         )
         atomic_write(options.page, page.encode("utf-8", "replace"))
+
+
+def _needs_no_op(path):
+    return os.path.isfile(path) or is_run(path)
 
 
 class _System:
@@ -93,6 +101,8 @@ class _System:
                 "that answer with a text, and for files of answers."
             )
         given = vars(options) | {"path": path, "ensemble": None}
+        if is_run(path):
+            given["allow_op"] = ()  # it is for the other one
         self.evaluation = opened_evaluation(model, argparse.Namespace(**given))
 
     def check(self, examples):
@@ -134,7 +144,15 @@ def _examples_in_files(options):
     """The examples of two files of answers."""
     from kseq.evaluation import Translations
 
-    examples = source_named("text").read_examples(None, options)
+    text = source_named("text")
+    of_models = {name for source in SOURCES for name in source.options}
+    for name in ("batch_size", *sorted(of_models - text.options)):
+        if getattr(options, name):
+            raise UserError(
+                f"{option_of(name)} is for a model; A and B are files of "
+                "answers."
+            )
+    examples = text.read_examples(None, options)
     return Translations(None, examples)
 
 

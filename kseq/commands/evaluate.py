@@ -53,15 +53,16 @@ def _check_options(model, options):
     source, answer = model.source, model.answer
     model.check_options(options)
     refused = {"columns", "images", "audio", "plain", "metrics"}
-    refused -= source.options
-    if not answer.has_metrics:
-        refused.add("metrics")
-    for name in sorted(refused):
+    does = answer.does or source.task
+    if options.metrics and not answer.has_metrics:
+        raise UserError(
+            f"{does or 'This model'}: it is not scored by --metrics."
+        )
+    for name in sorted(refused - source.options):
         if getattr(options, name):
             raise UserError(
                 f"--{name} is not for this model: {options.path} takes "
                 f"{source.lines}."
             )
-    does = answer.does or source.task
     if options.reference and does:
         raise UserError(f"{does}: it needs one {source.files}.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from kseq.commands.open_predictor import (
     given_search,
     open_predictor,
-    search_option,
+    option_of,
 )
 from kseq.runs import RunDirectory
 from kseq.runs.exports import check_exports
@@ -24,6 +24,7 @@ _OF_SEARCH = {
     "marian": ("greedy", "beam_size", "length_penalty"),
     "argos": (),
 }
+_ARGOS = ".argosmodel"
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")  # as in zh-Hant
 
 
@@ -63,11 +64,17 @@ def check(options):
     for name in given_search(options):
         if name not in _OF_SEARCH[options.format]:
             raise UserError(
-                f"--format {options.format} has no {search_option(name)}: the "
+                f"--format {options.format} has no {option_of(name)}: the "
                 "search is that of the toolkit that reads it."
             )
     if options.format == "argos" and not options.languages:
         raise UserError("--format argos needs --languages, such as: de en")
+    to = Path(options.to or f"default{_ARGOS}")
+    if options.format == "argos" and to.suffix != _ARGOS:
+        raise UserError(
+            f"--to: --format argos writes a file, NAME{_ARGOS}. "
+            f"Received: {options.to!r}"
+        )
     for code in options.languages or ():
         if not _LANGUAGE.fullmatch(code):
             raise UserError(
@@ -84,7 +91,7 @@ def check(options):
 
 def _write(options, name):
     """Writes another format than a SavedModel, and returns the path."""
-    suffix = ".argosmodel" if options.format == "argos" else ""
+    suffix = _ARGOS if options.format == "argos" else ""
     default = Path(f"{options.format}_models", f"{name}{suffix}")
     to = Path(options.to) if options.to else default
     if to.exists():

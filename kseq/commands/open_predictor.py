@@ -53,8 +53,8 @@ def given_search(options):
     }
 
 
-def search_option(name):
-    """The option of a field of a search, such as --groups of num_groups."""
+def option_of(name):
+    """The option of a field, such as --groups of num_groups."""
     return f"--{name.removeprefix('num_').replace('_', '-')}"
 
 
@@ -79,7 +79,7 @@ def chosen_search(options):
     fields = {field.name for field in dataclasses.fields(kind)}
     for name in given.keys() - fields - {"greedy", "sample"}:
         hint = " needs --sample" if name in _OF_SAMPLING else " is for a beam"
-        raise UserError(f"{search_option(name)}{hint}.")
+        raise UserError(f"{option_of(name)}{hint}.")
     if "diversity" in given and given.get("num_groups", 1) == 1:
         raise UserError("--diversity needs --groups of two or more.")
     chosen = {name: value for name, value in given.items() if name in fields}

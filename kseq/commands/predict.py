@@ -6,7 +6,7 @@ import sys
 
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.glossary import Glossary
-from kseq.commands.open_predictor import open_predictor
+from kseq.commands.open_predictor import open_predictor, option_of
 from kseq.commands.read_chunks import (
     above_the_answers,
     chunk_size,
@@ -80,17 +80,9 @@ def check(options):
     """UserError for options that exclude each other."""
     if options.attention and not options.json:
         raise UserError("--attention needs --json.")
-    if options.attention and options.prefix:
-        raise UserError(
-            "--attention is not shown for answers with a prefix: leave out "
-            "--prefix."
-        )
-    for option, given in (
-        ("--glossary", options.glossary),
-        ("--mbr", options.mbr),
-    ):
-        if given and options.attention:
-            raise UserError(f"--attention is not shown with {option}.")
+    for name in ("prefix", "glossary", "mbr"):
+        if options.attention and getattr(options, name):
+            raise UserError(f"--attention is not shown with --{name}.")
     if options.word_probabilities and (not options.json or options.mbr):
         raise UserError("--word-probabilities needs --json, without --mbr.")
     of_sentences = "attention", "word-probabilities"
@@ -100,7 +92,10 @@ def check(options):
         others = "paragraphs", "stream", "scores", "json", "sample"
         _check_alone("markup", options, *of_sentences, *others)
     if options.stream:
-        _check_alone("stream", options, "json", "scores", "paragraphs")
+        others = "json", "scores", "paragraphs", "batch-size"
+        _check_alone("stream", options, *others)
+    if options.mbr == 1:
+        raise UserError("--mbr needs two candidates or more. Received: 1")
     if options.mbr and options.n_best > options.mbr:
         raise UserError(
             f"--n-best {options.n_best} is more than the {options.mbr} "
@@ -114,49 +109,46 @@ def check(options):
 
 def _check(model, options):
     """UserError for options that are not for this model."""
-    if options.word_probabilities:
-        if not model.answer.chats:
-            raise UserError(
-                "--word-probabilities is for a model that answers with a text; "
-                f"{model.path} is another one."
-            )
-        model.check_signature("score", "--word-probabilities")
     between_texts = model.source.has_sentences and model.answer.has_metrics
-    for option in ("paragraphs", "markup"):
-        if getattr(options, option) and not between_texts:
+    for name, kind, is_one in (
+        ("word_probabilities", "that answers with a text", model.answer.chats),
+        ("stream", "that answers with a text", model.answer.chats),
+        ("paragraphs", "from text to text", between_texts),
+        ("markup", "from text to text", between_texts),
+    ):
+        if getattr(options, name) and not is_one:
             raise UserError(
-                f"--{option} is for a model from text to text; {model.path} is "
+                f"{option_of(name)} is for a model {kind}; {model.path} is "
                 "another one."
             )
-    if options.markup:
-        model.check_signature("explain", "--markup")
-    if options.stream and not model.answer.chats:
+    if options.glossary and not is_run(options.path):
         raise UserError(
-            f"--stream is for a model that answers with a text; {model.path} "
-            "is another one."
+            f"--glossary is for a run; {options.path} is an export."
         )
-    if options.mbr:
-        model.check_signature("n_best", "--mbr")
-    if options.glossary:
-        if not is_run(options.path):
-            raise UserError(
-                f"--glossary is for a run; {options.path} is an export."
-            )
-        model.check_signature("n_best", "--glossary")
-    if options.attention:
-        model.check_signature("explain", "--attention")
-    if options.prefix:
-        model.check_signature("prefix", "--prefix")
+    for name, signature in _SIGNATURES.items():
+        if getattr(options, name):
+            model.check_signature(signature, option_of(name))
     model.check_options(options)
 
 
-def _check_alone(option, options, *others):
+# Options, and the signatures that they call.
+_SIGNATURES = {
+    "word_probabilities": "score",
+    "markup": "explain",
+    "mbr": "n_best",
+    "glossary": "n_best",
+    "attention": "explain",
+    "prefix": "prefix",
+}
+
+
+def _check_alone(name, options, *others):
     """UserError for an option together with others, or those of the search."""
     names = (*others, "prefix", "glossary", "mbr")
     given = [n for n in names if getattr(options, n.replace("-", "_"))]
     given += ["n-best"] * (options.n_best > 1)
     if given:
-        raise UserError(f"--{option} and --{given[0]} are mutually exclusive.")
+        raise UserError(f"--{name} and --{given[0]} are mutually exclusive.")
 
 
 def _answer_markup(predictor):

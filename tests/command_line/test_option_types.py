@@ -95,3 +95,69 @@ def test_the_defaults_are_valid(page):
     assert len(built_in) == hasattr(page.Config, "train")
     for config in (page.Config(), *built_in):
         check_options(config)
+
+
+# What a recipe is given, and the option that it then does not read.
+UNREAD = {
+    "caption_images": [
+        ("--decoder transformer --coverage 1", "--coverage"),
+        ("--decoder transformer --order luong", "--order"),
+        ("--num-heads 4", "--num-heads"),
+    ],
+    "chat": [("--model single --max-turns 5", "--max-turns")],
+    "classify_documents": [
+        ("--layers 3", "--layers"),
+        ("--heads 2", "--heads"),
+        ("--model transformer --units 3", "--units"),
+    ],
+    "learn_algorithms": [
+        ("--model lstm --slots 9", "--slots"),
+        ("--num-layers 3", "--num-layers"),
+    ],
+    "spot_words": [
+        ("--r-drop 1 --dropout 0 --masks 0 --stretch 0", "--r-drop")
+    ],
+    "tag_words": [("--heads 2", "--heads")],
+    "transcribe_speech": [("--ctc 0 --ctc-weight 0.5", "--ctc-weight")],
+    "translate_lstm": [
+        ("--window 10", "--window"),
+        ("--attention none --order luong", "--order"),
+        ("--schedule range_test --warmup-steps 9", "--warmup-steps"),
+        ("--new-tokenizer", "--new-tokenizer"),
+    ],
+    "translate_transformer": [
+        ("--averaged 8 --ema 0.9", "--averaged"),
+        ("--encoder-layers 1 --decoder-layers 2 --layers 4", "--layers"),
+        ("--pieces bpe char --share-embeddings", "--share-embeddings"),
+    ],
+    "write_text": [("--model lstm --heads 4", "--heads")],
+}
+
+
+def test_options_that_nothing_reads_are_refused(page):
+    """If they are given, also with the values of their defaults."""
+    for words, name in UNREAD.get(page.__name__, ()):
+        words = words.split()
+        code, errors, _ = ended(page, words)
+        assert (code, errors.count("\n")) == (2, 1), words
+        assert errors.startswith(f"page: {name}"), (words, errors)
+
+
+def test_options_whose_defaults_nothing_reads_are_quiet(page):
+    fields = {field.name for field in dataclasses.fields(page.Config)}
+    for name, value in (
+        ("decoder", "transformer"),
+        ("model", "single"),
+        ("model", "transformer"),
+        ("model", "lstm"),
+        ("ctc", "0"),
+        ("schedule", "range_test"),
+        ("attention", "none"),
+        ("pieces", "char"),
+        ("ema", "0.9"),
+        ("dropout", "0"),
+    ):
+        if name not in fields:
+            continue
+        code, errors, _ = ended(page, [option(name), value])
+        assert code == 0 or "expected one of" in errors

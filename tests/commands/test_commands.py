@@ -127,7 +127,7 @@ def test_evaluation_of_a_table_by_chosen_metrics(
     message = refused("evaluate", run, table, table, "--columns", "1", "2")
     assert "columns is for tables" in message
     message = refused("evaluate", classifier_run, table, *metrics)
-    assert "--metrics is not for this model" in message
+    assert "answers with a label: it is not scored by --metrics" in message
 
 
 @pytest.mark.slow  # tests/runs shows the mean

@@ -117,3 +117,19 @@ def test_what_cannot_be_compared(
     assert "needs SOURCE and REFERENCE" in message
     message = refused("compare", run, answers, *files, "--images", tmp_path)
     assert "--images is not for this model" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--batch-size", "3"], "--batch-size is for a model; A and B are"),
+        (["--audio", "."], "--audio is for a model"),
+        (["--allow-op", "Foo"], "--allow-op is for an export"),
+    ],
+)
+def test_options_of_models_are_not_for_files(
+    refused, tmp_path, options, message
+):
+    file = tmp_path / "answers"
+    file.write_text("a\nb\n")
+    assert message in refused("compare", *[file] * 4, *options)

@@ -136,6 +136,7 @@ def test_the_coverage_penalty_counts_in_scores_too(run, call, tmp_path):
         (["--glossary", "FILE", "--attention", "--json"], "not shown with"),
         (["--mbr", "4", "--attention", "--json"], "not shown with --mbr"),
         (["--mbr", "4", "--greedy"], "--mbr 4 needs a beam"),
+        (["--mbr", "1"], "--mbr needs two candidates or more"),
         (["--mbr", "4", "--n-best", "5"], "more than the 4 candidates"),
         (["--mbr", "4", "--beam-size", "3"], "--mbr 4 needs a beam"),
         (["--groups", "2", "--greedy"], "--groups is for a beam"),

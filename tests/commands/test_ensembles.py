@@ -99,7 +99,7 @@ def test_an_ensemble_needs_equal_tokenizers(run, other_run, refused, tmp_path):
 
 
 def test_an_ensemble_is_of_runs_that_generate_text(
-    run, export, classifier_run, refused
+    run, export, classifier_run, refused, tmp_path
 ):
     assert "is an export" in refused("predict", run, export)
     assert "an ensemble is of run" in refused("predict", export, run).lower()
@@ -111,6 +111,8 @@ def test_an_ensemble_is_of_runs_that_generate_text(
         ((), "needs --languages"),
         (("--languages", "de", "../en"), "Received: '../en'"),
         (("--languages", "de", "en", "--quantize", "int8"), "compute_type"),
+        (("--languages", "de", "en", "--to", tmp_path), "a file, NAME.argos"),
+        (("--languages", "de", "en", "--to", tmp_path / ".." / ".."), "name"),
     ):
         message = refused("export", run, "--format", "argos", *options)
         assert text in message
@@ -119,6 +121,11 @@ def test_an_ensemble_is_of_runs_that_generate_text(
         (("--quantize", "float16"), "bfloat16 or int8. Received: float16"),
     ):
         assert text in refused("export", run, *options)
+    file = tmp_path / "file"
+    file.touch()
+    assert "file is not a directory" in refused("export", run, "--to", file)
+    message = refused("export", run, "--format", "litert", "--to", file)
+    assert "file exists; give a new path with --to" in message
     message = refused("export", run, run, "--format", "litert")
     assert "--format litert takes one run" in message
     message = refused("export", run, "--languages", "de", "en")

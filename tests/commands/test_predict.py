@@ -76,8 +76,9 @@ def test_streamed_answers_are_the_same(run, export, predict, refused):
     for options in (["--json"], ["--scores"], ["--paragraphs"], ["--mbr", "2"]):
         message = refused("predict", run, "--stream", *options)
         assert f"--stream and {options[0]} are mutually exclusive" in message
-    message = refused("predict", run, "--stream", "--n-best", "2")
-    assert "--stream and --n-best are mutually exclusive" in message
+    for option in ("--n-best", "--batch-size"):
+        message = refused("predict", run, "--stream", option, "2")
+        assert f"--stream and {option} are mutually exclusive" in message
 
 
 def test_lines_end_at_newlines_only(run, predict):

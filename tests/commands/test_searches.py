@@ -164,4 +164,4 @@ def test_a_prefix_for_each_line(run, predict, prefix_file, count, message):
 def test_attention_is_not_that_of_another_answer(run, predict, prefix_file):
     options = ("--json", "--attention", "--prefix", prefix_file(["a"]))
     _, notes = predict(run, b"a\n", *options, code=2)
-    assert "not shown for answers with a prefix" in notes
+    assert "not shown with --prefix" in notes

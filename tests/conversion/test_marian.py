@@ -298,6 +298,15 @@ def test_the_command_writes_a_run(
     assert "Converted from the model trained of Marian" in card
     assert "built-in corpus" not in card
 
+    def killed(*_, **values):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kseq.commands.convert.write_checkpoint", killed)
+        assert cli.main([*command, "--overwrite"]) == 130
+    assert cli.main(command) == 0
+    assert kseq.load("runs/opus")(sources) == answers
+
     # The same again, as after a kill; and another one.
     assert cli.main(command) == 0
     other = shutil.copytree(folder, tmp_path / "other")
