@@ -233,11 +233,15 @@ TENSORFLOW_IN = {
 
 # Classes of ours that others inherit from, beside the exact step. A score of a
 # user's own is a subclass of the layer whose projections it has, and so are
-# two of ours; `SentenceDropout` has the arguments and the state of `Dropout`.
+# two of ours; the scores have one `call`, with or without projections;
+# `SentenceDropout` has the arguments and the state of `Dropout`.
 HEIRS = {
+    "BahdanauAttention": "_Attention",
     "HierarchicalBahdanauAttention": "BahdanauAttention",
     "LocalAttention": "LuongAttention",
+    "LocationAttention": "_Attention",
     "LocationAwareAttention": "BahdanauAttention",
+    "LuongAttention": "_Attention",
     "PieceDropout": "Dropout",
     "SentenceDropout": "Dropout",
     "TrainFunction": "StepFunction",

@@ -7,6 +7,7 @@ from keras import ops
 
 from kseq.layers.cudnn import has_cudnn
 from kseq.layers.dropout import Dropout
+from kseq.layers.layer_config import config_of, copy_of
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import (
     fold_hypotheses,
@@ -108,9 +109,7 @@ class AttentionDecoder(keras.layers.Layer):
         self.supports_masking = True
         self.units = units
         self.num_layers = num_layers
-        self.attention = attention and type(attention).from_config(
-            {**attention.get_config(), "dtype": self.dtype_policy}
-        )
+        self.attention = copy_of(attention, dtype=self.dtype_policy)
         self.order = order
         self.input_feeding = input_feeding
         self.cell = cell
@@ -342,18 +341,7 @@ class AttentionDecoder(keras.layers.Layer):
     compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "num_layers": self.num_layers,
-            "attention": keras.saving.serialize_keras_object(self.attention),
-            "order": self.order,
-            "input_feeding": self.input_feeding,
-            "cell": self.cell,
-            "dropout": self.dropout,
-            "unroll": self.unroll,
-            "context_gate": self.context_gate,
-        }
+        return config_of(self, AttentionDecoder, "attention")
 
     @classmethod
     def from_config(cls, config: dict):

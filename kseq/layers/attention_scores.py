@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.ops import (
     additive_energies,
     dot_energies,
@@ -11,6 +12,8 @@ from kseq.ops import (
     scaled_dot_energies,
 )
 from kseq.user_error import check_integers
+
+_OBJECTS = "kernel_initializer", "kernel_constraint"  # with a config
 
 
 class _Dense(keras.layers.Dense):
@@ -43,18 +46,41 @@ def projection(attention, units, name):
     )
 
 
-def projection_config(attention):
-    """The arguments of the projections, for `get_config`."""
-    serialize = keras.saving.serialize_keras_object
-    return {
-        "use_bias": attention.use_bias,
-        "kernel_initializer": serialize(attention.kernel_initializer),
-        "kernel_constraint": serialize(attention.kernel_constraint),
-    }
+class _Attention(keras.layers.Layer):
+    """Attention whose `energies` of queries and keys read the memory."""
+
+    window: int | None = None
+
+    def project_memory(self, memory):
+        """Keys and values, which do not depend on the query."""
+        return memory, memory
+
+    def call(
+        self,
+        query,
+        memory=None,
+        memory_mask=None,
+        projected_memory=None,
+        return_weights: bool = False,
+    ):
+        return read_memory(
+            self.energies,
+            query,
+            projected_memory or self.project_memory(memory),
+            memory_mask=memory_mask,
+            window=self.window,
+            return_weights=return_weights,
+        )
+
+    def compute_output_shape(self, query_shape, memory_shape):
+        return (*query_shape[:-1], memory_shape[-1])
+
+    # The arguments decide how many outputs there are: trace `call`.
+    compute_output_spec = keras.Operation.compute_output_spec
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class BahdanauAttention(keras.layers.Layer):
+class BahdanauAttention(_Attention):
     """Additive attention: a network with one hidden layer scores each pair.
 
         energy(q, k) = v . tanh(W q + U k)
@@ -151,44 +177,15 @@ class BahdanauAttention(keras.layers.Layer):
         hidden = self.query_projection(query)
         return additive_energies(hidden, keys, self.scale)
 
-    def call(
-        self,
-        query,
-        memory=None,
-        memory_mask=None,
-        projected_memory=None,
-        return_weights: bool = False,
-    ):
-        return read_memory(
-            self.energies,
-            query,
-            projected_memory or self.project_memory(memory),
-            memory_mask=memory_mask,
-            window=self.window,
-            return_weights=return_weights,
-        )
-
-    def compute_output_shape(self, query_shape, memory_shape):
-        return (*query_shape[:-1], memory_shape[-1])
-
-    # The arguments decide how many outputs there are: trace `call`.
-    compute_output_spec = keras.Operation.compute_output_spec
-
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "window": self.window,
-            "shared": self.shared,
-            **projection_config(self),
-        }
+        return config_of(self, BahdanauAttention, *_OBJECTS)
 
 
 _SCORES = ("dot", "scaled_dot", "general", "concat")
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class LuongAttention(keras.layers.Layer):
+class LuongAttention(_Attention):
     """Attention by a product of query and memory, global or over a window.
 
         dot          energy(q, k) = q . k
@@ -336,42 +333,12 @@ class LuongAttention(keras.layers.Layer):
             query = self.memory_projection(query) * self.scale
         return dot_energies(query, keys)
 
-    def call(
-        self,
-        query,
-        memory=None,
-        memory_mask=None,
-        projected_memory=None,
-        return_weights: bool = False,
-    ):
-        return read_memory(
-            self.energies,
-            query,
-            projected_memory or self.project_memory(memory),
-            memory_mask=memory_mask,
-            window=self.window,
-            return_weights=return_weights,
-        )
-
-    def compute_output_shape(self, query_shape, memory_shape):
-        return (*query_shape[:-1], memory_shape[-1])
-
-    # The arguments decide how many outputs there are: trace `call`.
-    compute_output_spec = keras.Operation.compute_output_spec
-
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "score": self.score,
-            "units": self.units,
-            "window": self.window,
-            "symmetric": self.symmetric,
-            **projection_config(self),
-        }
+        return config_of(self, LuongAttention, *_OBJECTS)
 
 
 @keras.saving.register_keras_serializable(package="kseq")
-class LocationAttention(keras.layers.Layer):
+class LocationAttention(_Attention):
     """Attention by the query alone: one energy for each memory position.
 
         weights = softmax(W q) over the real positions
@@ -423,10 +390,6 @@ class LocationAttention(keras.layers.Layer):
     def build(self, query_shape, memory_shape):
         self.query_projection.build(query_shape)
 
-    def project_memory(self, memory):
-        """Keys and values: the memory, since nothing is projected."""
-        return memory, memory
-
     def energies(self, query, keys):
         """Scores before the softmax: (B, T, D), (B, S, M) -> (B, T, S)."""
         positions = ops.arange(ops.shape(keys)[1])
@@ -444,24 +407,17 @@ class LocationAttention(keras.layers.Layer):
         projected_memory=None,
         return_weights: bool = False,
     ):
-        keys, values = projected_memory or self.project_memory(memory)
+        _, values = projected = projected_memory or self.project_memory(memory)
         positions = ops.arange(ops.shape(values)[1])
         reached = ops.expand_dims(positions < self.max_length, 0)
         if memory_mask is not None:
             reached = ops.logical_and(reached, memory_mask)
-        return read_memory(
-            self.energies,
+        return super().call(
             query,
-            (keys, values),
             memory_mask=reached,
+            projected_memory=projected,
             return_weights=return_weights,
         )
-
-    def compute_output_shape(self, query_shape, memory_shape):
-        return (*query_shape[:-1], memory_shape[-1])
-
-    # The arguments decide how many outputs there are: trace `call`.
-    compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self) -> dict:
         return {**super().get_config(), "max_length": self.max_length}

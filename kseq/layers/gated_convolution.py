@@ -4,8 +4,10 @@ import keras
 from keras import ops
 
 from kseq.layers.dropout import Dropout
+from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
 from kseq.ops import project
+from kseq.ops.masks import masked
 from kseq.user_error import check_integers
 
 
@@ -67,6 +69,7 @@ class GatedConvolution(keras.layers.Layer):
         check_integers(units=units, kernel_size=kernel_size)
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.units = units
         self.kernel_size = kernel_size
         self.causal = causal
@@ -122,7 +125,7 @@ class GatedConvolution(keras.layers.Layer):
         x = self.dropout_layer(inputs, training=training)
         inputs_mask = mask if inputs_mask is None else inputs_mask
         if inputs_mask is not None:
-            x = x * ops.cast(inputs_mask, x.dtype)[..., None]
+            x = masked(x, inputs_mask)
 
         time = ops.shape(x)[1]
         later = self.kernel_size - 1
@@ -146,10 +149,4 @@ class GatedConvolution(keras.layers.Layer):
     compute_output_spec = output_spec
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "kernel_size": self.kernel_size,
-            "causal": self.causal,
-            "dropout": self.dropout,
-        }
+        return config_of(self, GatedConvolution)

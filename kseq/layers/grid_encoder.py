@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.dropout import Dropout
+from kseq.layers.layer_config import config_of
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.user_error import check_integers
 
@@ -101,9 +102,4 @@ class GridEncoder(keras.layers.Layer):
     compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "num_cells": self.num_cells,
-            "dropout": self.dropout,
-        }
+        return config_of(self, GridEncoder)

@@ -4,8 +4,15 @@ import keras
 from keras import ops
 
 from kseq.layers.dropout import Dropout
-from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
-from kseq.user_error import ArgumentError, check_integers
+from kseq.layers.layer_config import config_of
+from kseq.layers.recurrent_layer import (
+    bidirectional_layer,
+    check_two_directions,
+    recurrent_layer,
+    states_of_both,
+)
+from kseq.ops.masks import masked
+from kseq.user_error import check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -60,11 +67,7 @@ class HierarchicalEncoder(keras.layers.Layer):
         self, units: int, cell: str = "lstm", dropout: float = 0.0, **kwargs
     ):
         check_integers(units=units)
-        if units % 2:
-            raise ArgumentError(
-                "units must be even for two directions. "
-                f"Received: units={units}"
-            )
+        check_two_directions(units)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=4)
@@ -97,18 +100,16 @@ class HierarchicalEncoder(keras.layers.Layer):
         )
         x = ops.reshape(x, (batch, turns, words, self.units))
 
-        last_hidden, *_ = _of_both_directions(states)
+        last_hidden, *_ = states_of_both(states)
         y = ops.reshape(last_hidden, (batch, turns, self.units))
         y = self.dropout_layer(y, training=training)
         has_words = ops.any(source_mask, axis=-1)
         y, *states = self.turns(y, mask=has_words)
         has_turns = ops.any(has_words, axis=-1)
-        states = [
-            _masked(state, has_turns) for state in _of_both_directions(states)
-        ]
+        states = [masked(state, has_turns) for state in states_of_both(states)]
 
         y = ops.broadcast_to(y[:, :, None], ops.shape(x))
-        memory = _masked(ops.concatenate([x, y], axis=-1), source_mask)
+        memory = masked(ops.concatenate([x, y], axis=-1), source_mask)
         memory = ops.reshape(memory, (batch, turns * words, 2 * self.units))
         memory = self.dropout_layer(memory, training=training)
         return memory, source_mask, [states]
@@ -134,23 +135,4 @@ class HierarchicalEncoder(keras.layers.Layer):
         )
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "cell": self.cell,
-            "dropout": self.dropout,
-        }
-
-
-def _of_both_directions(states):
-    """The states of the first direction, then of the second: [hidden, cell]."""
-    half = len(states) // 2
-    return [
-        ops.concatenate(both, axis=-1)
-        for both in zip(states[:half], states[half:], strict=True)
-    ]
-
-
-def _masked(x, mask):
-    """0 where the mask is False. (..., D), (...)."""
-    return x * ops.cast(mask[..., None], x.dtype)
+        return config_of(self, HierarchicalEncoder)

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from kseq.layers.dropout import Dropout
+from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
 from kseq.ops import (
     blockwise_attention,
@@ -140,6 +141,7 @@ class MultiHeadAttention(keras.layers.Layer):
             )
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.dropout = dropout
@@ -299,16 +301,7 @@ class MultiHeadAttention(keras.layers.Layer):
     compute_output_spec = output_spec
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "dropout": self.dropout,
-            "window": self.window,
-            "rotary": self.rotary,
-            "max_relative_position": self.max_relative_position,
-            "num_kv_heads": self.num_kv_heads,
-        }
+        return config_of(self, MultiHeadAttention)
 
     def _dense(self, units, name):
         return keras.layers.Dense(units, dtype=self.dtype_policy, name=name)

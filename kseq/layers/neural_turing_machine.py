@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import (
     content_weights,
@@ -291,18 +292,7 @@ class NeuralTuringMachine(keras.layers.Layer):
         return (batch, self.units), states
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "slots": self.slots,
-            "slot_dim": self.slot_dim,
-            "read_heads": self.read_heads,
-            "write_heads": self.write_heads,
-            "controller": self.controller,
-            "controller_units": self.controller_units,
-            "shift_range": self.shift_range,
-            "clip": self.clip,
-        }
+        return config_of(self, NeuralTuringMachine)
 
 
 def _focused_weightings(shape, dtype=None):

@@ -3,6 +3,7 @@
 import keras
 
 from kseq.layers.dropout import Dropout, PieceDropout
+from kseq.layers.layer_config import config_of
 from kseq.user_error import check_integers
 
 
@@ -85,10 +86,4 @@ class PieceEmbedding(keras.layers.Layer):
         return (*ids_shape, self.dim)
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "dim": self.dim,
-            "dropout": self.dropout,
-            "piece_dropout": self.piece_dropout,
-        }
+        return config_of(self, PieceEmbedding)

@@ -4,9 +4,15 @@ import keras
 from keras import ops
 
 from kseq.layers.dropout import Dropout
+from kseq.layers.layer_config import config_of, copy_of
 from kseq.layers.layer_normalization import LayerNormalization
-from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
+from kseq.layers.recurrent_layer import (
+    bidirectional_layer,
+    check_two_directions,
+    recurrent_layer,
+)
 from kseq.ops import with_padded_batch
+from kseq.ops.masks import masked
 from kseq.user_error import ArgumentError, check_integers
 
 _CHANNELS = 32
@@ -72,11 +78,7 @@ class PyramidalEncoder(keras.layers.Layer):
         **kwargs,
     ):
         check_integers(units=units, num_layers=num_layers)
-        if units % 2:
-            raise ArgumentError(
-                "units must be even for two directions. "
-                f"Received: units={units}"
-            )
+        check_two_directions(units)
         if front_end not in _FRONT_ENDS:
             raise ArgumentError(
                 f"front_end must be one of {list(_FRONT_ENDS)}. "
@@ -89,9 +91,7 @@ class PyramidalEncoder(keras.layers.Layer):
         self.front_end = front_end
         self.dropout = dropout
         policy = self.dtype_policy
-        self.augment = augment and type(augment).from_config(
-            {**augment.get_config(), "dtype": policy, "name": "augment"}
-        )
+        self.augment = copy_of(augment, dtype=policy, name="augment")
         self.convolutions = [
             keras.layers.Conv2D(
                 _CHANNELS,
@@ -144,15 +144,15 @@ class PyramidalEncoder(keras.layers.Layer):
             source, source_mask = self.augment(
                 source, source_mask, training=training
             )
-        x, mask = _masked(source, source_mask), source_mask
+        x, mask = masked(source, source_mask), source_mask
         if self.convolutions:
             x, mask = self._convolve(x, mask)
         for i, layer in enumerate(self.recurrent):
             if i > 0:
                 x, mask = _in_pairs(x, mask)
             x = self.dropout_layer(x, training=training)
-            x = _masked(layer(x, mask=mask), mask)
-        memory = _masked(self.norm(x), mask)
+            x = masked(layer(x, mask=mask), mask)
+        memory = masked(self.norm(x), mask)
         return self.dropout_layer(memory, training=training), mask, []
 
     def _convolve(self, x, mask):
@@ -162,7 +162,7 @@ class PyramidalEncoder(keras.layers.Layer):
             # "same" would shift the frames of an odd S by one.
             x = ops.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
             mask = mask[:, ::2]
-            x = _masked(with_padded_batch(convolution, x), mask)
+            x = masked(with_padded_batch(convolution, x), mask)
         batch, time, *size = ops.shape(x)
         x = ops.reshape(x, (batch, time, size[0] * size[1]))
         return self.projection(x), mask
@@ -187,14 +187,7 @@ class PyramidalEncoder(keras.layers.Layer):
         )
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "num_layers": self.num_layers,
-            "front_end": self.front_end,
-            "dropout": self.dropout,
-            "augment": keras.saving.serialize_keras_object(self.augment),
-        }
+        return config_of(self, PyramidalEncoder, "augment")
 
     @classmethod
     def from_config(cls, config: dict):
@@ -211,9 +204,3 @@ def _in_pairs(x, mask):
     """Neighbours side by side: (B, S, D) -> (B, S / 2, 2 D), and their mask."""
     second = ops.pad(x, [(0, 0), (0, 1), (0, 0)])[:, 1::2]
     return ops.concatenate([x[:, ::2], second], axis=-1), mask[:, ::2]
-
-
-def _masked(x, mask):
-    """0 at padding. (B, S, ...), (B, S)."""
-    axes = tuple(range(2, len(x.shape)))
-    return x * ops.cast(ops.expand_dims(mask, axes), x.dtype)

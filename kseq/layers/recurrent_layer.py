@@ -3,6 +3,7 @@
 import weakref
 
 import keras
+from keras import ops
 
 from kseq.layers.cudnn import inner_loop, uses_cudnn
 from kseq.user_error import ArgumentError
@@ -63,6 +64,30 @@ def recurrent_layer(cell, units, dtype, **kwargs):
         dtype=dtype,
         **kwargs,
     )
+
+
+def check_two_directions(units):
+    """Raises ArgumentError unless two directions can have half of it each."""
+    if units % 2:
+        raise ArgumentError(
+            f"units must be even for two directions. Received: units={units}"
+        )
+
+
+def states_of_both(states):
+    """The last states of two directions, those of the first before.
+
+    Args:
+        states: list of (B, U / 2) float, each [hidden] or [hidden, cell].
+
+    Returns:
+        A list of (B, U) float.
+    """
+    half = len(states) // 2
+    return [
+        ops.concatenate(both, axis=-1)
+        for both in zip(states[:half], states[half:], strict=True)
+    ]
 
 
 _given: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()

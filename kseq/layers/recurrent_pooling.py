@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.attention_pooling import AttentionPooling
+from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
 from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
 from kseq.user_error import check_integers
@@ -88,8 +89,4 @@ class RecurrentPooling(keras.layers.Layer):
     compute_output_spec = output_spec
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "attention_units": self.attention_units,
-        }
+        return config_of(self, RecurrentPooling)

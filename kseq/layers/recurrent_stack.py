@@ -5,6 +5,7 @@ from keras import ops
 
 from kseq.layers.cudnn import cudnn_allowed, cudnn_lstm, has_cudnn
 from kseq.layers.dropout import Dropout
+from kseq.layers.layer_config import config_of
 from kseq.ops import lstm_over_time, lstm_step
 from kseq.user_error import check_integers
 
@@ -225,10 +226,4 @@ class RecurrentStack(keras.layers.Layer):
         return state_shape
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "num_layers": self.num_layers,
-            "cell": self.cell,
-            "dropout": self.dropout,
-        }
+        return config_of(self, RecurrentStack)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.layers.piece_embedding import PieceEmbedding
 from kseq.layers.recurrent_pooling import RecurrentPooling
 from kseq.layers.xla import is_compiled_by_xla
@@ -152,13 +153,4 @@ class SentenceEncoder(keras.layers.Layer):
         return output, keras.KerasTensor(ids.shape, dtype=self.compute_dtype)
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "embedding_dim": self.embedding_dim,
-            "units": self.units,
-            "attention_units": self.attention_units,
-            "dropout": self.dropout,
-            "piece_dropout": self.piece_dropout,
-            "groups": self.groups,
-        }
+        return config_of(self, SentenceEncoder)

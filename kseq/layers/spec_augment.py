@@ -6,6 +6,7 @@ import numbers
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.layers.random_numbers import random_uniform
 from kseq.user_error import ArgumentError, check_integers
 
@@ -171,12 +172,4 @@ class SpecAugment(keras.layers.Layer):
     compute_output_spec = keras.Operation.compute_output_spec
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "time_masks": self.time_masks,
-            "time_width": self.time_width,
-            "feature_masks": self.feature_masks,
-            "feature_width": self.feature_width,
-            "stretch": self.stretch,
-            "seed": self.seed,
-        }
+        return config_of(self, SpecAugment)

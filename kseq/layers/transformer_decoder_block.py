@@ -4,12 +4,12 @@ import functools
 
 import keras
 
+from kseq.layers.layer_config import config_of
 from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.output_spec import output_spec
 from kseq.layers.transformer_sublayers import (
     build_feed_forward,
     build_norms,
-    choices_config,
     feed_forward,
     residual,
     set_sublayers,
@@ -108,6 +108,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.attention_dropout = attention_dropout
@@ -220,14 +221,4 @@ class TransformerDecoderBlock(keras.layers.Layer):
     compute_output_spec = output_spec
 
     def get_config(self) -> dict:
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "attention_dropout": self.attention_dropout,
-            **choices_config(self),
-            "window": self.window,
-            "rotary": self.rotary,
-            "max_relative_position": self.max_relative_position,
-            "num_kv_heads": self.num_kv_heads,
-        }
+        return config_of(self, TransformerDecoderBlock)

@@ -161,13 +161,6 @@ def feed_forward(block, x):
     return ops.reshape(block.ffn_out(hidden), ops.shape(x))
 
 
-def choices_config(block):
-    """The arguments of `set_sublayers`, for `get_config`."""
-    names = ("ffn_dim", "dropout", "norm", "normalization", "activation")
-    names += ("norm_epsilon",)
-    return {name: getattr(block, name) for name in names}
-
-
 def apply_blocks(blocks, x, each):
     """Calls a stack of blocks.
 

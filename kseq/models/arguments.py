@@ -1,11 +1,11 @@
 """The arguments of models: checked, kept as attributes, and given back."""
 
-import inspect
 import math
 import numbers
 
 import keras
 
+from kseq.layers.layer_config import arguments_of
 from kseq.user_error import ArgumentError, check_integers
 
 
@@ -184,20 +184,11 @@ def config_of(model, model_class, *layers, later_rates=()):
     Returns:
         A dict of the named arguments of the `__init__` of `model_class`.
     """
-    parameters = inspect.signature(model_class.__init__).parameters.values()
-    config = {
-        parameter.name: getattr(model, parameter.name)
-        for parameter in parameters
-        if parameter.name not in ("self", "dtype", "kwargs")
-    }
+    config = arguments_of(model, model_class, *layers)
     later = {**_LATER, **dict.fromkeys(later_rates, 0.0)}
     for name, default in later.items():
         if name in config and config[name] == default:
             del config[name]
-    serialize = keras.saving.serialize_keras_object
-    config |= {
-        name: serialize(config[name]) for name in layers if name in config
-    }
     if not model.trainable:
         config["trainable"] = False
     return {**config, "dtype": model.dtype_policy.name}

@@ -4,6 +4,7 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import AttentionPooling, Dropout
+from kseq.layers.layer_config import copy_of
 from kseq.models.arguments import (
     config_of,
     set_rates,
@@ -78,9 +79,8 @@ class FeatureClassifier(ExactModel):
 
         # Layers
         policy = keras.dtype_policies.get(dtype)
-        config = source_layer.get_config()
-        self.source_layer = type(source_layer).from_config(
-            {**config, "dtype": policy, "name": "source_layer"}
+        self.source_layer = copy_of(
+            source_layer, dtype=policy, name="source_layer"
         )
         self.pooling = AttentionPooling(
             attention_units, dtype=policy, name="pooling"

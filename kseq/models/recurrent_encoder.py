@@ -2,7 +2,12 @@
 
 from keras import layers, ops
 
-from kseq.layers.recurrent_layer import bidirectional_layer, recurrent_layer
+from kseq.layers.recurrent_layer import (
+    bidirectional_layer,
+    check_two_directions,
+    recurrent_layer,
+    states_of_both,
+)
 from kseq.ops import masked_mean
 from kseq.user_error import ArgumentError
 
@@ -24,11 +29,8 @@ def recurrent_encoder(count, units, cell, bidirectional, policy, reverse=False):
     Raises:
         ArgumentError: if an argument does not fit the others.
     """
-    if bidirectional and units % 2:
-        raise ArgumentError(
-            f"units must be even for two directions. Received: units={units}"
-        )
-
+    if bidirectional:
+        check_two_directions(units)
     if reverse and bidirectional:
         raise ArgumentError(
             "reverse_source needs an encoder of one direction. "
@@ -70,11 +72,7 @@ def read_source(encoder, x, mask, dropout, bidirectional):
         if getattr(layer, "go_backwards", False):
             x = ops.flip(x, axis=1)  # in the order of the source
         if bidirectional:
-            half = len(states) // 2
-            states = [
-                ops.concatenate(both, axis=-1)
-                for both in zip(states[:half], states[half:], strict=True)
-            ]
+            states = states_of_both(states)
         last_states.append(states)
     return x, last_states
 

@@ -2,6 +2,7 @@
 
 import keras
 
+from kseq.layers.layer_config import copy_of
 from kseq.ops import padding_mask
 from kseq.user_error import ArgumentError, check_integers
 
@@ -51,8 +52,8 @@ def set_source(
     model.source_vocab_size = source_vocab_size
     model.source_dim = source_dim
     model.num_encoder_layers = num_encoder_layers
-    model.source_layer = source_layer and type(source_layer).from_config(
-        {**source_layer.get_config(), "dtype": policy, "name": "source_layer"}
+    model.source_layer = copy_of(
+        source_layer, dtype=policy, name="source_layer"
     )
 
 

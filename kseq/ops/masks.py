@@ -87,6 +87,12 @@ def masked_mean(values, mask):
     return ops.cast(total / count, values.dtype)
 
 
+def masked(x, mask):
+    """0 where the mask is False. (B, S, ...), (B, S) bool -> (B, S, ...)."""
+    axes = tuple(range(len(mask.shape), len(x.shape)))
+    return x * ops.cast(ops.expand_dims(mask, axes), x.dtype)
+
+
 def packing_order(mask):
     """The real positions of each row, then the others, each in order.
 

@@ -63,4 +63,6 @@ def test_arguments_are_checked_all_the_same(traced):
         kind(*first)
         with pytest.raises(ValueError, match="was built"):
             kind(*then)
+        with pytest.raises(ValueError, match="expected ndim=3"):
+            type(kind).from_config(kind.get_config())(keras.Input((8,)))
     assert traced == []

@@ -1,0 +1,44 @@
+"""Configs and copies of layers."""
+
+import inspect
+
+import keras
+
+
+def arguments_of(layer, layer_class, *objects):
+    """The arguments of a layer or model, attributes of the same name.
+
+    Args:
+        layer: a layer, or a model.
+        layer_class: its class, or the one above it that calls this function.
+        *objects: names of the arguments with a config, such as layers.
+
+    Returns:
+        A dict of the named arguments of the `__init__` of `layer_class`,
+        without its dtype.
+    """
+    serialize = keras.saving.serialize_keras_object
+    arguments = {
+        name: getattr(layer, name)
+        for name in inspect.signature(layer_class.__init__).parameters
+        if name not in ("self", "dtype", "kwargs")
+    }
+    return arguments | {name: serialize(arguments[name]) for name in objects}
+
+
+def config_of(layer, layer_class, *objects):
+    """The `get_config` of a layer, see `arguments_of`."""
+    config = super(layer_class, layer).get_config()
+    return {**config, **arguments_of(layer, layer_class, *objects)}
+
+
+def copy_of(layer, **changes):
+    """A new layer with the config of another, but for `changes` of it.
+
+    Args:
+        layer: a layer, or None, of which the copy is None.
+        **changes: such as `dtype` and `name`.
+    """
+    if layer is None:
+        return None
+    return type(layer).from_config({**layer.get_config(), **changes})
