@@ -29,9 +29,9 @@ def changes(old, new, all_keys):
         for key in sorted(old.keys() | new.keys())
         if (all_keys or (key in old and key in new))
         and (key not in old or key not in new or old[key] != new[key])
-        # Keras numbers the optimizers of a process: adam, adam_1. It finds a
-        # class by its registered name, whatever its module.
-        if not key.endswith(("optimizer.config.name", ".module"))
+        # Keras numbers the optimizers and layers of a process: adam, adam_1. It
+        # finds a class by its registered name, whatever its module.
+        if not key.endswith((".config.name", ".module"))
     ]
 
 

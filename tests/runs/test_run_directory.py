@@ -15,7 +15,8 @@ import pytest
 
 from kseq.files.atomic_write import atomic_write
 from kseq.files.model_path import is_run, model_path
-from kseq.models import ExactModel
+from kseq.layers import LuongAttention
+from kseq.models import ExactModel, LSTMSeq2Seq
 from kseq.runs import DiskError, RunDirectory, RunError
 from kseq.runs.atomic_replace import recover
 from kseq.runs.exports import claim_exports
@@ -277,6 +278,17 @@ def test_another_optimizer_is_refused(run):
     run.save_model(model())
     with pytest.raises(RunError, match=r"optimizer\.class_name: Adam -> SGD"):
         run.save_model(model(optimizer="sgd"))
+
+
+def test_layers_that_keras_names_anew_are_the_same(tmp_path):
+    """As where a run resumes in the process that started it."""
+    run = RunDirectory(tmp_path)
+    run.start(Config())
+    for _ in range(2):
+        attention = LuongAttention()
+        run.save_model(
+            LSTMSeq2Seq(9, 9, embedding_dim=4, units=4, attention=attention)
+        )
 
 
 def served(source=b"source", target=b"target", beam_size=4, units=8):
