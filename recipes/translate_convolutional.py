@@ -99,6 +99,7 @@ def main(config):
     )
     start.initialize(generator)
     run.save(generator)
+    training.pretrain_translator(run, model, pairs, target, config)
 
     greedy = generator.with_search(decoding.GreedySearch())
     metrics = evaluation.metrics_named(config.metrics)

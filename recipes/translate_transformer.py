@@ -40,7 +40,6 @@ class Config(
     learning_rate: options.PositiveFloat = 0.005
     warmup_steps: options.PositiveInt = 2000
     ema: options.Rate = 0.0
-    pretraining_steps: options.NonNegativeInt = 0  # that restore noisy text
     averaged: options.SmallInt = 8  # checkpoints that are exported, or --ema
     average_of: Literal["last", "best"] = "last"  # or best by validation
 
@@ -119,19 +118,8 @@ def main(config):
     start.initialize(generator)
     kept = {"last": "keep", "best": "keep_best"}[config.average_of]
     run.save(generator, **{kept: config.averaged})
+    training.pretrain_translator(run, model, pairs, target, config)
 
-    if config.pretraining_steps:
-        text = data.denoising_batches(
-            *(pairs, target),
-            batch_tokens=config.batch_tokens,
-            max_length=config.max_length,
-            seed=config.seed,
-        )
-        training.pretrain(
-            *(run, model, text, config.pretraining_steps),
-            learning_rate=config.learning_rate,
-            warmup_steps=config.warmup_steps,
-        )
     greedy = generator.with_search(decoding.GreedySearch())
     metrics = evaluation.metrics_named(config.metrics)
     held_out = evaluation.Translations(

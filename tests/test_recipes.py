@@ -583,7 +583,10 @@ def test_attention_finds_the_planted_evidence(
             },
         ),
         ("translate_lstm", {"attention": "concat", "last_states": 4}),
-        ("translate_lstm", {"copy": True, "pieces": ("bpe",)}),
+        (
+            "translate_lstm",
+            {"copy": True, "pieces": ("bpe",), "pretraining_steps": 2},
+        ),
         ("translate_lstm", {"local": "predictive", "window": 3}),
         ("translate_lstm", {"local": "monotonic", "attention": "concat"}),
     ],

@@ -265,6 +265,7 @@ class TranslationOptions:
     piece_dropout: Rate = 0.0  # on whole pieces, of both sides
     subword_dropout: Rate = 0.0  # splits pieces of both sides at random
     guided_alignment: NonNegativeFloat = 0.0  # weight; of a third column
+    pretraining_steps: NonNegativeInt = 0  # that restore noisy text
     dtype: DType = "auto"  # that of the machine, or mixed_bfloat16
     beam_size: SmallInt = 5
     metrics: tuple[Metric, ...] = ("bleu", "chrf", "exact_match")

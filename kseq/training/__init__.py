@@ -7,7 +7,7 @@ from kseq.training.fit import fit
 from kseq.training.low_rank_optimizer import LowRankOptimizer
 from kseq.training.metrics_log import MetricsLog, best_validation, verbosity
 from kseq.training.optimizer import build_optimizer, ema_weights
-from kseq.training.pretrain import pretrain
+from kseq.training.pretrain import pretrain, pretrain_translator
 from kseq.training.range_test import RangeTest
 from kseq.training.start_run import set_seed, start_run
 from kseq.training.validation import Validation
@@ -28,6 +28,7 @@ __all__ = [
     "fit",
     "freeze",
     "pretrain",
+    "pretrain_translator",
     "set_seed",
     "start_run",
     "verbosity",

@@ -4,6 +4,7 @@ import math
 
 import keras
 
+from kseq.data import denoising_batches
 from kseq.devices import is_chief
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import checkpoint_paths
@@ -82,6 +83,35 @@ def pretrain(
     )
     if _is_seq2seq(model):
         model.set_weights(learner.get_weights())
+
+
+def pretrain_translator(run, model, pairs, tokenizer, config):
+    """Has a model restore the texts of both sides, by `pretrain`.
+
+    Args:
+        run: see `pretrain`.
+        model: see `pretrain`; a sequence-to-sequence model.
+        pairs: of `kseq.data.tokenize_pairs`.
+        tokenizer: of source and target.
+        config: has `pretraining_steps`, at 0 of which nothing is done,
+            `batch_tokens`, `max_length`, `learning_rate`, `warmup_steps`, and
+            `seed`.
+
+    Raises:
+        DataError: see `kseq.data.denoising_batches`.
+    """
+    if config.pretraining_steps:
+        text = denoising_batches(
+            *(pairs, tokenizer),
+            batch_tokens=config.batch_tokens,
+            max_length=config.max_length,
+            seed=config.seed,
+        )
+        pretrain(
+            *(run, model, text, config.pretraining_steps),
+            learning_rate=config.learning_rate,
+            warmup_steps=config.warmup_steps,
+        )
 
 
 def _is_seq2seq(model):

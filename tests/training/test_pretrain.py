@@ -10,17 +10,24 @@ import tensorflow as tf
 from kseq.data import (
     TextPreprocessor,
     Tokenizer,
-    denoising_batches,
     piece_prediction_batches,
     tokenize_pairs,
 )
-from kseq.models import FlatAttention, Transformer, TransformerTagger
+from kseq.layers import LuongAttention
+from kseq.models import (
+    ExactModel,
+    FlatAttention,
+    LSTMSeq2Seq,
+    Transformer,
+    TransformerTagger,
+)
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.training import (
     MetricsLog,
     freeze,
     pretrain,
+    pretrain_translator,
     set_seed,
 )
 
@@ -30,6 +37,12 @@ STEPS = 6
 @dataclasses.dataclass(frozen=True)
 class Config:
     batch_pieces: int = 256
+    pretraining_steps: int = STEPS
+    batch_tokens: int = 256
+    max_length: int = 64
+    learning_rate: float = 0.003
+    warmup_steps: int = 100
+    seed: int = 1
 
 
 LINES = [f"{n} of these, and {n + 1} of those." for n in range(20)]
@@ -58,16 +71,17 @@ def seq2seq():
     return Transformer(290, 290, **layers, **sizes, **shared)
 
 
-def noisy():
+def copying():
+    sizes = {"embedding_dim": 8, "units": 8, "dropout": 0.3}
+    attention = LuongAttention()
+    return LSTMSeq2Seq(290, 290, **sizes, attention=attention, copy=True)
+
+
+def text_pairs():
     tokenizer = Tokenizer.train(LINES, 290)
     pairs = tf.data.Dataset.from_tensor_slices((LINES, LINES))
-    pairs = tokenize_pairs(pairs, TextPreprocessor(tokenizer), tokenizer)
-    return denoising_batches(
-        *(pairs, tokenizer), batch_tokens=256, max_length=64, seed=1
-    )
-
-
-TEXT_OF = {flat: pieces, seq2seq: noisy}
+    preprocessor = TextPreprocessor(tokenizer)
+    return tokenize_pairs(pairs, preprocessor, tokenizer), tokenizer
 
 
 def make_model(kind=flat):
@@ -82,7 +96,11 @@ def pretrained(path, kind=flat, model=None, steps=STEPS):
     run.start(Config())
     model = model or make_model(kind)
     run.save_model(model)
-    pretrain(run, model, TEXT_OF[kind](), steps)
+    if kind is flat:
+        pretrain(run, model, pieces(), steps)
+    else:
+        config = Config(pretraining_steps=steps)
+        pretrain_translator(run, model, *text_pairs(), config)
     return model.get_weights()
 
 
@@ -99,7 +117,9 @@ def stop_after(monkeypatch, steps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "learned"), [(flat, 7), (seq2seq, None)])
+@pytest.mark.parametrize(
+    ("kind", "learned"), [(flat, 7), (seq2seq, None), (copying, None)]
+)
 def test_resumes_where_it_was_stopped(
     kind, learned, tmp_path, monkeypatch, capsys
 ):
@@ -135,18 +155,19 @@ def test_nothing_is_left_to_do_once_the_classifier_trains(tmp_path):
     assert not (tmp_path / "run" / "pretraining").exists()
 
 
+@pytest.mark.parametrize("kind", [seq2seq, copying])
 def test_a_model_that_restores_texts_keeps_what_it_learned(
-    tmp_path, monkeypatch
+    kind, tmp_path, monkeypatch
 ):
     """And what is frozen stays as it was."""
     # Tracing would take longer than the steps.
-    eagerly = functools.partialmethod(Transformer.compile, run_eagerly=True)
-    monkeypatch.setattr(Transformer, "compile", eagerly)
-    model = make_model(seq2seq)
+    eagerly = functools.partialmethod(ExactModel.compile, run_eagerly=True)
+    monkeypatch.setattr(ExactModel, "compile", eagerly)
+    model = make_model(kind)
     freeze(model, ["encoder_0"])
     names = [weight.path for weight in model.weights]
     before = model.get_weights()
-    after = pretrained(tmp_path / "run", seq2seq, model, steps=3)
+    after = pretrained(tmp_path / "run", kind, model, steps=3)
     changed = {
         name
         for name, *pair in zip(names, before, after, strict=True)
