@@ -1,6 +1,12 @@
 """Keras is imported where tests run, not where they are handed to workers."""
 
 import os
+import sys
+
+# A worker needs ten seconds to compile all tests: what is compiled is kept,
+# whatever the environment says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_addoption(parser):

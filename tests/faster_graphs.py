@@ -1,7 +1,7 @@
 """Makes tracing faster; the graphs compute the same.
 
 Half of the suite's time is tracing. TensorFlow runs what is replaced here for
-every operation that it adds to a graph.
+every operation that it adds to a graph, or for every variable.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from tensorflow.python.framework import (
     op_def_library,
     ops,
 )
+from tensorflow.python.ops import gen_resource_variable_ops
 from tensorflow.python.util import tf_stack
 
 _WITH_RESOURCES = {tf.resource, tf.variant}
@@ -74,6 +75,16 @@ def trace_faster():
         return enter(graph)
 
     func_graph.FuncGraph.as_default = as_default
+
+    # A name for debugging is part of the key of a kernel: each variable would
+    # have a kernel of its own, which takes longer than the variable.
+    make_handle = gen_resource_variable_ops.var_handle_op
+
+    def handle(*, debug_name="", **options):
+        debug_name = "" if context.executing_eagerly() else debug_name
+        return make_handle(debug_name=debug_name, **options)
+
+    gen_resource_variable_ops.var_handle_op = handle
 
 
 def _can_share(value, graph):

@@ -39,6 +39,7 @@ with quiet_stderr():
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
         from tensorflow.python.eager import context
+        from tensorflow.python.framework import random_seed
         from tensorflow.python.util import traceback_utils
 
         # A worker of pytest has one core: more threads would only wait.
@@ -53,16 +54,20 @@ with quiet_stderr():
         # Setting a seed clears TensorFlow's kernel cache, because kernels of
         # random numbers have state. Each test would then instantiate again
         # every function that tests share, which takes up to seconds. The seed
-        # is part of a kernel's key: only one that was set before needs it.
+        # is part of a kernel's key: only one that a kernel has needs it.
         clear_kernels = context.pywrap_tfe.TFE_ContextClearCaches
-        seeds_set = set()
+        seeds_of_kernel = random_seed.get_seed
+        seeds_used = set()
+
+        def get_seed(op_seed):
+            seeds_used.add(context.global_seed())
+            return seeds_of_kernel(op_seed)
 
         def clear_kernels_of_seed(handle):
-            seed = context.global_seed()
-            if seed in seeds_set:
+            if context.global_seed() in seeds_used:
                 clear_kernels(handle)
-            seeds_set.add(seed)
 
+        random_seed.get_seed = get_seed
         context.pywrap_tfe.TFE_ContextClearCaches = clear_kernels_of_seed
 
         # Each operation asks whether to filter tracebacks, and whether what
