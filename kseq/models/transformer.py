@@ -154,13 +154,7 @@ class Transformer(ExactModel):
             dropout=dropout,
             attention_dropout=attention_dropout,
             piece_dropout=piece_dropout,
-            norm_epsilon=norm_epsilon,
         )
-        if not norm_epsilon:  # a variance of 0 would give nan
-            raise ArgumentError(
-                "norm_epsilon must be more than 0. "
-                f"Received: norm_epsilon={norm_epsilon}"
-            )
         block = set_block_arguments(
             self,
             policy,
@@ -172,6 +166,7 @@ class Transformer(ExactModel):
             window=window,
             num_kv_heads=num_kv_heads,
             share_layers=share_layers,
+            norm_epsilon=norm_epsilon,
         )
         if share_embeddings and source_vocab_size != target_vocab_size:
             raise ArgumentError(
