@@ -23,6 +23,7 @@ from kseq.models.arguments import (
 from kseq.models.exact_model import ExactModel
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
 from kseq.ops import end_mask
+from kseq.ops.masks import PLACES
 from kseq.user_error import ArgumentError
 
 
@@ -275,8 +276,7 @@ class Transformer(ExactModel):
             "memory": {"mask": mask, "projected": projected},
             "shared": caches,
             "is_ancestor": ops.zeros((batch, 0), dtype="bool"),
-            # A float: TensorFlow computes with int32 on the CPU.
-            "position": ops.zeros((batch,), dtype="float32"),
+            "position": ops.zeros((batch,), dtype=PLACES),
         }
 
     def decoding_constants(self):
