@@ -184,7 +184,7 @@ class Generator:
 
     def with_search(self, search: Search) -> "Generator":
         """The same generator with a different search."""
-        return Generator(
+        other = Generator(
             self.model,
             self.preprocessor,
             self.tokenizer,
@@ -194,6 +194,8 @@ class Generator:
             length_ratio=self.length_ratio,
             stop=self.stop,
         )
+        other.model_card = self.model_card
+        return other
 
     @property
     def tokenizers(self) -> dict[str, Tokenizer]:
