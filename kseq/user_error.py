@@ -1,8 +1,11 @@
-"""The errors that the user of a command can fix, and a check of arguments."""
+"""The errors that the user of a command can fix, and checks of arguments."""
 
 import errno
+import math
 import numbers
+import sys
 
+BELOW_ONE = math.nextafter(1.0, 0.0)  # the limit of [0, 1)
 _LARGEST = 2**31 - 1  # of int32
 
 
@@ -68,3 +71,38 @@ def check_integers(*, minimum=1, maximum=_LARGEST, optional=False, **arguments):
                 f"{name} must be an integer {limits}"
                 f"{', or None' if optional else ''}. Received: {name}={value!r}"
             )
+
+
+def check_number(name, value, least, most, expected=None):
+    """Raises an error unless a value is a number in a range.
+
+    Args:
+        name: str, of the argument.
+        value: what was given.
+        least: float.
+        most: float.
+        expected: str, the range in other words than its limits.
+
+    Raises:
+        ArgumentError: if it is a bool, not a number, or out of range.
+    """
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:  # nan is not between
+        expected = expected or f"a number from {least} to {most}"
+        raise ArgumentError(
+            f"{name} must be {expected}. Received: {name}={value!r}"
+        )
+
+
+def check_positive(**arguments):
+    """ArgumentError unless all arguments are positive and finite numbers."""
+    limits = math.ulp(0.0), sys.float_info.max, "positive and finite"
+    for name, value in arguments.items():
+        check_number(name, value, *limits)
+
+
+def check_weights(**arguments):
+    """ArgumentError unless all arguments are finite numbers of at least 0."""
+    limits = 0, sys.float_info.max, "a finite number of at least 0"
+    for name, value in arguments.items():
+        check_number(name, value, *limits)

@@ -28,7 +28,6 @@ from kseq.decoding.loops import INTEGER
 from kseq.decoding.phrases import Phrases, contains_all
 from kseq.decoding.search_fields import (
     check_common_fields,
-    check_number,
     config_of,
 )
 from kseq.decoding.start_decoding import (
@@ -37,7 +36,7 @@ from kseq.decoding.start_decoding import (
     start_decoding,
 )
 from kseq.decoding.stepwise_search import StepwiseSearch
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import ArgumentError, check_integers, check_number
 
 
 @dataclasses.dataclass(frozen=True)

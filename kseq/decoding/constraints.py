@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD
 from kseq.decoding.loops import INTEGER, arange
-from kseq.decoding.search_fields import check_number
-from kseq.user_error import check_integers
+from kseq.user_error import check_integers, check_number
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,12 +12,11 @@ from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.loops import INTEGER
 from kseq.decoding.search_fields import (
     check_common_fields,
-    check_number,
     config_of,
 )
 from kseq.decoding.start_decoding import make_items
 from kseq.decoding.stepwise_search import StepwiseSearch
-from kseq.user_error import check_integers
+from kseq.user_error import check_integers, check_number
 
 if TYPE_CHECKING:
     from kseq.decoding import Search

@@ -3,20 +3,10 @@
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from kseq.user_error import ArgumentError
+from kseq.user_error import check_number
 
 if TYPE_CHECKING:
     from kseq.decoding import Search
-
-
-def check_number(name: str, value: Any, least: float, most: float) -> None:
-    """ArgumentError if `value` is not a number from `least` to `most`."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not least <= value <= most:  # nan is not between
-        raise ArgumentError(
-            f"{name} must be a number from {least} to {most}. "
-            f"Received: {name}={value}"
-        )
 
 
 def check_common_fields(search: "Search") -> None:

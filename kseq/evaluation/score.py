@@ -54,10 +54,11 @@ def check_lengths(outputs, references):
             "Expected one output for each reference, and at least one. "
             f"Received: {len(outputs)} outputs, {len(references)} references"
         )
-    if [] in references:
+    several = listed(references)
+    if [] in several:
         raise ValueError(
             "Expected a reference for each output. Received: none for output "
-            f"{references.index([]) + 1}"
+            f"{several.index([]) + 1}"
         )
 
 

@@ -5,6 +5,7 @@ import math
 
 from kseq.evaluation.score import Score, first_rows
 from kseq.serving import TextLikelihood
+from kseq.user_error import check_integers
 
 _PROMPT = 40  # characters of a text that a model continues
 
@@ -31,7 +32,7 @@ class Texts:
         results: dict, name of a score -> `Score`, after `scores`.
 
     Raises:
-        ValueError: if there is no document.
+        ValueError: if no document has text, or `samples` is not positive.
     """
 
     columns = ("prompt", "text", "continuation")
@@ -40,8 +41,12 @@ class Texts:
     def __init__(
         self, predictor, documents, length=None, *, samples=20, is_valid=None
     ):
-        if not documents:
-            raise ValueError("There must be a document. Received: documents=[]")
+        check_integers(samples=samples)
+        if not any(documents):
+            raise ValueError(
+                "There must be a document with text. "
+                f"Received: documents={documents!r:.80}"
+            )
         self.predictor = predictor
         self.is_valid = is_valid
         self.results = {}

@@ -14,6 +14,7 @@ from kseq.ops import (
     scan_time,
     unfold_hypotheses,
 )
+from kseq.ops.masks import PLACES
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -45,7 +46,7 @@ class AttentionDecoder(keras.layers.Layer):
             `reads_last_weights` is given the weights of the last step, (B, 1,
             S), as `last_weights`; it needs Bahdanau's order or input feeding.
             One with `reads_positions` is given the number of each step, from
-            0, (B, T) float, as `positions`.
+            0, (B, T) int, as `positions`.
         order: "luong" or "bahdanau".
         input_feeding: bool, in the order of Luong.
         cell: "lstm", "gru", or "tanh" for h_t = tanh(W x_t + U h_{t-1} + b),
@@ -231,7 +232,7 @@ class AttentionDecoder(keras.layers.Layer):
             state["attended"] = ops.zeros((batch, attended), dtype=dtype)
             state["weights"] = ops.zeros((batch, memory_time), dtype=dtype)
         if self._reads_positions:
-            state["position"] = ops.zeros((batch,), dtype="float32")
+            state["position"] = ops.zeros((batch,), dtype=PLACES)
         return state
 
     def step(

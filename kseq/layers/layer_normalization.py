@@ -3,6 +3,7 @@
 import keras
 
 from kseq.ops import layer_norm
+from kseq.user_error import check_positive
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -25,6 +26,9 @@ class LayerNormalization(keras.layers.Layer):
     Returns:
         (..., D), in the dtype of the layer, computed in float32.
 
+    Raises:
+        ValueError: if `epsilon` is not positive.
+
     Example:
         >>> LayerNormalization()(np.array([[1.0, 3.0]])).numpy().round(3)
         array([[-1.,  1.]], dtype=float32)
@@ -34,6 +38,7 @@ class LayerNormalization(keras.layers.Layer):
     """
 
     def __init__(self, epsilon: float = 1e-5, **kwargs):
+        check_positive(epsilon=epsilon)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.epsilon = epsilon

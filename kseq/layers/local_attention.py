@@ -10,6 +10,7 @@ from kseq.ops import (
     unfold_hypotheses,
     weighted_sum,
 )
+from kseq.ops.masks import PLACES, range_of
 from kseq.user_error import ArgumentError, check_integers
 
 _ALIGNMENTS = ("monotonic", "predictive")
@@ -45,8 +46,8 @@ class LocalAttention(LuongAttention):
             Keras mask of `memory`, if it has one.
         projected_memory: the output of `project_memory(memory)`.
         return_weights: bool, whether to return the weights too.
-        positions: (B, T) float, or (B * K, T), the t of each query. By
-            default 0, 1 and so on.
+        positions: (B, T) int, or (B * K, T), the t of each query. By default
+            0, 1 and so on.
 
     Returns:
         context, (B, T, M), or `(context, weights)` with weights (B, T, S).
@@ -121,10 +122,10 @@ class LocalAttention(LuongAttention):
             center = length * self._relative_center(folded)
         else:
             if positions is None:
-                steps = ops.arange(ops.shape(query)[1], dtype="int32")
-                steps = ops.cast(steps, "float32")
+                steps = range_of(ops.shape(query)[1], PLACES)
                 positions = ops.broadcast_to(steps, ops.shape(query)[:2])
-            center = fold_hypotheses(positions[..., None], values)[..., 0]
+            positions = ops.cast(positions, "float32")[..., None]
+            center = fold_hypotheses(positions, values)[..., 0]
 
         places = ops.cumsum(real, axis=1) - 1
         distance = places[:, None] - center[..., None]  # (B, K * T, S)

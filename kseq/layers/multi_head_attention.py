@@ -78,7 +78,7 @@ class MultiHeadAttention(keras.layers.Layer):
         cache: self-attention only: a dict of "key" and "value", each
             (B, N, P, H) float, the P positions before the query's; of the
             heads of keys and values, if there are fewer.
-        positions: (B, T) float, those of the query, for a rotary layer whose
+        positions: (B, T) int, those of the query, for a rotary layer whose
             cache has another order. By default the ones after the cache.
         distances: (B, T, P + T) float, from each query back to each key, the
             same for relative positions.

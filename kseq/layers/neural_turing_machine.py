@@ -13,7 +13,7 @@ from kseq.ops import (
     shift_weights,
     write_slots,
 )
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import ArgumentError, check_integers, check_positive
 
 # With heads that start at the same slot, copying is learned in a fraction of
 # the steps. Sharp heads, and an LSTM that forgets, make it hold for sequences
@@ -108,8 +108,7 @@ class NeuralTuringMachine(keras.layers.Layer):
                 'controller must be "lstm" or "dense". '
                 f"Received: controller={controller!r}"
             )
-        if not clip > 0:
-            raise ValueError(f"clip must be positive. Received: clip={clip}")
+        check_positive(clip=clip)
         super().__init__(**kwargs)
         self.units = units
         self.slots = slots

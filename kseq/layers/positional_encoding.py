@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.output_spec import output_spec
 from kseq.ops import sinusoids
 from kseq.user_error import ArgumentError, check_integers
 
@@ -98,13 +99,17 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
             initializer="uniform",
         )
 
-    def call(self, inputs, start=0):
+    def check_arguments(self, inputs, start=0):
+        """Raises ValueError for a length that is known and too large."""
         end = (inputs.shape[-2] or 0) + (start if isinstance(start, int) else 0)
         if end > self.max_length:
             raise ValueError(
                 f"There are vectors for max_length={self.max_length} "
                 f"positions. Received: inputs that end at position {end}"
             )
+
+    def call(self, inputs, start=0):
+        self.check_arguments(inputs, start)
         positions = _positions(inputs, start)
         positions = ops.clip(positions, 0, self.max_length - 1)
         positions = ops.cast(positions, "int32")
@@ -112,6 +117,8 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+    compute_output_spec = output_spec
 
     def get_config(self) -> dict:
         return {**super().get_config(), "max_length": self.max_length}

@@ -1,14 +1,13 @@
 """SpecAugment: random masking and time stretching of spectrograms."""
 
 import math
-import numbers
 
 import keras
 from keras import ops
 
 from kseq.layers.layer_config import config_of
 from kseq.layers.random_numbers import random_uniform
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import BELOW_ONE, check_integers, check_number
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -73,11 +72,7 @@ class SpecAugment(keras.layers.Layer):
             feature_masks=feature_masks,
             feature_width=feature_width,
         )
-        is_number = isinstance(stretch, numbers.Real)
-        if not is_number or not 0 <= stretch < 1:
-            raise ArgumentError(
-                f"stretch must be in [0, 1). Received: stretch={stretch}"
-            )
+        check_number("stretch", stretch, 0, BELOW_ONE, "in [0, 1)")
         super().__init__(**kwargs)
         self.supports_masking = True
         self.time_masks = time_masks

@@ -61,7 +61,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
             cache those of the Keras mask of `query`.
         cache: dict of "key" and "value", each (B, N, P, H) float, the P
             positions before the query's. P may be 0.
-        positions: (B, T) float, see `MultiHeadAttention`.
+        positions: (B, T) int, see `MultiHeadAttention`.
         distances: (B, T, P + T) float, see `MultiHeadAttention`.
         return_weights: bool, whether to return the attention weights too.
         training: bool, whether to apply dropout.

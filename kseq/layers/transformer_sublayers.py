@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import ArgumentError, check_integers, check_positive
 
 _CHOICES = {
     "norm": ("pre", "post", "both"),
@@ -69,6 +69,7 @@ def set_sublayers(
         ValueError: if an argument is out of range.
     """
     check_integers(ffn_dim=ffn_dim)
+    check_positive(norm_epsilon=norm_epsilon)  # or a variance of 0 gives nan
     given = {
         "norm": norm,
         "normalization": normalization,

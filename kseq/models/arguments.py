@@ -1,12 +1,9 @@
 """The arguments of models: checked, kept as attributes, and given back."""
 
-import math
-import numbers
-
 import keras
 
 from kseq.layers.layer_config import arguments_of
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import ArgumentError, check_integers, check_number
 
 
 def set_sizes(model, **sizes):
@@ -24,25 +21,6 @@ def set_sizes(model, **sizes):
         setattr(model, name, int(size))
 
 
-def check_number(name, value, expected, *, least=0, below=math.inf):
-    """Raises unless a value is a number in a range.
-
-    Args:
-        name: str, of the argument.
-        value: what was given.
-        expected: str, the range in words.
-        least: float.
-        below: float, more than the largest.
-
-    Raises:
-        ArgumentError: if it is none, or not a number.
-    """
-    if not isinstance(value, numbers.Real) or not least <= value < below:
-        raise ArgumentError(
-            f"{name} must be {expected}. Received: {name}={value!r}"
-        )
-
-
 def set_rates(model, **rates):
     """Sets attributes that are from 0 to 1, such as rates of dropout.
 
@@ -54,10 +32,7 @@ def set_rates(model, **rates):
         ArgumentError: if one is wrong; it names the first.
     """
     for name, rate in rates.items():
-        if not isinstance(rate, numbers.Real) or not 0 <= rate <= 1:
-            raise ArgumentError(
-                f"{name} must be from 0 to 1. Received: {name}={rate}"
-            )
+        check_number(name, rate, 0, 1, "from 0 to 1")
         setattr(model, name, float(rate))
 
 
@@ -88,13 +63,12 @@ def set_block_arguments(
     """Sets the attributes of a Transformer that all of its blocks read.
 
     Args:
-        model: has `model_dim`, `num_heads`, `ffn_dim` and `dropout`, and
-            perhaps `norm_epsilon`.
+        model: has `model_dim`, `num_heads`, `ffn_dim` and `dropout`.
         policy: dtype policy.
         attention_dropout: float.
         positions: str, which becomes an attribute, like the others.
         **choices: `norm`, `normalization`, `activation`, `window`,
-            `num_kv_heads` and `share_layers`.
+            `num_kv_heads`, `share_layers` and perhaps `norm_epsilon`.
 
     Returns:
         The keyword arguments of a block.

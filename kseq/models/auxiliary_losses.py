@@ -1,12 +1,14 @@
 """Additional losses of translators: guided alignment, coverage and CTC."""
 
-import math
-
 from keras import layers, ops
 
-from kseq.models.arguments import check_number
 from kseq.ops import padding_mask, with_padded_batch
-from kseq.user_error import ArgumentError
+from kseq.user_error import (
+    BELOW_ONE,
+    ArgumentError,
+    check_number,
+    check_weights,
+)
 
 _LEAST = 1e-6  # attention; the gradient of its logarithm would overflow float16
 
@@ -41,12 +43,9 @@ def set_auxiliary_losses(model, attention, coverage, ctc):
     Raises:
         ArgumentError: if one is out of range or needs attention.
     """
-    limits = (
-        ("coverage", coverage, math.inf, "a finite number of at least 0"),
-        ("ctc", ctc, 1, "in [0, 1)"),
-    )
-    for name, weight, limit, expected in limits:
-        check_number(name, weight, expected, below=limit)
+    check_weights(coverage=coverage)
+    check_number("ctc", ctc, 0, BELOW_ONE, "in [0, 1)")
+    for name, weight in (("coverage", coverage), ("ctc", ctc)):
         if weight and attention is None:
             raise ArgumentError(
                 f"{name} needs attention. Received: {name}={weight}, "

@@ -15,6 +15,7 @@ from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 from kseq.models.source_inputs import seq2seq_inputs
 from kseq.ops import padding_mask
+from kseq.ops.masks import PLACES
 
 _ROOT = 2**0.5  # by which a sum of two keeps its variance
 
@@ -231,8 +232,7 @@ class ConvSeq2Seq(ExactModel):
         return {
             "memory": memory,
             "before": [before] * self.num_decoder_layers,
-            # A float: TensorFlow computes with int32 on the CPU.
-            "position": ops.zeros((batch,), dtype="float32"),
+            "position": ops.zeros((batch,), dtype=PLACES),
         }
 
     def decoding_constants(self):

@@ -1,7 +1,6 @@
 """A keras.Model whose training step is exact on any number of devices."""
 
 import itertools
-import sys
 from typing import Any, NamedTuple
 
 import keras
@@ -9,9 +8,15 @@ from keras import ops
 from keras.src.trainers.trainer import model_supports_jit
 
 from kseq.layers.cudnn import needs_cudnn
-from kseq.models.arguments import check_number
 from kseq.models.auxiliary_losses import alignment_losses
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import (
+    BELOW_ONE,
+    ArgumentError,
+    check_integers,
+    check_number,
+    check_positive,
+    check_weights,
+)
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.devices import has_gpu
@@ -20,9 +25,6 @@ if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.models.optimizer_update import nested_optimizers
     from kseq.models.step_function import StepFunction, TrainFunction
     from kseq.models.step_guard import StepGuard
-
-
-_WEIGHT = "a finite number of at least 0"
 
 
 class TokenLosses(NamedTuple):
@@ -372,10 +374,9 @@ def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
         raise ValueError(
             f"optimizer must be that of Keras. Received: optimizer={optimizer}"
         )
-    check_number("label_smoothing", label_smoothing, "in [0, 1)", below=1)
+    check_number("label_smoothing", label_smoothing, 0, BELOW_ONE, "in [0, 1)")
     if clip_norm is not None:
-        least = sys.float_info.min
-        check_number("clip_norm", clip_norm, "positive and finite", least=least)
+        check_positive(clip_norm=clip_norm)
     check_integers(accumulation_steps=accumulation_steps)
     names = "clipnorm", "global_clipnorm", "clipvalue"
     names = (*names, "gradient_accumulation_steps")
@@ -390,7 +391,7 @@ def _check_exact(optimizer, label_smoothing, clip_norm, accumulation_steps):
 
 
 def _check_guided_alignment(model, weight):
-    check_number("guided_alignment", weight, _WEIGHT)
+    check_weights(guided_alignment=weight)
     attends = hasattr(model, "logits_and_attention")
     if weight and not (attends and getattr(model, "attention", True)):
         raise ArgumentError(
@@ -400,7 +401,7 @@ def _check_guided_alignment(model, weight):
 
 
 def _check_r_drop(model, r_drop):
-    check_number("r_drop", r_drop, _WEIGHT)
+    check_weights(r_drop=r_drop)
     if r_drop and not model.uses_softmax:
         raise ArgumentError(
             "r_drop needs a model with logits of exclusive classes. "

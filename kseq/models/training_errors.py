@@ -127,7 +127,7 @@ def id_limits(model):
 
     Args:
         model: has some of the attributes `source_vocab_size`, `vocab_size`,
-            `target_vocab_size` and `num_classes`.
+            `target_vocab_size`, `num_classes` and `num_tags`.
 
     Returns:
         A dict of those of `source_ids`, `target_ids` and `labels` that are
@@ -140,6 +140,7 @@ def id_limits(model):
             *("target_vocab_size", "num_classes"),
         )
     )
+    classes = classes or getattr(model, "num_tags", None)
     limits = {
         "source_ids": source or whole,
         "target_ids": target or source or whole,
@@ -173,7 +174,7 @@ def check_ids(model, batch):
         ids = keras.ops.convert_to_numpy(ids)
         wrong = ids[(ids < 0) | (ids >= limit)]
         if wrong.size:
-            of_classes = name == "labels" and hasattr(model, "num_classes")
+            of_classes = name == "labels" and "target_ids" not in values
             kind = "classes" if of_classes else "pieces"
             raise ArgumentError(
                 f"{name} must be from 0 to {limit - 1}: {model.name} knows "

@@ -23,6 +23,7 @@ from kseq.models.arguments import (
 from kseq.models.exact_model import ExactModel
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
 from kseq.ops import end_mask
+from kseq.ops.masks import PLACES
 from kseq.user_error import ArgumentError
 
 
@@ -154,13 +155,7 @@ class Transformer(ExactModel):
             dropout=dropout,
             attention_dropout=attention_dropout,
             piece_dropout=piece_dropout,
-            norm_epsilon=norm_epsilon,
         )
-        if not norm_epsilon:  # a variance of 0 would give nan
-            raise ArgumentError(
-                "norm_epsilon must be more than 0. "
-                f"Received: norm_epsilon={norm_epsilon}"
-            )
         block = set_block_arguments(
             self,
             policy,
@@ -172,6 +167,7 @@ class Transformer(ExactModel):
             window=window,
             num_kv_heads=num_kv_heads,
             share_layers=share_layers,
+            norm_epsilon=norm_epsilon,
         )
         if share_embeddings and source_vocab_size != target_vocab_size:
             raise ArgumentError(
@@ -280,8 +276,7 @@ class Transformer(ExactModel):
             "memory": {"mask": mask, "projected": projected},
             "shared": caches,
             "is_ancestor": ops.zeros((batch, 0), dtype="bool"),
-            # A float: TensorFlow computes with int32 on the CPU.
-            "position": ops.zeros((batch,), dtype="float32"),
+            "position": ops.zeros((batch,), dtype=PLACES),
         }
 
     def decoding_constants(self):

@@ -22,6 +22,7 @@ from kseq.models.prompts import (
     prompt_inputs,
 )
 from kseq.ops import start_mask
+from kseq.ops.masks import PLACES
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -210,7 +211,7 @@ class TransformerLM(ExactModel):
             "mask": prompt.mask,
             # TensorFlow has int32 of a loop on the CPU.
             "last": ops.cast(prompt.last, "int64"),
-            "padding": ops.cast(prompt.padding, "float32"),
+            "padding": ops.cast(prompt.padding, PLACES),
         }
 
     def decoding_constants(self):
@@ -228,7 +229,7 @@ class TransformerLM(ExactModel):
         places = ops.arange(length, dtype="int32")
         near = ops.logical_and(mask, places >= length - self.max_length)
 
-        start = ops.cast(length - 1, "float32") - state["padding"]
+        start = ops.cast(length - 1, PLACES) - state["padding"]
         x = self._embed(token_ids, start=start)
         each = [{"self_mask": near, "cache": c} for c in state["caches"]]
         x, caches = apply_blocks(self.blocks, x, each)

@@ -5,7 +5,8 @@ from keras import ops
 
 from kseq.control_tokens import END, PAD, START
 
-# On a GPU, TensorFlow computes int32 on the host.
+# Of positions. On a GPU, TensorFlow computes int32 on the host. A float that is
+# given to a layer becomes its dtype, and half precision has few integers.
 PLACES = "int64" if keras.backend.backend() == "tensorflow" else "int32"
 
 

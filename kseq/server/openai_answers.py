@@ -137,7 +137,7 @@ def _begun(text, stops):
         (
             size
             for stop in stops
-            for size in range(1, len(stop))
+            for size in range(1, min(len(stop), len(text) + 1))
             if text.endswith(stop[:size])
         ),
         default=0,

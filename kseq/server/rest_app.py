@@ -54,6 +54,7 @@ _POST = re.compile(
     rf"{_MODEL}{_VERSION}:(?P<verb>predict|classify|regress)", re.I
 )
 _GET = re.compile(rf"{_MODEL}{_VERSION}(?P<metadata>/metadata)?", re.I)
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)", re.I | re.S)
 _HEALTH = "/healthz"
 _READY = "/readyz"
 _METRICS = "/monitoring/prometheus/metrics"
@@ -111,6 +112,7 @@ class RestApp:
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":
             raise RuntimeError(f"Received a request of type {scope['type']!r}")
+        scope = _in_origin_form(scope)
         start, response = time.perf_counter(), None
         sent = dict(scope["headers"]).get(b"x-request-id", b"")
         request_id = request_id_of(sent.decode("latin-1"))
@@ -276,6 +278,24 @@ class RestApp:
         servable = self.store.find(*model)
         scope[_VERSION_FOUND] = servable.version  # for the log
         return servable
+
+
+def _in_origin_form(scope):
+    """The scope of a request whose target has a host, as proxies get it.
+
+    Reference: RFC 9112, section 3.2.2.
+    """
+    found = _ABSOLUTE.fullmatch(scope.get("raw_path") or b"")
+    if found is None:
+        return scope
+    host, path = found[1], found[2] or b"/"
+    others = [header for header in scope["headers"] if header[0] != b"host"]
+    return {
+        **scope,
+        "path": unquote(path.decode("latin-1")),
+        "raw_path": path,
+        "headers": [*others, (b"host", host)],
+    }
 
 
 async def _aside(size, function, *arguments):

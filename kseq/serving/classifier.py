@@ -7,12 +7,12 @@ import keras
 import tensorflow as tf
 
 from kseq.data import Tokenizer
-from kseq.decoding.search_fields import check_number
 from kseq.serving.classifier_predictor import ClassifierPredictor
 from kseq.serving.explanation import source_tokens
 from kseq.serving.object_config import source_config
 from kseq.serving.preprocessor import Preprocessor
 from kseq.serving.served_function import served_function, served_part
+from kseq.user_error import check_number
 
 
 class Classifier:

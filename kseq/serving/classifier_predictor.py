@@ -188,7 +188,8 @@ def _probabilities(row):
 def _answer(row, n_best, explanation):
     probabilities = _probabilities(row)
     labels = list(probabilities)
-    order = np.argsort(row["probabilities"])[::-1][:n_best]
+    # Of equal ones the first, as in the graph.
+    order = np.argsort(-row["probabilities"], kind="stable")[:n_best]
     record = {
         "label": row["label"].decode(),
         "probability": round(float(row["probability"]), 6),

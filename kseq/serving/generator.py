@@ -24,7 +24,6 @@ from kseq.decoding.hypotheses import (
     token_log_probs,
 )
 from kseq.decoding.sampling import SamplingParams, to_sampling
-from kseq.decoding.search_fields import check_number
 from kseq.serving.explanation import TARGET_SCOPE, explanation
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import object_config, source_config
@@ -32,7 +31,7 @@ from kseq.serving.preprocessor import Preprocessor
 from kseq.serving.served_function import served_function, served_part
 from kseq.serving.stream_signatures import stream_signatures
 from kseq.sources import source_named
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import ArgumentError, check_integers, check_number
 
 _AT_ONCE = 32  # sentences of paragraphs
 
@@ -185,7 +184,7 @@ class Generator:
 
     def with_search(self, search: Search) -> "Generator":
         """The same generator with a different search."""
-        return Generator(
+        other = Generator(
             self.model,
             self.preprocessor,
             self.tokenizer,
@@ -195,6 +194,8 @@ class Generator:
             length_ratio=self.length_ratio,
             stop=self.stop,
         )
+        other.model_card = self.model_card
+        return other
 
     @property
     def tokenizers(self) -> dict[str, Tokenizer]:

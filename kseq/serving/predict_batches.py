@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.devices import has_gpu
-from kseq.user_error import UserError
+from kseq.user_error import UserError, check_integers
 
 _AT_ONCE = 2  # batches: the small operations of one leave processors idle
 _LEAST, _MOST = 32, 128  # inputs of a batch
@@ -55,8 +55,10 @@ def predict_batches(
 
     Raises:
         UserError: if there is no such signature.
-        ValueError: if the columns are not lists of the same length.
+        ValueError: if the columns are not lists of the same length, or the
+            batch size is not positive.
     """
+    check_integers(batch_size=batch_size, optional=True)
     if name not in signatures:
         raise UserError(
             f"This model has no signature {name}; it has "

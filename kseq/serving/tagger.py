@@ -7,10 +7,10 @@ import keras
 import tensorflow as tf
 
 from kseq.data import Tokenizer, WordPreprocessor
-from kseq.decoding.search_fields import check_number
 from kseq.serving.object_config import source_config
 from kseq.serving.served_function import served_function, served_part
 from kseq.serving.tagger_predictor import TaggerPredictor
+from kseq.user_error import check_number
 
 
 class Tagger:

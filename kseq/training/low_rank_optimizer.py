@@ -95,6 +95,7 @@ class LowRankOptimizer(keras.optimizers.Optimizer):
         variables = trainable_variables or self._trainable_variables
         if not self.built:
             self.build(variables)
+        grads, variables = self._filter_empty_gradients(grads, variables)
         factors = [
             self._factors[self._get_variable_index(each)] for each in variables
         ]
@@ -143,6 +144,10 @@ class LowRankOptimizer(keras.optimizers.Optimizer):
     @property
     def learning_rate(self):
         return self.inner_optimizer.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, learning_rate):
+        self.inner_optimizer.learning_rate = learning_rate
 
     def get_config(self) -> dict:
         inner = keras.saving.serialize_keras_object(self.inner_optimizer)

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.user_error import ArgumentError
+from kseq.user_error import check_positive
 
 _DECADES = 5
 
@@ -34,11 +34,7 @@ class RangeTest(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, highest, steps):
-        if highest <= 0 or steps <= 0:
-            raise ArgumentError(
-                "highest and steps must be positive. "
-                f"Received: highest={highest}, steps={steps}"
-            )
+        check_positive(highest=highest, steps=steps)
         self.highest = highest
         self.steps = steps
 

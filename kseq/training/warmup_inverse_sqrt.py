@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from kseq.user_error import ArgumentError
+from kseq.user_error import check_positive
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -31,11 +31,7 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, peak, warmup_steps):
-        if peak <= 0 or warmup_steps <= 0:
-            raise ArgumentError(
-                "peak and warmup_steps must be positive. "
-                f"Received: peak={peak}, warmup_steps={warmup_steps}"
-            )
+        check_positive(peak=peak, warmup_steps=warmup_steps)
         self.peak = peak
         self.warmup_steps = warmup_steps
 

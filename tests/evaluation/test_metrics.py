@@ -79,3 +79,5 @@ def test_one_output_for_each_reference(metric, outputs):
 def test_a_reference_for_each_output(metric):
     with pytest.raises(ValueError, match="none for output 2"):
         metric(["a", "b"], [["a"], []])
+    with pytest.raises(ValueError, match="none for output 1"):
+        metric(["a", "b"], [(), ("b",)])

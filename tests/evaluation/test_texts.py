@@ -112,6 +112,12 @@ def test_the_share_of_valid_texts(writer):
     assert texts.rows(9) == [("ab", "cd", "<ab>"), ("a", "b", "<a>")]
 
 
-def test_there_must_be_a_document(writer):
+@pytest.mark.parametrize("documents", [[], ["", ""]])
+def test_there_must_be_a_document_with_text(writer, documents):
     with pytest.raises(ValueError, match="Received: documents="):
-        Texts(writer, [], 5)
+        Texts(writer, documents, 5)
+
+
+def test_there_must_be_a_sample(writer):
+    with pytest.raises(ValueError, match="Received: samples=0"):
+        Texts(writer, ["text"], 5, samples=0)

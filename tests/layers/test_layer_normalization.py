@@ -1,3 +1,5 @@
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -68,3 +70,9 @@ def test_equal_features_give_beta(seed):
     output = ops.cast(layer(np.full((1, 8), 6e4)), "float32")
 
     np.testing.assert_allclose(output[0], layer.beta, atol=1e-2)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1e-5, math.nan, "small"])
+def test_errors(epsilon):
+    with pytest.raises(ValueError, match="Received: epsilon="):
+        LayerNormalization(epsilon)

@@ -155,6 +155,25 @@ def test_a_distant_position_is_exact_in_half_precision():
     reached = [np.flatnonzero(row).tolist() for row in numpy_of(weights)[0]]
     assert reached[599] == [598, 599, 600]
 
+    _, weights = attention(
+        vectors[:, :1],
+        vectors,
+        positions=np.array([[599]]),
+        return_weights=True,
+    )
+    assert np.flatnonzero(numpy_of(weights)).tolist() == [598, 599, 600]
+
+
+def test_a_decoder_in_half_precision(seed):
+    decoder = AttentionDecoder(
+        4,
+        attention=LocalAttention("dot", window=1, alignment="monotonic"),
+        input_feeding=True,
+        dtype="mixed_bfloat16",
+    )
+    outputs = decoder(normal(2, 6, 3), normal(2, 5, 4))
+    assert np.isfinite(numpy_of(outputs)).all()
+
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 @pytest.mark.parametrize(

@@ -147,3 +147,10 @@ def test_errors():
         LearnedPositionalEmbedding(max_length=4)(np.zeros((1, 3, 5, 8)))
     with pytest.raises(ValueError, match="position 5"):
         LearnedPositionalEmbedding(max_length=4)(np.zeros((1, 3, 8)), start=2)
+
+
+def test_a_known_length_is_refused_when_a_model_is_built():
+    layer = LearnedPositionalEmbedding(max_length=4)
+    assert layer(keras.Input((4, 8))).shape == (None, 4, 8)
+    with pytest.raises(ValueError, match="position 5"):
+        layer(keras.Input((5, 8)))

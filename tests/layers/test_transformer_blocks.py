@@ -1,3 +1,5 @@
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -395,6 +397,9 @@ def test_bad_arguments(make):
     for arguments in ({"norm": "middle"}, {"window": -1}, {"dropout": 1.5}):
         with pytest.raises(ValueError, match="Received"):
             make(**arguments)
+    for epsilon in (0, -1e-5, math.nan, "small"):
+        with pytest.raises(ValueError, match="Received: norm_epsilon="):
+            make(norm_epsilon=epsilon)
     block = type(make())
     for arguments in ({"ffn_dim": 0}, {"num_heads": 1.5}, {"key_dim": True}):
         with pytest.raises(ValueError, match="Received"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kseq.models import LSTMTagger, TransformerTagger
+from kseq.models.training_errors import check_ids
 from tests.half_precision import HALF_POLICIES
 from tests.models.few_steps import few_steps
 from tests.models.new_weights import new_weights
@@ -181,6 +182,14 @@ def test_arguments_out_of_range():
         TransformerTagger(
             30, 3, num_layers=1, model_dim=10, ffn_dim=8, num_heads=4
         )
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_tag_that_the_model_does_not_know(kind):
+    model = make_model(kind)
+    batch = {"source_ids": sentences()}, np.full((4, 5), 3)
+    with pytest.raises(ValueError, match=r"labels .* 0 to 2.* 3 classes"):
+        check_ids(model, batch)
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -235,7 +235,7 @@ def test_the_epsilon_of_all_normalization():
         ({"norm": "middle"}, "norm='middle'"),
         ({"norm_epsilon": -1e-3}, "norm_epsilon=-0.001"),
         ({"norm_epsilon": 0}, "norm_epsilon=0"),
-        ({"norm_epsilon": "small"}, "norm_epsilon=small"),
+        ({"norm_epsilon": "small"}, "norm_epsilon='small'"),
         (
             {"source_layer": keras.layers.Identity(), "source_end": False},
             "source_end=False needs a source of token ids",

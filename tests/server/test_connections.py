@@ -142,6 +142,28 @@ def test_probes(one_server, connect, head, status):
     assert answer[9:12] == status
 
 
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        (b"http://localhost/readyz", b"evil.example", b"200"),
+        (b"HTTP://LOCALHOST:1", b"evil.example", b"200"),
+        (b"http://[::1]/page/page.js?a", b"evil.example", b"200"),
+        (b"http://localhost/v1/models/many", b"evil.example", b"200"),
+        (b"http://localhost/v1/models/m%61ny", b"evil.example", b"200"),
+        (b"http://localhost/http://localhost/", b"localhost", b"404"),
+        (b"https://evil.example/", b"localhost", b"403"),
+        (b"http://localhost@evil.example/", b"localhost", b"403"),
+        (b"http:///", b"localhost", b"403"),
+    ],
+)
+def test_a_target_with_a_host(one_server, connect, target, host, status):
+    """As a client sends it that takes the server for a proxy."""
+    head = b"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n"
+    connection = connect(one_server, head % (target, host))
+    answer = b"".join(iter(lambda: connection.recv(2**16), b""))
+    assert answer[9:12] == status
+
+
 @pytest.mark.parametrize("method", [b"POST", b"HEAD", b"GET"])
 @pytest.mark.parametrize("wait", [0, 0.2], ids=["at once", "later"])
 def test_a_body_that_breaks_off(one_server, connect, caplog, method, wait):

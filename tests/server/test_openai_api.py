@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from kseq.server.openai_answers import _begun
 from tests.server.test_connections import Server
 
 CHAT, COMPLETE = "/v1/chat/completions", "/v1/completions"
@@ -145,6 +146,18 @@ def test_where_it_ends(client, prompt, options, text, reason, is_stream):
         return
     [choice] = answer.json()["choices"]
     assert (choice["text"], choice["finish_reason"]) == (text, reason)
+
+
+def test_the_length_of_a_stop_string_takes_no_time():
+    """It blocks all requests: only what the text may end with is compared."""
+
+    class Stop(str):
+        def __getitem__(self, part):
+            assert part.stop <= len("text")
+            return super().__getitem__(part)
+
+    assert _begun("text", [Stop("t" * 9), Stop("tex"), Stop("x" * 9)]) == 1
+    assert _begun("text", [Stop("text and more"), Stop("xt" * 2)]) == 4
 
 
 @pytest.mark.parametrize(

@@ -839,6 +839,60 @@ def test_a_file_that_cannot_be_read(open_page):
     )
 
 
+def test_a_file_that_another_one_overtakes(open_page):
+    page = open_page({"model": "captions"})
+    page.evaluate(
+        """() => {
+            const read = File.prototype.arrayBuffer;
+            File.prototype.arrayBuffer = async function () {
+                if (this.name === "slow.png") {
+                    await new Promise((done) => setTimeout(done, 300));
+                }
+                return read.call(this);
+            };
+        }"""
+    )
+    asked = []
+    page.on("request", lambda request: asked.append(request))
+    for name in ("slow.png", "fast.png"):
+        chosen = {"name": name, "mimeType": "image/png", "buffer": png()}
+        page.set_input_files("#file", chosen)
+    expect(page, ".answer .word").to_have_count(3)
+    page.wait_for_timeout(500)
+    names = [r.post_data_json["signature_name"] for r in asked if r.post_data]
+    assert names == ["serving_default", "explain"]
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "content"),
+    [("captions", "a.png", png), ("speech", "a.wav", lambda: wav(RATE))],
+)
+def test_files_are_freed(open_page, model, name, content):
+    """Those of earlier inputs, and of a model that is left."""
+    page = open_page({"model": model})
+    page.evaluate(
+        """() => {
+            window.urls = new Set();
+            const make = URL.createObjectURL, free = URL.revokeObjectURL;
+            URL.createObjectURL = (file) => {
+                const url = make(file);
+                urls.add(url);
+                return url;
+            };
+            URL.revokeObjectURL = (url) => {
+                urls.delete(url);
+                free(url);
+            };
+        }"""
+    )
+    for _ in range(2):
+        choose(page, name, content())
+        expect(page, ".answer .word").to_have_count(3)
+        page.wait_for_function("urls.size === 1")
+    page.select_option("#model", "translator")
+    page.wait_for_function("urls.size === 0")
+
+
 def rate_of(content):
     with wave.open(io.BytesIO(content)) as file:
         assert (file.getnchannels(), file.getsampwidth()) == (1, 2)

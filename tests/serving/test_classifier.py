@@ -55,6 +55,21 @@ def test_labels_and_probabilities(classifiers, kind):
     assert answer["truncated"].numpy().tolist() == [False] * 7 + [True]
 
 
+def test_of_equal_probabilities_the_first_label_is_the_answer():
+    row = {
+        "label": tf.constant(["a"]),
+        "probability": tf.constant([0.4]),
+        "labels": tf.constant([["a", "b", "c"]]),
+        "probabilities": tf.constant([[0.4, 0.4, 0.2]]),
+        "truncated": tf.constant([False]),
+    }
+    predictor = ClassifierPredictor({"serving_default": lambda text: row})
+    [answer] = predictor.answers(["x"], n_best=3)
+
+    assert [each.text for each in answer.hypotheses] == ["a", "b", "c"]
+    assert answer.record["label"] == predictor(["x"])[0] == "a"
+
+
 def test_a_temperature_scales_logits(classifiers):
     flat = classifiers["flat"]
     cold = classify(flat, TEXTS)["probabilities"].numpy()

@@ -165,6 +165,12 @@ def test_bad_columns(columns, received):
         predict_batches({"upper": upper}, "upper", columns, batch_size=2)
 
 
+@pytest.mark.parametrize("batch_size", [0, -1, 2.5])
+def test_a_batch_size_out_of_range(batch_size):
+    with pytest.raises(ValueError, match=f"batch_size={batch_size}"):
+        predict_batches({"upper": upper}, "upper", {"text": ["a"]}, batch_size)
+
+
 def test_a_missing_signature_is_named():
     with pytest.raises(UserError, match="no signature score; it has upper"):
         predict_batches({"upper": upper}, "score", {"text": []}, 32)

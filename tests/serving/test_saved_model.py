@@ -160,6 +160,7 @@ def test_carries_the_readme_of_its_run(generator, tmp_path, quick_save):
     assert not (export(generator, tmp_path) / readme).exists()
     served = generator.with_search(generator.search)
     served.model_card = "# Größe\n"
+    served = served.with_search(served.search)
     card = (export(served, tmp_path) / readme).read_text("utf-8")
     assert card == "# Größe\n"
 

@@ -111,6 +111,26 @@ def test_what_is_not_larger_than_its_factors_is_trained_itself():
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
+def test_what_has_no_gradient_stays():
+    variables = variables_of()
+    optimizer = built(keras.optimizers.Adam(0.05), variables)
+    _, second, _, fourth = random_gradients()
+    with pytest.warns(UserWarning, match="Gradients do not exist"):
+        optimizer.apply([None, second, None, fourth], variables)
+    stay = [
+        np.array_equal(one.numpy(), other.numpy())
+        for one, other in zip(variables, variables_of(), strict=True)
+    ]
+    assert stay == [True, False, True, False]
+
+
+def test_the_learning_rate_is_that_of_the_inner_optimizer():
+    optimizer = LowRankOptimizer(keras.optimizers.Adam(0.5), 3)
+    optimizer.learning_rate = 0.25
+    assert optimizer.learning_rate == 0.25
+    assert optimizer.inner_optimizer.learning_rate == 0.25
+
+
 @pytest.mark.parametrize(
     ("shape", "rank"), [((8, 6), 3), ((2, 6), 1), ((1, 9), 0), ((6,), 0)]
 )

@@ -28,7 +28,16 @@ def test_round_trip():
     assert config == {"peak": 0.3, "warmup_steps": 7}
 
 
-@pytest.mark.parametrize("arguments", [(0.0, 5), (0.1, 0), (-1.0, 5)])
-def test_arguments_must_be_positive(arguments):
-    with pytest.raises(ValueError, match=f"warmup_steps={arguments[1]}"):
+@pytest.mark.parametrize(
+    ("arguments", "received"),
+    [
+        ((0.0, 5), "peak=0.0"),
+        ((0.1, 0), "warmup_steps=0"),
+        ((-1.0, 5), "peak=-1.0"),
+        ((float("nan"), 5), "peak=nan"),
+        ((0.1, float("inf")), "warmup_steps=inf"),
+    ],
+)
+def test_arguments_must_be_positive(arguments, received):
+    with pytest.raises(ValueError, match=f"Received: {received}"):
         WarmupInverseSqrt(*arguments)

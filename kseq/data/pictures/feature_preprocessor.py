@@ -1,11 +1,9 @@
 """Features of the cells of a picture to the source inputs of a model."""
 
-import math
-
 import tensorflow as tf
 
 from kseq.data.files.source import Source
-from kseq.user_error import check_integers
+from kseq.user_error import check_integers, check_positive
 
 
 class FeaturePreprocessor:
@@ -50,10 +48,7 @@ class FeaturePreprocessor:
         self, rows: int, columns: int, num_features: int, scale: float = 1.0
     ):
         check_integers(rows=rows, columns=columns, num_features=num_features)
-        if not isinstance(scale, int | float) or not 0 < scale < math.inf:
-            raise ValueError(
-                f"scale must be positive and finite. Received: {scale=}"
-            )
+        check_positive(scale=scale)
         self.rows = rows
         self.columns = columns
         self.num_features = num_features

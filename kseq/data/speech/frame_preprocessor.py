@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from kseq.data.files.source import Source
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import check_integers, check_number
 
 _FRAMES_OF_A_TOKEN = 4  # of an answer, at the fastest; it has half as many
 _LEAST_VARIANCE = 1e-6
@@ -53,12 +53,8 @@ class FramePreprocessor:
         max_frames: int = 6000,
     ):
         check_integers(num_features=num_features, max_frames=max_frames)
-        is_number = isinstance(frames_per_second, int | float)
-        if not is_number or not 0 < frames_per_second < 1e9:
-            raise ArgumentError(
-                "frames_per_second must be positive and finite. "
-                f"Received: {frames_per_second=}"
-            )
+        limits = math.ulp(0.0), 1e9, "positive and finite"
+        check_number("frames_per_second", frames_per_second, *limits)
         self.num_features = num_features
         self.frames_per_second = float(frames_per_second)
         self.max_frames = max_frames

@@ -83,6 +83,14 @@ export class Column {
     }
   }
 
+  /** Ends what is asked for, and frees the files that are shown. */
+  close() {
+    this.abort.abort();
+    for (const { src } of this.root.querySelectorAll("img, audio")) {
+      URL.revokeObjectURL(src);
+    }
+  }
+
   fail(error) {
     this.content.hidden = true;
     this.say(error.message, "failed");

@@ -30,6 +30,6 @@ export function openColumns(kind, { host, targets, value, onValue }) {
   if (value !== null) input.set(value);
   return () => {
     input.close?.();
-    for (const column of columns) column.abort.abort();
+    for (const column of columns) column.close();
   };
 }

@@ -11,7 +11,6 @@ const RESET = "/reset"; // as in `kseq chat`
 const REMEMBERED = 100; // turns; a model reads fewer
 
 export const view = {
-
   open({ host, targets: [target] }) {
     const conversation = new Conversation(target);
     host.replaceChildren(conversation.root);

@@ -12,16 +12,17 @@ export function fileInput(label, accept, onValue) {
   const field = root.querySelector("input");
   part(root, "label").textContent = label;
   field.accept = accept;
+  const shown = part(root, "name");
+  let newest = null;
   // The field itself shows the name of what was chosen there.
   const read = async (file, name = "") => {
     if (!file) return;
-    const shown = part(root, "name");
+    newest = file;
     shown.textContent = name;
-    try {
-      onValue({ file, bytes: new Uint8Array(await file.arrayBuffer()) });
-    } catch {
-      shown.textContent = "This file cannot be read.";
-    }
+    const bytes = await file.arrayBuffer().catch(() => null);
+    if (file !== newest) return;
+    if (bytes) onValue({ file, bytes: new Uint8Array(bytes) });
+    else shown.textContent = "This file cannot be read.";
   };
   field.addEventListener("change", () => read(field.files[0]));
   root.addEventListener("dragover", (event) => {
@@ -40,7 +41,8 @@ export function fileInput(label, accept, onValue) {
     root,
     set(value) {
       field.value = "";
-      part(root, "name").textContent = value.file.name;
+      newest = value.file;
+      shown.textContent = newest.name;
       onValue(value);
     },
   };

@@ -4,14 +4,16 @@ import { add } from "./column.js";
 import { element, foreign, fromTemplate } from "./elements.js";
 
 /** Adds the part "n-best" to a column. */
-export function startNBest(column, requestOf) {
+export function startNBest(column) {
   const details = fromTemplate("n-best");
   column.content.firstElementChild.append(details);
   details.hidden = !column.has("n_best");
   details.addEventListener("toggle", async () => {
     if (column.input === null) return;
     const { signal } = column.abort;
-    showNBest(column, await requestOf(column.input), signal);
+    const { input } = column.kind;
+    const request = await input.request(column.input, column.target);
+    showNBest(column, request, signal);
   });
 }
 

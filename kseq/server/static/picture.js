@@ -11,9 +11,7 @@ export const view = {
   shows: "its caption",
   input,
 
-  start(column) {
-    startNBest(column, input.request);
-  },
+  start: startNBest,
 
   async answer(column, value, signal) {
     const request = await input.request(value);

@@ -13,15 +13,11 @@ export const view = {
   shows: "its text",
   input,
 
-  start(column) {
-    column.wav = null;
-    startNBest(column, () => column.wav);
-  },
+  start: startNBest,
 
   async answer(column, { file, bytes }, signal) {
     const { sound, request } = await decoded(bytes, column.target);
     signal.throwIfAborted();
-    column.wav = request;
     const best = await column.predict("serving_default", request, signal);
     const player = column.part("player");
     URL.revokeObjectURL(player.src);

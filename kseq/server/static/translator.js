@@ -14,9 +14,7 @@ export const view = {
   shows: "the answer",
   input,
 
-  start(column) {
-    startNBest(column, (text) => ({ text }));
-  },
+  start: startNBest,
 
   async answer(column, text, signal) {
     const request = { text };
