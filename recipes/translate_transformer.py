@@ -117,8 +117,9 @@ def main(config):
         length_ratio=pairs.length_ratio(config.max_length),
     )
     start.initialize(generator)
-    kept = {"last": "keep", "best": "keep_best"}[config.average_of]
-    run.save(generator, **{kept: config.averaged})
+    kind = {"last": "keep", "best": "keep_best"}[config.average_of]
+    kept = {} if config.ema else {kind: config.averaged}
+    run.save(generator, **kept)
 
     if config.pretraining_steps:
         text = data.denoising_batches(
@@ -143,7 +144,7 @@ def main(config):
         batches,
         training.Checkpoints(
             run,
-            **{kept: config.averaged},
+            **kept,
             **config.checkpoint_arguments(),
             **evaluation.monitored(config.metrics),
         ),
