@@ -1,8 +1,7 @@
 """The command line.
 
-Each command is a module of `kseq.commands` with a function `run(options)`, and
-perhaps `check(options)`, which refuses what is wrong for any model. None is
-imported before the arguments are checked: help and errors do not wait for
+Each command is a module of `kseq.commands` with a function `run(options)`. None
+is imported before the arguments are checked: help and errors do not wait for
 TensorFlow.
 """
 
@@ -28,6 +27,7 @@ from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.exit_code import exit_code
 from kseq.command_line.export_options import add_export
 from kseq.command_line.features_option import add_features, add_resample
+from kseq.command_line.option_checks import check_command
 from kseq.command_line.option_types import (
     Metric,
     NonNegativeInt,
@@ -62,11 +62,10 @@ def main(arguments=None):
 
 
 def _run(options):
+    check_command(options)
     if options.command not in _WITHOUT_KERAS:
         start_keras(without=OPTIONAL, for_search=True)
     command = importlib.import_module(f"kseq.commands.{options.command}")
-    if hasattr(command, "check"):
-        command.check(options)
     find_models(options)
     command.run(options)
 

@@ -116,8 +116,9 @@ def main(config):
         length_ratio=pairs.length_ratio(config.max_length),
     )
     start.initialize(generator)
-    kept = {"last": "keep", "best": "keep_best"}[config.average_of]
-    run.save(generator, **{kept: config.averaged})
+    kind = {"last": "keep", "best": "keep_best"}[config.average_of]
+    kept = {} if config.ema else {kind: config.averaged}
+    run.save(generator, **kept)
     training.pretrain_translator(run, model, pairs, target, config)
 
     greedy = generator.with_search(decoding.GreedySearch())
@@ -131,7 +132,7 @@ def main(config):
         batches,
         training.Checkpoints(
             run,
-            **{kept: config.averaged},
+            **kept,
             **config.checkpoint_arguments(),
             **evaluation.monitored(config.metrics),
         ),

@@ -166,9 +166,22 @@ ARROWS = {
             "uvicorn",
         ),
     ),
+    "command_line": (
+        (
+            "data",
+            "devices",
+            "files",
+            "process",
+            "sources",
+            "terminal",
+            "user_error",
+        ),
+        (),
+    ),
     "commands": (
         (
             "answers",
+            "command_line",
             "conversion",
             "data",
             "decoding",
@@ -185,18 +198,6 @@ ARROWS = {
             "user_error",
         ),
         ("huggingface_hub", "tensorflow"),
-    ),
-    "command_line": (
-        (
-            "data",
-            "devices",
-            "files",
-            "process",
-            "sources",
-            "terminal",
-            "user_error",
-        ),
-        (),
     ),
     "__main__": (("command_line", "commands", "files", "process"), ()),
     "recipes": (

@@ -8,6 +8,16 @@ from kseq.command_line.option_types import (
     PositiveInt,
     Share,
 )
+from kseq.user_error import UserError
+
+_OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+OF_BEAM = (
+    *("beam_size", "patience", "coverage_penalty", "num_groups", "diversity"),
+)
+_FIELDS = (
+    *("greedy", "sample", "length_penalty", "ctc_weight"),
+    *(*_OF_SAMPLING, *OF_BEAM),
+)
 
 
 def add_search(command):
@@ -90,3 +100,32 @@ def add_length_penalty(command):
         metavar="X",
         help="for a run; default: that of its config, or 1.0",
     )
+
+
+def check_search(options):
+    """UserError for options of a search that contradict each other."""
+    given = given_search(options)
+    kinds = [name for name in ("greedy", "sample") if name in given]
+    if len(kinds) > 1:
+        raise UserError("--greedy and --sample are mutually exclusive.")
+    for name in given:
+        if name in _OF_SAMPLING and "sample" not in given:
+            raise UserError(f"{option_of(name)} needs --sample.")
+        if name in OF_BEAM and kinds:
+            raise UserError(f"{option_of(name)} is for a beam.")
+    if "diversity" in given and given.get("num_groups", 1) == 1:
+        raise UserError("--diversity needs --groups of two or more.")
+
+
+def given_search(options):
+    """The options of a search that are given, dict of field -> value."""
+    return {
+        name: value
+        for name, value in vars(options).items()
+        if name in _FIELDS and value is not None and value is not False
+    }
+
+
+def option_of(name):
+    """The option of a field, such as --groups of num_groups."""
+    return f"--{name.removeprefix('num_').replace('_', '-')}"

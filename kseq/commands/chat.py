@@ -5,8 +5,9 @@ import os
 import random
 import sys
 
+from kseq.command_line.search_options import OF_BEAM
 from kseq.commands.capabilities import Capabilities
-from kseq.commands.open_predictor import OF_BEAM, open_predictor
+from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks, standard_input
 from kseq.files.model_path import is_run
 from kseq.terminal import single_line

@@ -4,11 +4,10 @@ import argparse
 import json
 import os
 import sys
-from pathlib import Path
 
+from kseq.command_line.search_options import option_of
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.evaluate import opened_evaluation
-from kseq.commands.open_predictor import option_of
 from kseq.data import read_lines
 from kseq.data.files.url_files import copy_urls
 from kseq.files.atomic_write import atomic_write
@@ -16,16 +15,6 @@ from kseq.files.model_path import is_run
 from kseq.sources import SOURCES, source_named
 from kseq.terminal import progress, single_line
 from kseq.user_error import UserError
-
-
-def check(options):
-    """UserError for a page that would replace a file that is compared."""
-    read = (options.a, options.b, options.source, options.reference)
-    paths = [
-        Path(each).resolve() for each in read if isinstance(each, str | Path)
-    ]
-    if options.page and options.page.resolve() in paths:
-        raise UserError(f"--page {options.page}: this file is compared.")
 
 
 def run(options):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import shlex
 import sys
 
 from kseq.answers.describe_task import describe_task
@@ -40,7 +41,7 @@ def run(options):
     )
     card = model_card(run, progress, describe_task(run))
     atomic_write(run.readme, card)
-    path = escaped_line(run.path)
+    path = escaped_line(shlex.quote(str(run.path)))
     print(f"{path}: {model.count_params():,} parameters")
     print(f"Answers to your own:  kseq predict {path} < FILE")
 

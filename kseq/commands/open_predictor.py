@@ -2,10 +2,14 @@
 
 import dataclasses
 
+from kseq.command_line.search_options import given_search
 from kseq.files.model_path import is_run
 from kseq.loading import load
 from kseq.loading.load_export import read_meta_graph
 from kseq.user_error import UserError
+
+# What an export that draws its answers cannot change.
+_FIXED = ("top_k", "length_penalty", "ctc_weight")
 
 
 def open_predictor(options):
@@ -44,26 +48,11 @@ def draws_of_export(options):
     )
 
 
-def given_search(options):
-    """The options of a search that are given, dict of field -> value."""
-    return {
-        name: value
-        for name, value in vars(options).items()
-        if name in _FIELDS and value is not None and value is not False
-    }
-
-
-def option_of(name):
-    """The option of a field, such as --groups of num_groups."""
-    return f"--{name.removeprefix('num_').replace('_', '-')}"
-
-
 def chosen_search(options):
     """The search that the options ask for; None for that of the model.
 
     Raises:
-        UserError: if the options contradict each other, or have values that
-            the search does not admit.
+        UserError: if the options have values that the search does not admit.
     """
     given = given_search(options)
     candidates = getattr(options, "mbr", None)
@@ -71,23 +60,16 @@ def chosen_search(options):
         return None
     from kseq.decoding import BeamSearch, GreedySearch, Sampling
 
-    kinds = [name for name in ("greedy", "sample") if name in given]
-    if len(kinds) > 1:
-        raise UserError("--greedy and --sample are mutually exclusive.")
     searches = {"greedy": GreedySearch, "sample": Sampling}
-    kind = searches[kinds[0]] if kinds else BeamSearch
-    fields = {field.name for field in dataclasses.fields(kind)}
-    for name in given.keys() - fields - {"greedy", "sample"}:
-        hint = " needs --sample" if name in _OF_SAMPLING else " is for a beam"
-        raise UserError(f"{option_of(name)}{hint}.")
-    if "diversity" in given and given.get("num_groups", 1) == 1:
-        raise UserError("--diversity needs --groups of two or more.")
-    chosen = {name: value for name, value in given.items() if name in fields}
+    kinds = [searches[name] for name in searches if name in given]
+    chosen = {
+        name: value for name, value in given.items() if name not in searches
+    }
     if candidates and "sample" in given:
         chosen["num_samples"] = candidates
     try:
         if kinds or not is_run(options.path):
-            return kind(**chosen)
+            return (*kinds, BeamSearch)[0](**chosen)
         from kseq.loading.load_run import search_of_run  # imports all models
 
         default = search_of_run(options.path)
@@ -98,13 +80,3 @@ def chosen_search(options):
         return dataclasses.replace(default, **chosen)
     except ValueError as error:
         raise UserError(str(error)) from error
-
-
-_OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
-OF_BEAM = (
-    *("beam_size", "patience", "coverage_penalty", "num_groups", "diversity"),
-)
-_OF_ALL = ("length_penalty", "ctc_weight")
-# What an export that draws its answers cannot change.
-_FIXED = ("top_k", *_OF_ALL)
-_FIELDS = ("greedy", "sample", *_OF_SAMPLING, *OF_BEAM, *_OF_ALL)

@@ -4,9 +4,10 @@ import itertools
 import json
 import sys
 
+from kseq.command_line.search_options import option_of
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.glossary import Glossary
-from kseq.commands.open_predictor import open_predictor, option_of
+from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import (
     above_the_answers,
     chunk_size,
@@ -76,37 +77,6 @@ def run(options):
         prefixes.check_end(number)
 
 
-def check(options):
-    """UserError for options that exclude each other."""
-    if options.attention and not options.json:
-        raise UserError("--attention needs --json.")
-    for name in ("prefix", "glossary", "mbr"):
-        if options.attention and getattr(options, name):
-            raise UserError(f"--attention is not shown with --{name}.")
-    if options.word_probabilities and (not options.json or options.mbr):
-        raise UserError("--word-probabilities needs --json, without --mbr.")
-    of_sentences = "attention", "word-probabilities"
-    if options.paragraphs:
-        _check_alone("paragraphs", options, *of_sentences)
-    if options.markup:
-        others = "paragraphs", "stream", "scores", "json", "sample"
-        _check_alone("markup", options, *of_sentences, *others)
-    if options.stream:
-        others = "json", "scores", "paragraphs", "batch-size"
-        _check_alone("stream", options, *others)
-    if options.mbr == 1:
-        raise UserError("--mbr needs two candidates or more. Received: 1")
-    if options.mbr and options.n_best > options.mbr:
-        raise UserError(
-            f"--n-best {options.n_best} is more than the {options.mbr} "
-            "candidates of --mbr."
-        )
-    if options.glossary and options.prefix:
-        raise UserError("--glossary and --prefix are mutually exclusive.")
-    if options.glossary and (options.greedy or options.sample):
-        raise UserError("--glossary is for a beam.")
-
-
 def _check(model, options):
     """UserError for options that are not for this model."""
     between_texts = model.source.has_sentences and model.answer.has_metrics
@@ -140,15 +110,6 @@ _SIGNATURES = {
     "attention": "explain",
     "prefix": "prefix",
 }
-
-
-def _check_alone(name, options, *others):
-    """UserError for an option together with others, or those of the search."""
-    names = (*others, "prefix", "glossary", "mbr")
-    given = [n for n in names if getattr(options, n.replace("-", "_"))]
-    given += ["n-best"] * (options.n_best > 1)
-    if given:
-        raise UserError(f"--{name} and --{given[0]} are mutually exclusive.")
 
 
 def _answer_markup(predictor):

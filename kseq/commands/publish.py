@@ -1,8 +1,6 @@
 """kseq publish: uploads a run or an export to the Hugging Face Hub."""
 
-import re
-
-from kseq.files.hub import check_hub_package, reason
+from kseq.files.hub import reason
 from kseq.files.model_path import is_run
 from kseq.runs import RunDirectory, best_weights
 from kseq.user_error import UserError
@@ -31,19 +29,10 @@ _OF_RUN = (
 )
 
 
-def check(options):
-    """UserError for a name that no repository can have."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.name):
-        raise UserError(
-            f"Expected owner/name of a repository. Received: {options.name!r}"
-        )
-    check_hub_package()
-
-
 def run(options):
     """Uploads it in one commit, and prints how it is loaded."""
     from huggingface_hub import CommitOperationAdd, HfApi
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HTTPError
 
     files = _files(options.path, options.name)
     operations = [
@@ -56,7 +45,7 @@ def run(options):
         hub.create_commit(
             options.name, operations, commit_message="Upload with kseq"
         )
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    except (HTTPError, OSError, ValueError) as error:
         raise UserError(
             f"{options.name} cannot be written: {reason(error)}"
         ) from error

@@ -12,7 +12,7 @@ from kseq.terminal import escaped_line, progress, single_line
 _WIDTH = 60  # characters of a text that are printed
 
 
-def report(path, evaluation, run, samples=5):
+def report(path, evaluation, run, samples=5, inputs="< FILE"):
     """Prints scores, sample answers, and commands to continue with.
 
     The scores are also written to the README of the run and of the export, with
@@ -23,6 +23,7 @@ def report(path, evaluation, run, samples=5):
         evaluation: such as `Translations` or `Classifications`.
         run: `RunDirectory` that was exported.
         samples: int, answers that are printed.
+        inputs: str, how inputs are given to `kseq predict PATH`.
     """
     with progress("Testing", len(evaluation), "examples") as advance:
         evaluation.scores(advance)
@@ -44,7 +45,7 @@ def report(path, evaluation, run, samples=5):
     for text, _, output in evaluation.rows(samples):
         print(f"  {_in_a_line(text)[:_WIDTH]}  ->  {_in_a_line(output)}")
     word = _word(path)
-    print(f"\nAnswers to your own:  kseq predict {word} < FILE")
+    print(f"\nAnswers to your own:  kseq predict {word} {inputs}")
     for hint in evaluation.hints:
         print(hint.format(path=word))
     logs = _word(_log_directory(run))

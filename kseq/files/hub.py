@@ -42,7 +42,7 @@ def hub_folder(url, patterns=None):
         )
     check_hub_package()
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError
     from huggingface_hub.utils import disable_progress_bars
 
     if not is_terminal():
@@ -58,7 +58,7 @@ def hub_folder(url, patterns=None):
             f"{url} cannot be reached, and there is no copy of it: "
             f"{reason(error)}"
         ) from error
-    except (HfHubHTTPError, ValueError) as error:
+    except (HTTPError, ValueError) as error:
         raise UserError(f"{url} cannot be read: {reason(error)}") from error
     except OSError as error:
         is_full = error.errno in DiskError.errnos

@@ -74,6 +74,8 @@ def load(
         raise UserError(
             f"An ensemble is of run directories; {path} is an export."
         )
+    if len({os.path.realpath(run) for run in (path, *runs)}) <= len(runs):
+        raise UserError("An ensemble is of different runs; one is given twice.")
     if "tensorflow" not in sys.modules:
         start_tensorflow()
     if is_run(path):

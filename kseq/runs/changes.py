@@ -17,6 +17,8 @@ def changes(old, new, all_keys):
     Example:
         >>> changes({"units": 8, "seed": 1}, {"units": 16}, all_keys=False)
         [('units', 'units: 8 -> 16')]
+        >>> changes({"freeze": ["a"]}, {"freeze": []}, all_keys=True)
+        [('freeze.0', 'freeze.0: a -> none')]
     """
     old, new = _leaves(old), _leaves(new)
     return [
@@ -40,7 +42,7 @@ def _leaves(tree, prefix=""):
     leaves = {}
     pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
     for key, value in pairs:
-        if value and isinstance(value, dict | list):
+        if isinstance(value, dict | list):
             leaves |= _leaves(value, f"{prefix}{key}.")
         else:
             leaves[f"{prefix}{key}"] = value

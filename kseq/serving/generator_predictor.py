@@ -14,7 +14,12 @@ from kseq.serving.attention import (
     with_pictures,
 )
 from kseq.serving.head_attention import head_attention
-from kseq.serving.predict_batches import Progress, Signatures, predict_batches
+from kseq.serving.predict_batches import (
+    Progress,
+    Signatures,
+    check_lists,
+    predict_batches,
+)
 from kseq.sources import source_named
 from kseq.user_error import UserError, check_integers
 
@@ -174,7 +179,8 @@ class GeneratorPredictor:
         """
         from kseq.data import split_paragraphs  # imports tensorflow_text
 
-        if not texts:
+        check_lists(texts=texts)
+        if not len(texts):
             return []
         found = split_paragraphs(texts)
         sentences = found.sentences.numpy().tolist()
@@ -216,6 +222,7 @@ class GeneratorPredictor:
         from kseq.serving.answer_markup import answer_markup  # few need it
 
         self._check_attention()
+        check_lists(documents=documents)
         return answer_markup(self, documents, progress)
 
     def scores(self, inputs: list[Any], targets: list[str]) -> list[float]:

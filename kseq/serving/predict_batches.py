@@ -65,13 +65,9 @@ def predict_batches(
             f"{', '.join(sorted(signatures))}."
         )
     function = signatures[name]
+    check_lists(**columns)
+    columns = {key: [*values] for key, values in columns.items()}
     first = next(iter(columns.values()))
-    for key, values in columns.items():
-        if isinstance(values, str | bytes) or len(values) != len(first):
-            raise ValueError(
-                f"{key} must be a list with one item per input. Received: "
-                f"{key}={values!r:.200}"
-            )
     lengths = [_length(value) for value in first]
     order = sorted(range(len(first)), key=lambda i: -lengths[i])
     results: list[Any] = [None] * len(order)
@@ -115,6 +111,17 @@ def predict_batches(
         if progress is not None:
             progress(count)
     return results
+
+
+def check_lists(**columns: Any) -> None:
+    """Raises ValueError unless all are lists of the same length."""
+    first = next(iter(columns.values()))
+    for key, values in columns.items():
+        if isinstance(values, str | bytes) or len(values) != len(first):
+            raise ValueError(
+                f"{key} must be a list with one item per input. Received: "
+                f"{key}={values!r:.200}"
+            )
 
 
 def most_at_once() -> int:

@@ -19,8 +19,8 @@ def stored_features(read, what, model, options):
     """
     if not options.features:
         raise UserError(
-            f"{model.path} takes features of {what}: give their .npz file "
-            "with --features, and their names on standard input."
+            f"{model.path} takes features of {what}, which the input names: "
+            "give their .npz file with --features."
         )
     return read(options.features, model.preprocessor)
 

@@ -1,6 +1,7 @@
 """The end of a recipe: export of the best weights, and the test scores."""
 
 from kseq import evaluation, loading, serving
+from kseq.answers.describe_task import describe_task
 from kseq.runs import save_average
 from kseq.runs.calibration import write_temperature
 from kseq.terminal import progress
@@ -48,7 +49,8 @@ def export_and_test(
     best = loading.load_run(run, weights=weights)
     path = serving.export(best, run.exports, run)
     predictor = loading.load(path) if tests_export else best.predictor()
-    evaluation.report(path, evaluate(predictor, *examples), run)
+    inputs = describe_task(run).command_line
+    evaluation.report(path, evaluate(predictor, *examples), run, inputs=inputs)
     return path
 
 

@@ -67,10 +67,13 @@ class FineTuning:
         new_tokenizer: bool, whether a tokenizer is trained on the new text.
 
     Raises:
-        UserError: if `start_from` is not a run with a checkpoint.
+        UserError: if `start_from` is not a run with a checkpoint, or there is
+            a `new_tokenizer` without it.
     """
 
     def __init__(self, run, start_from="", new_tokenizer=False):
+        if new_tokenizer and not start_from:
+            raise UserError("new_tokenizer needs start_from, a run.")
         self.run = run
         self.start_from = start_from
         self.new_tokenizer = new_tokenizer

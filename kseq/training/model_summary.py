@@ -31,10 +31,10 @@ def model_summary(model):
     if operations := training_operations(model):
         text += f"{operations / 1e6:,.1f} MFLOPs of training for a token, "
     text += f"{model.count_params():,} parameters"
-    for name in ("vocab_size", "source_vocab_size"):
-        if size := getattr(model, name, None):
-            text += f", a vocabulary of {size:,} pieces"
-            break
+    names = [name for name in _SIZES if name.endswith("vocab_size")]
+    sizes = {getattr(model, name, None): None for name in names}
+    if sizes := [f"{size:,}" for size in sizes if size]:
+        text += f", a vocabulary of {' and one of '.join(sizes)} pieces"
     return "\n".join([text, *_unaligned_sizes(model)])
 
 

@@ -99,10 +99,12 @@ def test_an_ensemble_needs_equal_tokenizers(run, other_run, refused, tmp_path):
 
 
 def test_an_ensemble_is_of_runs_that_generate_text(
-    run, export, classifier_run, refused, tmp_path
+    run, other_run, export, classifier_run, refused, tmp_path
 ):
     assert "is an export" in refused("predict", run, export)
     assert "an ensemble is of run" in refused("predict", export, run).lower()
+    again = run / ".." / run.name
+    assert "one is given twice" in refused("predict", run, other_run, again)
     message = refused("predict", run, classifier_run)
     assert "models that generate text" in message
     message = refused("export", run, run, "--format", "ctranslate2")
@@ -131,5 +133,5 @@ def test_an_ensemble_is_of_runs_that_generate_text(
     message = refused("export", run, "--languages", "de", "en")
     assert "--languages is for --format argos" in message
     message = refused("predict", run, run)
-    assert "two models or more" in message
+    assert "one is given twice" in message
     assert "does not exist" in refused("predict", run, "nowhere")

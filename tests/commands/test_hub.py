@@ -117,3 +117,10 @@ def test_names_that_are_none(hub, run, refused):
     hub.answer = lambda request: request.send_error(403)
     message = refused("publish", run, "me/tiny")
     assert "me/tiny cannot be written: 403" in message
+
+
+def test_a_hub_that_ends_the_connection(hub, run, refused):
+    hub.answer = lambda request: setattr(request, "close_connection", True)
+    message = refused("publish", run, "me/tiny")
+    assert "me/tiny cannot be written: " in message
+    assert "hf://me/tiny cannot be" in refused("predict", "hf://me/tiny")

@@ -57,8 +57,8 @@ def test_prepare_and_check(call):
     call("check", "out")
 
 
-def test_old_data_stay_until_others_are_planned(call, monkeypatch):
-    """Then what is finished of these stays, too."""
+def test_old_data_stay_until_others_are_complete(call, monkeypatch):
+    """What is finished of these stays, too."""
     arguments = ["prepare", "out", "--vocab-size", "290", "--train"]
     call(*arguments, "a.tsv")
     before = open_prepared("out").facts
@@ -66,7 +66,11 @@ def test_old_data_stay_until_others_are_planned(call, monkeypatch):
     Path("b.en").write_text("a\nb\nc\n")
     wrong = [*arguments, "b.de", "b.en", "--overwrite"]
     assert "b.de has 2, b.en has 3" in call(*wrong, code=2)[1]
+    Path("deep.tsv").write_text("a\tb\n" * 9 + "a\n")
+    deep = [*arguments, "deep.tsv", "--overwrite"]
+    assert "deep.tsv:10: expected 2 columns" in call(*deep, code=2)[1]
     assert open_prepared("out").facts == before
+    assert not Path("out/new").exists()
     call("check", "out")
 
     def full(*arguments):
@@ -76,11 +80,13 @@ def test_old_data_stay_until_others_are_planned(call, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(_Preparation, "join", full)
         assert "the same command resumes" in call(*again, code=4)[1]
-    model = Path("out/source.model")
-    written = model.stat().st_mtime_ns
+    call("check", "out")
+    written = Path("out/new/source.model").stat().st_mtime_ns
     call(*wrong, code=2)
     call(*again)
+    model = Path("out/source.model")
     assert model.stat().st_mtime_ns == written
+    assert not Path("out/new").exists()
     call("check", "out")
     call(*again)  # what is complete is replaced
     assert model.stat().st_mtime_ns > written

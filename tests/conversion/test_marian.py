@@ -340,9 +340,11 @@ def test_a_folder_on_the_hub(folder, tmp_path, monkeypatch, capfd):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("kseq.commands.convert.hub_folder", copied)
-    assert cli.main(["convert", "marian", "hf://me/opus", "runs/opus"]) == 0
+    assert cli.main(["convert", "marian", "hf://me/opus", "runs/my opus"]) == 0
     assert asked == [["*.json", "*.spm", "model.safetensors"]]
-    assert "runs/opus: 10,930 parameters" in capfd.readouterr().out
+    output = capfd.readouterr().out
+    assert "'runs/my opus': 10,930 parameters" in output
+    assert "kseq predict 'runs/my opus' < FILE" in output
 
 
 def test_ctranslate2_answers_the_same(found, expected, tmp_path):

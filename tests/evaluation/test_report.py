@@ -14,7 +14,11 @@ def test_scores_and_some_answers(translator, capsys):
     sources = ["a\tb\nc", *("long " * 20, "d", "e")]
     pairs = tf.data.Dataset.from_tensor_slices((sources, sources))
     translations = Translations(translator, pairs, metrics=[exact_match])
-    report(Path("saved_models/tiny/1"), translations, RUN, samples=2)
+    report(
+        *(Path("saved_models/tiny/1"), translations, RUN),
+        samples=2,
+        inputs="--features FILE.npz < NAMES",
+    )
     assert capsys.readouterr().out.splitlines() == [
         "",
         "saved_models/tiny/1 on 4 examples:",
@@ -24,7 +28,8 @@ def test_scores_and_some_answers(translator, capsys):
         "  a b c  ->  A B C",
         f"  {('long ' * 20)[:60]}  ->  {('LONG ' * 20).strip()}",
         "",
-        "Answers to your own:  kseq predict saved_models/tiny/1 < FILE",
+        "Answers to your own:  kseq predict saved_models/tiny/1 "
+        "--features FILE.npz < NAMES",
         "Training curves:  tensorboard --logdir runs",
     ]
 

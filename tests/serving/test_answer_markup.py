@@ -79,3 +79,9 @@ def test_each_sentence_is_searched_once(searches):
     assert answer.hypotheses[0].text == "red dog"
     np.testing.assert_array_equal(answer.explanation.weights, np.eye(2))
     assert found == [b"red dog"] * (1 if is_new else 2)
+
+
+@pytest.mark.parametrize("answer", ["markup", "paragraphs"])
+def test_one_text_is_not_a_list_of_characters(searches, answer):
+    with pytest.raises(ValueError, match="must be a list"):
+        getattr(searches[1], answer)("red dog")

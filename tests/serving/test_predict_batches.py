@@ -37,6 +37,19 @@ def test_answers_keep_the_order_of_the_sources():
     assert outputs == [source.upper() for source in sources]
 
 
+def test_any_sequence_is_a_column():
+    """A `pandas.Series` finds rows by their labels, which may be others."""
+
+    class Labelled(list):
+        def __getitem__(self, label):
+            raise KeyError(label)
+
+    rows = predict_batches(
+        {"upper": upper}, "upper", {"text": Labelled("ab")}, batch_size=2
+    )
+    assert [row["text"] for row in rows] == [b"A", b"B"]
+
+
 def test_columns_stay_together():
     def joined(text, prefix):
         return {"text": tf.strings.join([prefix, text])}

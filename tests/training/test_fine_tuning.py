@@ -323,6 +323,8 @@ def test_another_model_is_refused(
 def test_a_start_that_is_no_run_is_refused(tmp_path, tokenizer):
     with pytest.raises(UserError, match="nothing_there"):
         FineTuning(RunDirectory(tmp_path), tmp_path / "nothing_there")
+    with pytest.raises(UserError, match="new_tokenizer needs start_from"):
+        FineTuning(RunDirectory(tmp_path), new_tokenizer=True)
     run = RunDirectory(tmp_path / "run")
     run.start(Config())
     new = generator(tokenizer, lstm(tokenizer))

@@ -1,6 +1,6 @@
 import pytest
 
-from kseq.models import LSTMLM, Transformer, TransformerLM
+from kseq.models import LSTMLM, LSTMSeq2Seq, Transformer, TransformerLM
 from kseq.training.model_summary import model_summary, training_operations
 from tests.slow import slow
 
@@ -31,6 +31,12 @@ def test_nothing_where_all_fit(reported_gpu):
 
 def test_nothing_in_full_precision(reported_gpu):
     assert "\n" not in model_summary(build(vocab_size=27, dtype="float32"))
+
+
+def test_both_vocabularies_are_named():
+    model = LSTMSeq2Seq(27, 35, embedding_dim=2, units=2, attention=None)
+    text = model_summary(model)
+    assert text.endswith(", a vocabulary of 27 and one of 35 pieces")
 
 
 def test_nothing_without_a_gpu():

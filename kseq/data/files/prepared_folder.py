@@ -24,6 +24,8 @@ from kseq.user_error import DiskError, UserError
 FORMAT = 1
 _RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
 _CLEARED = "cleared"  # the last of them, while a folder is cleared
+_PARTIAL = partial_path(Path(_RECORD)).suffix
+_NEW = "new"  # folder of the data that will replace others
 MODELS = ("source.model", "target.model")  # of tokenizers
 # Of a plan: how the work is divided, on which the finished data do not depend.
 _WORK = ("part_size",)  # options
@@ -42,7 +44,7 @@ class PreparedFolder(os.PathLike):
     Args:
         path: of the folder, which may be missing.
         replaces: whether data that are there already are replaced, as soon as
-            it is known what others are prepared from.
+            others are complete: see `locked`.
     """
 
     def __init__(self, path: str | os.PathLike, replaces: bool = False):
@@ -97,7 +99,9 @@ class PreparedFolder(os.PathLike):
         """Locks the folder while it is prepared, see `lock`.
 
         Complete data are only read. If the data or the options of a new folder
-        are wrong, nothing is left that would refuse others.
+        are wrong, nothing is left that would refuse others. Where complete data
+        are replaced, the folder that it gives is one in it, whose files take
+        their place in the end.
 
         Raises:
             ReadError: a file cannot be read after some parts are finished.
@@ -106,10 +110,26 @@ class PreparedFolder(os.PathLike):
         if self.is_complete:
             yield self
             return
+        if not (self.path / _RECORD).is_file():
+            with self._locked():
+                yield self
+            return
+        self.lock()
+        try:
+            new = PreparedFolder(self.path / _NEW, self._replaces)
+            with new._locked():
+                yield new
+            self.clear(new.path)
+            self._replaces = False
+        finally:
+            self.unlock()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
         is_new = self.plan() is None
         self.lock()
         try:
-            yield self
+            yield
         except DataError as error:
             if isinstance(error, ReadError) and any(self.parts.glob("*")):
                 raise ReadError(f"{error} {_RESUMES}") from None
@@ -131,17 +151,25 @@ class PreparedFolder(os.PathLike):
         with contextlib.suppress(OSError):
             self.path.rmdir()
 
-    def clear(self):
-        """Deletes what is prepared here; first what makes it complete."""
+    def clear(self, new: Path | None = None):
+        """Deletes what is prepared here; first what makes it complete.
+
+        Args:
+            new: a folder in it with complete data, which take its place.
+        """
         cleared = self.path / _CLEARED
         for name in (_PLAN, _RECORD):
             with contextlib.suppress(FileNotFoundError):
                 (self.path / name).replace(cleared)
         for file in self.path.iterdir():
-            if file.is_dir():
+            if file.is_dir() and file != new:
                 shutil.rmtree(file)
-            elif file.name not in (_LOCK, _CLEARED):
+            elif file.name not in (_LOCK, _CLEARED, _NEW):
                 file.unlink()
+        if new is not None:
+            for file in sorted(new.iterdir(), key=lambda f: f.name == _RECORD):
+                file.replace(self.path / file.name)
+            shutil.rmtree(new)
         cleared.unlink(missing_ok=True)
 
     def plan(self) -> dict[str, Any] | None:
@@ -257,7 +285,9 @@ class PreparedFolder(os.PathLike):
         names = sorted(
             file.name
             for file in self.path.iterdir()
-            if file.is_file() and file.name not in (_PLAN, _LOCK)
+            if file.is_file()
+            and file.name not in (_PLAN, _LOCK)
+            and file.suffix != _PARTIAL  # of a process that was killed
         )
         files = {name: _identity(self.path / name) for name in names}
         if "plan" in record:

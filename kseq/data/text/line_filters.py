@@ -12,6 +12,7 @@ import numpy as np
 
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.data_error import DataError
+from kseq.user_error import check_integers
 
 ANY = "any"  # script
 _OF_THE_SCRIPT = 0.5  # of the letters of a line, at least
@@ -36,7 +37,7 @@ class LineFilters:
             At least half of the letters of a line must be of its script.
 
     Raises:
-        DataError: there is no such script.
+        DataError: there is no such script, or no pair has such a ratio.
     """
 
     max_characters: int = 1000
@@ -44,6 +45,12 @@ class LineFilters:
     scripts: tuple[str, str] = (ANY, ANY)
 
     def __post_init__(self):
+        check_integers(max_characters=self.max_characters)
+        if not self.max_ratio >= 1:
+            raise DataError(
+                "max_ratio must be a number of at least 1. Received: "
+                f"max_ratio={self.max_ratio!r}"
+            )
         for script in self.scripts:
             if script != ANY and not _letters_of(script).any():
                 raise DataError(

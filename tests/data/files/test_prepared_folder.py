@@ -63,23 +63,22 @@ def test_another_kind(folder):
         pass
 
 
-def follow(path, part_size, replaces=False):
-    """Plans anew, with a part in place of the files that were there."""
-    folder = PreparedFolder(path, replaces)
-    folder.lock()
-    plan = folder.follow("pairs", {"size": part_size, "part_size": 1}, {})
-    (folder.parts / "part").touch()
-    folder.unlock()
-    return plan
+def prepare(path, size, replaces=False):
+    """Prepares two files, with a part that only resuming needs."""
+    with PreparedFolder(path, replaces).locked() as folder:
+        options = {"size": size, "part_size": 1}
+        plan = folder.follow("pairs", options, {})
+        if not folder.is_complete:
+            (folder.parts / "part").touch()
+            for name in ("values", "offsets"):
+                (folder.path / name).write_text(f"{size} {name}")
+            folder.finish({"kind": "pairs", "plan": plan})
 
 
-@pytest.mark.parametrize("step", range(12))
+@pytest.mark.parametrize("step", range(22))
 def test_killed_while_it_is_replaced(tmp_path, monkeypatch, step):
-    """Old data are whole, or nothing of them is left that anybody reads."""
-    plan = follow(tmp_path, 1)
-    for name in ("values", "offsets"):
-        (tmp_path / name).write_text("old")
-    PreparedFolder(tmp_path).finish({"kind": "pairs", "plan": plan})
+    """Data are the old ones or the new ones, or nobody reads them."""
+    prepare(tmp_path, 1)
     steps = 0
 
     def killed(function):
@@ -93,18 +92,22 @@ def test_killed_while_it_is_replaced(tmp_path, monkeypatch, step):
         return call
 
     with monkeypatch.context() as patch:
-        for name in ("touch", "unlink", "replace"):
+        for name in ("touch", "unlink", "replace", "mkdir"):
             patch.setattr(Path, name, killed(getattr(Path, name)))
         patch.setattr(shutil, "rmtree", killed(shutil.rmtree))
         with contextlib.suppress(Killed):
-            follow(tmp_path, 2, replaces=True)
-    PreparedFolder(tmp_path).unlock()
+            prepare(tmp_path, 2, replaces=True)
+    for path in (tmp_path, tmp_path / "new"):
+        PreparedFolder(path).unlock()
     folder = PreparedFolder(tmp_path)
     if folder.is_complete:
         folder.verify()
-        with pytest.raises(DataError, match="other options: size is 1, now 2"):
-            follow(tmp_path, 2)
-        follow(tmp_path, 2, replaces=True)
+        size = folder.record()["plan"]["options"]["size"]
+        assert (tmp_path / "values").read_text() == f"{size} values"
+        prepare(tmp_path, 2, replaces=True)
     else:
-        follow(tmp_path, 2)
-    assert {file.name for file in tmp_path.iterdir()} == {"plan.json", "parts"}
+        prepare(tmp_path, 2)
+    folder.verify()
+    assert (tmp_path / "values").read_text() == "2 values"
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {"values", "offsets", "prepared.json"}

@@ -81,6 +81,11 @@ def test_scripts(script, own, other):
         assert kept([("x", other)], flipped)[1] == {"wrong_script": 1}
     with pytest.raises(DataError, match=r"Received: 'Klingon'"):
         LineFilters(scripts=("any", "Klingon"))
+    for wrong in ({"max_ratio": 0.9}, {"max_ratio": float("nan")}):
+        with pytest.raises(DataError, match="max_ratio must be"):
+            LineFilters(**wrong)
+    with pytest.raises(ValueError, match="max_characters must be"):
+        LineFilters(max_characters=-1)
 
 
 def test_duplicates_of_several_blocks():
