@@ -49,7 +49,6 @@ with quiet_stderr():
             tf.config.list_physical_devices("CPU")[0],
             [tf.config.LogicalDeviceConfiguration()] * 2,
         )
-        tf.config.list_logical_devices()
 
         # Setting a seed clears TensorFlow's kernel cache, because kernels of
         # random numbers have state. Each test would then instantiate again
@@ -80,13 +79,19 @@ with quiet_stderr():
 
 
 def pytest_configure(config):
-    # A quarter of the time of a search that is called once. Before a release,
-    # with another choice of markers, all tests run as users do, optimized.
-    if config.option.markexpr == "not slow" and "tf" in globals():
+    if "tf" not in globals():
+        return
+    # A quarter of the time of a search that is called once, and half of that
+    # of a data set that is opened. Before a release, with another choice of
+    # markers, all tests run as users do, optimized.
+    if config.option.markexpr == "not slow":
         tf.config.optimizer.set_experimental_options(
             {"disable_meta_optimizer": True}
         )
         trace_faster()
+    # Data sets have the options with which TensorFlow starts: now.
+    with quiet_stderr():
+        tf.config.list_logical_devices()
 
 
 def pytest_collection_finish():
