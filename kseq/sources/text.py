@@ -115,8 +115,8 @@ def _count(text):
         if text.target is not None or kind_of(text.source):
             raise
         raise UserError(
-            f"{error}. This model answers with a text: it needs SOURCE and "
-            "REFERENCE, or a table of both."
+            f"{str(error).removesuffix('.')}. This model answers with a text: "
+            "it needs SOURCE and REFERENCE, or a table of both."
         ) from None
 
 
