@@ -16,6 +16,7 @@ from kseq.command_line.allow_op_option import add_allow_op
 from kseq.command_line.argument_types import (
     existing_file,
     existing_folder,
+    existing_path,
     find_models,
     model,
     model_or_file,
@@ -436,7 +437,7 @@ def _add_more_runs(command, name="ensemble", nargs="*"):
 
 
 def _add_two_files(command, second, nargs=None):
-    command.add_argument("source", type=existing_file, metavar="SOURCE")
+    command.add_argument("source", type=existing_path, metavar="SOURCE")
     command.add_argument(
         second.lower(), type=existing_file, metavar=second, nargs=nargs
     )

@@ -91,6 +91,11 @@ def existing_file(text):
     return path
 
 
+def existing_path(text):
+    """The same, or that of a folder of texts, or one that is a table."""
+    return Path(text) if os.path.isdir(text) else existing_file(text)
+
+
 @checked
 def output_file(text):
     """The path of a file to be written, which may exist.

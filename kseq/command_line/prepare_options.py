@@ -122,7 +122,8 @@ def add_prepare(command):
         "--vocab-size",
         type=reader(VocabSize),
         metavar="N",
-        help="pieces of each tokenizer; default: 8000, 16000 with --documents",
+        help="pieces of each tokenizer; default: 8000, 16000 with --documents, "
+        "1500 without --train",
     )
     command.add_argument(
         "--pieces",

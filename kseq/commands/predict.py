@@ -55,7 +55,8 @@ def run(options):
             continue
         with above_the_answers("Predicting", len(lines)) as advance:
             if options.paragraphs:
-                answers = predictor.paragraphs(lines)
+                texts = [line.removesuffix(b"\r") for line in lines]
+                answers = predictor.paragraphs(texts)
             else:
                 answers = predictor.answers(
                     inputs_of(lines),

@@ -11,6 +11,7 @@ from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
 _log = logging.getLogger(__name__)
+_PIECES_OF_DATES = 1500  # as in the recipes
 
 
 def lines_alone(model, options):
@@ -64,6 +65,8 @@ def _prepare(options, kept, beam):
     from kseq.data import PairTokenizers, prepare_pairs
 
     given = {"vocab_size": options.vocab_size, "pieces": options.pieces}
+    if not options.train:
+        given["vocab_size"] = options.vocab_size or _PIECES_OF_DATES
     given = {name: value for name, value in given.items() if value}
     return prepare_pairs(
         options.folder,
@@ -115,8 +118,8 @@ def _count(text):
         if text.target is not None or kind_of(text.source):
             raise
         raise UserError(
-            f"{error}. This model answers with a text: it needs SOURCE and "
-            "REFERENCE, or a table of both."
+            f"{str(error).removesuffix('.')}. This model answers with a text: "
+            "it needs SOURCE and REFERENCE, or a table of both."
         ) from None
 
 

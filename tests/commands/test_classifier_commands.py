@@ -116,6 +116,14 @@ def test_evaluation_prints_accuracy_and_f1(
     lines = [f"{i}\t{a}\t{b}" for i, (a, b) in enumerate(rows)]
     table.write_text("\n".join(["id\tkind\tbody", *lines]))
     output, _ = call("evaluate", run, table, "--columns", "kind", "body")
+    for number, (label, text) in enumerate(
+        zip(documents.labels, documents.texts, strict=True)
+    ):
+        folder = tmp_path / "folder" / label
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.txt").write_text(text)
+    again, _ = call("evaluate", run, tmp_path / "folder")
+    assert again.splitlines()[3:] == output.splitlines()[3:]  # but intervals
     accuracy, f1, error, *rest = output.splitlines()
     predicted = output_of("predict", run, documents.texts).splitlines()
     pairs = zip(predicted, documents.labels, strict=True)

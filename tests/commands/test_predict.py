@@ -49,7 +49,8 @@ def test_paragraphs_are_answered_by_sentences(
     joined, notes = predict(run, lines_of(PARAGRAPHS), "--paragraphs")
     assert joined == [first, "", third, answers[6]]
     assert notes == ""
-    assert predict(export, lines_of(PARAGRAPHS), "--paragraphs")[0] == joined
+    windows = lines_of(PARAGRAPHS).replace(b"\n", b"\r\n")
+    assert predict(export, windows, "--paragraphs")[0] == joined
     signature = load(export).signatures["paragraphs"]
     text = [PARAGRAPHS[0] + "\n\n" + PARAGRAPHS[2], "", "a b c " * 600]
     found = signature(text=tf.constant(text))

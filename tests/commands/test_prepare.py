@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tensorflow.io import gfile
 
+from kseq import data
 from kseq.data import DataError, Tokenizer, open_prepared
 from kseq.data.text.prepare_pairs import _Preparation
 from tests.data.tar import tar
@@ -57,6 +58,16 @@ def test_prepare_and_check(call):
     call("check", "out")
 
 
+def test_the_built_in_dates_support_fewer_pieces(call, monkeypatch):
+    def prepare(*_, tokenizers, **options):
+        raise DataError(f"{tokenizers.vocab_size} pieces")
+
+    monkeypatch.setattr(data, "prepare_pairs", prepare)
+    assert ": 1500 pieces" in call("prepare", "out", code=2)[1]
+    given = call("prepare", "out", "--vocab-size", "290", code=2)
+    assert ": 290 pieces" in given[1]
+
+
 def test_old_data_stay_until_others_are_complete(call, monkeypatch):
     """What is finished of these stays, too."""
     arguments = ["prepare", "out", "--vocab-size", "290", "--train"]
@@ -70,7 +81,7 @@ def test_old_data_stay_until_others_are_complete(call, monkeypatch):
     deep = [*arguments, "deep.tsv", "--overwrite"]
     assert "deep.tsv:10: expected 2 columns" in call(*deep, code=2)[1]
     assert open_prepared("out").facts == before
-    assert not Path("out/new").exists()
+    assert not Path("out/.new").exists()
     call("check", "out")
 
     def full(*arguments):
@@ -81,12 +92,12 @@ def test_old_data_stay_until_others_are_complete(call, monkeypatch):
         patch.setattr(_Preparation, "join", full)
         assert "the same command resumes" in call(*again, code=4)[1]
     call("check", "out")
-    written = Path("out/new/source.model").stat().st_mtime_ns
+    written = Path("out/.new/source.model").stat().st_mtime_ns
     call(*wrong, code=2)
     call(*again)
     model = Path("out/source.model")
     assert model.stat().st_mtime_ns == written
-    assert not Path("out/new").exists()
+    assert not Path("out/.new").exists()
     call("check", "out")
     call(*again)  # what is complete is replaced
     assert model.stat().st_mtime_ns > written

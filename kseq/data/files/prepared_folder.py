@@ -25,7 +25,7 @@ FORMAT = 1
 _RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
 _CLEARED = "cleared"  # the last of them, while a folder is cleared
 _PARTIAL = partial_path(Path(_RECORD)).suffix
-_NEW = "new"  # folder of the data that will replace others
+_NEW = ".new"  # folder of the data that will replace others
 MODELS = ("source.model", "target.model")  # of tokenizers
 # Of a plan: how the work is divided, on which the finished data do not depend.
 _WORK = ("part_size",)  # options

@@ -97,7 +97,7 @@ def test_killed_while_it_is_replaced(tmp_path, monkeypatch, step):
         patch.setattr(shutil, "rmtree", killed(shutil.rmtree))
         with contextlib.suppress(Killed):
             prepare(tmp_path, 2, replaces=True)
-    for path in (tmp_path, tmp_path / "new"):
+    for path in (tmp_path, tmp_path / ".new"):
         PreparedFolder(path).unlock()
     folder = PreparedFolder(tmp_path)
     if folder.is_complete:
