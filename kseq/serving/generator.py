@@ -98,7 +98,7 @@ class Generator:
 
     Raises:
         ValueError: if `max_length` is less than 2, `training_length` is
-            negative, or a string of `stop` is empty.
+            negative, a string of `stop` is empty, or `search` is no search.
 
     Example:
         >>> lines = ["a rose is a rose", "is a rose"]
@@ -130,10 +130,16 @@ class Generator:
         check_integers(max_length=max_length, minimum=2)
         check_integers(training_length=training_length, minimum=0)
         check_number("length_ratio", length_ratio, 0, 1000)
+        search = BeamSearch() if search is None else search
+        if isinstance(search, type) or not callable(search):
+            raise ArgumentError(
+                "search must be a search such as BeamSearch(4). Received: "
+                f"{search=}"
+            )
         self.model = model
         self.preprocessor = preprocessor
         self.tokenizer = tokenizer
-        self.search = search or BeamSearch()
+        self.search = search
         self.model_card = ""
         self.max_length = max_length
         self.training_length = training_length

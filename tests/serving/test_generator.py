@@ -228,9 +228,16 @@ def test_an_answer_may_be_as_long_as_those_of_training(
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_length": 1}, {"training_length": -1}, {"length_ratio": -1}]
+    "wrong",
+    [
+        {"max_length": 1},
+        {"training_length": -1},
+        {"length_ratio": -1},
+        {"search": "greedy"},
+        {"search": GreedySearch},
+    ],
 )
 def test_bad_arguments(tokenizers, wrong):
     [(name, value)] = wrong.items()
-    with pytest.raises(ValueError, match=f"Received: {name}={value}"):
+    with pytest.raises(ValueError, match=f"Received: {name}={value!r}"):
         Generator(None, None, tokenizers[1], **wrong)
