@@ -305,7 +305,13 @@ def test_the_command_writes_a_run(
         patch.setattr("kseq.commands.convert.write_checkpoint", killed)
         assert cli.main([*command, "--overwrite"]) == 130
     assert cli.main(command) == 0
-    assert kseq.load("runs/opus")(sources) == answers
+    # It answers like the first: to trace the same search takes long.
+    again = kseq.load("runs/opus").served
+    assert again.search == served.served.search
+    for one, other in zip(
+        again.model.weights, served.served.model.weights, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
 
     # The same again, as after a kill; and another one.
     assert cli.main(command) == 0
