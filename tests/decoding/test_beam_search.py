@@ -288,7 +288,7 @@ def test_config():
 )
 def test_bad_fields(kwargs):
     (name, value), *_ = kwargs.items()
-    with pytest.raises(ValueError, match=f"Received: {name}={value}"):
+    with pytest.raises(ValueError, match=f"Received: {name}={value!r}"):
         BeamSearch(**kwargs)
 
 

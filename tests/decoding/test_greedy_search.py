@@ -136,7 +136,7 @@ def test_fields_and_config():
 def test_bad_fields_of_every_search(search, kwargs):
     (name, value), *_ = kwargs.items()
     with pytest.raises(
-        ValueError, match=re.escape(f"Received: {name}={value}")
+        ValueError, match=re.escape(f"Received: {name}={value!r}")
     ):
         search(**kwargs)
 
