@@ -71,7 +71,9 @@ def exported_ops():
     for search in _SEARCHES.values():
         served = _translator(CASES["lstm"][0]()).with_search(search)
         found |= _of_export(served)
-    for make in (_speech_greedily, _language_model_in_a_window, _lines):
+    for make in (
+        *(_copying, _speech_greedily, _language_model_in_a_window, _lines),
+    ):
         found |= _of_export(make())
     for name in _NETWORKS:
         found |= _of_network(name)
@@ -88,8 +90,13 @@ def _of_network(name):
     """As they are traced within the signatures of an export."""
     network = data.pictures.picture_network.PictureNetwork(name, 96, 96)
     spec = tf.TensorSpec((None, 96, 96, 3), tf.float32)
-    traced = tf.function(network, input_signature=[spec], autograph=False)
-    graph = traced.get_concrete_function().graph.as_graph_def()
+    return traced_ops(network, spec)
+
+
+def traced_ops(function, *arguments):
+    """The names of the operations of a function's graph."""
+    traced = tf.function(function, autograph=False)
+    graph = traced.get_concrete_function(*arguments).graph.as_graph_def()
     functions = [part.node_def for part in graph.library.function]
     return {node.op for part in [graph.node, *functions] for node in part}
 
@@ -115,6 +122,15 @@ def _translator(model):
     search = decoding.GreedySearch()
     return serving.Generator(
         model, preprocessor, _tokenizer(14), search, max_length=9
+    )
+
+
+def _copying():
+    tokenizer = _tokenizer(14)
+    return serving.Generator(
+        *(CASES["copies"][0](), data.TextPreprocessor(tokenizer, 16)),
+        *(tokenizer, decoding.GreedySearch()),
+        max_length=9,
     )
 
 

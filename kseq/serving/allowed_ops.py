@@ -54,6 +54,7 @@ ALLOWED_OPS = frozenset(
         "Less",
         "LessEqual",
         "Log",
+        "Log1p",
         "LogSoftmax",
         "LogicalAnd",
         "LogicalNot",

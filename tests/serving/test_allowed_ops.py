@@ -7,7 +7,9 @@ import pytest
 from kseq.loading.load_export import read_meta_graph
 from kseq.serving import allowed_ops
 from kseq.serving.safe_graph import other_ops
-from tests.exported_ops import exported_ops, module_of
+from tests.exported_ops import exported_ops, module_of, traced_ops
+from tests.models.seq2seq_systems import CASES, batch_of
+from tests.slow import others_slow
 
 ADVICE = "python -m tests.exported_ops writes it again"
 
@@ -21,6 +23,13 @@ def test_exports_have_no_other(exports, classifier_export, retriever_export):
     """Three in every run; all of them before a release."""
     for path in (exports["lstm"], classifier_export, retriever_export):
         assert other_ops(read_meta_graph(path)) == [], ADVICE
+
+
+@pytest.mark.parametrize("name", others_slow(CASES, ["copies"]))
+def test_models_have_no_other(name):
+    make, source = CASES[name]
+    inputs, *_ = batch_of(source, 2)
+    assert traced_ops(make(), inputs) <= allowed_ops.ALLOWED_OPS, ADVICE
 
 
 @pytest.mark.slow
