@@ -71,9 +71,8 @@ def exported_ops():
     for search in _SEARCHES.values():
         served = _translator(CASES["lstm"][0]()).with_search(search)
         found |= _of_export(served)
-    for make in (
-        *(_copying, _speech_greedily, _language_model_in_a_window, _lines),
-    ):
+    found |= _of_export(_translator(CASES["copies"][0](), source_size=14))
+    for make in (_speech_greedily, _language_model_in_a_window, _lines):
         found |= _of_export(make())
     for name in _NETWORKS:
         found |= _of_network(name)
@@ -117,20 +116,11 @@ def _tokenizer(size, model_type="char", verbatim=False):
     return data.Tokenizer.train(lines, size, model_type, verbatim)
 
 
-def _translator(model):
-    preprocessor = data.TextPreprocessor(_tokenizer(12), 16)
+def _translator(model, source_size=12):
+    preprocessor = data.TextPreprocessor(_tokenizer(source_size), 16)
     search = decoding.GreedySearch()
     return serving.Generator(
         model, preprocessor, _tokenizer(14), search, max_length=9
-    )
-
-
-def _copying():
-    tokenizer = _tokenizer(14)
-    return serving.Generator(
-        *(CASES["copies"][0](), data.TextPreprocessor(tokenizer, 16)),
-        *(tokenizer, decoding.GreedySearch()),
-        max_length=9,
     )
 
 

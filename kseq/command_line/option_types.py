@@ -20,7 +20,7 @@ from typing import (
 
 from kseq.data.files.prepared_folder import PreparedFolder, prepared_folder
 from kseq.data.files.url_files import is_url
-from kseq.user_error import UserError
+from kseq.user_error import BELOW_ONE, UserError
 
 _LARGEST = 2**31 - 1  # int32, as in most of TensorFlow
 
@@ -81,7 +81,6 @@ class _NewDirectory(NamedTuple):
 
 _SMALLEST_FLOAT = math.ulp(0.0)
 _HUGE = 1e300
-_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 PositiveInt = Annotated[
     int, Limits(1, _LARGEST, f"an integer of at least 1 and at most {_LARGEST}")
@@ -106,7 +105,7 @@ NonNegativeFloat = Annotated[
     float, Limits(0.0, _HUGE, "a number of at least 0")
 ]
 # Of dropout, label smoothing and moving averages.
-Rate = Annotated[float, Limits(0.0, _BELOW_ONE, "a number from 0 to below 1")]
+Rate = Annotated[float, Limits(0.0, BELOW_ONE, "a number from 0 to below 1")]
 # Of normalization: without it a variance of 0 gives nan.
 Epsilon = Annotated[float, Limits(1e-12, 1.0, "a number from 1e-12 to 1")]
 Share = Annotated[float, Limits(0.0, 1.0, "a number from 0 to 1")]

@@ -61,15 +61,15 @@ def chosen_search(options):
     from kseq.decoding import BeamSearch, GreedySearch, Sampling
 
     searches = {"greedy": GreedySearch, "sample": Sampling}
-    kinds = [searches[name] for name in searches if name in given]
+    kind = next((searches[name] for name in searches if name in given), None)
     chosen = {
         name: value for name, value in given.items() if name not in searches
     }
     if candidates and "sample" in given:
         chosen["num_samples"] = candidates
     try:
-        if kinds or not is_run(options.path):
-            return (*kinds, BeamSearch)[0](**chosen)
+        if kind or not is_run(options.path):
+            return (kind or BeamSearch)(**chosen)
         from kseq.loading.load_run import search_of_run  # imports all models
 
         default = search_of_run(options.path)
