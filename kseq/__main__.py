@@ -25,7 +25,7 @@ from kseq.command_line.argument_types import (
 )
 from kseq.command_line.check_options import add_check
 from kseq.command_line.command_parser import CommandParser
-from kseq.command_line.exit_code import exit_code
+from kseq.command_line.exit_code import check_output_is_open, exit_code
 from kseq.command_line.export_options import add_export
 from kseq.command_line.features_option import add_features, add_resample
 from kseq.command_line.option_checks import check_command
@@ -49,6 +49,8 @@ from kseq.process import OPTIONAL, start_keras
 _WITHOUT_KERAS = (
     *("check", "plan", "prepare", "publish", "recipes", "serve", "train"),
 )
+# What they print is all that they do.
+_ANSWERING = "compare", "evaluate", "explain", "predict", "score"
 
 
 def main(arguments=None):
@@ -64,6 +66,8 @@ def main(arguments=None):
 
 def _run(options):
     check_command(options)
+    if options.command in _ANSWERING:
+        check_output_is_open()
     if options.command not in _WITHOUT_KERAS:
         start_keras(without=OPTIONAL, for_search=True)
     command = importlib.import_module(f"kseq.commands.{options.command}")

@@ -101,6 +101,7 @@ def in_shell(command):
     [
         ("kseq recipes >&-", 0, 0),
         ("kseq recipes <&- >&- 2>&-", 0, 0),
+        ("kseq predict . >&-", 2, 1),
         ("kseq recipes > /dev/full", 4, 1),
         ("kseq --help > /dev/full", 4, 1),
         ("kseq train lstm --help > /dev/full", 4, 1),

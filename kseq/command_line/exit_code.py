@@ -17,6 +17,9 @@ _OF_TENSORFLOW = re.compile(r"^\{\{.*?\}\} | \[Op:\w+\]$")
 _AROUND = re.compile(r"Graph execution error|Detected at node|<stack |\s|File ")
 
 
+_closed = set()  # standard files, by the caller
+
+
 def exit_code(read, act, *, name, broken_pipe=0):
     """Reads options, acts on them, and returns the exit code of the process.
 
@@ -71,6 +74,7 @@ def open_standard_files():
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
+            _closed.add(name)
             mode = os.O_WRONLY if number else os.O_RDONLY
             found = os.open(os.devnull, mode)
             if found != number:
@@ -81,6 +85,12 @@ def open_standard_files():
     for file in (sys.stdout, sys.stderr):
         if hasattr(file, "reconfigure"):
             file.reconfigure(errors="backslashreplace")
+
+
+def check_output_is_open():
+    """UserError if the caller has closed standard output."""
+    if "stdout" in _closed:
+        raise UserError("standard output is closed, so answers would be lost.")
 
 
 def _explain(error, options):

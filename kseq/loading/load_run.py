@@ -10,7 +10,12 @@ from kseq.answers import types_of_task
 from kseq.loading.described_model import described_model
 from kseq.loading.opened_run import OpenedRun, task_path
 from kseq.runs import RunDirectory, RunError, best_weights
-from kseq.runs.checkpoint_files import assign, numbered, read_newest
+from kseq.runs.checkpoint_files import (
+    WEIGHTS,
+    assign,
+    numbered,
+    read_newest,
+)
 from kseq.serving.object_config import search_from_config
 from kseq.terminal import escaped_line, progress
 
@@ -46,7 +51,7 @@ def load_run(
             f"{run.path} returns {answer.without_search}; a search is only for "
             "models that generate text."
         )
-    weights = weights or best_weights(run)
+    weights = _weights(run, weights)
     opened = OpenedRun(
         run,
         task,
@@ -98,9 +103,18 @@ def load_model(
     run = _run(run)
     if not run.model.is_file():
         raise RunError(f"{run.path} is not a run with a model.")
-    weights = weights or best_weights(run)
+    weights = _weights(run, weights)
     with progress(f"Loading {escaped_line(run.path)}"):
         return _with_weights(run, weights, dtype)
+
+
+def _weights(run, name):
+    if name not in (None, *WEIGHTS):
+        raise RunError(
+            f'weights must be "average", "best" or "last". Received: '
+            f"weights={name!r}"
+        )
+    return name or best_weights(run)
 
 
 def _with_weights(run, weights, dtype):

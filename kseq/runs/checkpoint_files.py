@@ -20,6 +20,8 @@ _MANIFEST = ".sha256"
 _NAME = re.compile(r"ckpt-[0-9]+[._].*")
 _MANIFEST_NAME = re.compile(rf"ckpt-[0-9]+{re.escape(_MANIFEST)}")
 
+WEIGHTS = "average", "best", "last"  # the first that a run has is used
+
 _log = logging.getLogger(__name__)
 
 
@@ -305,7 +307,7 @@ def best_weights(run):
         run: `RunDirectory`.
     """
     steps = {}
-    for name in ("average", "best", "last"):
+    for name in WEIGHTS:
         if paths := checkpoint_paths(run.checkpoints / name):
             steps[name] = step_of(paths[-1])
     first, *others = [*steps, "last"]

@@ -55,8 +55,8 @@ def predict_batches(
 
     Raises:
         UserError: if there is no such signature.
-        ValueError: if the columns are not lists of the same length, or the
-            batch size is not positive.
+        ValueError: if the columns are not lists of the same length, an input
+            is none of these, or the batch size is not positive.
     """
     check_integers(batch_size=batch_size, optional=True)
     if name not in signatures:
@@ -67,8 +67,8 @@ def predict_batches(
     function = signatures[name]
     check_lists(**columns)
     columns = {key: [*values] for key, values in columns.items()}
-    first = next(iter(columns.values()))
-    lengths = [_length(value) for value in first]
+    key, first = next(iter(columns.items()))
+    lengths = [_length(key, value) for value in first]
     order = sorted(range(len(first)), key=lambda i: -lengths[i])
     results: list[Any] = [None] * len(order)
     fits = math.inf  # length of all inputs of a batch with padding
@@ -115,9 +115,14 @@ def predict_batches(
 
 def check_lists(**columns: Any) -> None:
     """Raises ValueError unless all are lists of the same length."""
-    first = next(iter(columns.values()))
+    count = None
     for key, values in columns.items():
-        if isinstance(values, str | bytes) or len(values) != len(first):
+        is_list = hasattr(values, "__len__") and not isinstance(
+            values, str | bytes
+        )
+        if is_list and count is None:
+            count = len(values)
+        if not is_list or len(values) != count:
             raise ValueError(
                 f"{key} must be a list with one item per input. Received: "
                 f"{key}={values!r:.200}"
@@ -163,10 +168,16 @@ def _at_once():
     return max(_AT_ONCE, os.cpu_count() or 1)
 
 
-def _length(value):
-    if isinstance(value, list):
-        return sum(map(len, value))
-    return len(value)
+def _length(name, value):
+    try:
+        if isinstance(value, list):
+            return sum(map(len, value))
+        return len(value)
+    except TypeError:
+        raise ValueError(
+            f"An input is a string, a list of strings or an array. Received: "
+            f"{name} with {value!r:.200}"
+        ) from None
 
 
 def to_tensor(values: Sequence[Any]) -> tf.Tensor:

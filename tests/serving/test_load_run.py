@@ -57,6 +57,12 @@ def test_weights_that_are_not_there_are_refused(trained):
         load_model(path, weights="average")
 
 
+@pytest.mark.parametrize("weights", ["worst", "", 3])
+def test_weights_that_no_run_has(trained, weights):
+    with pytest.raises(RunError, match=f"Received: weights={weights!r}"):
+        load_model(trained[0], weights=weights)
+
+
 def test_a_directory_without_a_model_is_refused(tmp_path):
     with pytest.raises(RunError, match="not a run with a model"):
         load_model(RunDirectory(tmp_path))

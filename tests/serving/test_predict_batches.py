@@ -171,6 +171,11 @@ def test_an_error_ends_it():
         ({"text": b"a line"}, "text=b'a line'"),
         ({"text": ["a"], "prefix": ["b", "c"]}, r"prefix=\['b', 'c'\]"),
         ({"text": ["a", "b"], "prefix": []}, r"prefix=\[\]"),
+        ({"text": None}, "text=None"),
+        ({"text": 3}, "text=3"),
+        ({"text": ["a"], "prefix": iter("b")}, "prefix=<str"),
+        ({"text": ["a", None]}, "text with None"),
+        ({"text": [3]}, "text with 3"),
     ],
 )
 def test_bad_columns(columns, received):
