@@ -17,13 +17,15 @@ class Ensemble:
 
         p(token) = (p_1(token) + ... + p_n(token)) / n
 
-    The models read the same source and have the same vocabulary; their
-    architectures may differ. Searches, constraints, scores and exports take an
-    ensemble as they take a model.
+    The models read the same source and have the same vocabulary or classes;
+    their architectures may differ. Searches, constraints, scores, classifiers
+    and exports take an ensemble as they take a model.
 
     Args:
         models: sequence of two models or more, which have `encode` and
-            `decode_step`.
+            `decode_step`; or `explain`, as classifiers do.
+        temperatures: of classifiers, one for each model, which its logits are
+            divided by; None for 1.
 
     Attributes:
         variables: list, those of all models.
@@ -57,12 +59,15 @@ class Ensemble:
 
     name = "ensemble"
 
-    def __init__(self, models: Sequence[Any]):
+    def __init__(
+        self, models: Sequence[Any], temperatures: Sequence[float] | None = None
+    ):
         if len(models) < 2:
             raise ArgumentError(
                 f"An ensemble needs two models or more. Received: {len(models)}"
             )
         self.models = tuple(models)
+        self.temperatures = tuple(temperatures or [1.0] * len(models))
         self.variables = [
             variable
             for model in models
@@ -83,6 +88,11 @@ class Ensemble:
     def max_length(self) -> int:
         """The longest sequence that all models read."""
         return min(model.max_length for model in self.models)
+
+    @property
+    def num_classes(self) -> int:
+        """Of classifiers."""
+        return self.models[0].num_classes
 
     def count_params(self) -> int:
         """The parameters of all models."""
@@ -140,6 +150,21 @@ class Ensemble:
             weights = ops.stack([each["attention"] for each in states])
             next_state["attention"] = ops.mean(weights, axis=0)
         return _mean(logits), next_state
+
+    def explain(self, inputs) -> dict:
+        """Logits and weights of classifiers, the weights as means."""
+        explained = [model.explain(inputs) for model in self.models]
+        logits = [
+            each.pop("logits") / temperature
+            for each, temperature in zip(
+                explained, self.temperatures, strict=True
+            )
+        ]
+        weights = {
+            name: ops.mean(ops.stack([each[name] for each in explained]), 0)
+            for name in explained[0]
+        }
+        return {"logits": _mean(logits), **weights}
 
     def attention_weights(self, inputs) -> Any:
         """Over the source, the mean of the models: (B, T, S) float32."""

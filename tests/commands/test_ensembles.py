@@ -106,7 +106,7 @@ def test_an_ensemble_is_of_runs_that_generate_text(
     again = run / ".." / run.name
     assert "one is given twice" in refused("predict", run, other_run, again)
     message = refused("predict", run, classifier_run)
-    assert "models that generate text" in message
+    assert "they have different answers" in message
     message = refused("export", run, run, "--format", "ctranslate2")
     assert "takes one run" in message
     for options, text in (
@@ -135,3 +135,64 @@ def test_an_ensemble_is_of_runs_that_generate_text(
     message = refused("predict", run, run)
     assert "one is given twice" in message
     assert "does not exist" in refused("predict", run, "nowhere")
+
+
+@pytest.fixture(scope="module")
+def other_classifier(classifier_run, tmp_path_factory):
+    """A function: a run with its tokenizer, of another model."""
+
+    def other_classifier(labels, temperature=1.0):
+        keras.utils.set_random_seed(2)
+        tokenizer = data.Tokenizer.load(classifier_run / "source.model")
+        sizes = {"model_dim": 8, "ffn_dim": 8, "num_heads": 2}
+        model = models.TransformerClassifier(
+            tokenizer.vocab_size, len(labels), num_layers=1, **sizes
+        )
+        for weight in model.trainable_variables:
+            weight.assign(keras.random.normal(weight.shape))
+        preprocessor = data.DocumentPreprocessor(tokenizer)
+        classifier = serving.Classifier(
+            model, preprocessor, labels, temperature
+        )
+        path = tmp_path_factory.mktemp("labels") / "other"
+        return saved_run(classifier, path)
+
+    return other_classifier
+
+
+def test_classifiers_answer_together(
+    classifier_run, other_classifier, call, load, tmp_path
+):
+    """Each by its own temperature; also in an export."""
+    labels = load(classifier_run).labels
+    runs = classifier_run, other_classifier(labels, 2.0)
+    texts = ["The baker saw smoke. It was noon.", "Nobody was hurt."]
+    alone = [load(run).probabilities(texts) for run in runs]
+    expected = np.mean(
+        [[[*each.values()] for each in answers] for answers in alone], axis=0
+    )
+
+    def probabilities(*words):
+        given = "".join(f"{text}\n" for text in texts).encode()
+        output, _ = call("predict", *words, "--json", text=given)
+        records = [json.loads(line) for line in output.splitlines()]
+        return [
+            [each["probabilities"][name] for name in labels] for each in records
+        ]
+
+    np.testing.assert_allclose(probabilities(*runs), expected, atol=1e-4)
+    to = tmp_path / "both"
+    call("export", *runs, "--to", to)
+    np.testing.assert_allclose(probabilities(to), expected, atol=1e-4)
+    shares = [load(run).explain(texts[:1])[0].sentence_weights for run in runs]
+    [together] = load(to).explain(texts[:1])
+    np.testing.assert_allclose(
+        together.sentence_weights, np.mean(shares, axis=0), atol=1e-5
+    )
+
+
+def test_an_ensemble_needs_equal_labels(
+    classifier_run, other_classifier, refused
+):
+    message = refused("predict", classifier_run, other_classifier(("a", "b")))
+    assert "they have different labels" in message
