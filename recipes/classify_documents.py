@@ -31,6 +31,7 @@ class Config(
     balanced: bool = False  # rare labels weigh as much as common ones
     dim: options.Size = 128  # of embeddings
     units: options.Size = 64  # of a state, in each of two directions
+    ngrams: options.Ngrams = 2  # pieces of those that count as well; 0: none
     layers: options.SmallInt = 2  # of the Transformer
     heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.3
@@ -73,6 +74,7 @@ def build_model(config, vocab_size, num_classes):
         "dropout": config.dropout,
         "piece_dropout": config.piece_dropout,
         "sentence_dropout": config.sentence_dropout,
+        "ngrams": config.ngrams,
         "dtype": config.dtype,
     }
     if config.model == "transformer":
@@ -140,6 +142,10 @@ def main(config):
             ids, batch_pieces=config.batch_pieces, seed=config.seed
         )
         training.pretrain(run, model, text, config.pretraining_steps)
+    training.fit_ngrams(
+        *(run, classifier, batches, len(corpus.train_labels)),
+        corpus.validation,
+    )
     held_out = evaluation.Classifications(
         classifier.predictor(), corpus.validation
     )

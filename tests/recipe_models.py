@@ -310,7 +310,7 @@ SERVED = {
         _classify_documents, models.HierarchicalAttention, **_HAN_SIZES
     ),
     "classify_documents flat": _partial(
-        _classify_documents, models.FlatAttention, **_HAN_SIZES
+        _classify_documents, models.FlatAttention, ngrams=2, **_HAN_SIZES
     ),
     "classify_documents transformer": _partial(
         _classify_documents,

@@ -97,6 +97,8 @@ VocabSize = Annotated[int, Limits(1, 1_000_000, "an integer from 1 to 1000000")]
 SmallInt = Annotated[int, Limits(1, 1000, "an integer from 1 to 1000")]
 # The same, or 0 for what another option says.
 SmallIntOrZero = Annotated[int, Limits(0, 1000, "an integer from 0 to 1000")]
+# Each piece more is another n-gram at every place of a document.
+Ngrams = Annotated[int, Limits(0, 10, "an integer from 0 to 10")]
 Port = Annotated[int, Limits(0, 65_535, "an integer from 0 to 65535")]
 PositiveFloat = Annotated[
     float, Limits(_SMALLEST_FLOAT, _HUGE, "a positive number")

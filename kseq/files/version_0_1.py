@@ -1,7 +1,7 @@
 """Runs of versions 0.1 and 0.2, converted to the names of this version."""
 
 # Options that they did not have, and what they were trained with.
-MISSING = {"positions": "sinusoidal"}
+MISSING = {"positions": "sinusoidal", "ngrams": 0}
 
 _RENAMED = {
     "batch_words": "batch_pieces",

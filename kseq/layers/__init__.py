@@ -19,6 +19,7 @@ from kseq.layers.local_attention import LocalAttention
 from kseq.layers.location_aware_attention import LocationAwareAttention
 from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.neural_turing_machine import NeuralTuringMachine
+from kseq.layers.ngram_logits import NgramLogits
 from kseq.layers.piece_embedding import PieceEmbedding
 from kseq.layers.pointer_generator import PointerGenerator
 from kseq.layers.positional_encoding import (
@@ -51,6 +52,7 @@ __all__ = [
     "LuongAttention",
     "MultiHeadAttention",
     "NeuralTuringMachine",
+    "NgramLogits",
     "NormalizedProjection",
     "PieceDropout",
     "PieceEmbedding",

@@ -6,6 +6,7 @@ from keras import layers, ops
 from kseq.layers import (
     Dropout,
     FlattenSentences,
+    NgramLogits,
     PieceEmbedding,
     RecurrentPooling,
     SentenceDropout,
@@ -34,6 +35,8 @@ class FlatAttention(ExactModel):
         dropout: float, on embeddings and documents.
         piece_dropout: float, on whole pieces.
         sentence_dropout: float, on whole sentences.
+        ngrams: int, the most words of the n-grams whose bag answers beside the
+            network, see `kseq.layers.NgramLogits`; 0 for none.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -71,6 +74,7 @@ class FlatAttention(ExactModel):
         dropout: float = 0.0,
         piece_dropout: float = 0.0,
         sentence_dropout: float = 0.0,
+        ngrams: int = 0,
         dtype: str | keras.DTypePolicy | None = None,
         name: str = "flat_attention",
         **kwargs,
@@ -109,7 +113,8 @@ class FlatAttention(ExactModel):
         self.join = FlattenSentences(dtype=policy, name="join")
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
-        self.logits = layers.Identity(dtype="float32", name="logits")
+        self.logits = NgramLogits(num_classes, ngrams=ngrams, name="logits")
+        self.ngrams = self.logits.ngrams
 
         # Graph
         source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
@@ -128,7 +133,8 @@ class FlatAttention(ExactModel):
             self.embedding(ids), padding_mask(ids), return_weights=True
         )
         logits = self.classes(self.dropout_layer(document))
-        return self.logits(logits), ops.cast(weights, "float32")
+        logits = self.logits(logits, source_ids)
+        return logits, ops.cast(weights, "float32")
 
     def explain(self, inputs: dict) -> dict:
         """The same as `HierarchicalAttention.explain`.

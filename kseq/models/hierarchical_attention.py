@@ -5,6 +5,7 @@ from keras import layers, ops
 
 from kseq.layers import (
     Dropout,
+    NgramLogits,
     PieceEmbedding,
     RecurrentPooling,
     SentenceDropout,
@@ -35,6 +36,8 @@ class HierarchicalAttention(ExactModel):
         dropout: float, on embeddings, sentences and documents.
         piece_dropout: float, on whole words.
         sentence_dropout: float, on whole sentences.
+        ngrams: int, the most words of the n-grams whose bag answers beside the
+            network, see `kseq.layers.NgramLogits`; 0 for none.
         dtype: dtype policy or its name.
         **kwargs: `name`, `trainable`.
 
@@ -71,6 +74,7 @@ class HierarchicalAttention(ExactModel):
         dropout: float = 0.0,
         piece_dropout: float = 0.0,
         sentence_dropout: float = 0.0,
+        ngrams: int = 0,
         dtype: str | keras.DTypePolicy | None = None,
         name: str = "hierarchical_attention",
         **kwargs,
@@ -110,7 +114,8 @@ class HierarchicalAttention(ExactModel):
         )
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
-        self.logits = layers.Identity(dtype="float32", name="logits")
+        self.logits = NgramLogits(num_classes, ngrams=ngrams, name="logits")
+        self.ngrams = self.logits.ngrams
 
         # Graph
         source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
@@ -149,7 +154,7 @@ class HierarchicalAttention(ExactModel):
         )
         logits = self.classes(self.dropout_layer(document))
         return {
-            "logits": self.logits(logits),
+            "logits": self.logits(logits, inputs["source_ids"]),
             "sentence_weights": ops.cast(sentence_weights, "float32"),
             "word_weights": ops.cast(word_weights, "float32"),
         }

@@ -7,6 +7,7 @@ from kseq.layers import (
     AttentionPooling,
     Dropout,
     FlattenSentences,
+    NgramLogits,
     PieceEmbedding,
     SentenceDropout,
     TransformerEncoderBlock,
@@ -47,6 +48,8 @@ class TransformerClassifier(ExactModel):
             documents.
         piece_dropout: float, on whole pieces.
         sentence_dropout: float, on whole sentences.
+        ngrams: int, the most pieces of the n-grams whose bag answers beside
+            the network, see `kseq.layers.NgramLogits`; 0 for none.
         norm: "pre", "post" or "both".
         positions: as in `Transformer`.
         max_length: int, longest sequence that learned positions can hold.
@@ -96,6 +99,7 @@ class TransformerClassifier(ExactModel):
         dropout: float = 0.0,
         piece_dropout: float = 0.0,
         sentence_dropout: float = 0.0,
+        ngrams: int = 0,
         norm: str = "pre",
         positions: str = "sinusoidal",
         max_length: int = 1024,
@@ -161,7 +165,8 @@ class TransformerClassifier(ExactModel):
         self.join = FlattenSentences(dtype=policy, name="join")
         self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.classes = layers.Dense(num_classes, dtype=policy, name="classes")
-        self.logits = layers.Identity(dtype="float32", name="logits")
+        self.logits = NgramLogits(num_classes, ngrams=ngrams, name="logits")
+        self.ngrams = self.logits.ngrams
 
         # Graph
         source_ids = keras.Input((None, None), dtype="int32", name="source_ids")
@@ -180,7 +185,8 @@ class TransformerClassifier(ExactModel):
             self.encode(ids), padding_mask(ids), return_weights=True
         )
         logits = self.classes(self.dropout_layer(document))
-        return self.logits(logits), ops.cast(weights, "float32")
+        logits = self.logits(logits, source_ids)
+        return logits, ops.cast(weights, "float32")
 
     def encode(self, ids: keras.KerasTensor) -> keras.KerasTensor:
         """What the blocks make of a row of pieces.

@@ -4,6 +4,7 @@ from kseq.training.checkpoints import Checkpoints
 from kseq.training.export_and_test import export_and_test
 from kseq.training.fine_tuning import FineTuning, freeze
 from kseq.training.fit import fit
+from kseq.training.fit_ngrams import fit_ngrams
 from kseq.training.low_rank_optimizer import LowRankOptimizer
 from kseq.training.metrics_log import MetricsLog, best_validation, verbosity
 from kseq.training.optimizer import build_optimizer, ema_weights
@@ -26,6 +27,7 @@ __all__ = [
     "ema_weights",
     "export_and_test",
     "fit",
+    "fit_ngrams",
     "freeze",
     "pretrain",
     "pretrain_translator",

@@ -260,8 +260,10 @@ class FineTuning:
                 f"step {step_of(path)}.",
                 flush=True,
             )
-        values = _without_seeds(numbered(tensors, "vars"))
-        variables = _without_seeds(served.model.variables)
+        old_config = self._other.read_model()["config"]
+        values = _learned(numbered(tensors, "vars"), old_config.get("ngrams"))
+        has_bag = getattr(served.model, "ngrams", 0)
+        variables = _learned(served.model.variables, has_bag)
         self._refuse_another_model(served.model, len(values), len(variables))
         items = self._items(served)
         with served.model.distribute_strategy.scope():
@@ -349,8 +351,10 @@ def _keep_matrices(model, rank):
         )
 
 
-def _without_seeds(variables):
-    return [each for each in variables if tf.as_dtype(each.dtype).is_floating]
+def _learned(variables, has_bag):
+    """Without seeds, and without a bag of n-grams, which is fitted anew."""
+    kept = [each for each in variables if tf.as_dtype(each.dtype).is_floating]
+    return kept[:-2] if has_bag else kept  # those of the last layer
 
 
 def _pieces(tokenizer):

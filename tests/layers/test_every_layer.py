@@ -67,7 +67,10 @@ PAIR = {
     "MultiHeadAttention memory": {"num_heads": 2, "key_dim": 4},
     "TransformerDecoderBlock memory": BLOCK,
 }
-MIXTURES = {"PointerGenerator": {}}  # of logits, outputs, weights and ids
+MIXTURES = {  # of logits, and of what else they come from, with ids
+    "PointerGenerator": {},
+    "NgramLogits": {"num_classes": 3, "ngrams": 2, "num_buckets": 64},
+}
 DECODERS = {
     "AttentionDecoder": {"dropout": 0.1, "num_layers": 2},
     "AttentionDecoder fed": {"cell": "gru", "input_feeding": True},
@@ -121,7 +124,8 @@ SHAPES = {  # without the batch
     **dict.fromkeys([*SEQUENCE, *CELLS], ((5, 8),)),
     **dict.fromkeys(VECTORS, ((8,), (8,))),
     **dict.fromkeys([*PAIR, *DECODERS], ((5, 8), (7, 8))),
-    **dict.fromkeys(MIXTURES, ((5, 30), (5, 8), (5, 7), (7,))),
+    "PointerGenerator": ((5, 30), (5, 8), (5, 7), (7,)),
+    "NgramLogits": ((3,), (3, 6)),
     **dict.fromkeys(IDS, ((6,),)),
     **dict.fromkeys(DOCUMENTS, ((3, 6),)),
     **dict.fromkeys(SOURCES, ((5, 8), (5,))),

@@ -115,6 +115,28 @@ def test_explains_its_own_logits(seed, make):
     )
 
 
+def test_a_bag_of_ngrams_answers_beside_the_network(seed, make):
+    with_bag, alone, ids = make(ngrams=2), make(), documents()
+    weights = iter([np.array(each) for each in alone.variables])
+    for variable in with_bag.variables:
+        if not variable.path.startswith("logits/"):
+            variable.assign(next(weights))
+    scores = np.random.normal(size=with_bag.logits.scores.shape)
+    with_bag.logits.scores.assign(scores)
+    inputs = {"source_ids": ids}
+    np.testing.assert_array_equal(
+        with_bag(inputs, training=True), alone(inputs, training=True)
+    )
+    found, expected = (
+        numbers(each.explain(inputs)) for each in (with_bag, alone)
+    )
+    mixed = numbers({"": with_bag.logits(expected["logits"], ids)})[""]
+    np.testing.assert_allclose(found.pop("logits"), mixed, atol=1e-5)
+    assert np.abs(mixed - expected["logits"]).max() > 0.1
+    for name, value in found.items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
 def test_sentences_are_dropped_in_training_alone(seed, make):
     """At a rate of 1 one sentence remains of each document."""
     model, ids = make(sentence_dropout=1.0), documents()

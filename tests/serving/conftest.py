@@ -109,11 +109,11 @@ def classifiers():
     sizes = {"embedding_dim": 6, "units": 4, "attention_units": 3}
     models = {
         "hierarchical": HierarchicalAttention(400, 3, **sizes),
-        "flat": FlatAttention(400, 3, **sizes),
+        "flat": FlatAttention(400, 3, ngrams=2, **sizes),
     }
     keras.utils.set_random_seed(1)
     for model in models.values():
-        for weight in model.trainable_variables:
+        for weight in [*model.trainable_variables, *model.logits.weights]:
             weight.assign(keras.random.normal(weight.shape))
     return {
         kind: Classifier(model, preprocessor, LABELS)

@@ -173,12 +173,12 @@ def test_classifiers(kind, in_lines, tmp_path, monkeypatch):
     keras.utils.set_random_seed(1)
     model = {
         "hierarchical": lambda: models.HierarchicalAttention(400, 3, **sizes),
-        "flat": lambda: models.FlatAttention(400, 3, **sizes),
+        "flat": lambda: models.FlatAttention(400, 3, ngrams=3, **sizes),
         "transformer": lambda: models.TransformerClassifier(
             400, 3, num_layers=1, model_dim=8, ffn_dim=8, num_heads=2
         ),
     }[kind]()
-    for weight in model.trainable_variables:
+    for weight in [*model.trainable_variables, *model.logits.weights]:
         weight.assign(keras.random.normal(weight.shape))
     served = Classifier(model, preprocessor, ("fire", "größer", "x"), 2.0)
     folder = export_litert(served, tmp_path / "model")

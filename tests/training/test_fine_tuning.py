@@ -22,6 +22,7 @@ from kseq.runs.checkpoint_files import write_checkpoint
 from kseq.serving import Classifier, Generator
 from kseq.training import FineTuning, build_optimizer, freeze
 from kseq.user_error import UserError
+from tests.slow import slow
 
 OLD = ["ein Hund rennt", "eine Katze schläft", "der Hund schläft"]
 NEW = ["ein Pferd rennt", "die Katze frisst", "das Pferd schläft hier"]
@@ -70,13 +71,14 @@ def generator(tokenizer, model):
     return Generator(model, preprocessor, tokenizer, GreedySearch())
 
 
-def classifier(tokenizer, labels):
+def classifier(tokenizer, labels, ngrams=0):
     model = HierarchicalAttention(
         vocab_size=tokenizer.vocab_size,
         num_classes=len(labels),
         embedding_dim=6,
         units=4,
         attention_units=4,
+        ngrams=ngrams,
     )
     return Classifier(model, DocumentPreprocessor(tokenizer), labels)
 
@@ -231,6 +233,25 @@ def test_labels_that_both_have_are_kept(tmp_path, tokenizer):
     before, after = (np.array(each.model(inputs))[0] for each in (old, new))
     good, bad, _ = before  # the difference of logits is that of log odds
     assert good - bad == pytest.approx(after[1] - after[0], abs=1e-5)
+
+
+@pytest.mark.parametrize(("old", "new"), [(0, 2), (2, 0), slow(2, 1)])
+def test_a_bag_of_ngrams_is_no_part_of_the_start(tmp_path, tokenizer, old, new):
+    other = classifier(tokenizer, ["good", "bad"], old)
+    for weight in other.model.logits.weights:
+        weight.assign(weight + 1.0)
+    saved(tmp_path / "old", other)
+    served = classifier(tokenizer, ["bad", "good"], new)
+    start = FineTuning(RunDirectory(tmp_path / "new"), tmp_path / "old")
+    start.initialize(served)
+
+    assert not any(np.any(weight) for weight in served.model.logits.weights)
+    inputs = other.preprocessor(["Ein Hund. Er rennt."]).inputs
+    before, after = (
+        np.array(each.model(inputs, training=True))[0]
+        for each in (other, served)
+    )
+    np.testing.assert_allclose(after, before[::-1], atol=1e-5)
 
 
 @pytest.mark.slow

@@ -1,0 +1,143 @@
+"""A bag of n-grams is fitted to documents."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from kseq.data import DocumentPreprocessor, Documents, document_batches
+from kseq.models import FlatAttention
+from kseq.runs import RunDirectory
+from kseq.serving import Classifier
+from kseq.training import fit_ngrams
+
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    seed: int = 1
+
+
+def texts(count, seed):
+    """Labels depend on whether "not" is the word before "good"."""
+    draw = np.random.default_rng(seed)
+    for is_good in draw.integers(0, 2, count):
+        words = draw.choice(WORDS, 6).tolist()
+        words.insert(draw.integers(1, 6), "good")
+        words.insert(0 if is_good else words.index("good"), "not")
+        yield " ".join(words), ("bad", "good")[is_good]
+
+
+def documents(count, seed):
+    return Documents(*map(list, zip(*texts(count, seed), strict=True)))
+
+
+@pytest.fixture(scope="module")
+def parts():
+    train, held_out = documents(200, 1), documents(60, 2)
+    preprocessor = DocumentPreprocessor.train(train, 300)
+    ids = preprocessor.tokenize_all(train.texts)
+    return train, held_out, preprocessor, ids
+
+
+def classifier_of(parts, labels=("bad", "good"), ngrams=2):
+    preprocessor = parts[2]
+    sizes = {"embedding_dim": 4, "units": 2, "attention_units": 2}
+    model = FlatAttention(
+        preprocessor.vocab_size, len(labels), ngrams=ngrams, **sizes
+    )
+    return Classifier(model, preprocessor, labels)
+
+
+def fit(path, parts, classifier, **weights):
+    run = RunDirectory(path)
+    train, held_out, _, ids = parts
+    batches = document_batches(
+        *(ids, train.labels, classifier.labels),
+        batch_pieces=512,
+        seed=1,
+        **weights,
+    )
+    fit_ngrams(run, classifier, batches, len(train.labels), held_out)
+    return classifier.model.logits
+
+
+def accuracy(layer, parts):
+    """Of the bag alone."""
+    _, held_out, preprocessor, _ = parts
+    ids = preprocessor(held_out.texts).inputs["source_ids"]
+    found = layer(np.zeros((len(ids), 2), "float32"), ids)
+    labels = [("bad", "good")[number] for number in np.argmax(found, -1)]
+    return np.mean(np.array(labels) == np.array(held_out.labels))
+
+
+def test_pairs_tell_what_words_do_not(tmp_path, parts, capsys):
+    words = fit(tmp_path, parts, classifier_of(parts, ngrams=1))
+    pairs = fit(tmp_path, parts, classifier_of(parts, ngrams=3))
+    assert accuracy(pairs, parts) > 0.9
+    assert accuracy(words, parts) < 0.7
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert f"accuracy {accuracy(pairs, parts):.4f}" in said
+
+
+def test_the_same_bits_each_time(tmp_path, parts):
+    one, other = (fit(tmp_path, parts, classifier_of(parts)) for _ in range(2))
+    for first, second in zip(one.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert np.any(one.scores)
+
+
+def test_no_other_weight_changes(tmp_path, parts):
+    classifier = classifier_of(parts)
+    before = [np.array(each) for each in classifier.model.variables]
+    layer = fit(tmp_path, parts, classifier)
+    changed = {
+        variable.path
+        for variable, old in zip(
+            classifier.model.variables, before, strict=True
+        )
+        if np.any(np.array(variable) != old)
+    }
+    assert changed == {layer.scores.path, layer.bias.path}
+
+
+def test_the_scores_of_the_lowest_loss_are_kept(tmp_path, parts):
+    """Labels held out that are all wrong: the best is not to have learned."""
+    train, held_out, *rest = parts
+    swapped = [{"bad": "good", "good": "bad"}[each] for each in held_out.labels]
+    wrong = train, Documents(held_out.texts, swapped), *rest
+    layer = fit(tmp_path, wrong, classifier_of(parts))
+    assert not np.any(layer.scores)
+
+
+def test_rare_labels_may_weigh_as_much_as_common_ones(tmp_path, parts):
+    few = [i for i, each in enumerate(parts[0].labels) if each == "bad"][10:]
+    kept = [i for i in range(200) if i not in few]
+    train = Documents(
+        *(
+            [column[i] for i in kept]
+            for column in (parts[0].texts, parts[0].labels)
+        )
+    )
+    preprocessor = parts[2]
+    rare = train, parts[1], preprocessor, preprocessor.tokenize_all(train.texts)
+    plain = fit(tmp_path, rare, classifier_of(parts))
+    balanced = fit(tmp_path, rare, classifier_of(parts), balanced=True)
+    assert accuracy(balanced, parts) > accuracy(plain, parts) + 0.1
+
+
+def test_a_model_with_a_checkpoint_is_left_alone(tmp_path, parts):
+    classifier = classifier_of(parts)
+    run = RunDirectory(tmp_path)
+    last = run.checkpoints / "last"
+    last.mkdir(parents=True)
+    for end in ("index", "sha256"):
+        (last / f"ckpt-5.{end}").touch()
+    layer = fit(tmp_path, parts, classifier)
+    assert not np.any(layer.scores)
+
+
+def test_without_ngrams_nothing_is_read(tmp_path, parts):
+    classifier = classifier_of(parts, ngrams=0)
+    fit_ngrams(RunDirectory(tmp_path), classifier, None, 0, None)
