@@ -31,7 +31,7 @@ class Config(
     balanced: bool = False  # rare labels weigh as much as common ones
     dim: options.Size = 128  # of embeddings
     units: options.Size = 64  # of a state, in each of two directions
-    ngrams: options.Ngrams = 2  # pieces of those that count as well; 0: none
+    ngrams: options.Ngrams = 2  # most pieces of one, in a bag; 0: no bag
     layers: options.SmallInt = 2  # of the Transformer
     heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.3
