@@ -276,14 +276,15 @@ class GeneratorPredictor:
         Args:
             inputs: list of str, or of what `source` says.
             progress: see `predict_batches`.
+
+        Raises:
+            ValueError: if there are no inputs.
         """
-        rows = self._rows("encode", {self.source: inputs}, progress)
-        return np.stack([row["vector"] for row in rows])
+        return _vectors(self._rows("encode", {self.source: inputs}, progress))
 
     def encode_answers(self, answers: list[str]) -> np.ndarray:
         """The vectors of answers, a list of str; the rest as in `encode`."""
-        rows = self._rows("encode_answers", {"text": answers})
-        return np.stack([row["vector"] for row in rows])
+        return _vectors(self._rows("encode_answers", {"text": answers}))
 
     def attention(self, inputs: list[Any]) -> list[Attention]:
         """The `Attention` of the best answer to each input."""
@@ -449,3 +450,9 @@ class GeneratorPredictor:
         if from_python is None or not isinstance(given, list):
             return columns
         return {**columns, self.source: list(map(from_python, given))}
+
+
+def _vectors(rows):
+    if not rows:
+        raise ValueError("Expected one text or more; [] has no vectors.")
+    return np.stack([row["vector"] for row in rows])
