@@ -62,7 +62,7 @@ def chatbot():
 
 def test_scores_rows_report_and_pictures(chatbot, monkeypatch):
     # In the order of the file, not by length.
-    monkeypatch.setattr("kseq.serving.predict_batches._length", lambda _: 0)
+    monkeypatch.setattr("kseq.serving.predict_batches._length", lambda *_: 0)
     found = dialogue_evaluation(chatbot, DIALOGUES)
     scores = found.scores()
     assert list(scores) == ["bleu", "distinct_1", "distinct_2", "exact_match"]
