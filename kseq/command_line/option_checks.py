@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kseq.command_line.search_options import (
     check_search,
+    chooses_search,
     given_search,
     option_of,
 )
@@ -28,7 +29,9 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")  # as in zh-Hant
 
 def check_command(options):
     """UserError for options of a command that do not fit each other."""
-    check_search(options)
+    # It samples unless something else is chosen: --seed needs no --sample.
+    if options.command != "chat" or chooses_search(options):
+        check_search(options)
     if check := _CHECKS.get(options.command):
         check(options)
 

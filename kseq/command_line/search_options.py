@@ -117,6 +117,12 @@ def check_search(options):
         raise UserError("--diversity needs --groups of two or more.")
 
 
+def chooses_search(options):
+    """Whether the options say how answers are searched, or how sampled."""
+    names = "sample", "temperature", "top_p", "greedy", "length_penalty"
+    return not given_search(options).keys().isdisjoint((*names, *OF_BEAM))
+
+
 def given_search(options):
     """The options of a search that are given, dict of field -> value."""
     return {

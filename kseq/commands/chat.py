@@ -5,7 +5,7 @@ import os
 import random
 import sys
 
-from kseq.command_line.search_options import OF_BEAM
+from kseq.command_line.search_options import chooses_search
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks, standard_input
@@ -47,11 +47,9 @@ def run(options):
 
 def _choose_sampling(options, model):
     """Samples, unless the search is chosen or an export cannot."""
-    names = (*_SAMPLING, *OF_BEAM, "greedy", "length_penalty")
-    is_chosen = any(getattr(options, name) is not None for name in names)
     answers_from_a_list = "search" not in model.task
     can = is_run(options.path) or "sample" in model.signatures
-    if not can or is_chosen or answers_from_a_list:
+    if not can or chooses_search(options) or answers_from_a_list:
         return
     for name, value in _SAMPLING.items():
         setattr(options, name, value)

@@ -239,7 +239,7 @@ def test_a_worker_that_is_killed_under_load(folder):
         wait_for_line(process, "2 workers are ready")
         workers = psutil.Process(process.pid).children()
         workers = [
-            each for each in workers if "spawn_main" in each.cmdline()[3]
+            each for each in workers if "spawn_main" in " ".join(each.cmdline())
         ]
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:
