@@ -15,9 +15,7 @@ _LOST = ("UnavailableError", "AbortedError")
 # The operation, which TensorFlow adds to its messages.
 _OF_TENSORFLOW = re.compile(r"^\{\{.*?\}\} | \[Op:\w+\]$")
 _AROUND = re.compile(r"Graph execution error|Detected at node|<stack |\s|File ")
-
-
-_closed = set()  # standard files, by the caller
+_closed = set()  # names of standard files that the caller has closed
 
 
 def exit_code(read, act, *, name, broken_pipe=0):

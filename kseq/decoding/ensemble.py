@@ -74,11 +74,7 @@ class Ensemble:
             for variable in getattr(model, "variables", ())
         ]
         self.source_layer = getattr(models[0], "source_layer", None)
-        strides = {
-            getattr(getattr(model, "source_layer", None), "stride", 1)
-            for model in models
-        }
-        self._is_aligned = len(strides) == 1
+        self._is_aligned = len(set(map(source_stride, models))) == 1
         explains = all(
             getattr(model, "attention", True) is not None for model in models
         )
@@ -170,6 +166,11 @@ class Ensemble:
         """Over the source, the mean of the models: (B, T, S) float32."""
         weights = [model.attention_weights(inputs) for model in self.models]
         return ops.mean(ops.stack(weights), axis=0)
+
+
+def source_stride(model: Any) -> int:
+    """How many positions of its source a model attends to as one."""
+    return getattr(getattr(model, "source_layer", None), "stride", 1)
 
 
 def _joined(states):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kseq.decoding import Ensemble
+from kseq.decoding.ensemble import source_stride
 from kseq.serving.classifier import Classifier
 from kseq.serving.generator import Generator
 from kseq.serving.object_config import source_config
@@ -102,10 +103,6 @@ def _difference(first, second):
     if isinstance(first, Classifier):
         if first.labels != second.labels:
             return "labels"
-        if _stride(first.model) != _stride(second.model):
+        if source_stride(first.model) != source_stride(second.model):
             return "positions that they attend to"
     return ""
-
-
-def _stride(model):
-    return getattr(getattr(model, "source_layer", None), "stride", 1)
