@@ -34,9 +34,7 @@ class TurnRanges:
         self._ids = ids.values
         self._count = int(answers[-1])
         self._preprocessor = preprocessor
-        # Captured by data sets, which run on the CPU.
-        with tf.init_scope(), tf.device("CPU:0"):
-            self._answers = as_tensor(answers)
+        self._answers = as_tensor(answers)
 
     def __len__(self):
         return self._count

@@ -1,5 +1,6 @@
 """Rows of different lengths, in memory or in files."""
 
+import functools
 import os
 from pathlib import Path
 
@@ -35,7 +36,6 @@ class RaggedArray:
     def __init__(self, values: "np.ndarray | RaggedArray", offsets: np.ndarray):
         self.values = values
         self.offsets = offsets
-        self._tensors = None
 
     @classmethod
     def of(cls, rows: "tf.RaggedTensor | RaggedArray") -> "RaggedArray":
@@ -96,9 +96,9 @@ class RaggedArray:
 
     def lengths(self, numbers) -> tf.Tensor:
         """The lengths of some rows, (B,) int64."""
-        offsets = self._offsets()
         numbers = tf.cast(numbers, tf.int64)
-        return tf.gather(offsets, numbers + 1) - tf.gather(offsets, numbers)
+        ends = tf.gather(self._offsets, numbers + 1)
+        return ends - tf.gather(self._offsets, numbers)
 
     def lengths_inside(self, numbers) -> tf.RaggedTensor:
         """The lengths of the rows in some rows, (B, None) int64."""
@@ -112,46 +112,41 @@ class RaggedArray:
         if isinstance(self.values, RaggedArray):
             rows = self.values.gather(places.flat_values)
             return places.with_values(rows)
-        values, _ = self._as_tensors()
-        return places.with_flat_values(tf.gather(values, places.flat_values))
+        values = tf.gather(self._values, places.flat_values)
+        return places.with_flat_values(values)
 
     def flat_values(self) -> tf.Tensor:
         """All values, (M, ...)."""
         if isinstance(self.values, RaggedArray):
             return self.values.flat_values()
-        return self._as_tensors()[0]
+        return self._values
 
     def _places(self, numbers):
-        offsets = self._offsets()
         numbers = tf.cast(numbers, tf.int64)
         return tf.ragged.range(
-            tf.gather(offsets, numbers),
-            tf.gather(offsets, numbers + 1),
+            tf.gather(self._offsets, numbers),
+            tf.gather(self._offsets, numbers + 1),
             row_splits_dtype=tf.int64,
         )
 
     def padded(self, numbers, width) -> tf.Tensor:
         """Some rows of ids as (B, width) int32, with PAD after each."""
-        values, offsets = self._as_tensors()
         numbers = tf.cast(numbers, tf.int64)
-        starts = tf.gather(offsets, numbers)[:, None]
-        ends = tf.gather(offsets, numbers + 1)[:, None]
+        starts = tf.gather(self._offsets, numbers)[:, None]
+        ends = tf.gather(self._offsets, numbers + 1)[:, None]
         places = starts + tf.range(tf.cast(width, tf.int64))
         # What is beyond a row is replaced; it must be somewhere in the array.
-        found = tf.gather(values, tf.minimum(places, offsets[-1] - 1))
+        inside = tf.minimum(places, self._offsets[-1] - 1)
+        found = tf.gather(self._values, inside)
         return tf.where(places < ends, tf.cast(found, tf.int32), PAD)
 
-    def _offsets(self):
-        return self._as_tensors()[1]
+    @functools.cached_property
+    def _values(self):
+        return as_tensor(self.values)
 
-    def _as_tensors(self):
-        if self._tensors is None:
-            # Captured by data sets, which run on the CPU.
-            with tf.init_scope(), tf.device("CPU:0"):
-                is_nested = isinstance(self.values, RaggedArray)
-                values = None if is_nested else as_tensor(self.values)
-                self._tensors = values, as_tensor(self.offsets)
-        return self._tensors
+    @functools.cached_property
+    def _offsets(self):
+        return as_tensor(self.offsets)
 
 
 def dtype_of_ids(vocab_size: int) -> str:
@@ -181,11 +176,16 @@ def mapped(
 
 
 def as_tensor(array: np.ndarray) -> tf.Tensor:
-    """A tensor of an array; one in a file is mapped and takes no memory."""
-    if not isinstance(array, np.memmap):
-        return tf.constant(array)
-    # Only an array that could be written is shared; nobody writes it.
-    # `ImmutableConst` maps a file, too, but TensorFlow copies it once.
-    file = Path(array.filename).absolute()
-    shared = np.memmap(file, array.dtype, "c", shape=array.shape)
-    return tf.experimental.dlpack.from_dlpack(np.asarray(shared).__dlpack__())
+    """A tensor of an array, which data sets capture: it is on the CPU.
+
+    An array in a file is mapped and takes no memory.
+    """
+    with tf.init_scope(), tf.device("CPU:0"):
+        if not isinstance(array, np.memmap):
+            return tf.constant(array)
+        # Only an array that could be written is shared; nobody writes it.
+        # `ImmutableConst` maps a file, too, but TensorFlow copies it once.
+        file = Path(array.filename).absolute()
+        shared = np.memmap(file, array.dtype, "c", shape=array.shape)
+        capsule = np.asarray(shared).__dlpack__()
+        return tf.experimental.dlpack.from_dlpack(capsule)

@@ -1,5 +1,6 @@
 """Features that are looked up by their number."""
 
+import functools
 import math
 
 import numpy as np
@@ -49,7 +50,6 @@ class StoredFeatures:
         self.features = features
         self.preprocessor = preprocessor
         self.factors = None if factors is None else np.float32(factors)
-        self._table = None
 
     def __len__(self):
         return len(self.features)
@@ -111,8 +111,8 @@ class StoredFeatures:
     def _gather(self, numbers):
         if isinstance(self.features, RaggedArray):
             return self.features.gather(numbers)
-        if self._table is None:
-            # Captured by data sets, which run on the CPU.
-            with tf.init_scope(), tf.device("CPU:0"):
-                self._table = as_tensor(self.features)
         return tf.gather(self._table, numbers)
+
+    @functools.cached_property
+    def _table(self):
+        return as_tensor(self.features)

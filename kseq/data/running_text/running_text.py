@@ -53,8 +53,7 @@ def running_text_batches(
     # One row less, so that an epoch can be cut at any position.
     rows = max(tokens // length - 1, 1)
     spare = tokens - rows * length
-    with tf.device("CPU:0"):  # where data sets run
-        ids = as_tensor(ids)
+    ids = as_tensor(ids)
     key = tf.constant(seed % 2**31, tf.int64)
 
     def rows_at(position):
