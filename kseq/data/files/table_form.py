@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kseq.data.files.text_files import matching_files, read_lines
+from kseq.data.files.text_files import read_lines
 
 _LOOKED_AT = 100  # rows, for the delimiter
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -48,25 +48,6 @@ def form_of(path: str, kind: str | None) -> TableForm:
     """
     found = os.stat(path)
     return _form_of(path, kind, found.st_mtime_ns, found.st_size)
-
-
-def table_notes(pattern: str | os.PathLike, kind_of) -> list[str]:
-    """Notes on the tables of a pattern that differ from what their names say.
-
-    Args:
-        pattern: path.
-        kind_of: function of a path, its kind as for `form_of`; None for a file
-            that is not a table.
-    """
-    notes = {}
-    for path in matching_files(pattern):
-        kind = kind_of(path)
-        if kind in ("tsv", "csv") and (note := form_of(path, kind).note):
-            notes.setdefault(note, []).append(path)
-    return [
-        f"{first}{f' and {len(more)} more' * bool(more)}: {note}"
-        for note, (first, *more) in notes.items()
-    ]
 
 
 @functools.lru_cache(maxsize=1024)

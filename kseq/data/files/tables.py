@@ -12,8 +12,8 @@ from kseq.data.files.blank_text import is_blank
 from kseq.data.files.compressed_files import uncompressed_name
 from kseq.data.files.data_error import DataError
 from kseq.data.files.table_folders import kind_of_folder
-from kseq.data.files.table_form import form_of, table_notes
-from kseq.data.files.text_files import Line, read_lines
+from kseq.data.files.table_form import form_of
+from kseq.data.files.text_files import Line, matching_files, read_lines
 
 _KINDS = {
     ".tsv": "tsv",
@@ -62,7 +62,9 @@ def rows_of_cells(path: str) -> Iterator[tuple[Line, list[bytes]]]:
     return ((line, _tsv_cells(line.text)) for line in lines)
 
 
-def notes_on(pattern: str | os.PathLike, default: str | None = "tsv"):
+def notes_on(
+    pattern: str | os.PathLike, default: str | None = "tsv"
+) -> list[str]:
     """Notes on tables that differ from what their names say.
 
     Args:
@@ -72,7 +74,15 @@ def notes_on(pattern: str | os.PathLike, default: str | None = "tsv"):
     """
     if os.path.isdir(pattern) and not kind_of_folder(pattern):
         return []  # of text files
-    return table_notes(pattern, lambda path: kind_of(path) or default)
+    notes = {}
+    for path in matching_files(pattern):
+        kind = kind_of(path) or default
+        if kind in ("tsv", "csv") and (note := form_of(path, kind).note):
+            notes.setdefault(note, []).append(path)
+    return [
+        f"{first}{f' and {len(more)} more' * bool(more)}: {note}"
+        for note, (first, *more) in notes.items()
+    ]
 
 
 def _tsv_cells(text) -> list[bytes]:

@@ -5,7 +5,6 @@ import itertools
 import os
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kseq.data.files.records import (
     has_keys,
@@ -16,6 +15,7 @@ from kseq.data.files.records import (
     without_surrogates,
 )
 from kseq.data.files.tables import (
+    Layout,
     are_numbers,
     ask_for_columns,
     beginning,
@@ -25,7 +25,6 @@ from kseq.data.files.tables import (
     is_header,
     kind_of,
     names_of,
-    place_of,
     rows_of_cells,
 )
 from kseq.data.files.text_files import Line, matching_files
@@ -33,14 +32,6 @@ from kseq.data.text.alignments import check_alignment
 
 _DEFAULT = ("source", "target")
 _LINE_ENDS = re.compile(rb"\r?\n|\t")
-
-
-class _Layout(NamedTuple):
-    """Where a table has its pairs."""
-
-    width: int
-    positions: tuple[int, ...]
-    skipped: int = 0  # lines up to the header, inclusive
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,18 +92,18 @@ class PairTable:
         return [_pair(line, source, *row) for row in rows]
 
     def _of_cells(self, rows, kind):
-        layout, blank = None, []
+        layout, width, blank = None, 0, []
         for line, cells in rows:
             if layout is None and not cells:
                 blank.append(line)  # or part of what is skipped
                 continue
             if layout is None:
-                layout = self._layout(line, cells, kind)
-                if layout.skipped:
+                layout, width = self._layout(line, cells, kind), len(cells)
+                if layout.is_header:
                     continue
                 yield from map(self._blank, blank)
-            check_width(line, cells, layout.width)
-            cells = cells or [b""] * layout.width
+            check_width(line, cells, width)
+            cells = cells or [b""] * width
             yield _pair(line, *(cells[place] for place in layout.positions))
         if layout is None:
             yield from map(self._blank, blank)
@@ -120,26 +111,22 @@ class PairTable:
     def _blank(self, line):
         return _pair(line, *[b""] * len(self.columns or _DEFAULT))
 
-    def _layout(self, line, cells, kind) -> _Layout:
-        width = len(cells)
+    def _layout(self, line, cells, kind) -> Layout:
         if self.columns:
             positions = find_columns(line, cells, self.columns)
-            has_names = not are_numbers(self.columns)
-            return _Layout(width, positions, line.number * has_names)
-        names = names_of(cells)
-        if set(_DEFAULT) <= set(names):
-            positions = tuple(place_of(line, names, name) for name in _DEFAULT)
-            return _Layout(width, positions, line.number)
-        if width < 2:
+            return Layout(positions, not are_numbers(self.columns))
+        if set(_DEFAULT) <= set(names_of(cells)):
+            return Layout(find_columns(line, cells, _DEFAULT), True)
+        if len(cells) < 2:
             between = ", a comma, " if kind == "csv" else ", TAB, "
             raise broken(
                 line,
                 f"source{between}target",
                 found=f"1 column in {beginning(line.text)}{_hint(line, kind)}",
             )
-        if width > 2 or is_header(cells):
+        if len(cells) > 2 or is_header(cells):
             raise ask_for_columns(line, cells, "two columns without names")
-        return _Layout(width, (0, 1))
+        return Layout((0, 1), False)
 
 
 def _texts(line, record, key) -> list[bytes]:
