@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from kseq.data.files.data_error import DataError, ReadError
-from kseq.terminal import escaped_line
 
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _BLOCK = 2**13  # bytes, of which a few can be hundreds of megabytes of text
@@ -38,7 +37,7 @@ def open_uncompressed(path: str) -> Iterator[BinaryIO]:
             it is read.
     """
     compression = compression_of(path)
-    incomplete = f"{escaped_line(path)} is not a complete {compression} file."
+    incomplete = f"{path} is not a complete {compression} file."
     try:
         with _opened(path, compression) as file:
             yield file
@@ -52,7 +51,7 @@ def open_uncompressed(path: str) -> Iterator[BinaryIO]:
 
 def unreadable(path: str | os.PathLike, error: OSError) -> ReadError:
     """The error for a file that the operating system does not read."""
-    return ReadError(f"Cannot read {escaped_line(path)}: {error.strerror}.")
+    return ReadError(f"Cannot read {path}: {error.strerror}.")
 
 
 def _opened(path, compression):
@@ -80,7 +79,7 @@ class _ZstdFile(io.RawIOBase):
             import zstandard
         except ModuleNotFoundError:
             raise DataError(
-                f"{escaped_line(path)}: .zst needs the extra zstd of kseq: "
+                f"{path}: .zst needs the extra zstd of kseq: "
                 "pip install zstandard"
             ) from None
         # Files of `zstd --long=31`, too.

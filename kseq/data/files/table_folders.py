@@ -7,7 +7,6 @@ from pathlib import Path
 
 from kseq.data.files.data_error import DataError
 from kseq.files.json_files import read_json
-from kseq.terminal import escaped_line
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 _SHARD = re.compile(r"(.*)-\d+-of-0*(\d+)")  # train-00000-of-00005
@@ -61,33 +60,32 @@ def _parquet_names(path):
             splits.add(split[0])
     if len(splits) > 1:
         raise DataError(
-            f"{escaped_line(path)} has several splits: "
+            f"{path} has several splits: "
             f"{', '.join(sorted(splits))}. Give the files of one as a pattern "
-            f"in quotes: '{escaped_line(path)}/{max(splits)}*.parquet'"
+            f"in quotes: '{path}/{max(splits)}*.parquet'"
         )
     for number, found in shards.items():
         if number != found:
             raise DataError(
-                f"{escaped_line(path)}: expected {number} Parquet files; found "
+                f"{path}: expected {number} Parquet files; found "
                 f"{found}. Is a download incomplete?"
             )
     return names
 
 
 def _arrow_names(path):
-    name = escaped_line(path)
     if not os.path.exists(os.path.join(path, _STATE)):
         splits = sorted(
             each.parent.name for each in Path(path).glob(f"*/{_STATE}")
         )
         raise DataError(
-            f"{name} has several splits: {', '.join(splits) or 'none'}. Give "
+            f"{path} has several splits: {', '.join(splits) or 'none'}. Give "
             "the folder of one."
         )
     state = read_json(Path(path, _STATE))
     if state.get("_indices_data_files"):
         raise DataError(
-            f"{name}: its rows are chosen by a file of indices. Save it again "
+            f"{path}: its rows are chosen by a file of indices. Save it again "
             "with datasets: flatten_indices().save_to_disk(FOLDER)"
         )
     files = state.get("_data_files")
@@ -100,9 +98,9 @@ def _arrow_names(path):
         for file in names
     ):
         raise DataError(
-            f"{name}/{_STATE} is broken: expected the names of files in "
+            f"{path}/{_STATE} is broken: expected the names of files in "
             f"'_data_files'. Received: {files!r:.80}"
         )
     if not names:
-        raise DataError(f"{name} is empty: it has no rows.")
+        raise DataError(f"{path} is empty: it has no rows.")
     return names

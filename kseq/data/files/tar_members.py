@@ -81,7 +81,7 @@ def is_tar(path: str | os.PathLike) -> bool:
     path = os.fspath(path)
     if _COMPRESSED.search(path):
         raise DataError(
-            f"{escaped_line(path)} is compressed and cannot be read at random. "
+            f"{path} is compressed and cannot be read at random. "
             "Decompress it to a .tar file."
         )
     return bool(_TAR.search(path))
@@ -111,7 +111,7 @@ def are_tars(
     given = [name for name, value in options.items() if value]
     if given and found == {True}:
         raise DataError(
-            f"{given[0]} is for tables; {escaped_line(train)} contains the "
+            f"{given[0]} is for tables; {train} contains the "
             f"files themselves. Leave out {given[0]}."
         )
     return found == {True}
@@ -264,7 +264,7 @@ def _members(path, file) -> Iterator[tarfile.TarInfo]:
                 raise EOFError
     except _BROKEN:
         raise DataError(
-            f"{escaped_line(path)} is not an uncompressed tar archive, or is "
+            f"{path} is not an uncompressed tar archive, or is "
             "truncated or damaged."
         ) from None
 

@@ -54,7 +54,7 @@ def read_lines(pattern: str | os.PathLike) -> Iterator[Line]:
         for line in _read_file(path):
             yield line
         if line is None:
-            raise DataError(f"{escaped_line(path)} is empty.")
+            raise DataError(f"{path} is empty.")
 
 
 def matching_files(pattern: str | os.PathLike) -> list[str]:
@@ -110,17 +110,16 @@ def check_file(path: str):
         mode = os.stat(path).st_mode
     except OSError as error:
         raise unreadable(path, error) from None
-    name = escaped_line(path)
     for is_kind, kind in _READ_ONCE:
         if is_kind(mode):
             raise DataError(
-                f"{name} is {kind}, which can be read only once; write it to "
+                f"{path} is {kind}, which can be read only once; write it to "
                 "a file first."
             )
     if stat.S_ISDIR(mode):
-        raise DataError(f"{name} is a directory; give the path of a file.")
+        raise DataError(f"{path} is a directory; give the path of a file.")
     if not os.access(path, os.R_OK):
-        raise DataError(f"Cannot read {name}: Permission denied.")
+        raise DataError(f"Cannot read {path}: Permission denied.")
 
 
 def _read_file(path) -> Iterator[Line]:

@@ -10,7 +10,6 @@ from kseq.data.files.data_error import DataError
 from kseq.data.files.table_folders import kind_of_folder
 from kseq.data.files.tables import decoded
 from kseq.data.files.text_files import check_file, read_lines
-from kseq.terminal import escaped_line
 
 
 def is_text_folder(path: str | os.PathLike) -> bool:
@@ -48,9 +47,7 @@ def texts_in_folder(
         lines = [line.text for line in read_lines(file)]
         text = b"\n".join(lines).replace(b"\r", b"").removesuffix(b"\n")
         if b"\0" in text:
-            raise DataError(
-                f"{escaped_line(file)} is not text: it contains NUL bytes."
-            )
+            raise DataError(f"{file} is not text: it contains NUL bytes.")
         yield path, decoded([text], counts)[0]
 
 
@@ -61,8 +58,8 @@ def paths_in_folder(folder: str | os.PathLike, depth: int = 0) -> list[Path]:
     if not paths:
         inside = "/FOLDER" * depth
         raise DataError(
-            f"{escaped_line(folder)} is a directory; expected text files in "
-            f"it, {escaped_line(folder)}{inside}/NAME.txt; found none."
+            f"{folder} is a directory; expected text files in "
+            f"it, {folder}{inside}/NAME.txt; found none."
         )
     return paths
 

@@ -67,7 +67,7 @@ def word_vectors(
     }
     if not vectors:
         raise DataError(
-            f"{escaped_line(path)} has none of the {len(words)} pieces of the "
+            f"{path} has none of the {len(words)} pieces of the "
             "vocabulary. Is it of another language?"
         )
     rows = [*vectors]
@@ -119,7 +119,7 @@ def _read(path, wanted, dim):
                 advance(_BLOCK)
     if promised not in (None, count):
         raise DataError(
-            f"{escaped_line(path)} has {count} words, and {promised} according "
+            f"{path} has {count} words, and {promised} according "
             "to its first line: it is not complete."
         )
     return found
