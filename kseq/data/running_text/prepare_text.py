@@ -22,7 +22,11 @@ from kseq.data.running_text.prepared_text import (
     documents_files,
     open_prepared_text,
 )
-from kseq.data.running_text.running_ids import ids_of_chunks, lines_of
+from kseq.data.running_text.running_ids import (
+    groups_of,
+    ids_of_chunks,
+    lines_of,
+)
 from kseq.data.running_text.text_corpus import (
     TextCorpus,
     read_text_corpus,
@@ -195,21 +199,11 @@ def _without_blank(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
 
 
 def _write_parts(folder, chunks, part_size) -> tuple[list[str], list[int]]:
-    names, characters, part, size = [], [], [], 0
-
-    def write():
+    names, characters = [], []
+    for part in groups_of(chunks, part_size):
         names.append(f"{len(names):06}")
-        characters.append(size)
+        characters.append(sum(len(chunk.text) for chunk in part))
         _write_part(folder / names[-1], part)
-
-    for chunk in chunks:
-        part.append(chunk)
-        size += len(chunk.text)
-        if size >= part_size:
-            write()
-            part, size = [], 0
-    if part:
-        write()
     return names, characters
 
 

@@ -51,7 +51,7 @@ def ids_of_chunks(
     """
     if not tokenizer.is_verbatim:
         raise ValueError("Running text needs a verbatim tokenizer.")
-    for some in _groups(chunks):
+    for some in groups_of(chunks, _CHARACTERS):
         lines = [_parts_of_lines(chunk.text) for chunk in some]
         texts = tf.constant(list(itertools.chain(*lines)), tf.string)
         ids = tokenizer.tokenize(texts)
@@ -84,14 +84,14 @@ def _parts_of_lines(text):
     return list(itertools.chain.from_iterable(lines))
 
 
-def _groups(chunks):
-    """Groups of chunks that are tokenized together."""
-    group, size = [], 0
+def groups_of(chunks: Iterable[Chunk], size: int) -> Iterator[list[Chunk]]:
+    """Groups of chunks of at least `size` characters, but for the last one."""
+    group, characters = [], 0
     for chunk in chunks:
         group.append(chunk)
-        size += len(chunk.text)
-        if size >= _CHARACTERS:
+        characters += len(chunk.text)
+        if characters >= size:
             yield group
-            group, size = [], 0
+            group, characters = [], 0
     if group:
         yield group

@@ -101,7 +101,6 @@ def _example(ids):
 
     Unlike `teacher_forcing`, which puts START before a target, this cuts rows
     out of a text whose documents already begin with START.
-
     """
     labels = ids[:, 1:]
     # START always follows END, and PAD follows the last END.
