@@ -21,6 +21,7 @@ from kseq.data.text.tokenizer_training import (
     CONTROL_IDS,
     LINE_BREAK,
     LOWER_BLOCK,
+    TAKEN,
     report_unknown,
     train_tokenizer,
 )
@@ -28,8 +29,6 @@ from kseq.data.text.word_encoder import WordEncoder
 from kseq.terminal import progress
 
 NOT_IN_VOCABULARY = "<not in the vocabulary>"
-# Replaced in a text, because the tokenizer gives them a different meaning.
-_TAKEN = f"[{LOWER_BLOCK}{LINE_BREAK}]"
 _WORD = re.compile(r"\s*\S+")
 _WITH_TENSORFLOW = 128  # texts together, of which one needs it
 _NOT_PLAIN = f"\0\r{LOWER_BLOCK}{LINE_BREAK}"
@@ -154,7 +153,7 @@ class Tokenizer(tf.Module):
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
         # The line reader of tf.data drops each carriage return, too.
         text = tf.strings.regex_replace(text, "\r", "")
-        text = tf.strings.regex_replace(text, _TAKEN, "\ufffd")
+        text = tf.strings.regex_replace(text, TAKEN, "\ufffd")
         if not self.is_verbatim:
             text = tf.strings.regex_replace(text, BLANK, "")
             text = tf.strings.strip(text)

@@ -30,8 +30,7 @@ _DECODING_RULES = "FDD0\t2581\n"
 LINE_BREAK = "\ufdd1"
 _ENCODED_BREAK = "A\tFDD1\n"
 _DECODED_BREAK = "FDD1\tA\n"
-# In a text, these two become U+FFFD.
-_TAKEN = re.compile(f"[{LOWER_BLOCK}{LINE_BREAK}]")
+TAKEN = f"[{LOWER_BLOCK}{LINE_BREAK}]"  # become U+FFFD in a text
 
 SPACE = "\u2581"
 # SentencePiece skips a line with one of these.
@@ -151,7 +150,7 @@ class _Text:
             if not line or (not self.verbatim and is_blank(line)):
                 continue
             self.is_empty = False
-            text = _TAKEN.sub("\ufffd", line.decode(errors="replace"))
+            text = re.sub(TAKEN, "\ufffd", line.decode(errors="replace"))
             # SentencePiece leaves out a line break at the end.
             text = text.replace("\n", LINE_BREAK)
             self._count(text)
