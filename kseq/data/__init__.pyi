@@ -38,8 +38,6 @@ from .documents.documents import (
 )
 from .documents.piece_prediction_batches import (
     masked_prediction_batches as masked_prediction_batches,
-)
-from .documents.piece_prediction_batches import (
     piece_prediction_batches as piece_prediction_batches,
 )
 from .documents.prepare_documents import prepare_documents as prepare_documents
@@ -135,8 +133,10 @@ from .text.prepared_pairs import (
     PreparedPairs as PreparedPairs,
     open_prepared as open_prepared,
 )
-from .text.sentences import Paragraphs as Paragraphs
-from .text.sentences import split_paragraphs as split_paragraphs
+from .text.sentences import (
+    Paragraphs as Paragraphs,
+    split_paragraphs as split_paragraphs,
+)
 from .text.teacher_forcing import teacher_forcing as teacher_forcing
 from .text.text_preprocessor import TextPreprocessor as TextPreprocessor
 from .text.text_report import TextReport as TextReport

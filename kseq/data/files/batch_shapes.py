@@ -232,11 +232,7 @@ def _thinned(lengths):
 def _chosen(positions, counts, max_shapes, enough):
     """The indices of the shapes that are chosen, see `_candidates`.
 
-    Args:
-        positions: (C, N).
-        counts: (N,).
-        max_shapes: int.
-        enough: float, the total number of positions at which to stop.
+    No more are chosen once the total number of positions is `enough`.
     """
 
     def best_with(others):

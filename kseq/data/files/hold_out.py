@@ -12,13 +12,7 @@ from kseq.data.files.text_files import matching_files
 from kseq.data.files.text_folders import is_text_folder
 
 
-def hold_out(
-    examples,
-    fields: tuple[str, ...],
-    path,
-    kind: str,
-    two: str,
-):
+def hold_out(examples, fields: tuple[str, ...], path, kind: str, two: str):
     """The examples that stay in training, and those that are held out.
 
     Args:
@@ -39,22 +33,12 @@ def hold_out(
                 for name in fields
             }
         )
-        for numbers in split_numbers(source_hashes(names), path, kind, two)
+        for numbers in _split_numbers(source_hashes(names), path, kind, two)
     )
 
 
-def split_numbers(hashes, path, kind: str, two: str):
-    """The numbers of the training examples, and of those that are held out.
-
-    Args:
-        hashes: (N,) int64, see `source_hashes`, of what identifies an example.
-        path: see `hold_out`.
-        kind: see `hold_out`.
-        two: see `hold_out`.
-
-    Raises:
-        DataError: there is only one.
-    """
+def _split_numbers(hashes, path, kind, two):
+    """The numbers of the training examples, and of those that are held out."""
     is_out = np.isin(hashes, choose_held_out([hashes], len(hashes)))
     if not is_out.any():
         raise DataError(
@@ -153,7 +137,7 @@ def split_rows(
     problems = rows.report.problems(rows.path)
     if validation is None:
         if choose is None:
-            _, held_out = split_numbers(rows.hashes, rows.path, kind, two)
+            _, held_out = _split_numbers(rows.hashes, rows.path, kind, two)
         else:
             held_out = choose()
         title = "held out of training"

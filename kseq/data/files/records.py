@@ -1,5 +1,6 @@
 """Records: the objects of JSON, and the rows of Parquet and Arrow."""
 
+import contextlib
 import io
 import itertools
 import json
@@ -64,20 +65,18 @@ def value_at(record: dict, key: str):
     for place in reversed(range(len(key))):
         inner = record.get(key[:place]) if key[place] == "." else None
         if isinstance(inner, dict):
-            try:
+            with contextlib.suppress(KeyError):
                 return value_at(inner, key[place + 1 :])
-            except KeyError:
-                continue
     raise KeyError(key)
 
 
 def has_keys(record: dict, keys: Sequence[str]) -> bool:
     """Whether `value_at` finds a value at each key."""
-    for key in keys:
-        try:
+    try:
+        for key in keys:
             value_at(record, key)
-        except KeyError:
-            return False
+    except KeyError:
+        return False
     return True
 
 

@@ -153,9 +153,7 @@ def refuse_utf_16(name, text):
 def _refuse_carriage_returns(path, text):
     """Rejects a file whose lines end in carriage returns alone.
 
-    Args:
-        path: of the file.
-        text: bytes of its first line, which is all of it.
+    Its first line is then all of it.
     """
     if not text.endswith(b"\n") and b"\r" in text.rstrip(b"\r"):
         raise DataError(

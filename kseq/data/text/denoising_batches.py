@@ -200,11 +200,10 @@ def _random_numbers(numbers, count, seed, purpose, width):
 def _text_lengths(pairs, max_length):
     """Of sources and targets; see `count_lengths`."""
     blocks = (
-        (np.stack([lengths, lengths], axis=1), lengths)
+        np.where(block <= max_length, block, 0)
         for texts in (pairs.source, pairs.target)
-        for lengths in (
-            np.where(block <= max_length, block, 0)
-            for block in texts.blocks_of_lengths()
-        )
+        for block in texts.blocks_of_lengths()
     )
-    return count_lengths(blocks)
+    return count_lengths(
+        (np.stack([each] * 2, axis=1), each) for each in blocks
+    )

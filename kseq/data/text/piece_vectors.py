@@ -46,14 +46,13 @@ def piece_vectors(
     counts = _counts(ids, vocab_size)
     with progress("Computing the vectors of pieces"):
         association = _positive_association(counts)
-        if association.nnz:
-            left, strengths = randomized_svd(association, dim)
-    if association.nnz:
-        vectors[:, : len(strengths)] = left * np.sqrt(strengths)
-        occurs = association.sum(axis=1) > 0
-        vectors[~occurs] = 0
-        vectors *= (dim * np.mean(vectors[occurs] ** 2)) ** -0.5
-    return vectors
+        if not association.nnz:
+            return vectors
+        left, strengths = randomized_svd(association, dim)
+    vectors[:, : len(strengths)] = left * np.sqrt(strengths)
+    occurs = association.sum(axis=1) > 0
+    vectors[~occurs] = 0
+    return vectors * (dim * np.mean(vectors[occurs] ** 2)) ** -0.5
 
 
 def _counts(ids, vocab_size):

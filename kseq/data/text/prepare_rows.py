@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,10 +48,11 @@ class TokenizeRowsJob(NamedTuple):
 
     def rows(self) -> tuple[list[Any], list[Any]]:
         """The rows to train on, and those that are held out."""
-        rows = read_rows(f"{self.part}.jsonl")
-        is_out = _is_out(self.start, len(rows), self.held_out)
-        kept = [row for row, out in zip(rows, is_out, strict=True) if not out]
-        held = [row for row, out in zip(rows, is_out, strict=True) if out]
+        held_out = {*np.fromfile(self.held_out, np.int64).tolist()}
+        kept, held = [], []
+        for number, row in enumerate(read_rows(f"{self.part}.jsonl")):
+            is_out = self.start + number in held_out
+            (held if is_out else kept).append(row)
         return kept, held
 
 
@@ -276,8 +277,3 @@ def _join(prepared, jobs):
         for path in [given] if given.is_file() else parts:
             file.write(path.read_bytes())
     return rows, totals[0]
-
-
-def _is_out(start, count, held_out) -> Iterator[bool]:
-    numbers = np.fromfile(held_out, np.int64)
-    return np.isin(np.arange(start, start + count), numbers).tolist()
