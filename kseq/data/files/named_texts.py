@@ -112,7 +112,7 @@ def read_named_texts(
         name = _NUMBER.sub("", os.fsdecode(name).strip())
         if not name:
             raise broken(line, f"the name of a {known.name}", found="none")
-        text = _text(text)
+        text = " ".join(text.decode("utf-8", "replace").split())
         if plain:
             text = " ".join(_MARKS.sub(" ", text.lower()).split())
         if is_blank(text) or len(text.encode()) > LONGEST_LINE:
@@ -162,10 +162,6 @@ def left_out_texts(path, counts, known: Columns = CAPTIONS) -> list[str]:
         for reason, what, problem in reasons
         if counts[reason]
     ]
-
-
-def _text(cell):
-    return " ".join(cell.decode("utf-8", "replace").split())
 
 
 def named_rows(

@@ -221,10 +221,6 @@ def _ranges(text, sides, size):
     return jobs, sources.digests | targets.digests
 
 
-def _bytes_of(text) -> int:
-    return sum(map(os.path.getsize, itertools.chain(*text.files())))
-
-
 def _are_first(path, repeated, is_known) -> np.ndarray:
     """(N,) bool, which pairs of a part have not been in one before.
 
@@ -273,63 +269,59 @@ class _Preparation:
 
     def read(self):
         """Reads and checks all texts, and chooses what is held out."""
-        jobs = self._jobs()
-        run_part_jobs(
-            *("Reading", read_pairs, jobs, ".json", self.processes, self.beam)
-        )
-        if not jobs:
-            return self._write_dates()
-        summaries = iter(
-            [read_json(Path(f"{job.part}.json")) for job, _ in jobs]
-        )
-        reports, texts, filtered = {}, iter(self.plan["texts"]), []
-        for split, split_texts in self.splits.items():
-            self.names[split], reports[split] = [], []
-            for text in split_texts:
-                counts, parts = Counter(), []
-                for _ in next(texts)["jobs"]:
-                    summary = next(summaries)
-                    counts.update(summary["counts"])
-                    parts += summary["parts"]
-                report = TextReport.of(counts)
-                report.refuse_empty(text)
-                reports[split].append(report)
-                self.names[split].append([part["name"] for part in parts])
-                if self.filters and split == "train":
-                    filtered.append(_filtered_counts(counts))
-        problems = self._filter(reports["train"], filtered)
-        return self._split(reports, problems)
-
-    def _jobs(self):
-        """(ReadJob, bytes) of all texts."""
         texts = [
             (split, text)
             for split in self.splits
             for text in self.splits[split]
         ]
-        size = self.plan["options"]["part_size"]
-        found = []
-        for number, ((split, text), plan) in enumerate(
-            zip(texts, self.plan["texts"], strict=True)
-        ):
-            sides = text.files()
-            for job_number, job in enumerate(plan["jobs"]):
-                ranges, path = None, None
-                if "ranges" in job:
-                    ranges = tuple(
-                        [LineRange(paths[n], a, b) for n, a, b in part]
-                        for paths, part in zip(
-                            sides, job["ranges"], strict=True
-                        )
-                    )
-                elif job["file"] is not None:
-                    path = sides[0][job["file"]]
-                part = self.parts / f"{number:03}-{job_number:06}"
-                read = ReadJob(
-                    *(str(part), text, ranges, path, size),
-                    self.filters if split == "train" else None,
+        jobs = [self._jobs(number, *each) for number, each in enumerate(texts)]
+        run_part_jobs(
+            *("Reading", read_pairs, itertools.chain(*jobs), ".json"),
+            *(self.processes, self.beam),
+        )
+        if not texts:
+            return self._write_dates()
+        self.names = {split: [] for split in self.splits}
+        reports, filtered = {split: [] for split in self.splits}, []
+        for (split, text), jobs_of_text in zip(texts, jobs, strict=True):
+            counts, names = Counter(), []
+            for job, _ in jobs_of_text:
+                summary = read_json(Path(f"{job.part}.json"))
+                counts.update(summary["counts"])
+                names += [part["name"] for part in summary["parts"]]
+            report = TextReport.of(counts)
+            report.refuse_empty(text)
+            reports[split].append(report)
+            self.names[split].append(names)
+            if self.filters and split == "train":
+                filtered.append(_filtered_counts(counts))
+        problems = self._filter(reports["train"], filtered)
+        return self._split(reports, problems)
+
+    def _jobs(self, number, split, text):
+        """(ReadJob, bytes) of a text."""
+        jobs, sides, found = (
+            self.plan["texts"][number]["jobs"],
+            text.files(),
+            [],
+        )
+        size = sum(map(os.path.getsize, itertools.chain(*sides)))
+        for job_number, job in enumerate(jobs):
+            ranges, path = None, None
+            if "ranges" in job:
+                ranges = tuple(
+                    [LineRange(paths[n], a, b) for n, a, b in part]
+                    for paths, part in zip(sides, job["ranges"], strict=True)
                 )
-                found.append((read, _bytes_of(text) // len(plan["jobs"])))
+            elif job["file"] is not None:
+                path = sides[0][job["file"]]
+            part = self.parts / f"{number:03}-{job_number:06}"
+            read = ReadJob(
+                *(str(part), text, ranges, path),
+                self.plan["options"]["part_size"],
+                self.filters if split == "train" else None,
+            )
+            found.append((read, size // len(jobs)))
         return found
 
     def _write_dates(self):
