@@ -21,6 +21,7 @@ from kseq.data.files.records import (
     value_at,
     without_surrogates,
 )
+from kseq.data.files.table_folders import is_text_folder
 from kseq.data.files.tables import (
     beginning,
     broken,
@@ -30,7 +31,7 @@ from kseq.data.files.tables import (
     two_names,
 )
 from kseq.data.files.text_files import Line, matching_files
-from kseq.data.files.text_folders import is_text_folder, texts_in_folder
+from kseq.data.files.text_folders import texts_in_folder
 from kseq.terminal import escaped_line, progress
 
 LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from kseq.data.files.compressed_files import compression_of, unreadable
+from kseq.data.files.table_folders import is_text_folder
 from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import matching_files
 from kseq.terminal import escaped_line, progress
@@ -28,7 +29,7 @@ def fingerprints(path: str | os.PathLike) -> list[dict]:
     >>> fingerprints("a.txt") == fingerprints(Path("a.txt").absolute())
     True
     """
-    if os.path.isdir(path) and not kind_of(path):
+    if is_text_folder(path):
         return [_of_folder(path)]
     return [
         {

@@ -8,8 +8,8 @@ import numpy as np
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.source_hashes import choose_held_out, source_hashes
+from kseq.data.files.table_folders import is_text_folder
 from kseq.data.files.text_files import matching_files
-from kseq.data.files.text_folders import is_text_folder
 
 
 def hold_out(examples, fields: tuple[str, ...], path, kind: str, two: str):

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.data.files.table_folders import is_text_folder
 from kseq.data.files.text_files import matching_files
-from kseq.data.files.text_folders import is_text_folder, paths_in_folder
+from kseq.data.files.text_folders import paths_in_folder
 
 _SPLITS = ("train", "validation")
 

@@ -29,6 +29,11 @@ def kind_of_folder(path: str | os.PathLike) -> str | None:
     return "parquet" if any(map(_is_parquet, names)) else None
 
 
+def is_text_folder(path: str | os.PathLike) -> bool:
+    """Whether a path is a folder that is no table."""
+    return os.path.isdir(path) and kind_of_folder(path) is None
+
+
 def files_of_folder(path: str, kind: str) -> list[str]:
     """The files of a folder that is a table, in their order.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.compressed_files import uncompressed_name
 from kseq.data.files.data_error import DataError
-from kseq.data.files.table_folders import kind_of_folder
+from kseq.data.files.table_folders import is_text_folder, kind_of_folder
 from kseq.data.files.table_form import form_of
 from kseq.data.files.text_files import Line, matching_files, read_lines
 
@@ -72,8 +72,8 @@ def notes_on(
         default: the kind of a file with any other name: "tsv", or None for no
             table.
     """
-    if os.path.isdir(pattern) and not kind_of_folder(pattern):
-        return []  # of text files
+    if is_text_folder(pattern):
+        return []
     notes = {}
     for path in matching_files(pattern):
         kind = kind_of(path) or default

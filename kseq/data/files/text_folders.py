@@ -7,14 +7,8 @@ from pathlib import Path
 
 from kseq.data.files.compressed_files import uncompressed_name, unreadable
 from kseq.data.files.data_error import DataError
-from kseq.data.files.table_folders import kind_of_folder
 from kseq.data.files.tables import decoded
 from kseq.data.files.text_files import check_file, read_lines
-
-
-def is_text_folder(path: str | os.PathLike) -> bool:
-    """Whether a path is a folder that is no table, see `kind_of_folder`."""
-    return os.path.isdir(path) and kind_of_folder(path) is None
 
 
 def texts_in_folder(

@@ -15,6 +15,7 @@ from kseq.data.files.records import (
     value_at,
     without_surrogates,
 )
+from kseq.data.files.table_folders import is_text_folder
 from kseq.data.files.tables import (
     Layout,
     beginning,
@@ -26,10 +27,7 @@ from kseq.data.files.tables import (
     rows_of_cells,
 )
 from kseq.data.files.text_files import matching_files, read_lines
-from kseq.data.files.text_folders import (
-    is_text_folder,
-    texts_in_folder,
-)
+from kseq.data.files.text_folders import texts_in_folder
 
 _CHUNK = 2**20  # bytes of a large document that are read together
 
