@@ -209,7 +209,7 @@ class PreparedFolder(os.PathLike):
             more, hashes = read() if read else ({}, {})
             files = {
                 name: [
-                    file_identity(path, hashes.get(path) or content_hash(path))
+                    _file_identity(path, hashes.get(path) or content_hash(path))
                     for path in each
                 ]
                 for name, each in paths.items()
@@ -269,7 +269,7 @@ class PreparedFolder(os.PathLike):
             )
         for paths, identities in groups:
             for path, identity in zip(paths, identities, strict=True):
-                if not is_same_file(path, identity):
+                if not _is_same_file(path, identity):
                     raise DataError(
                         f"{path} is not what {self.path} is prepared from, or "
                         f"has changed since. {_OTHERWISE}"
@@ -408,13 +408,8 @@ def refuse_prepared(**given):
             )
 
 
-def file_identity(path: str | os.PathLike, sha256: str) -> dict[str, Any]:
-    """What identifies a file that has been read.
-
-    Args:
-        path: of the file.
-        sha256: of its content.
-    """
+def _file_identity(path, sha256) -> dict[str, Any]:
+    """What identifies a file that was read, whose content has a sha256."""
     found = os.stat(path)
     return {
         "path": os.path.abspath(path),
@@ -425,21 +420,16 @@ def file_identity(path: str | os.PathLike, sha256: str) -> dict[str, Any]:
     }
 
 
-def is_same_file(path: str | os.PathLike, identity: dict[str, Any]) -> bool:
+def _is_same_file(path, identity) -> bool:
     """Whether a file has the content that was read; a moved file has.
 
     It is read unless its path, size and time are the same.
     """
-    found = os.stat(path)
-    if kind_of_content(path) != identity["kind"]:
-        return False
-    if found.st_size != identity["bytes"]:
-        return False
-    if (
-        os.path.abspath(path) == identity["path"]
-        and found.st_mtime_ns == identity["modified"]
-    ):
+    found = _file_identity(path, identity["sha256"])
+    if found == identity:
         return True
+    if any(found[key] != identity[key] for key in ("kind", "bytes")):
+        return False
     return content_hash(path) == identity["sha256"]
 
 

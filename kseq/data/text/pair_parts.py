@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,18 +134,39 @@ def _write_part(path, sides):
     replace_file(f"{path}.hashes", hashes.tobytes())
 
 
-def write_some_of_part(
-    path: str | os.PathLike, name: str, kept: Sequence[bool]
-):
-    """Writes some pairs of a part, as a part of its own.
+def unique_part(
+    path: Path, repeated: np.ndarray, is_known: np.ndarray
+) -> str | None:
+    """Leaves out pairs of a part that it, or a part before, has already.
+
+    The part is not changed: whoever resumes finds the same.
 
     Args:
         path: of the part.
-        name: of the new one, in the same folder.
-        kept: (N,) bool, which pairs.
+        repeated: sorted hashes of the pairs that there are several of.
+        is_known: of each whether a part before had it; is updated.
+
+    Returns:
+        The name of a part beside it without them, that of the part itself if
+        none of its pairs is repeated, or None if it has no other pair.
     """
-    sides = [list(itertools.compress(side, kept)) for side in part_lines(path)]
-    _write_part(Path(path).with_name(name), sides)
+    if not np.isin(part_hashes(path)[2], repeated).any():
+        return path.name
+    sides = part_lines(path)
+    _, hashes = pair_hashes(*sides[:2])
+    places = np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)
+    are_repeated = repeated[places] == hashes
+    _, firsts = np.unique(hashes, return_index=True)
+    kept = np.zeros(len(hashes), bool)
+    kept[firsts] = True
+    kept &= ~(are_repeated & is_known[places])
+    is_known[places[are_repeated]] = True
+    if not kept.any():
+        return None
+    name = f"{path.name}-unique"
+    sides = [list(itertools.compress(side, kept)) for side in sides]
+    _write_part(path.with_name(name), sides)
+    return name
 
 
 def part_hashes(path: str | os.PathLike) -> np.ndarray:

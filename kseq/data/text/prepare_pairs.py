@@ -45,7 +45,6 @@ from kseq.data.text.corpus import (
 )
 from kseq.data.text.dates import SIZES, dates
 from kseq.data.text.line_filters import LineFilters
-from kseq.data.text.pair_blocks import pair_hashes
 from kseq.data.text.pair_parts import (
     FILTERED,
     PART_SIZE,
@@ -58,8 +57,8 @@ from kseq.data.text.pair_parts import (
     part_lines,
     read_pairs,
     tokenize_part,
+    unique_part,
     write_parts,
-    write_some_of_part,
 )
 from kseq.data.text.pair_tokenizers import (
     PairTokenizers,
@@ -221,25 +220,6 @@ def _ranges(text, sides, size):
     return jobs, sources.digests | targets.digests
 
 
-def _are_first(path, repeated, is_known) -> np.ndarray:
-    """(N,) bool, which pairs of a part have not been in one before.
-
-    Args:
-        path: of the part.
-        repeated: sorted hashes of the pairs that there are several of.
-        is_known: of each whether a part before had it; is updated.
-    """
-    _, hashes = pair_hashes(*part_lines(path)[:2])
-    places = np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)
-    are_repeated = repeated[places] == hashes
-    _, firsts = np.unique(hashes, return_index=True)
-    kept = np.zeros(len(hashes), bool)
-    kept[firsts] = True
-    kept &= ~(are_repeated & is_known[places])
-    is_known[places[are_repeated]] = True
-    return kept
-
-
 def _filtered_counts(counts: Counter) -> Counter:
     """How many pairs filters leave out, by reason."""
     return Counter(
@@ -365,10 +345,7 @@ class _Preparation:
         return problems
 
     def _leave_out_duplicates(self):
-        """Replaces parts by others; the first of equal pairs stays.
-
-        Parts are not changed: whoever resumes finds the same.
-        """
+        """Replaces parts by others; the first of equal pairs stays."""
         found = [np.zeros(0, np.int64)]
         for (hashes,) in partitions(self._hashes("train", 2)):
             values, counts = np.unique(hashes, return_counts=True)
@@ -378,15 +355,11 @@ class _Preparation:
             return
         is_known = np.zeros(len(repeated), bool)
         for names in self.names["train"]:
-            for place, name in enumerate(names):
-                path = self.parts / name
-                if not np.isin(part_hashes(path)[2], repeated).any():
-                    continue
-                kept = _are_first(path, repeated, is_known)
-                names[place] = f"{name}-unique" if kept.any() else None
-                if kept.any():
-                    write_some_of_part(path, names[place], kept)
-            names[:] = filter(None, names)
+            unique = [
+                unique_part(self.parts / name, repeated, is_known)
+                for name in names
+            ]
+            names[:] = filter(None, unique)
 
     def _pairs(self, names):
         return sum(part_hashes(self.parts / name).shape[1] for name in names)
