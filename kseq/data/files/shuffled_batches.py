@@ -11,6 +11,7 @@ from kseq.data.files.batch_shapes import (
     BatchShapes,
     product_of_lengths,
     shapes_wanted,
+    sum_of_lengths,
     whole_rows,
     with_shapes,
 )
@@ -52,8 +53,7 @@ def shuffled_batches(
     weights: tuple[float, ...] = (),
     all_sizes: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     max_shapes: int | Literal["auto"] | None = None,
-    positions: Callable = product_of_lengths,
-    shape_costs: Callable | None = None,
+    of_pairs: bool = False,
     with_epochs: bool = False,
 ) -> tf.data.Dataset:
     """An endless stream of shuffled batches of examples of similar sizes.
@@ -84,9 +84,8 @@ def shuffled_batches(
         all_sizes: the different lengths (K, D) of all examples that are used,
             their counts (K,) and their costs (K,), if they are known.
         max_shapes: see `training_batches`.
-        positions: function of lengths, see `BatchShapes`.
-        shape_costs: function of the lengths of shapes (K, D), their costs (K,);
-            by default those of their largest examples.
+        of_pairs: whether the axes are those of two sides, which are padded
+            separately, and the cost is the longer one; otherwise of a grid.
         with_epochs: whether an example is a different one in each epoch: its
             number is `epoch * sum(counts)` larger then.
 
@@ -102,7 +101,7 @@ def shuffled_batches(
     most = shapes_wanted(max_shapes)
     shapes = None
     if most is not None:
-        shapes = _Shapes(all_sizes, budget, most, positions, shape_costs)
+        shapes = _Shapes(all_sizes, budget, most, of_pairs)
     order = _Order(counts, weights, seed, with_epochs)
     planner = _Planner(order, sizes, budget, seed, shapes)
 
@@ -334,21 +333,21 @@ class _Shapes:
         rows: (K,) int64 tensor, of a batch of each shape.
     """
 
-    def __init__(self, all_sizes, budget, max_shapes, positions, shape_costs):
+    def __init__(self, all_sizes, budget, max_shapes, of_pairs):
         lengths, counts, costs = all_sizes
+        size = sum_of_lengths if of_pairs else product_of_lengths
         with progress("Choosing the shapes of the batches"):
             chosen = BatchShapes(
-                lengths, counts, max_shapes=max_shapes, size=positions
+                lengths, counts, max_shapes=max_shapes, size=size
             )
         chosen.log()
         self._number_of = chosen.number_of
         self.lengths = tf.constant(chosen.lengths)
-        if shape_costs is None:
+        most = chosen.lengths.max(axis=1)
+        if not of_pairs:
             most = np.zeros(len(chosen.lengths), np.int64)
             numbers = chosen.number_of(tf.constant(lengths)).numpy()
             np.maximum.at(most, numbers, costs)
-        else:
-            most = shape_costs(chosen.lengths)
         rows = np.maximum(budget // most, 1)
         # If an epoch has few batches, they have similar sizes.
         total = counts.sum()

@@ -1,13 +1,12 @@
 """Pairs of ids to batches."""
 
-import functools
 import logging
 
 import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import PAD
-from kseq.data.files.batch_shapes import MAX_SHAPES, sum_of_lengths
+from kseq.data.files.batch_shapes import MAX_SHAPES
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import IN_PARALLEL
 from kseq.data.files.device_parts import split_over_devices
@@ -137,8 +136,7 @@ def training_batches(
         seed=seed,
         weights=weights,
         max_shapes=max_shapes,
-        positions=sum_of_lengths,
-        shape_costs=functools.partial(np.max, axis=1),
+        of_pairs=True,
         with_epochs=bool(subword_dropout),
     )
 

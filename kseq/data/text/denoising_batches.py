@@ -1,13 +1,12 @@
 """Texts with noise, from which a model restores them."""
 
-import functools
 import math
 
 import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, UNK
-from kseq.data.files.batch_shapes import MAX_SHAPES, sum_of_lengths
+from kseq.data.files.batch_shapes import MAX_SHAPES
 from kseq.data.files.data_error import DataError
 from kseq.data.files.index_shuffle import index_shuffle
 from kseq.data.files.shuffled_batches import (
@@ -122,8 +121,7 @@ def denoising_batches(
         budget=batch_tokens,
         seed=seed,
         max_shapes=max_shapes,
-        positions=sum_of_lengths,
-        shape_costs=functools.partial(np.max, axis=1),
+        of_pairs=True,
     )
 
 
