@@ -1,7 +1,6 @@
 """Ranges of bytes that hold whole lines, found in one pass over files."""
 
 import hashlib
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -75,11 +74,10 @@ def split_at_lines(paths: list[str], ends: list[int]) -> LineRanges:
         last = b"\n"
         for block in _blocks(path, digests):
             count = block.count(b"\n")
-            inside = [n - lines for n in ends[len(parts) :] if n > lines]
-            inside = [n for n in inside if n <= count]
             places = np.flatnonzero(np.frombuffer(block, np.uint8) == 10)
+            inside = [n for n in ends[len(parts) :] if 0 < n - lines <= count]
             for number in inside:
-                end = total + int(places[number - 1]) + 1
+                end = total + int(places[number - lines - 1]) + 1
                 parts.append([*current, LineRange(path, start, end)])
                 current, start = [], end
             lines += count
@@ -94,15 +92,17 @@ def split_at_lines(paths: list[str], ends: list[int]) -> LineRanges:
     return LineRanges(parts, [*ends[:-1], lines], digests)
 
 
-def read_range(ranges: list[LineRange]) -> Iterator[list[bytes]]:
-    """The lines of each range, those of `read_lines`."""
+def read_ranges(ranges: list[LineRange]) -> list[bytes]:
+    """The lines of all ranges, those of `read_lines`."""
+    lines = []
     for path, start, end in ranges:
         with open_uncompressed(path) as file:
             file.seek(start)
             text = file.read(end - start)
         if not start:
             text = text.removeprefix(BYTE_ORDER_MARK)
-        yield text.removesuffix(b"\n").split(b"\n")
+        lines += text.removesuffix(b"\n").split(b"\n")
+    return lines
 
 
 def _blocks(path, digests, size=_BLOCK):

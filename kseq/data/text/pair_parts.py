@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.line_ranges import LineRange, read_range
+from kseq.data.files.line_ranges import LineRange, read_ranges
 from kseq.data.files.prepared_folder import replace_file
 from kseq.data.text.alignments import align_pieces
 from kseq.data.text.line_filters import LineFilters, kept_pairs
@@ -67,13 +67,10 @@ def read_pairs(job: ReadJob) -> dict[str, Any]:
     if job.ranges is None:
         blocks = job.text.usable_blocks(counts, job.path)
     else:
-        sides = [
-            [line for lines in read_range(ranges) for line in lines]
-            for ranges in job.ranges
-        ]
-        if len(sides[0]) != len(sides[1]):
+        sources, targets = map(read_ranges, job.ranges)
+        if len(sources) != len(targets):
             raise DataError(f"{job.text} has changed while it was read.")
-        blocks = blocks_of(*sides, counts)
+        blocks = blocks_of(sources, targets, counts)
     if job.filters is not None:
         blocks = _filtered(blocks, job.filters, counts)
     return write_parts(job, blocks, counts)
@@ -195,39 +192,26 @@ def tokenize_part(job: TokenizeJob) -> int:
     """
     is_out = is_held_out(job.part, np.fromfile(job.held_out, np.int64))
     tokenizers = [Tokenizer.load(path) for path in job.models]
-    lengths, values = [], []
-    out = np.flatnonzero(is_out)
-    kept = np.flatnonzero(~is_out)
     sides = part_lines(job.part)
-    for name, texts, tokenizer in zip(SIDES, sides, tokenizers, strict=False):
-        held = b"".join([b"%b\n" % texts[number] for number in out])
-        replace_file(f"{job.part}.held_out.{name}", held)
-        if len(out):
-            texts = [texts[number] for number in kept]
+    kept = [list(itertools.compress(texts, ~is_out)) for texts in sides]
+    lengths, values = [], []
+    for name, texts, trained, tokenizer in zip(
+        SIDES, sides, kept, tokenizers, strict=False
+    ):
+        held = [b"%b\n" % text for text in itertools.compress(texts, is_out)]
+        replace_file(f"{job.part}.held_out.{name}", b"".join(held))
         blocks = [
-            tokenizer.encode_with_end(texts[start : start + _TOKENIZED])
-            for start in range(0, len(texts), _TOKENIZED)
+            tokenizer.encode_with_end(trained[start : start + _TOKENIZED])
+            for start in range(0, len(trained), _TOKENIZED)
         ]
-        values.append([ids for ids, _ in blocks])
-        lengths += [of_block for _, of_block in blocks]
-    both = [
-        np.concatenate([np.zeros(0, job.dtype), *each]).astype(job.dtype)
-        for each in values
-    ]
-    counts = [len(kept), *map(len, both)]
+        ids = [np.zeros(0, job.dtype), *(ids for ids, _ in blocks)]
+        values.append(np.concatenate(ids).astype(job.dtype))
+        lengths += [of_block.astype(np.int32) for _, of_block in blocks]
+    counts = np.array([len(kept[0]), *map(len, values)], np.int64)
     if len(sides) > 2:
-        rows = [[texts[number] for number in kept] for texts in sides]
-        both.append(_alignment(tokenizers, *rows))
-    replace_file(
-        f"{job.part}.ids",
-        b"".join(
-            [
-                np.array(counts, np.int64).tobytes(),
-                *[each.astype(np.int32).tobytes() for each in lengths],
-                *[each.tobytes() for each in both],
-            ]
-        ),
-    )
+        values.append(_alignment(tokenizers, *kept))
+    content = [each.tobytes() for each in (counts, *lengths, *values)]
+    replace_file(f"{job.part}.ids", b"".join(content))
     return len(is_out)
 
 

@@ -257,9 +257,7 @@ class Tokenizer(tf.Module):
 
     def shares_vocabulary(self, other: "Tokenizer") -> bool:
         """Whether each id is the same piece for both."""
-        return self.vocab_size == other.vocab_size and (
-            self._pieces() == other._pieces()
-        )
+        return self._pieces() == other._pieces()
 
     def _pieces(self):
         proto = sentencepiece_model_pb2.ModelProto.FromString(self.model)
