@@ -169,16 +169,16 @@ def cells_of_rows(
         DataError: a row has more or fewer columns than the first one.
     """
     counts = Counter() if counts is None else counts
-    layout, width = None, 0
+    layout, width, expected = None, 0, ""
     for line, cells in rows:
         if not cells:
             counts["blank"] += 1
             continue
         if layout is None:
             layout, width = layout_of(line, cells), len(cells)
+            expected = ", ".join([f"{width} columns", *layout.names])
             if layout.is_header:
                 continue
-        expected = ", ".join([f"{width} columns", *layout.names])
         check_width(line, cells, width, expected)
         yield line, [cells[place] for place in layout.positions]
 

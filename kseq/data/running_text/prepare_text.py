@@ -37,6 +37,7 @@ from kseq.data.running_text.text_corpus import (
 from kseq.data.running_text.text_documents import (
     Chunk,
     chunks_of,
+    documents_of,
     read_texts,
 )
 from kseq.data.text.prepare_rows import (
@@ -227,13 +228,7 @@ def _cut(folder, names, characters, trained) -> tuple[list[str], list[str]]:
     # What precedes ends a document, wherever the text is cut.
     *others, chunk = kept or read_part(folder / names[-1])
     _write_part(folder / names[-1], [*others, chunk._replace(ends=True)])
-    held_out, texts = [], []
-    for chunk in rest:
-        texts.append(chunk.text)
-        if chunk.ends:
-            held_out.append("".join(texts))
-            texts = []
-    return names, held_out
+    return names, list(documents_of(rest))
 
 
 def _write_part(path, chunks):

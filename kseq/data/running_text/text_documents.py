@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
@@ -48,12 +48,7 @@ def read_texts(path: str | os.PathLike, column: str = "text") -> list[str]:
 
 def texts_of(path: str | os.PathLike, column: str = "text") -> Iterator[str]:
     """The documents of a file, see `read_texts`, including blank ones."""
-    chunks = []
-    for chunk in chunks_of(path, column):
-        chunks.append(chunk.text)
-        if chunk.ends:
-            yield "".join(chunks)
-            chunks = []
+    return documents_of(chunks_of(path, column))
 
 
 class Chunk(NamedTuple):
@@ -68,6 +63,16 @@ class Chunk(NamedTuple):
     text: str
     begins: bool = True
     ends: bool = True
+
+
+def documents_of(chunks: Iterable[Chunk]) -> Iterator[str]:
+    """The documents of which chunks are the parts."""
+    texts = []
+    for chunk in chunks:
+        texts.append(chunk.text)
+        if chunk.ends:
+            yield "".join(texts)
+            texts = []
 
 
 def chunks_of(path: str | os.PathLike, column: str = "text") -> Iterator[Chunk]:
