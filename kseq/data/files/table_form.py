@@ -105,8 +105,6 @@ def _is_quoted(lines: Iterable) -> bool:
             return False
         width = len(cells)
         quoted = [cell for cell in cells if cell.startswith(b'"')]
-        if not quoted:
-            return False
         # If each line is a row, the quotes may be a quotation across rows.
         are_rows = all(part.count(b"\t") + 1 == width for part in parts)
         has_proof |= any(
