@@ -14,15 +14,10 @@ _LISTS = ("List", "LargeList", "Sequence")
 def arrow_records(
     path: str, kind: str, keys: Sequence[str]
 ) -> Iterator[tuple[Line, dict]]:
-    """The rows of a file.
+    """The rows of a file: "parquet", or "arrow", a stream or a file of Arrow.
 
     Labels of the library `datasets` are numbers whose names are in the schema;
-    a record has the names.
-
-    Args:
-        path: of the file.
-        kind: "parquet" or "arrow", which is a stream or a file of Arrow.
-        keys: those whose values are needed; all by default.
+    a record has the names. Without `keys` all values are read.
 
     Raises:
         DataError: the file cannot be read, or there is no pyarrow.

@@ -128,12 +128,10 @@ def product_of_lengths(lengths):
 def shapes_wanted(max_shapes: int | Literal["auto"] | None) -> int | None:
     """How many shapes an argument `max_shapes` allows, or None for any number.
 
-    Args:
-        max_shapes: int; None; or "auto", 16 if there is a GPU, otherwise
-            None.
+    "auto" allows 16 if there is a GPU, otherwise any number.
 
     Raises:
-        ArgumentError: if it is something else.
+        ArgumentError: it is no integer above 0, None or "auto".
     """
     if max_shapes == "auto":
         return MAX_SHAPES if has_gpu() else None
@@ -163,9 +161,7 @@ def whole_rows(rows):
 def padded_lengths(lengths, step=4):
     """The next multiples of 4, above 32 of 8, above 64 of 16, and so on.
 
-    Args:
-        lengths: int64 tensor.
-        step: int, in place of 4.
+    Lengths are int64; `step` is in place of 4.
     """
     doublings = tf.math.count_nonzero(
         lengths[..., None] > tf.constant(_DOUBLED_AT, tf.int64), axis=-1

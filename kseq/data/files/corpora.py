@@ -9,16 +9,7 @@ _log = logging.getLogger(__name__)
 
 
 def reading_problems(name, kept, left_out, invalid=0):
-    """One line per problem.
-
-    Args:
-        name: of the file.
-        kept: (int, str), how many were kept, and their plural.
-        left_out: dict, reason -> how many were left out.
-        invalid: int, lines that are not valid UTF-8.
-
-    Returns:
-        A list of str.
+    """One line per problem: what is left out by reason, and invalid lines.
 
     Example:
         >>> reading_problems("a.tsv", (8, "documents"), {"blank": 2})

@@ -41,11 +41,7 @@ def fingerprints(path: str | os.PathLike) -> list[dict]:
 
 
 def sha256_of(path: str | os.PathLike, description: str) -> str:
-    """The sha256 of the content of a file.
-
-    Args:
-        path: of the file.
-        description: of the progress, see `kseq.terminal.progress`.
+    """The sha256 of the content of a file; shows progress.
 
     Raises:
         ReadError: it cannot be read.

@@ -133,13 +133,7 @@ def lines_of_names(tables) -> dict[str, Line | TarMember]:
 
 
 def refuse_missing(lines, numbers: dict[str, int], kind: str):
-    """Raises DataError for a name that has no features.
-
-    Args:
-        lines: dict, name -> a line that has it.
-        numbers: name -> the number of its features.
-        kind: of what is named.
-    """
+    """Raises DataError for a name of `lines` that has no number of features."""
     for name, line in lines.items():
         if name not in numbers:
             raise DataError(

@@ -50,12 +50,7 @@ class RaggedArray:
     def open(
         cls, path: str | os.PathLike, dtype: str, shape: tuple[int, ...]
     ) -> "RaggedArray":
-        """Maps the files that `save` has written.
-
-        Args:
-            path: that was given to `save`.
-            dtype: of `values`.
-            shape: of `values`.
+        """Maps the files that `save` has written, with `values` of this shape.
 
         Raises:
             DataError: a file is missing, or does not have its size.

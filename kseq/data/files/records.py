@@ -31,12 +31,9 @@ def read_records(
     """The records of a file; None for a blank line.
 
     A JSON file has an object in each line, or is one array of objects. The
-    line of a record of Parquet or Arrow has the number of its row.
-
-    Args:
-        path: of the file.
-        keys: those whose values are needed, as for `value_at`; all by default.
-        counts: counts what is `invalid`, not UTF-8.
+    line of a record of Parquet or Arrow has the number of its row. Without
+    `keys`, which are those of `value_at`, all values are read. What is
+    `invalid`, not UTF-8, is counted.
 
     Raises:
         DataError: a line or an item is not a record.

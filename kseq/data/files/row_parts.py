@@ -13,12 +13,7 @@ PART_SIZE = 2**23  # bytes, about; the same for any number of processes
 
 
 class RowParts:
-    """Writes rows in parts while they are read.
-
-    Args:
-        folder: of the parts.
-        size: bytes of a part, about.
-    """
+    """Writes rows in parts of about `size` bytes while they are read."""
 
     def __init__(self, folder: Path, size: int):
         self.folder = folder

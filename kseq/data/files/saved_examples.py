@@ -94,9 +94,7 @@ class _SavedRows(Sequence):
 def open_examples(path: str | os.PathLike, decode: Callable = bytes.decode):
     """What `save_examples` has written: its arguments after the path.
 
-    Args:
-        path: see `save_examples`.
-        decode: function of the bytes of a text.
+    `decode` is a function of the bytes of a text.
     """
     names = _SavedRows(f"{path}.names", b"\0", os.fsdecode)
     texts = _SavedRows(f"{path}.texts", b"\n", decode)
@@ -118,9 +116,7 @@ def numbered_texts(
 ) -> tf.data.Dataset:
     """Scalar strings (number, text), which are not held in memory.
 
-    Args:
-        numbers: of the features.
-        texts: of each, one or several.
+    A number has one text, or a list of them.
     """
 
     def pairs():

@@ -37,10 +37,6 @@ def is_text_folder(path: str | os.PathLike) -> bool:
 def files_of_folder(path: str, kind: str) -> list[str]:
     """The files of a folder that is a table, in their order.
 
-    Args:
-        path: of the folder.
-        kind: see `kind_of_folder`.
-
     Raises:
         DataError: they are several splits, incomplete, or not as `datasets`
             writes them.

@@ -32,16 +32,12 @@ class TableForm(NamedTuple):
 
 
 def form_of(path: str, kind: str | None) -> TableForm:
-    """Detects the format of a table from its rows.
+    """Detects the format of a TSV or CSV from its rows.
 
     The cells of a CSV are separated by commas, or by a different character if
     that gives columns and commas do not. In a TSV quotes are text, unless all
     of them follow RFC 4180: around a whole cell, doubled inside, and around
     each cell that needs them.
-
-    Args:
-        path: of a TSV or CSV.
-        kind: see `kind_of`.
 
     Raises:
         DataError: the file cannot be read.

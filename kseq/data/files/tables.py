@@ -67,10 +67,8 @@ def notes_on(
 ) -> list[str]:
     """Notes on tables that differ from what their names say.
 
-    Args:
-        pattern: path; a pattern names several files.
-        default: the kind of a file with any other name: "tsv", or None for no
-            table.
+    A file of any other name is of the kind `default`: "tsv", or None for no
+    table.
     """
     if is_text_folder(pattern):
         return []
@@ -121,11 +119,7 @@ def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
 
 
 def two_names(columns: tuple[str, str], whose: str) -> tuple[str, str]:
-    """Columns, checked.
-
-    Args:
-        columns: names or numbers.
-        whose: what they are the columns of, for the message.
+    """Columns, names or numbers; `whose` is for the message.
 
     Raises:
         DataError: they are not two, or the same.
@@ -160,10 +154,7 @@ def cells_of_rows(
 ) -> Iterator[tuple[Line, list[bytes]]]:
     """Some cells of each row that is not blank, and where the row starts.
 
-    Args:
-        rows: those of `rows_of_cells`.
-        layout_of: function of the first row.
-        counts: counts rows that are `blank`.
+    Rows are those of `rows_of_cells`; `blank` ones are counted.
 
     Raises:
         DataError: a row has more or fewer columns than the first one.
@@ -191,11 +182,9 @@ def two_columns(
 ) -> Iterator[tuple[Line, str, str]]:
     """Two cells of each row as strings, and where the row starts.
 
-    Args:
-        rows: those of `rows_of_cells`.
-        columns: names in the first row, or numbers from "1".
-        default: names of the columns of a table of two without a header.
-        counts: counts rows that are `blank` or `invalid`, not UTF-8.
+    Columns are names in the first row, or numbers from "1"; those of a table
+    of two without a header are `default`. Rows that are `blank` or `invalid`,
+    not UTF-8, are counted.
 
     Raises:
         DataError: a row does not have the columns.

@@ -64,11 +64,8 @@ def open_media(
 ) -> Media:
     """The files of all names, which are there.
 
-    Args:
-        folder: path; None for members of tar archives.
-        read: see `MediaFolder` and `TarMedia`.
-        kind: see `MediaFolder`.
-        lines: see `MediaFolder.check` and `TarMedia`.
+    They are those of a `MediaFolder`, which is checked, or without a folder
+    of `TarMedia`.
 
     Raises:
         DataError: there is no such folder, or a file is not there.

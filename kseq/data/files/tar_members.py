@@ -90,12 +90,7 @@ def is_tar(path: str | os.PathLike) -> bool:
 def are_tars(
     train: str | os.PathLike, validation: str | os.PathLike | None, **options
 ) -> bool:
-    """Whether data are in archives, and not in tables.
-
-    Args:
-        train: path; a pattern names several files.
-        validation: the same, or None.
-        options: those that are about the files of a table.
+    """Whether data are in archives, and not in tables, which `options` are for.
 
     Raises:
         DataError: some are and others are not, or an option is given for
@@ -130,11 +125,8 @@ def tar_rows(
     Archives often number their members alike. A name therefore starts with a
     hash of the headers and texts, which is the same wherever the archive is.
 
-    Args:
-        path: of the archive.
-        known: `Columns`, which has extensions and keys.
-        counts: counts what is left out: `too_long`, `without_text`,
-            `without_media`.
+    Extensions and keys are those of `Columns`. What is left out is counted:
+    `too_long`, `without_text`, `without_media`.
 
     Raises:
         DataError: it is no archive, is truncated, compressed or damaged, or
@@ -160,11 +152,9 @@ def tar_rows(
 
 
 def first_extension(path: str, known: Collection[str]) -> str:
-    """The extension of the first member that has a known one, or "".
+    """The extension of the first member of an archive that has a known one.
 
-    Args:
-        path: of an archive.
-        known: extensions in lower case.
+    It is in lower case, or "" if there is none.
 
     Raises:
         DataError: it is no archive, or is damaged before that member.

@@ -135,12 +135,10 @@ def _read_file(path) -> Iterator[Line]:
 def refuse_utf_16(name, text):
     """Rejects UTF-16 and UTF-32, which would be read as text with NULs.
 
-    Args:
-        name: what is read, for the message.
-        text: bytes of its first line.
+    `name` is what is read, for the message, and `text` its first line, bytes.
 
     Raises:
-        DataError: if it is UTF-16 or UTF-32.
+        DataError: it is UTF-16 or UTF-32.
     """
     has_mark = text.startswith(_UTF_16_MARKS)
     if has_mark or (len(text) >= 8 and 3 * text.count(0) > len(text)):

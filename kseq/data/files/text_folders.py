@@ -16,14 +16,10 @@ def texts_in_folder(
 ) -> Iterator[tuple[Path, str]]:
     """The content of each .txt file, also compressed, sorted by path.
 
+    Files are in the folder or in folders inside it, at least `depth` deep.
     Links to folders are followed, but no folder is read twice. What begins
-    with a dot is left out.
-
-    Args:
-        folder: path; folders inside it are read, too.
-        counts: counts files that are `blank`, of no bytes, or `invalid`, not
-            UTF-8.
-        depth: how deep inside folders a file must be, at least.
+    with a dot is left out. Files that are `blank`, of no bytes, or `invalid`,
+    not UTF-8, are counted.
 
     Yields:
         The path of a file inside the folder, and its text without carriage

@@ -63,8 +63,7 @@ def local_copies(paths: str | Iterable[str] | None):
 def refuse_folder_urls(options: object):
     """Raises DataError for a URL in place of a folder of media.
 
-    Args:
-        options: of a command, or the config of a recipe.
+    Options are those of a command, or the config of a recipe.
     """
     for name in _FOLDERS:
         if is_url(found := getattr(options, name, None) or ""):
@@ -78,14 +77,9 @@ def refuse_folder_urls(options: object):
 def urls_of(
     options: object, names: Iterable[str] = DATA_OPTIONS
 ) -> dict[str, Any]:
-    """Those of the options that have URLs.
+    """Those of the options that have URLs, by name.
 
-    Args:
-        options: of a command, or the config of a recipe.
-        names: of options.
-
-    Returns:
-        dict, name -> value.
+    Options are those of a command, or the config of a recipe.
     """
     given = {name: getattr(options, name, None) for name in names}
     return {
@@ -97,9 +91,6 @@ def urls_of(
 
 def copy_urls(options: object):
     """Replaces URLs in the options of a command by local copies.
-
-    Args:
-        options: whose attributes are set.
 
     Raises:
         DataError: see `refuse_folder_urls` and `local_copies`.

@@ -11,14 +11,10 @@ _LARGEST = 2**16 - 1  # uint16
 
 
 def check_alignment(line: Line, links: bytes, source: bytes, target: bytes):
-    """Checks a row of a table.
+    """Checks the alignment of a row of a table, such as b"0-0 1-2".
 
-    Args:
-        line: where it is.
-        links: its alignment, such as b"0-0 1-2": a word of the source and one
-            of the target, counted from 0; words are between white space.
-        source: text.
-        target: text.
+    A link is a word of the source and one of the target, counted from 0; words
+    are between white space.
 
     Raises:
         DataError: there is something else, or no such word.

@@ -212,11 +212,8 @@ def _corpus(texts, others, weights) -> Corpus:
 def refuse_split(texts, chosen, pairs: int, kept: Sequence[int]):
     """Raises DataError if too few pairs are held out, or stay in training.
 
-    Args:
-        texts: of training.
-        chosen: hashes of the sources that are held out.
-        pairs: number of all pairs.
-        kept: number of pairs of each text that stay.
+    `chosen` are the hashes of the sources that are held out, and `kept` the
+    numbers of pairs of each text that stay.
     """
     if not len(chosen):
         raise DataError(

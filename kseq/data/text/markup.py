@@ -92,10 +92,6 @@ class MarkedText(NamedTuple):
 
         An element encloses the words that translate its own: as many of them
         as follow one another. Tags are nested as they were.
-
-        Args:
-            answer: str.
-            words: those of the answer.
         """
         return _rendered(
             self.elements, answer, words, (0, len(words)), (0, len(answer))
@@ -294,14 +290,10 @@ def _marks_and_text(run):
 
 
 def _nested(marks, places, left, size):
-    """The elements of a text, from tags and placeholders.
+    """The elements of a text, which begins at `left` and has `size` characters.
 
-    Args:
-        marks: list of (place in the text, token, is after white space, is
-            before it).
-        places: of all tokens.
-        left: int, where the text begins.
-        size: int, the number of its characters.
+    Marks are tags and placeholders: (place in the text, token, is after white
+    space, is before it).
     """
     opened = [(_Token(""), 0, False, [])]
     for place, token, is_after, is_before in marks:
@@ -325,12 +317,7 @@ def _nested(marks, places, left, size):
 def _rendered(elements, answer, words, between, span):
     """A part of an answer, escaped, with elements.
 
-    Args:
-        elements: see `MarkedText`.
-        answer: str.
-        words: list of `Word`.
-        between: (int, int), the words of the part.
-        span: (int, int), where it begins and ends.
+    It has the words `between`, (first, last + 1), and this span of the answer.
     """
     (low, high), (at, end) = between, span
     spans = _spans(elements, words, low, high)
@@ -397,12 +384,7 @@ def _spans(elements, words, low, high):
 def _run_of(number, owners):
     """The words that an element encloses: most of its own, few of others.
 
-    Args:
-        number: int, of the element.
-        owners: list of int or None, the elements of words.
-
-    Returns:
-        (int, int), the first and the last + 1.
+    Owners are the elements of words, or None. Gives (first, last + 1).
     """
     best, start, value = (0, 0, 0, 0), 0, 0
     for place, owner in enumerate(owners):

@@ -91,12 +91,7 @@ def kept_tokenizers(kept: Sequence[Tokenizer]) -> dict[str, Any]:
 def refuse_other_tokenizers(
     kept: Sequence[Tokenizer] | None, prepared: Sequence[Tokenizer]
 ):
-    """Raises DataError unless the tokenizers that are kept made the ids.
-
-    Args:
-        kept: those of a run, or None.
-        prepared: those of the prepared pairs.
-    """
+    """Raises DataError unless the tokenizers that are kept made the ids."""
     if kept and kept_tokenizers(kept) != kept_tokenizers(prepared):
         raise DataError(
             "The pairs are prepared with other tokenizers than those of the "

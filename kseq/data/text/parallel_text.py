@@ -221,12 +221,9 @@ class ParallelText:
 
 
 def parallel_texts(option, paths, columns) -> tuple[ParallelText, ...]:
-    """Makes one text of each table, and of each pair of other files.
+    """Makes one text of each table, and of each source and its target.
 
-    Args:
-        option: str, what the paths are, for messages.
-        paths: of tables, or of a source and then its target.
-        columns: of the tables, see `ParallelText`.
+    `option` is what the paths are, for messages.
 
     Raises:
         DataError: a path is empty, or a source has no target.
@@ -285,10 +282,7 @@ def texts_of_splits(train, validation, columns):
 def check_pair_columns(columns, texts, at_most=2):
     """Raises DataError unless columns are two, and there is a table.
 
-    Args:
-        columns: names or numbers, or none.
-        texts: of `ParallelText`.
-        at_most: int, 3 where one of alignments may be added.
+    There may be none; `at_most` is 3 where one of alignments may be added.
     """
     if not columns:
         return

@@ -109,9 +109,7 @@ def prepare_rows(
 def tokenizer_options(kept: Tokenizer | None, **trained) -> dict[str, Any]:
     """What a tokenizer depends on beside the text, for JSON.
 
-    Args:
-        kept: the tokenizer, if none is trained.
-        **trained: arguments of `Tokenizer.train`.
+    If none is kept, on arguments of `Tokenizer.train`.
     """
     return trained if kept is None else {"tokenizers": kept_tokenizers([kept])}
 
@@ -121,10 +119,7 @@ def kept_or_trained(
 ) -> Tokenizer:
     """A tokenizer; lines are read to train it, or to warn of characters.
 
-    Args:
-        kept: the tokenizer, if none is trained.
-        lines: see `Tokenizer.train`.
-        *arguments: of `Tokenizer.train`, after `lines`.
+    If none is kept, the arguments are those of `Tokenizer.train`.
     """
     if kept is None:
         return Tokenizer.train(lines, *arguments)
@@ -133,13 +128,7 @@ def kept_or_trained(
 
 
 def with_tokenizer(corpus, kind: str, kept: Tokenizer | None, *arguments):
-    """A corpus with its tokenizer.
-
-    Args:
-        corpus: a built-in one, which has none; or what is prepared.
-        kind: of its data.
-        kept: see `kept_or_trained`.
-        *arguments: see `kept_or_trained`.
+    """A corpus with its tokenizer, see `kept_or_trained`.
 
     Raises:
         DataError: the corpus is prepared with another tokenizer.
@@ -153,13 +142,7 @@ def with_tokenizer(corpus, kind: str, kept: Tokenizer | None, *arguments):
 
 
 def refuse_other_ids(kind: str, preprocessor, own):
-    """Raises DataError unless two preprocessors give the same ids.
-
-    Args:
-        kind: of prepared data.
-        preprocessor: of a run.
-        own: that has made the ids of the data.
-    """
+    """Raises DataError unless a preprocessor gives the ids of `own`."""
     if (
         preprocessor.tokenizer.model != own.tokenizer.model
         or preprocessor.get_config() != own.get_config()

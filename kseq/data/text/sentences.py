@@ -20,13 +20,9 @@ _ENDS = r"(?s).*[.!?][\"')]*"
 
 
 def break_lines(lines):
-    """The sentences of lines.
+    """The sentences of lines: (N,) string -> (N, L) string, ragged.
 
-    Args:
-        lines: (N,) string.
-
-    Returns:
-        (N, L) string, ragged. Spaces after an abbreviation become one.
+    Spaces after an abbreviation become one.
     """
     found = _found(lines)
     spaces = tf.where(found.continues & (found.gaps > 0), " ", "")

@@ -99,9 +99,7 @@ def train_tokenizer(lines, vocab_size, model_type, verbatim) -> bytes:
 def report_unknown(model: bytes, lines):
     """Warns of the characters that a vocabulary of characters does not have.
 
-    Args:
-        model: bytes, a SentencePiece model; of another type, nothing is read.
-        lines: see `Tokenizer.train`.
+    With a model of another type, no line is read.
     """
     proto = sentencepiece_model_pb2.ModelProto.FromString(model)
     if proto.trainer_spec.model_type != proto.trainer_spec.CHAR:
