@@ -9,8 +9,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
-from kseq.data.files.corpora import reading_problems
 from kseq.data.files.data_error import DataError
+from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import check_integers

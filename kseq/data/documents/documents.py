@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from kseq.data.documents.document_labels import DEFAULT_COLUMNS, check_label
 from kseq.data.files.blank_text import is_blank
-from kseq.data.files.corpora import reading_problems
 from kseq.data.files.data_error import DataError
+from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.records import (
     has_keys,
     has_records,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
-from kseq.data.files.corpora import reading_problems
 from kseq.data.files.data_error import DataError
+from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.tables import notes_on
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
 from kseq.terminal import escaped_line, progress

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kseq.data.files.corpora import reading_problems
 from kseq.data.files.data_error import DataError
+from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.text_files import LONGEST_LINE
 
 
