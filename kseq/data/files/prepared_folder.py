@@ -9,7 +9,7 @@ import contextlib
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -223,14 +223,7 @@ class PreparedFolder(os.PathLike):
                     self.clear()
             atomic_write(self.path / _PLAN, to_json(plan))
         self._refuse_other_options(plan, options)
-        self._refuse_other_files(
-            (paths.get(name, []), plan["files"].get(name, []))
-            for name in sorted({*paths, *plan["files"]})
-        )
-        if plan.get("others", "") != others:
-            raise DataError(
-                f"{self.path} is prepared from other files. {_OTHERWISE}"
-            )
+        self._refuse_other_files(plan, paths, others)
         if self.is_complete:
             self.remove_parts()
         else:
@@ -260,20 +253,26 @@ class PreparedFolder(os.PathLike):
             files.get(name, {}).get("sha256") for name in MODELS[: len(hashes)]
         ]
 
-    def _refuse_other_files(self, groups: Iterable[tuple[list, list]]):
-        """Raises DataError unless files are those that were read."""
-        groups = list(groups)
-        if any(len(paths) != len(known) for paths, known in groups):
-            raise DataError(
-                f"{self.path} is prepared from other files. {_OTHERWISE}"
-            )
-        for paths, identities in groups:
-            for path, identity in zip(paths, identities, strict=True):
+    def _refuse_other_files(self, plan, paths, others):
+        """Raises DataError unless files are those that a plan is made from."""
+        are_others = DataError(
+            f"{self.path} is prepared from other files. {_OTHERWISE}"
+        )
+        groups = [
+            (paths.get(name, []), plan["files"].get(name, []))
+            for name in sorted({*paths, *plan["files"]})
+        ]
+        if any(len(found) != len(known) for found, known in groups):
+            raise are_others
+        for found, known in groups:
+            for path, identity in zip(found, known, strict=True):
                 if not _is_same_file(path, identity):
                     raise DataError(
                         f"{path} is not what {self.path} is prepared from, or "
                         f"has changed since. {_OTHERWISE}"
                     )
+        if plan.get("others", "") != others:
+            raise are_others
 
     def finish(self, record: dict[str, Any]):
         """Makes the folder complete, and deletes what only resuming needs.
