@@ -1,5 +1,6 @@
 """A label as the answer, for anything that a model reads."""
 
+from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
 from kseq.sources import DOCUMENTS
 
@@ -47,13 +48,11 @@ def has_classes(name):
 
 
 def _serve(opened):
-    from kseq.serving import Classifier
-
     model = opened.model("explain", "vocab_size")
     opened.check_features(model)
     return opened.made(
         opened.task_path,
-        Classifier,
+        serving.Classifier,
         model,
         opened.preprocessor,
         opened.task["labels"],
@@ -62,17 +61,13 @@ def _serve(opened):
 
 
 def _predictor(signatures, source):
-    from kseq.serving import ClassifierPredictor
-
-    return ClassifierPredictor(signatures, source=source)
+    return serving.ClassifierPredictor(signatures, source=source)
 
 
 def _evaluation(predictor, source, examples):
-    from kseq.evaluation import Classifications
-
     if not source.has_tokenizer:
         examples = examples.labelled(source.name)
-    return Classifications(predictor, examples)
+    return evaluation.Classifications(predictor, examples)
 
 
 def _check_examples(examples, task):

@@ -1,5 +1,6 @@
 """Answers that a model knows, of which it selects the nearest."""
 
+from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
 from kseq.answers.text import (
     OUTPUTS,
@@ -18,8 +19,6 @@ _SIGNATURES = {
 
 
 def _serve(opened):
-    from kseq.serving import Retriever
-
     target = opened.tokenizer("target")
     answers = opened.answers(opened.task["answers"])
     model = opened.model("encode_target", "source_vocab_size")
@@ -29,7 +28,7 @@ def _serve(opened):
     opened.check_vocabulary(model, "target", target, size)
     retriever = opened.made(
         opened.run.answers,
-        Retriever,
+        serving.Retriever,
         model,
         opened.preprocessor,
         target,
@@ -50,9 +49,7 @@ def _most_answers(task):
 
 
 def _evaluation(predictor, source, examples):
-    from kseq.evaluation import Retrievals
-
-    return Retrievals(predictor, examples)
+    return evaluation.Retrievals(predictor, examples)
 
 
 STORED_ANSWERS = AnswerType(

@@ -1,5 +1,6 @@
 """A tag for each word as the answer."""
 
+from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
 from kseq.answers.labels import has_classes
 from kseq.sources import TEXT, WORDS
@@ -13,12 +14,10 @@ _SIGNATURES = {
 
 
 def _serve(opened):
-    from kseq.serving import Tagger
-
     model = opened.model("num_tags", "vocab_size")
     return opened.made(
         opened.task_path,
-        Tagger,
+        serving.Tagger,
         model,
         opened.preprocessor,
         opened.task["tags"],
@@ -27,15 +26,11 @@ def _serve(opened):
 
 
 def _predictor(signatures, source):
-    from kseq.serving import TaggerPredictor
-
-    return TaggerPredictor(signatures)
+    return serving.TaggerPredictor(signatures)
 
 
 def _evaluation(predictor, source, sentences):
-    from kseq.evaluation import Taggings
-
-    return Taggings(predictor, sentences)
+    return evaluation.Taggings(predictor, sentences)
 
 
 def _check_examples(sentences, task):

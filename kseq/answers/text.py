@@ -2,6 +2,7 @@
 
 import contextlib
 
+from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
 from kseq.user_error import ArgumentError, check_integers
 
@@ -43,14 +44,10 @@ def has_lengths(task):
 
 def generator_predictor(signatures, source):
     """Of an export whose answers are texts, its own or those that it knows."""
-    from kseq.serving import GeneratorPredictor
-
-    return GeneratorPredictor(signatures, source=source)
+    return serving.GeneratorPredictor(signatures, source=source)
 
 
 def _serve(opened):
-    from kseq.serving import Generator
-
     target = opened.tokenizer("target")
     search = opened.search
     model = opened.model("decode_step", "source_vocab_size")
@@ -59,7 +56,7 @@ def _serve(opened):
     task = opened.task
     return opened.made(
         opened.run.path,
-        Generator,
+        serving.Generator,
         model,
         opened.preprocessor,
         target,
@@ -72,8 +69,6 @@ def _serve(opened):
 
 
 def _evaluation(predictor, source, examples, **metrics):
-    from kseq import evaluation
-
     return getattr(evaluation, source.evaluation)(
         predictor, examples, **metrics
     )

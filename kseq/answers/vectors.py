@@ -1,5 +1,6 @@
 """Bits as the answer, for each vector of a sequence."""
 
+from kseq import serving
 from kseq.answers.answer_type import AnswerType
 from kseq.sources import VECTORS as SEQUENCES
 from kseq.sources import source_of_task
@@ -11,16 +12,14 @@ _SIGNATURES = {
 
 
 def _serve(opened):
-    from kseq.serving import Transducer
-
     model = opened.model("weightings")
-    return opened.made(opened.task_path, Transducer, model, opened.preprocessor)
+    return opened.made(
+        opened.task_path, serving.Transducer, model, opened.preprocessor
+    )
 
 
 def _predictor(signatures, source):
-    from kseq.serving import TransducerPredictor
-
-    return TransducerPredictor(signatures)
+    return serving.TransducerPredictor(signatures)
 
 
 VECTORS = AnswerType(

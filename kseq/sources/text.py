@@ -2,6 +2,7 @@
 
 import logging
 
+from kseq import data
 from kseq.data import DataError
 from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import LONGEST_LINE, read_lines
@@ -27,9 +28,7 @@ def _first_rows(path, columns, num_files):
 
 
 def _read_corpus(options, train, validation):
-    from kseq.data import read_corpus
-
-    return read_corpus(
+    return data.read_corpus(
         options.files,
         options.validation or None,
         options.columns or (),
@@ -56,24 +55,20 @@ def line_filters(options, source):
         return None
     if source is not TEXT:
         raise DataError("--filter is for pairs of sentences.")
-    from kseq.data import LineFilters
-
-    return LineFilters(**given)
+    return data.LineFilters(**given)
 
 
 def _prepare(options, kept, beam):
-    from kseq.data import PairTokenizers, prepare_pairs
-
     given = {"vocab_size": options.vocab_size, "pieces": options.pieces}
     if not options.train:
         given["vocab_size"] = options.vocab_size or _PIECES_OF_DATES
     given = {name: value for name, value in given.items() if value}
-    return prepare_pairs(
+    return data.prepare_pairs(
         options.folder,
         options.train,
         options.validation,
         options.columns,
-        tokenizers=PairTokenizers(**given, kept=kept),
+        tokenizers=data.PairTokenizers(**given, kept=kept),
         filters=line_filters(options, TEXT),
         processes=options.processes,
         beam=beam,
@@ -83,12 +78,11 @@ def _prepare(options, kept, beam):
 
 def _read_examples(model, options):
     """Pairs of source and references, see `kseq.data.Corpus.examples`."""
-    from kseq.data import ParallelText
     from kseq.data.text.parallel_text import check_pair_columns
     from kseq.data.text.references import with_references
 
     columns = tuple(options.columns or ())
-    text = ParallelText(options.source, options.reference, columns)
+    text = data.ParallelText(options.source, options.reference, columns)
     check_pair_columns(columns, [text])
     with progress(f"Reading {escaped_line(text)}"):
         report = _count(text)
