@@ -1,9 +1,8 @@
 """Lines of text, of which files have pairs with the answers."""
 
-import logging
-
 from kseq import data
 from kseq.data import DataError
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import LONGEST_LINE, read_lines
 from kseq.data.text.pair_table import PairTable
@@ -11,7 +10,6 @@ from kseq.sources.source_type import SourceType
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
-_log = logging.getLogger(__name__)
 _PIECES_OF_DATES = 1500  # as in the recipes
 
 
@@ -92,14 +90,13 @@ def _read_examples(model, options):
             f"{text}: there is no pair to evaluate on; {left_out} have a line "
             f"over {LONGEST_LINE} bytes."
         )
-    for note in text.notes():
-        _log.warning(escaped_line(note))
+    log_problems(text.notes())
     if report.too_long:
-        _log.warning(
-            escaped_line(
+        log_problems(
+            [
                 f"{text}: {left_out} are left out of the scores: a line is "
                 f"over {LONGEST_LINE} bytes."
-            )
+            ]
         )
     pairs = text.all_pairs()
     return with_references(pairs) if text.target is None else pairs

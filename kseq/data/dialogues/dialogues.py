@@ -1,6 +1,5 @@
 """Turns of dialogues and their answers."""
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,13 +8,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import check_integers
-
-_log = logging.getLogger(__name__)
 
 
 class Dialogues(NamedTuple):
@@ -122,8 +120,7 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
     counts = Counter()
     with progress(f"Reading {escaped_line(path)}"):
         dialogues = answers_of(usable_dialogues(path, counts), max_turns)
-    for line in DialogueReport(**counts).problems(path):
-        _log.warning(escaped_line(line))
+    log_problems(DialogueReport(**counts).problems(path))
     return dialogues
 
 

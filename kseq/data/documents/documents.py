@@ -1,6 +1,5 @@
 """Labelled documents: long texts and their labels."""
 
-import logging
 import os
 import re
 from collections import Counter
@@ -9,6 +8,7 @@ from typing import NamedTuple
 
 from kseq.data.documents.document_labels import DEFAULT_COLUMNS, check_label
 from kseq.data.files.blank_text import is_blank
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.records import (
@@ -36,8 +36,6 @@ from kseq.terminal import escaped_line, progress
 LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
 LINE_END = r"(?i)<br ?/?>|\r\n?"
 _SENTENCES = "sentences"
-
-_log = logging.getLogger(__name__)
 
 
 class Documents(NamedTuple):
@@ -160,8 +158,7 @@ def read_documents(
     with progress(f"Reading {escaped_line(path)}"):
         for row in usable_rows(path, columns, counts):
             rows.append((row.label, row.text))
-    for line in DocumentReport(**counts).problems(path):
-        _log.warning(line)
+    log_problems(DocumentReport(**counts).problems(path))
     return Documents.of(rows, row.in_lines)
 
 

@@ -1,6 +1,7 @@
 """What the corpora of all kinds share: facts, problems and arguments."""
 
 import logging
+from collections.abc import Iterable
 
 from kseq.data.files.data_error import DataError
 from kseq.terminal import escaped_line
@@ -18,9 +19,14 @@ def logged(corpus, log: bool):
     if log:
         for line in corpus.facts:
             _log.info(escaped_line(line))
-        for line in corpus.problems:
-            _log.warning(escaped_line(line))
+        log_problems(corpus.problems)
     return corpus
+
+
+def log_problems(problems: Iterable[str]):
+    """Logs warnings, one per line, whatever the names of files contain."""
+    for line in problems:
+        _log.warning(escaped_line(line))
 
 
 def refuse_without_train(*, validation, **given):

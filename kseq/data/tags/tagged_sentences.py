@@ -1,12 +1,12 @@
 """Sentences with a tag for each word."""
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.tables import notes_on
@@ -14,8 +14,6 @@ from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
 from kseq.terminal import escaped_line, progress
 
 LONGEST_SENTENCE = 500  # words; longer ones are left out
-
-_log = logging.getLogger(__name__)
 
 
 class TaggedSentences(NamedTuple):
@@ -110,8 +108,7 @@ def read_tagged_sentences(
     counts = Counter()
     with progress(f"Reading {escaped_line(path)}"):
         sentences = TaggedSentences.of(usable_sentences(path, columns, counts))
-    for line in TaggedReport(**counts).problems(path):
-        _log.warning(line)
+    log_problems(TaggedReport(**counts).problems(path))
     return sentences
 
 
