@@ -90,14 +90,13 @@ def _read_examples(model, options):
             f"{text}: there is no pair to evaluate on; {left_out} have a line "
             f"over {LONGEST_LINE} bytes."
         )
-    log_problems(text.notes())
+    problems = text.notes()
     if report.too_long:
-        log_problems(
-            [
-                f"{text}: {left_out} are left out of the scores: a line is "
-                f"over {LONGEST_LINE} bytes."
-            ]
+        problems.append(
+            f"{text}: {left_out} are left out of the scores: a line is over "
+            f"{LONGEST_LINE} bytes."
         )
+    log_problems(problems)
     pairs = text.all_pairs()
     return with_references(pairs) if text.target is None else pairs
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from kseq.data.dialogues.dialogue_preprocessor import DialoguePreprocessor
 from kseq.data.dialogues.dialogues import (
-    DialogueReport,
     Dialogues,
     answers_of,
+    dialogue_problems,
     usable_dialogues,
 )
 from kseq.data.dialogues.prepared_dialogues import (
@@ -128,13 +128,13 @@ class DialogueRows(NamedTuple):
         path: of their file.
         hashes: (D,) int64, of their texts, see `source_hashes`.
         sizes: (D,) int64, their numbers of answers.
-        report: DialogueReport.
+        problems: lines of text: what is wrong with the file.
     """
 
     path: str | os.PathLike
     hashes: np.ndarray
     sizes: np.ndarray
-    report: DialogueReport
+    problems: list[str]
 
 
 def _read(path, add) -> DialogueRows:
@@ -148,8 +148,8 @@ def _read(path, add) -> DialogueRows:
 
     with progress(f"Reading {escaped_line(path)}"):
         hashes = source_hashes(texts())
-    report = DialogueReport(**counts)
-    return DialogueRows(path, hashes, np.array(answers), report)
+    problems = dialogue_problems(path, counts)
+    return DialogueRows(path, hashes, np.array(answers), problems)
 
 
 def _split(rows, validation) -> RowSplit:

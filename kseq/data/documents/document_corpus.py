@@ -14,8 +14,8 @@ from kseq.data.documents.dispatch_reports import SIZES, dispatch_reports
 from kseq.data.documents.document_labels import DEFAULT_COLUMNS, swapped
 from kseq.data.documents.document_preprocessor import DocumentPreprocessor
 from kseq.data.documents.documents import (
-    DocumentReport,
     Documents,
+    document_problems,
     usable_rows,
 )
 from kseq.data.documents.prepared_documents import (
@@ -157,14 +157,14 @@ class DocumentRows(NamedTuple):
         labels: list of str.
         hashes: (N,) 16 bytes each, the same for texts that count as the same.
         in_lines: see `Documents`.
-        report: DocumentReport.
+        problems: lines of text: what is wrong with the file.
     """
 
     path: str | os.PathLike
     labels: list[str]
     hashes: np.ndarray
     in_lines: bool
-    report: DocumentReport
+    problems: list[str]
 
 
 def document_reader(columns: tuple[str, str], seed: int) -> RowReader:
@@ -191,8 +191,8 @@ def _read(path, add, columns) -> DocumentRows:
             digests += hashlib.blake2b(text, digest_size=16).digest()
     # No byte is NUL: NumPy ignores those at the end of bytes.
     hashes = (np.frombuffer(digests, np.uint8) | 1).view("S16")
-    report = DocumentReport(**counts)
-    return DocumentRows(path, labels, hashes, row.in_lines, report)
+    problems = document_problems(path, counts)
+    return DocumentRows(path, labels, hashes, row.in_lines, problems)
 
 
 def _split(rows, validation, seed) -> RowSplit:

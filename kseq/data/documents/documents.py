@@ -81,23 +81,15 @@ def lines_of_document(text: str) -> list[str]:
     return re.sub(LINE_END, "\n", text).split("\n")
 
 
-class DocumentReport(NamedTuple):
-    """Counts by `usable_rows` of what was read and left out."""
-
-    documents: int = 0
-    blank: int = 0
-    too_long: int = 0
-    invalid: int = 0
-
-    def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line per problem."""
-        left_out = {
-            "blank": self.blank,
-            f"over {LONGEST_DOCUMENT} bytes": self.too_long,
-        }
-        kept = self.documents, "documents"
-        problems = reading_problems(name, kept, left_out, self.invalid)
-        return notes_on(name) + problems
+def document_problems(path, counts: Counter) -> list[str]:
+    """What is wrong with a file, one line per problem."""
+    left_out = {
+        "blank": counts["blank"],
+        f"over {LONGEST_DOCUMENT} bytes": counts["too_long"],
+    }
+    kept = counts["documents"], "documents"
+    problems = reading_problems(path, kept, left_out, counts["invalid"])
+    return notes_on(path) + problems
 
 
 class _Row(NamedTuple):
@@ -158,7 +150,7 @@ def read_documents(
     with progress(f"Reading {escaped_line(path)}"):
         for row in usable_rows(path, columns, counts):
             rows.append((row.label, row.text))
-    log_problems(DocumentReport(**counts).problems(path))
+    log_problems(document_problems(path, counts))
     return Documents.of(rows, row.in_lines)
 
 
@@ -168,7 +160,8 @@ def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
     Args:
         path: see `read_documents`.
         columns: see `read_documents`.
-        counts: counts documents and what is left out, see `DocumentReport`.
+        counts: counts `documents` and what is `blank`, `too_long`, or
+            `invalid` UTF-8.
 
     Raises:
         DataError: see `read_documents`.

@@ -138,8 +138,8 @@ def split_rows(
 
     Args:
         rows: of training: has `path`; `hashes`, (N,), the same for rows that
-            count as the same; `report`, whose `problems` are those of a path;
-            and, with `unit`, `sizes`, (N,) int64.
+            count as the same; `problems`, lines of text; and, with `unit`,
+            `sizes`, (N,) int64.
         validation: the same, or None.
         kind: of a row, see `hold_out`.
         two: see `hold_out`.
@@ -150,7 +150,7 @@ def split_rows(
     Raises:
         DataError: there is only one row.
     """
-    problems = rows.report.problems(rows.path)
+    problems = [*rows.problems]
     if validation is None:
         if choose is None:
             _, held_out = split_numbers(rows.hashes, rows.path, kind, two)
@@ -161,7 +161,7 @@ def split_rows(
     else:
         held_out, title = np.zeros(0, np.int64), validation.path
         judged = _size(validation, np.arange(len(validation.hashes)), unit)
-        problems += validation.report.problems(validation.path)
+        problems += validation.problems
         problems += overlap(np.isin(validation.hashes, rows.hashes), kind)
     rest = np.setdiff1d(np.arange(len(rows.hashes)), held_out)
     facts = (

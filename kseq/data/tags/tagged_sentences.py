@@ -38,30 +38,21 @@ class TaggedSentences(NamedTuple):
         return iter(self.texts)
 
 
-class TaggedReport(NamedTuple):
-    """Counts by `usable_sentences` of what was read and left out."""
-
-    sentences: int = 0
-    blank: int = 0
-    too_long: int = 0
-    invalid: int = 0
-    spaced: int = 0
-
-    def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line per problem."""
-        notes = notes_on(name, default=None)
-        if self.spaced:
-            notes.append(
-                f"{name}: {self.spaced} words have a space inside, which "
-                "becomes a no-break space, U+00A0. Write it so in text that "
-                "the model is to tag, too, because a space separates words."
-            )
-        left_out = {
-            "blank": self.blank,
-            f"of more than {LONGEST_SENTENCE} words": self.too_long,
-        }
-        kept = self.sentences, "sentences"
-        return notes + reading_problems(name, kept, left_out, self.invalid)
+def sentence_problems(path, counts: Counter) -> list[str]:
+    """What is wrong with a file, one line per problem."""
+    notes = notes_on(path, default=None)
+    if spaced := counts["spaced"]:
+        notes.append(
+            f"{path}: {spaced} words have a space inside, which becomes a "
+            "no-break space, U+00A0. Write it so in text that the model is to "
+            "tag, too, because a space separates words."
+        )
+    left_out = {
+        "blank": counts["blank"],
+        f"of more than {LONGEST_SENTENCE} words": counts["too_long"],
+    }
+    kept = counts["sentences"], "sentences"
+    return notes + reading_problems(path, kept, left_out, counts["invalid"])
 
 
 def read_tagged_sentences(
@@ -108,7 +99,7 @@ def read_tagged_sentences(
     counts = Counter()
     with progress(f"Reading {escaped_line(path)}"):
         sentences = TaggedSentences.of(usable_sentences(path, columns, counts))
-    log_problems(TaggedReport(**counts).problems(path))
+    log_problems(sentence_problems(path, counts))
     return sentences
 
 
@@ -120,7 +111,8 @@ def usable_sentences(
     Args:
         path: see `read_tagged_sentences`.
         columns: see `read_tagged_sentences`.
-        counts: counts sentences and what is left out, see `TaggedReport`.
+        counts: counts `sentences`, what is `blank`, `too_long`, or `invalid`
+            UTF-8, and words that are `spaced`.
 
     Yields:
         Texts and their tags.

@@ -28,8 +28,8 @@ from kseq.data.tags.journeys import SIZES, journeys
 from kseq.data.tags.prepared_tags import PreparedTags, open_prepared_tags
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS
 from kseq.data.tags.tagged_sentences import (
-    TaggedReport,
     TaggedSentences,
+    sentence_problems,
     usable_sentences,
 )
 from kseq.data.tags.word_preprocessor import WordPreprocessor
@@ -138,14 +138,14 @@ class TaggingRows(NamedTuple):
         hashes: (N,) int64, of their texts, see `source_hashes`.
         sizes: (N,) int64, numbers of words.
         tags: all different ones, sorted.
-        report: TaggedReport.
+        problems: lines of text: what is wrong with the file.
     """
 
     path: str | os.PathLike
     hashes: np.ndarray
     sizes: np.ndarray
     tags: tuple[str, ...]
-    report: TaggedReport
+    problems: list[str]
 
 
 def tagging_reader(columns: tuple[str, str]) -> RowReader:
@@ -175,7 +175,7 @@ def _read(path, add, columns) -> TaggingRows:
         hashes,
         np.array(lengths),
         tuple(sorted(tagset)),
-        TaggedReport(**counts),
+        sentence_problems(path, counts),
     )
 
 
