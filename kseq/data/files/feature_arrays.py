@@ -63,14 +63,29 @@ def read_arrays(path, opened, needed, optional):
     return found
 
 
-def as_names(path, names, kind):
+def check_numbers(path, features):
+    """DataError unless an array has numbers."""
+    if features.dtype.kind not in "fiu":
+        raise DataError(
+            f"{path}: expected `features` that are numbers; found "
+            f"{features.dtype}."
+        )
+
+
+def as_names(path, names, count, kind):
     """An array of strings as a list; DataError unless all differ.
 
     Args:
         path: for messages.
-        names: (N,) array of bytes or str.
+        names: array of bytes or str.
+        count: int, how many names there must be.
         kind: str, what has the names, for messages.
     """
+    if names.shape != (count,) or names.dtype.kind not in "US":
+        raise DataError(
+            f"{path}: expected `names`, a string for each of the {count} "
+            f"{kind}s; found {names.dtype} of the shape {names.shape}."
+        )
     names = [os.fsdecode(name) for name in names.tolist()]
     first = {}
     for number, name in enumerate(names, start=1):
