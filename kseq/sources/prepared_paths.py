@@ -6,13 +6,8 @@ from kseq.user_error import UserError
 def prepared_paths(options, kept, option):
     """The folder, the file to train on, and that of validation or None.
 
-    Args:
-        options: of `kseq prepare`.
-        kept: the tokenizers of `--from`, or None.
-        option: str, that says what the files hold.
-
     Raises:
-        UserError: there are tokenizers.
+        UserError: there are tokenizers of `--from`.
     """
     if kept:
         raise UserError(f"--from keeps tokenizers of pairs, not of {option}.")
@@ -25,8 +20,8 @@ def prepare_features(prepare, options, kept, beam, **given):
 
     Args:
         prepare: function of `kseq.data`.
-        options: see `prepared_paths`.
-        kept: see `prepared_paths`.
+        options: of `kseq prepare`.
+        kept: the tokenizers of `--from`, or None.
         beam: options of Beam, or None.
         **given: arguments of the function, if there is a value.
 
@@ -52,14 +47,14 @@ def prepare_features(prepare, options, kept, beam, **given):
 def prepare_with_bpe(
     prepare, options, kept, beam, *, option, items, columns=()
 ):
-    """Prepares what has one tokenizer, of bpe.
+    """Prepares what has one tokenizer, of bpe, see `prepare_features`.
 
     Args:
         prepare: function of `kseq.data`.
-        options: see `prepared_paths`.
-        kept: see `prepared_paths`.
-        beam: options of Beam, or None.
-        option: see `prepared_paths`.
+        options: see `prepare_features`.
+        kept: see `prepare_features`.
+        beam: see `prepare_features`.
+        option: str, that says what the files hold.
         items: str, what has the pieces, for the message.
         columns: arguments of the function after the paths.
 

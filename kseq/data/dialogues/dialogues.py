@@ -119,12 +119,7 @@ def usable_dialogues(
 ) -> Iterator[list[str]]:
     """The turns of each dialogue of `read_dialogues`.
 
-    Args:
-        path: see `read_dialogues`.
-        counts: counts `dialogues`, and see `dialogues_of_files`.
-
-    Raises:
-        DataError: see `read_dialogues`.
+    Counts `dialogues`, and what `dialogues_of_files` counts.
     """
     for turns in dialogues_of_files(path, counts):
         counts["dialogues"] += 1

@@ -168,12 +168,7 @@ class DocumentRows(NamedTuple):
 
 
 def document_reader(columns: tuple[str, str], seed: int) -> RowReader:
-    """Reads rows of a label and a text.
-
-    Args:
-        columns: see `read_document_corpus`.
-        seed: see `read_document_corpus`.
-    """
+    """Reads rows of a label and a text."""
     return RowReader(
         functools.partial(_read, columns=columns),
         functools.partial(_split, seed=seed),
@@ -291,10 +286,7 @@ def _check_agreement(rows, validation):
 def _held_out(names, groups, seed) -> np.ndarray:
     """Sorted numbers of the documents that validation gets.
 
-    Args:
-        names: the label of each document.
-        groups: (N,), the number of its text.
-        seed: of the choice.
+    `names` are their labels, `groups` the numbers of their texts.
     """
     sizes = np.bincount(groups)
     labels = sorted(set(names))

@@ -157,14 +157,7 @@ def read_documents(
 def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
     """Reads what `read_documents` returns, one document after the other.
 
-    Args:
-        path: see `read_documents`.
-        columns: see `read_documents`.
-        counts: counts `documents` and what is `blank`, `too_long`, or
-            `invalid` UTF-8.
-
-    Raises:
-        DataError: see `read_documents`.
+    Counts `documents` and what is `blank`, `too_long`, or `invalid` UTF-8.
     """
     in_lines = None
     for row in document_rows(path, columns, counts):
@@ -191,10 +184,7 @@ def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
 def document_rows(pattern, columns, counts) -> Iterator[_Row]:
     """The rows of all files that a pattern matches.
 
-    Args:
-        pattern: path.
-        columns: of label and text.
-        counts: `collections.Counter`, counts what is `blank` or `invalid`.
+    Counts what is `blank`, or `invalid` UTF-8.
 
     Raises:
         DataError: a file is broken or does not have the columns.

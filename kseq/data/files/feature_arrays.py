@@ -73,14 +73,7 @@ def check_numbers(path, features):
 
 
 def as_names(path, names, count, kind):
-    """An array of strings as a list; DataError unless all differ.
-
-    Args:
-        path: for messages.
-        names: array of bytes or str.
-        count: int, how many names there must be.
-        kind: str, what has the names, for messages.
-    """
+    """An array of `count` strings as a list; DataError unless all differ."""
     if names.shape != (count,) or names.dtype.kind not in "US":
         raise DataError(
             f"{path}: expected `names`, a string for each of the {count} "
@@ -101,14 +94,7 @@ def as_names(path, names, count, kind):
 
 
 def check_finite(path, features, names, kind):
-    """DataError unless features are finite, in float32 as a model reads them.
-
-    Args:
-        path: for messages.
-        features: arrays, one for each name.
-        names: list of str.
-        kind: str, what has the names, for messages.
-    """
+    """DataError unless all features are finite in float32."""
     for number, (name, values) in enumerate(zip(names, features, strict=True)):
         if values.dtype.kind != "f":
             continue

@@ -175,9 +175,6 @@ def corpus_of_tables(
         folder: of the recordings; None if there are only features.
         max_seconds: see `read_speech_corpus`.
         notes: lines of text about single recordings.
-
-    Raises:
-        DataError: there is nothing to train on, or to hold out.
     """
     longest = max_seconds * stored.preprocessor.frames_per_second
     train = tables[0].path

@@ -131,13 +131,6 @@ def audio_preprocessor(
 
     Raises:
         DataError: features cannot be computed at this rate.
-
-    Args:
-        tables: of the recordings.
-        audio: see `read_speech_corpus`.
-        resample: see `read_speech_corpus`.
-        num_mels: see `AudioPreprocessor`.
-        max_seconds: see `AudioPreprocessor`.
     """
     sample_rate, found = resample, "resample takes a number of"
     if not sample_rate:

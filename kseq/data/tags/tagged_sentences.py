@@ -106,19 +106,10 @@ def read_tagged_sentences(
 def usable_sentences(
     path, columns, counts: Counter
 ) -> Iterator[tuple[str, list[str]]]:
-    """Reads what `read_tagged_sentences` returns, one after the other.
+    """The texts and tags of `read_tagged_sentences`, one after the other.
 
-    Args:
-        path: see `read_tagged_sentences`.
-        columns: see `read_tagged_sentences`.
-        counts: counts `sentences`, what is `blank`, `too_long`, or `invalid`
-            UTF-8, and words that are `spaced`.
-
-    Yields:
-        Texts and their tags.
-
-    Raises:
-        DataError: see `read_tagged_sentences`.
+    Counts `sentences`, those that are `too_long`, and what `tagged_rows`
+    counts.
     """
     for row in tagged_rows(path, columns, counts):
         text = " ".join(row.words)

@@ -149,11 +149,7 @@ class TaggingRows(NamedTuple):
 
 
 def tagging_reader(columns: tuple[str, str]) -> RowReader:
-    """Reads rows of a text and its tags.
-
-    Args:
-        columns: see `read_tagged_sentences`.
-    """
+    """Reads rows of a text and its tags."""
     read = functools.partial(_read, columns=columns)
     return RowReader(read, _split, _check_tagset)
 
