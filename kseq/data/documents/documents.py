@@ -197,7 +197,10 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
         if has_records(path):
             yield from _record_rows(path, columns, counts)
         else:
-            yield from _table_rows(rows_of_cells(path), columns, counts)
+            cells = rows_of_cells(path)
+            rows = two_columns(cells, columns, DEFAULT_COLUMNS, counts)
+            for line, label, text in rows:
+                yield _Row(line, label.strip(), text, in_lines=False)
 
 
 def _folder_rows(folder, columns, counts) -> Iterator[_Row]:
@@ -209,12 +212,6 @@ def _folder_rows(folder, columns, counts) -> Iterator[_Row]:
     for path, text in texts_in_folder(folder, counts, depth=1):
         line = Line(b"", os.path.join(folder, path), 1)
         yield _Row(line, path.parts[0], text, in_lines=False)
-
-
-def _table_rows(rows, columns, counts) -> Iterator[_Row]:
-    cells = two_columns(rows, columns, DEFAULT_COLUMNS, counts)
-    for line, label, text in cells:
-        yield _Row(line, label.strip(), text, in_lines=False)
 
 
 def _record_rows(path, columns, counts) -> Iterator[_Row]:

@@ -1,5 +1,6 @@
 """Training, validation and test recordings with their transcripts."""
 
+import math
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -287,7 +288,7 @@ def read_transcripts(
     """
     [table] = read_tables(path, None, columns, audio, stored)
     if stored is not None:
-        return table.of(stored, None, None)
+        return table.of(stored, None, math.inf)
     folder = recordings_of([table], audio, sample_rate, resample)
     texts = [texts for [texts] in table.texts.values()]
     return Transcripts(list(table.texts), texts, audio=folder)

@@ -46,11 +46,7 @@ class SpeechTable:
             refuse_missing(self.lines, numbers, "recording")
         names = [name for name in self.texts if name in numbers]
         lengths = stored.all_lengths()
-        too_long = [
-            name
-            for name in names
-            if longest is not None and lengths[numbers[name]] > longest
-        ]
+        too_long = [name for name in names if lengths[numbers[name]] > longest]
         empty = {name for name in silent if not has_samples(folder(name))}
         for left_out, reason in (
             ([name for name in silent if name not in empty], "silent"),
