@@ -26,6 +26,7 @@ from kseq.data.files.corpora import (
 )
 from kseq.data.files.hold_out import (
     RowReader,
+    Rows,
     RowSplit,
     read_and_split,
     split_rows,
@@ -121,23 +122,7 @@ def read_dialogue_corpus(
     return logged(corpus, log)
 
 
-class DialogueRows(NamedTuple):
-    """What a split of dialogues depends on, without their texts.
-
-    Args:
-        path: of their file.
-        hashes: (D,) int64, of their texts, see `source_hashes`.
-        sizes: (D,) int64, their numbers of answers.
-        problems: lines of text: what is wrong with the file.
-    """
-
-    path: str | os.PathLike
-    hashes: np.ndarray
-    sizes: np.ndarray
-    problems: list[str]
-
-
-def _read(path, add) -> DialogueRows:
+def _read(path, add) -> Rows:
     counts, answers = Counter(), []
 
     def texts():
@@ -149,7 +134,7 @@ def _read(path, add) -> DialogueRows:
     with progress(f"Reading {escaped_line(path)}"):
         hashes = source_hashes(texts())
     problems = dialogue_problems(path, counts)
-    return DialogueRows(path, hashes, np.array(answers), problems)
+    return Rows(path, hashes, problems, sizes=np.array(answers))
 
 
 def _split(rows, validation) -> RowSplit:

@@ -32,6 +32,7 @@ from kseq.data.files.corpora import (
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import (
     RowReader,
+    Rows,
     RowSplit,
     read_and_split,
     split_rows,
@@ -149,24 +150,6 @@ def read_document_corpus(
     return logged(corpus, log)
 
 
-class DocumentRows(NamedTuple):
-    """What a split of documents depends on, without their texts.
-
-    Args:
-        path: of their file.
-        labels: list of str.
-        hashes: (N,) 16 bytes each, the same for texts that count as the same.
-        in_lines: see `Documents`.
-        problems: lines of text: what is wrong with the file.
-    """
-
-    path: str | os.PathLike
-    labels: list[str]
-    hashes: np.ndarray
-    in_lines: bool
-    problems: list[str]
-
-
 def document_reader(columns: tuple[str, str], seed: int) -> RowReader:
     """Reads rows of a label and a text."""
     return RowReader(
@@ -176,7 +159,7 @@ def document_reader(columns: tuple[str, str], seed: int) -> RowReader:
     )
 
 
-def _read(path, add, columns) -> DocumentRows:
+def _read(path, add, columns) -> Rows:
     counts, labels, names, digests = Counter(), [], {}, bytearray()
     with progress(f"Reading {escaped_line(path)}"):
         for row in usable_rows(path, columns, counts):
@@ -187,7 +170,7 @@ def _read(path, add, columns) -> DocumentRows:
     # No byte is NUL: NumPy ignores those at the end of bytes.
     hashes = (np.frombuffer(digests, np.uint8) | 1).view("S16")
     problems = document_problems(path, counts)
-    return DocumentRows(path, labels, hashes, row.in_lines, problems)
+    return Rows(path, hashes, problems, labels=labels, in_lines=row.in_lines)
 
 
 def _split(rows, validation, seed) -> RowSplit:
@@ -277,10 +260,7 @@ def _check_agreement(rows, validation):
             f"{rows.path} has {forms[rows.in_lines]}, "
             f"{validation.path} has {forms[validation.in_lines]}."
         )
-    refuse_unknown(
-        *("has labels that", rows.path, rows.labels),
-        *(validation.path, validation.labels),
-    )
+    refuse_unknown("labels", rows, validation)
 
 
 def _held_out(names, groups, seed) -> np.ndarray:

@@ -40,19 +40,18 @@ def refuse_without_train(*, validation, **given):
             raise DataError(f"{name} needs train.")
 
 
-def refuse_unknown(problem: str, train, known, validation, found):
+def refuse_unknown(what: str, rows, validation):
     """Raises DataError for labels or tags that only validation has.
 
     Args:
-        problem: "has labels that" or "has tags that", for the message.
-        train: path of the training file.
-        known: those of the training file.
-        validation: path of the validation file.
-        found: those of the validation file.
+        what: "labels" or "tags", for the message.
+        rows: `Rows` of training.
+        validation: `Rows` of validation.
     """
-    if unknown := sorted(set(found) - set(known)):
+    if unknown := sorted({*validation.labels} - {*rows.labels}):
         raise DataError(
-            f"{validation} {problem} {train} does not have: {some(unknown)}"
+            f"{validation.path} has {what} that {rows.path} does not have: "
+            f"{some(unknown)}"
         )
 
 
