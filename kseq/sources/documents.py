@@ -6,7 +6,7 @@ from collections import Counter
 from kseq import data
 from kseq.data.documents.document_labels import DEFAULT_COLUMNS
 from kseq.data.documents.documents import document_rows
-from kseq.sources.prepared_paths import prepare_with_bpe
+from kseq.sources.prepare_file import prepare_with_bpe
 from kseq.sources.text import TEXT
 
 
@@ -23,9 +23,7 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     return prepare_with_bpe(
         *(data.prepare_documents, options, kept, beam),
-        option="documents",
-        items="Documents",
-        columns=[tuple(options.columns) or DEFAULT_COLUMNS],
+        *("documents", "Documents", tuple(options.columns) or DEFAULT_COLUMNS),
     )
 
 

@@ -3,7 +3,7 @@
 from kseq import data
 from kseq.data.running_text.text_documents import texts_of
 from kseq.files.model_path import is_run
-from kseq.sources.prepared_paths import prepared_paths
+from kseq.sources.prepare_file import prepare_file
 from kseq.sources.source_type import SourceType
 from kseq.sources.text import lines_alone
 from kseq.user_error import UserError
@@ -20,17 +20,10 @@ def _read_corpus(options, train, validation):
 
 
 def _prepare(options, kept, beam):
-    given = {
-        "vocab_size": options.vocab_size,
-        "tokens": (options.pieces or [None])[0],
-    }
-    return data.prepare_text(
-        *prepared_paths(options, kept, "text"),
-        *options.columns,
-        **{name: value for name, value in given.items() if value},
-        processes=options.processes,
-        beam=beam,
-        log=False,
+    return prepare_file(
+        *(data.prepare_text, options, kept, beam, "text", *options.columns),
+        vocab_size=options.vocab_size,
+        tokens=(options.pieces or [None])[0],
     )
 
 

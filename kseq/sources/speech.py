@@ -6,7 +6,7 @@ import zipfile
 from kseq import data
 from kseq.data.files.named_texts import TRANSCRIPTS, named_rows
 from kseq.sources.numbered_lines import numbered_lines
-from kseq.sources.prepared_paths import prepare_features
+from kseq.sources.prepare_file import prepare_features
 from kseq.sources.ready_features import named_features, stored_features
 from kseq.sources.source_type import SourceType
 

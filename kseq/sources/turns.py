@@ -4,7 +4,7 @@ from collections import Counter
 
 from kseq import data
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
-from kseq.sources.prepared_paths import prepare_with_bpe
+from kseq.sources.prepare_file import prepare_with_bpe
 from kseq.sources.source_type import SourceType
 
 
@@ -23,8 +23,7 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     return prepare_with_bpe(
         *(data.prepare_dialogues, options, kept, beam),
-        option="dialogues",
-        items="Dialogues",
+        *("dialogues", "Dialogues"),
     )
 
 

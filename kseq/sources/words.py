@@ -5,7 +5,7 @@ from collections import Counter
 
 from kseq import data
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
-from kseq.sources.prepared_paths import prepare_with_bpe
+from kseq.sources.prepare_file import prepare_with_bpe
 from kseq.sources.text import TEXT
 
 
@@ -22,9 +22,7 @@ def _read_corpus(options, train, validation):
 def _prepare(options, kept, beam):
     return prepare_with_bpe(
         *(data.prepare_tags, options, kept, beam),
-        option="tags",
-        items="Words",
-        columns=[tuple(options.columns) or DEFAULT_COLUMNS],
+        *("tags", "Words", tuple(options.columns) or DEFAULT_COLUMNS),
     )
 
 
