@@ -4,35 +4,23 @@ from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
 from kseq.sources import DOCUMENTS
 
-_SIGNATURES = {
-    "serving_default": (
-        "`{}` → `label`, `probability`, `labels`, `probabilities`, `truncated`"
-    )
-}
-_OF_DOCUMENTS = {
-    "explain": (
-        "`{}` → `sentences`, `words`, `sentence_weights`, `word_weights`, "
-        "`label`, `probability`"
-    )
-}
-_OF_OTHERS = {
-    "explain": (
-        "`{}` → `source_tokens`, `target_tokens`, `attention`, `label`, "
-        "`probability`"
-    )
-}
-_OF_STRINGS = {
-    "classify": "`inputs`, serialized `tf.train.Example` → `classes`, `scores`"
-}
-
 
 def _signatures(source):
-    are_strings = source.types or source.is_file
-    return {
-        **_SIGNATURES,
-        **(_OF_DOCUMENTS if source.has_tokenizer else _OF_OTHERS),
-        **(_OF_STRINGS if are_strings else {}),
+    explanation = "`source_tokens`, `target_tokens`, `attention`"
+    if source.has_tokenizer:
+        explanation = "`sentences`, `words`, `sentence_weights`, `word_weights`"
+    found = {
+        "serving_default": (
+            "`{}` → `label`, `probability`, `labels`, `probabilities`, "
+            "`truncated`"
+        ),
+        "explain": f"`{{}}` → {explanation}, `label`, `probability`",
     }
+    if source.types or source.is_file:  # strings
+        found["classify"] = (
+            "`inputs`, serialized `tf.train.Example` → `classes`, `scores`"
+        )
+    return found
 
 
 def has_classes(name):

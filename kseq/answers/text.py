@@ -19,15 +19,6 @@ SIGNATURES = {
         "`target_tokens`, `attention`"
     ),
 }
-_SAMPLE = {
-    "sample": (
-        "`{}`, `temperature`, `top_p`, `seed` → the same as `explain` or "
-        "`serving_default`, of an answer drawn at random"
-    )
-}
-_PARAGRAPHS = {
-    "paragraphs": "`{}` → `text`, `truncated`, answered by sentences"
-}
 OUTPUTS = frozenset({"text", "score", "truncated"})
 
 
@@ -77,9 +68,14 @@ def _evaluation(predictor, source, examples, **metrics):
 def _signatures(source):
     found = dict(SIGNATURES)
     if source.has_sentences:
-        found |= _PARAGRAPHS
+        found["paragraphs"] = (
+            "`{}` → `text`, `truncated`, answered by sentences"
+        )
     if source.has_many_answers:
-        found |= _SAMPLE
+        found["sample"] = (
+            "`{}`, `temperature`, `top_p`, `seed` → the same as `explain` or "
+            "`serving_default`, of an answer drawn at random"
+        )
     return found
 
 
