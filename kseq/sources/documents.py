@@ -4,8 +4,7 @@ import dataclasses
 from collections import Counter
 
 from kseq import data
-from kseq.data.documents.document_labels import DEFAULT_COLUMNS
-from kseq.data.documents.documents import document_rows
+from kseq.data.documents.documents import DEFAULT_COLUMNS, document_rows
 from kseq.sources.prepare_file import prepare_with_bpe
 from kseq.sources.text import TEXT
 

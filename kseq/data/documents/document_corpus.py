@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kseq.data.documents.dispatch_reports import SIZES, dispatch_reports
-from kseq.data.documents.document_labels import DEFAULT_COLUMNS, swapped
 from kseq.data.documents.document_preprocessor import DocumentPreprocessor
 from kseq.data.documents.documents import (
+    DEFAULT_COLUMNS,
     Documents,
     document_problems,
+    swapped,
     usable_rows,
 )
 from kseq.data.documents.prepared_documents import (

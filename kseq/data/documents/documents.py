@@ -2,11 +2,12 @@
 
 import os
 import re
+import shlex
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kseq.data.documents.document_labels import DEFAULT_COLUMNS, check_label
 from kseq.data.files.blank_text import is_blank
 from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
@@ -33,8 +34,10 @@ from kseq.data.files.text_files import Line, matching_files
 from kseq.data.files.text_folders import is_text_folder, texts_in_folder
 from kseq.terminal import escaped_line, progress
 
+DEFAULT_COLUMNS = ("label", "text")
 LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
 LINE_END = r"(?i)<br ?/?>|\r\n?"
+_LONGEST_LABEL = 100  # characters
 _SENTENCES = "sentences"
 
 
@@ -100,7 +103,7 @@ class _Row(NamedTuple):
 
 
 def read_documents(
-    path: str | os.PathLike, columns: tuple[str, str] = ("label", "text")
+    path: str | os.PathLike, columns: tuple[str, str] = DEFAULT_COLUMNS
 ) -> Documents:
     r"""Reads labelled documents from JSON lines or from a table.
 
@@ -161,7 +164,7 @@ def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
     """
     in_lines = None
     for row in document_rows(path, columns, counts):
-        check_label(row.line, row.label, columns)
+        _check_label(row.line, row.label, columns)
         if in_lines not in (None, row.in_lines):
             forms = {False: "a text", True: "sentences"}
             raise broken(
@@ -179,6 +182,36 @@ def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
             yield row
     if not counts["documents"]:
         raise DataError(f"{path}: there is no document in it.")
+
+
+def _check_label(line, label, columns):
+    """Raises DataError for an invalid label, without showing a text."""
+    if is_blank(label):
+        raise DataError(f"{line}: the label is blank.")
+    if len(label) > _LONGEST_LABEL:
+        raise broken(
+            line,
+            f"a label of at most {_LONGEST_LABEL} characters in column "
+            f"{columns[0]!r}",
+            found=f"{len(label)}. {swapped(columns)}",
+        )
+    if {*map(unicodedata.category, label)} & {"Cc", "Zl", "Zp"}:
+        raise broken(
+            line,
+            "a label without newlines, tabs and control characters",
+            found=beginning(label),
+        )
+
+
+def swapped(columns) -> str:
+    """A hint for a label column that contains texts."""
+    without_names = ""
+    if tuple(columns) == DEFAULT_COLUMNS:
+        without_names = ", or --columns 2 1 where no row names them"
+    return (
+        "If label and text are swapped, use --columns "
+        f"{shlex.join(reversed(columns))}{without_names}"
+    )
 
 
 def document_rows(pattern, columns, counts) -> Iterator[_Row]:

@@ -219,10 +219,7 @@ def open_prepared_captions(
 ) -> CaptionCorpus:
     """Opens what `prepare_captions` has written; reads no features.
 
-    Args:
-        folder: that was given to it.
-        network: that features which were computed must be those of; None for
-            any.
+    Those that were computed must be of `network`, if there is one.
 
     Raises:
         DataError: the folder is not complete, broken, or of another kind; or

@@ -211,10 +211,8 @@ def open_prepared_speech(
 ) -> SpeechCorpus:
     """Opens what `prepare_speech` has written; reads no features.
 
-    Args:
-        folder: that was given to it.
-        num_mels: that features which were computed must have.
-        max_seconds: longer recordings are left out.
+    Those that were computed must have `num_mels`. Recordings longer than
+    `max_seconds` are left out.
 
     Raises:
         DataError: the folder is not complete, broken, or of another kind; or
