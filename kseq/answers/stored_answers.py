@@ -48,10 +48,6 @@ def _most_answers(task):
     return most, f"is more than the {most} answers that the model gives."
 
 
-def _evaluation(predictor, source, examples):
-    return evaluation.Retrievals(predictor, examples)
-
-
 STORED_ANSWERS = AnswerType(
     description="A model that selects from known answers",
     signatures=lambda source: _SIGNATURES,
@@ -62,7 +58,9 @@ STORED_ANSWERS = AnswerType(
     fits_task=lambda task: type(task.get("answers")) is int,
     is_intact=has_lengths,
     without_search="texts that it knows",
-    evaluation=_evaluation,
+    evaluation=lambda predictor, source, examples: evaluation.Retrievals(
+        predictor, examples
+    ),
     limits=lambda task: [
         f"It always returns the nearest of {task['answers']:,} answers, "
         "even if none fits."

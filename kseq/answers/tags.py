@@ -25,14 +25,6 @@ def _serve(opened):
     )
 
 
-def _predictor(signatures, source):
-    return serving.TaggerPredictor(signatures)
-
-
-def _evaluation(predictor, source, sentences):
-    return evaluation.Taggings(predictor, sentences)
-
-
 def _check_examples(sentences, task):
     from kseq.evaluation.taggings import check_tags
 
@@ -45,14 +37,16 @@ TAGS = AnswerType(
     signatures=lambda source: _SIGNATURES,
     outputs=frozenset(("words", "tags", "probabilities", "truncated")),
     serve=_serve,
-    predictor=_predictor,
+    predictor=lambda signatures, source: serving.TaggerPredictor(signatures),
     takes=lambda source: source.name == TEXT.name,
     fits_task=lambda task: "tags" in task,
     is_intact=has_classes("tags"),
     classes="tags",
     without_search="tags",
     text_source=WORDS,
-    evaluation=_evaluation,
+    evaluation=lambda predictor, source, sentences: evaluation.Taggings(
+        predictor, sentences
+    ),
     check_examples=_check_examples,
     does="This model tags words",
     classified=lambda source: "word",

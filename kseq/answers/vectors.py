@@ -18,16 +18,14 @@ def _serve(opened):
     )
 
 
-def _predictor(signatures, source):
-    return serving.TransducerPredictor(signatures)
-
-
 VECTORS = AnswerType(
     description="A model that answers with bits",
     signatures=lambda source: _SIGNATURES,
     outputs=frozenset({"probabilities"}),
     serve=_serve,
-    predictor=_predictor,
+    predictor=lambda signatures, source: serving.TransducerPredictor(
+        signatures
+    ),
     takes=lambda source: source is SEQUENCES,
     fits_task=lambda task: source_of_task(task) is SEQUENCES,
     is_intact=lambda task: True,

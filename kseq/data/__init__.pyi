@@ -38,8 +38,6 @@ from .documents.documents import (
 )
 from .documents.piece_prediction_batches import (
     masked_prediction_batches as masked_prediction_batches,
-)
-from .documents.piece_prediction_batches import (
     piece_prediction_batches as piece_prediction_batches,
 )
 from .documents.prepare_documents import prepare_documents as prepare_documents
