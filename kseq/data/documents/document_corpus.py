@@ -38,6 +38,7 @@ from kseq.data.files.hold_out import (
     read_and_split,
     split_rows,
 )
+from kseq.data.files.labelled_batches import class_numbers
 from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.text.tokenizer import Tokenizer
@@ -206,11 +207,9 @@ def sorted_labels(names: list[str]) -> tuple[str, ...]:
 
 
 def _groups(hashes) -> np.ndarray:
-    """(N,) int: the number of each different text, in their order."""
+    """(N,) int: the number of the first document with the same text."""
     _, first, places = np.unique(hashes, return_index=True, return_inverse=True)
-    ranks = np.empty(len(first), np.int64)
-    ranks[np.argsort(first)] = np.arange(len(first))
-    return ranks[places]
+    return first[places]
 
 
 def _check_labels(rows, documents, columns):
@@ -230,12 +229,10 @@ def _check_labels(rows, documents, columns):
 
 
 def _repeats(labels, groups) -> list[str]:
-    _, first = np.unique(groups, return_index=True)
-    firsts = first[groups]
-    repeated = np.flatnonzero(firsts != np.arange(len(groups))).tolist()
+    repeated = np.flatnonzero(groups != np.arange(len(groups))).tolist()
     if not repeated:
         return []
-    differ = sum(labels[n] != labels[firsts[n]] for n in repeated)
+    differ = sum(labels[n] != labels[groups[n]] for n in repeated)
     return [
         f"Duplicate documents: {len(repeated)} of {len(labels)}, "
         f"{differ} of them with a different label"
@@ -271,8 +268,7 @@ def _held_out(names, groups, seed) -> np.ndarray:
     """
     sizes = np.bincount(groups)
     labels = sorted(set(names))
-    numbers = {label: number for number, label in enumerate(labels)}
-    own = np.fromiter((numbers[name] for name in names), np.int32, len(names))
+    own = class_numbers(names, labels)
     lowest = np.full(len(sizes), len(labels), np.int32)
     highest = np.zeros(len(sizes), np.int32)
     np.minimum.at(lowest, groups, own)
