@@ -6,11 +6,7 @@ from kseq.runs.model_card import TaskDescription
 
 
 def describe_task(run):
-    """The `TaskDescription` of a run; None before its task is saved.
-
-    Args:
-        run: `RunDirectory`.
-    """
+    """The `TaskDescription` of a run; None before its task is saved."""
     if not run.task.is_file():
         return None
     task = run.read_task()

@@ -1,37 +1,26 @@
 """A label as the answer, for anything that a model reads."""
 
+from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
 from kseq.sources import DOCUMENTS
 
-_SIGNATURES = {
-    "serving_default": (
-        "`{}` → `label`, `probability`, `labels`, `probabilities`, `truncated`"
-    )
-}
-_OF_DOCUMENTS = {
-    "explain": (
-        "`{}` → `sentences`, `words`, `sentence_weights`, `word_weights`, "
-        "`label`, `probability`"
-    )
-}
-_OF_OTHERS = {
-    "explain": (
-        "`{}` → `source_tokens`, `target_tokens`, `attention`, `label`, "
-        "`probability`"
-    )
-}
-_OF_STRINGS = {
-    "classify": "`inputs`, serialized `tf.train.Example` → `classes`, `scores`"
-}
-
 
 def _signatures(source):
-    are_strings = source.types or source.is_file
-    return {
-        **_SIGNATURES,
-        **(_OF_DOCUMENTS if source.has_tokenizer else _OF_OTHERS),
-        **(_OF_STRINGS if are_strings else {}),
+    explanation = "`source_tokens`, `target_tokens`, `attention`"
+    if source.has_tokenizer:
+        explanation = "`sentences`, `words`, `sentence_weights`, `word_weights`"
+    found = {
+        "serving_default": (
+            "`{}` → `label`, `probability`, `labels`, `probabilities`, "
+            "`truncated`"
+        ),
+        "explain": f"`{{}}` → {explanation}, `label`, `probability`",
     }
+    if source.types or source.is_file:  # strings
+        found["classify"] = (
+            "`inputs`, serialized `tf.train.Example` → `classes`, `scores`"
+        )
+    return found
 
 
 def has_classes(name):
@@ -47,13 +36,11 @@ def has_classes(name):
 
 
 def _serve(opened):
-    from kseq.serving import Classifier
-
     model = opened.model("explain", "vocab_size")
     opened.check_features(model)
     return opened.made(
         opened.task_path,
-        Classifier,
+        serving.Classifier,
         model,
         opened.preprocessor,
         opened.task["labels"],
@@ -62,17 +49,13 @@ def _serve(opened):
 
 
 def _predictor(signatures, source):
-    from kseq.serving import ClassifierPredictor
-
-    return ClassifierPredictor(signatures, source=source)
+    return serving.ClassifierPredictor(signatures, source=source)
 
 
 def _evaluation(predictor, source, examples):
-    from kseq.evaluation import Classifications
-
     if not source.has_tokenizer:
         examples = examples.labelled(source.name)
-    return Classifications(predictor, examples)
+    return evaluation.Classifications(predictor, examples)
 
 
 def _check_examples(examples, task):

@@ -1,5 +1,6 @@
 """Answers that a model knows, of which it selects the nearest."""
 
+from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
 from kseq.answers.text import (
     OUTPUTS,
@@ -18,8 +19,6 @@ _SIGNATURES = {
 
 
 def _serve(opened):
-    from kseq.serving import Retriever
-
     target = opened.tokenizer("target")
     answers = opened.answers(opened.task["answers"])
     model = opened.model("encode_target", "source_vocab_size")
@@ -29,7 +28,7 @@ def _serve(opened):
     opened.check_vocabulary(model, "target", target, size)
     retriever = opened.made(
         opened.run.answers,
-        Retriever,
+        serving.Retriever,
         model,
         opened.preprocessor,
         target,
@@ -49,12 +48,6 @@ def _most_answers(task):
     return most, f"is more than the {most} answers that the model gives."
 
 
-def _evaluation(predictor, source, examples):
-    from kseq.evaluation import Retrievals
-
-    return Retrievals(predictor, examples)
-
-
 STORED_ANSWERS = AnswerType(
     description="A model that selects from known answers",
     signatures=lambda source: _SIGNATURES,
@@ -65,7 +58,9 @@ STORED_ANSWERS = AnswerType(
     fits_task=lambda task: type(task.get("answers")) is int,
     is_intact=has_lengths,
     without_search="texts that it knows",
-    evaluation=_evaluation,
+    evaluation=lambda predictor, source, examples: evaluation.Retrievals(
+        predictor, examples
+    ),
     limits=lambda task: [
         f"It always returns the nearest of {task['answers']:,} answers, "
         "even if none fits."

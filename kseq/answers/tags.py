@@ -1,5 +1,6 @@
 """A tag for each word as the answer."""
 
+from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
 from kseq.answers.labels import has_classes
 from kseq.sources import TEXT, WORDS
@@ -13,29 +14,15 @@ _SIGNATURES = {
 
 
 def _serve(opened):
-    from kseq.serving import Tagger
-
     model = opened.model("num_tags", "vocab_size")
     return opened.made(
         opened.task_path,
-        Tagger,
+        serving.Tagger,
         model,
         opened.preprocessor,
         opened.task["tags"],
         opened.temperature,
     )
-
-
-def _predictor(signatures, source):
-    from kseq.serving import TaggerPredictor
-
-    return TaggerPredictor(signatures)
-
-
-def _evaluation(predictor, source, sentences):
-    from kseq.evaluation import Taggings
-
-    return Taggings(predictor, sentences)
 
 
 def _check_examples(sentences, task):
@@ -50,14 +37,16 @@ TAGS = AnswerType(
     signatures=lambda source: _SIGNATURES,
     outputs=frozenset(("words", "tags", "probabilities", "truncated")),
     serve=_serve,
-    predictor=_predictor,
+    predictor=lambda signatures, source: serving.TaggerPredictor(signatures),
     takes=lambda source: source.name == TEXT.name,
     fits_task=lambda task: "tags" in task,
     is_intact=has_classes("tags"),
     classes="tags",
     without_search="tags",
     text_source=WORDS,
-    evaluation=_evaluation,
+    evaluation=lambda predictor, source, sentences: evaluation.Taggings(
+        predictor, sentences
+    ),
     check_examples=_check_examples,
     does="This model tags words",
     classified=lambda source: "word",

@@ -2,6 +2,7 @@
 
 import contextlib
 
+from kseq import evaluation, serving
 from kseq.answers.answer_type import AnswerType
 from kseq.user_error import ArgumentError, check_integers
 
@@ -17,15 +18,6 @@ SIGNATURES = {
         "`{}` → the same as `serving_default`, `source_tokens`, "
         "`target_tokens`, `attention`"
     ),
-}
-_SAMPLE = {
-    "sample": (
-        "`{}`, `temperature`, `top_p`, `seed` → the same as `explain` or "
-        "`serving_default`, of an answer drawn at random"
-    )
-}
-_PARAGRAPHS = {
-    "paragraphs": "`{}` → `text`, `truncated`, answered by sentences"
 }
 OUTPUTS = frozenset({"text", "score", "truncated"})
 
@@ -43,14 +35,10 @@ def has_lengths(task):
 
 def generator_predictor(signatures, source):
     """Of an export whose answers are texts, its own or those that it knows."""
-    from kseq.serving import GeneratorPredictor
-
-    return GeneratorPredictor(signatures, source=source)
+    return serving.GeneratorPredictor(signatures, source=source)
 
 
 def _serve(opened):
-    from kseq.serving import Generator
-
     target = opened.tokenizer("target")
     search = opened.search
     model = opened.model("decode_step", "source_vocab_size")
@@ -59,7 +47,7 @@ def _serve(opened):
     task = opened.task
     return opened.made(
         opened.run.path,
-        Generator,
+        serving.Generator,
         model,
         opened.preprocessor,
         target,
@@ -72,8 +60,6 @@ def _serve(opened):
 
 
 def _evaluation(predictor, source, examples, **metrics):
-    from kseq import evaluation
-
     return getattr(evaluation, source.evaluation)(
         predictor, examples, **metrics
     )
@@ -82,9 +68,14 @@ def _evaluation(predictor, source, examples, **metrics):
 def _signatures(source):
     found = dict(SIGNATURES)
     if source.has_sentences:
-        found |= _PARAGRAPHS
+        found["paragraphs"] = (
+            "`{}` → `text`, `truncated`, answered by sentences"
+        )
     if source.has_many_answers:
-        found |= _SAMPLE
+        found["sample"] = (
+            "`{}`, `temperature`, `top_p`, `seed` → the same as `explain` or "
+            "`serving_default`, of an answer drawn at random"
+        )
     return found
 
 

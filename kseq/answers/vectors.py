@@ -1,5 +1,6 @@
 """Bits as the answer, for each vector of a sequence."""
 
+from kseq import serving
 from kseq.answers.answer_type import AnswerType
 from kseq.sources import VECTORS as SEQUENCES
 from kseq.sources import source_of_task
@@ -11,16 +12,10 @@ _SIGNATURES = {
 
 
 def _serve(opened):
-    from kseq.serving import Transducer
-
     model = opened.model("weightings")
-    return opened.made(opened.task_path, Transducer, model, opened.preprocessor)
-
-
-def _predictor(signatures, source):
-    from kseq.serving import TransducerPredictor
-
-    return TransducerPredictor(signatures)
+    return opened.made(
+        opened.task_path, serving.Transducer, model, opened.preprocessor
+    )
 
 
 VECTORS = AnswerType(
@@ -28,7 +23,9 @@ VECTORS = AnswerType(
     signatures=lambda source: _SIGNATURES,
     outputs=frozenset({"probabilities"}),
     serve=_serve,
-    predictor=_predictor,
+    predictor=lambda signatures, source: serving.TransducerPredictor(
+        signatures
+    ),
     takes=lambda source: source is SEQUENCES,
     fits_task=lambda task: source_of_task(task) is SEQUENCES,
     is_intact=lambda task: True,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from kseq.command_line.option_checks import ARGOS
 from kseq.commands.open_predictor import open_predictor
+from kseq.files.new_folder import check_new
 from kseq.runs import RunDirectory
 from kseq.runs.exports import check_exports
 from kseq.serving import export
-from kseq.user_error import UserError
 
 
 def run(options):
@@ -27,8 +27,7 @@ def _write(options, name):
     suffix = ARGOS if options.format == "argos" else ""
     default = Path(f"{options.format}_models", f"{name}{suffix}")
     to = Path(options.to) if options.to else default
-    if to.exists():
-        raise UserError(f"{to} exists; give a new path with --to.")
+    check_new(to)  # before anything is loaded
     served = open_predictor(options).served
     if options.format == "litert":
         from kseq.serving.litert_export import export_litert

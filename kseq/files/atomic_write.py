@@ -4,11 +4,7 @@ import os
 
 
 def atomic_write(path, content):
-    """Writes a file atomically: it is never seen half-written.
-
-    Args:
-        path: a `pathlib.Path`.
-        content: str or bytes.
+    """Writes a str or bytes atomically: a file is never seen half-written.
 
     Raises:
         OSError: if it cannot be written; `path` is then unchanged.

@@ -9,13 +9,7 @@ _DEEPEST = 100  # nested lists and dicts; models have about 20
 
 
 def read_json(path):
-    """Reads a JSON file that holds an object.
-
-    Args:
-        path: a `pathlib.Path`.
-
-    Returns:
-        A dict.
+    """Reads a JSON file that holds an object, as a dict.
 
     Raises:
         UserError: if the file cannot be read, or holds anything else.

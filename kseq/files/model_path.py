@@ -134,11 +134,7 @@ def version_folders(path):
 
 
 def version_number(text):
-    """The version that digits name; None for what TensorFlow Serving has not.
-
-    Args:
-        text: str, as the name of a folder.
-    """
+    """The version that digits name; None where TensorFlow Serving has none."""
     if not (text.isascii() and text.isdecimal()):
         return None
     digits = text.lstrip("0") or "0"

@@ -33,13 +33,13 @@ def new_folder(directory: Path, file: str = "") -> Iterator[Path]:
     hidden = directory.with_name(f".{directory.name}.partial")
     with contextlib.ExitStack() as stack:
         try:
-            _check_new(directory)
+            check_new(directory)
             hidden.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(hidden, os.O_RDONLY)
             stack.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             stack.callback(shutil.rmtree, hidden, ignore_errors=True)
-            _check_new(directory)  # another export may have just ended
+            check_new(directory)  # another export may have just ended
             for left in hidden.iterdir():
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
             yield hidden
@@ -52,6 +52,7 @@ def new_folder(directory: Path, file: str = "") -> Iterator[Path]:
             raise write_error(directory, error) from error
 
 
-def _check_new(directory):
+def check_new(directory):
+    """UserError if something is at a path."""
     if os.path.lexists(directory):
         raise UserError(f"{directory} exists; give a new path with --to.")

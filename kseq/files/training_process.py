@@ -92,12 +92,7 @@ class TrainingProcess:
 
 
 def failure(training, name="the short training"):
-    """The error of a `TrainingProcess` that has failed, and its exit code.
-
-    Args:
-        training: `TrainingProcess` that has ended.
-        name: str, what it is called in the message.
-    """
+    """The error of a `TrainingProcess` that has failed, and its exit code."""
     error = UserError(
         f"{name} has ended with exit code {training.code}: "
         f"{training.last_line()}"

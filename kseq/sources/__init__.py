@@ -47,11 +47,7 @@ __all__ = [
 
 
 def source_named(name):
-    """The source of a signature; text for what is none.
-
-    Args:
-        name: of an input of a signature, or of `input` in `task.json`.
-    """
+    """The source of a signature, or of a task; text for what is none."""
     return _BY_NAME.get(name, TEXT) if isinstance(name, str) else TEXT
 
 

@@ -3,9 +3,9 @@
 import dataclasses
 from collections import Counter
 
-from kseq.data.documents.document_labels import DEFAULT_COLUMNS
-from kseq.data.documents.documents import document_rows
-from kseq.sources.prepared_paths import prepare_with_bpe
+from kseq import data
+from kseq.data.documents.documents import DEFAULT_COLUMNS, document_rows
+from kseq.sources.prepare_file import prepare_with_bpe
 from kseq.sources.text import TEXT
 
 
@@ -14,28 +14,22 @@ def _first_rows(path, columns, num_files):
 
 
 def _read_corpus(options, train, validation):
-    from kseq.data import read_document_corpus
-
-    return read_document_corpus(
+    return data.read_document_corpus(
         train, validation, options.columns or DEFAULT_COLUMNS, log=False
     )
 
 
 def _prepare(options, kept, beam):
-    from kseq.data import prepare_documents
-
     return prepare_with_bpe(
-        *(prepare_documents, options, kept, beam),
-        option="documents",
-        items="Documents",
-        columns=[tuple(options.columns) or DEFAULT_COLUMNS],
+        *(data.prepare_documents, options, kept, beam),
+        *("documents", "Documents", tuple(options.columns) or DEFAULT_COLUMNS),
     )
 
 
 def _read_examples(model, options):
-    from kseq.data import read_documents
-
-    return read_documents(options.source, options.columns or DEFAULT_COLUMNS)
+    return data.read_documents(
+        options.source, options.columns or DEFAULT_COLUMNS
+    )
 
 
 DOCUMENTS = dataclasses.replace(

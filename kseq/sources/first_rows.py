@@ -59,10 +59,7 @@ def read_first_rows(content, train, validation=(), columns=()):
 def check_columns(columns, source, more=0):
     """DataError if there are columns, but not as many as a source names.
 
-    Args:
-        columns: names or numbers, or None.
-        source: `SourceType`.
-        more: int, how many more there may be.
+    There may be `more` of them.
     """
     number = source.num_columns
     if columns and not number:

@@ -2,10 +2,11 @@
 
 import os
 
+from kseq import data
 from kseq.data.files.named_texts import CAPTIONS, named_rows
 from kseq.data.files.tar_members import is_tar
 from kseq.sources.numbered_lines import numbered_lines
-from kseq.sources.prepared_paths import prepare_features
+from kseq.sources.prepare_file import prepare_features
 from kseq.sources.ready_features import named_features, stored_features
 from kseq.sources.source_type import SourceType
 from kseq.user_error import UserError
@@ -27,9 +28,7 @@ def _read_pictures(model, options):
 
 
 def _features(model, options):
-    from kseq.data import read_features
-
-    return stored_features(read_features, "pictures", model, options)
+    return stored_features(data.read_features, "pictures", model, options)
 
 
 def _read_features(model, options):
@@ -37,9 +36,7 @@ def _read_features(model, options):
 
 
 def _read_corpus(options, train, validation):
-    from kseq.data import read_caption_corpus
-
-    return read_caption_corpus(
+    return data.read_caption_corpus(
         train,
         validation,
         options.columns or (),
@@ -55,35 +52,29 @@ def _check(options, train, validation):
 
 
 def _prepare(options, kept, beam):
-    from kseq.data import NetworkOptions, prepare_captions
-
     network = {"name": options.network, "weights": options.network_weights}
     given = {name: value for name, value in network.items() if value}
     return prepare_features(
-        *(prepare_captions, options, kept, beam),
+        *(data.prepare_captions, options, kept, beam),
         images=options.images,
-        network=NetworkOptions(**given),
+        network=data.NetworkOptions(**given),
         plain=options.plain,
     )
 
 
 def _captions_of_features(model, options):
-    from kseq.data import read_captions
-
     features = _features(model, options)
-    return read_captions(
+    return data.read_captions(
         options.source, features, options.columns or (), options.plain
     )
 
 
 def _captions_of_pictures(model, options):
-    from kseq.data import read_image_captions
-
     if not options.images and not is_tar(options.source):
         raise UserError(
             f"{model.path} expects pictures: give their folder with --images."
         )
-    return read_image_captions(
+    return data.read_image_captions(
         options.source,
         options.images or "",
         options.columns or (),

@@ -1,8 +1,9 @@
 """Prompts: the beginnings of running text."""
 
+from kseq import data
 from kseq.data.running_text.text_documents import texts_of
 from kseq.files.model_path import is_run
-from kseq.sources.prepared_paths import prepared_paths
+from kseq.sources.prepare_file import prepare_file
 from kseq.sources.source_type import SourceType
 from kseq.sources.text import lines_alone
 from kseq.user_error import UserError
@@ -13,38 +14,25 @@ def _first_rows(path, columns, num_files):
 
 
 def _read_corpus(options, train, validation):
-    from kseq.data import read_text_corpus
-
-    return read_text_corpus(
+    return data.read_text_corpus(
         train, validation, *(options.columns or ()), log=False
     )
 
 
 def _prepare(options, kept, beam):
-    from kseq.data import prepare_text
-
-    given = {
-        "vocab_size": options.vocab_size,
-        "tokens": (options.pieces or [None])[0],
-    }
-    return prepare_text(
-        *prepared_paths(options, kept, "text"),
-        *options.columns,
-        **{name: value for name, value in given.items() if value},
-        processes=options.processes,
-        beam=beam,
-        log=False,
+    return prepare_file(
+        *(data.prepare_text, options, kept, beam, "text", *options.columns),
+        vocab_size=options.vocab_size,
+        tokens=(options.pieces or [None])[0],
     )
 
 
 def _read_examples(model, options):
-    from kseq.data import read_texts
-
     if not is_run(model.path):
         raise UserError(
             f"{model.path} is an export; only a run can be evaluated on text."
         )
-    return read_texts(options.source, *(options.columns or ()))
+    return data.read_texts(options.source, *(options.columns or ()))
 
 
 PROMPT = SourceType(

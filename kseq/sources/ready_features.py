@@ -11,11 +11,8 @@ from kseq.user_error import UserError
 def stored_features(read, what, model, options):
     """The features of `--features`, which must fit the model.
 
-    Args:
-        read: `kseq.data.read_features` or `read_frames`.
-        what: str, what they are features of.
-        model: has a `path` and a `preprocessor`.
-        options: of a command.
+    `read` is `kseq.data.read_features` or `read_frames`, `what` the plural of
+    what has the features.
     """
     if not options.features:
         raise UserError(
@@ -26,12 +23,7 @@ def stored_features(read, what, model, options):
 
 
 def named_features(stored, path):
-    """A function of lines with names, which gives their features.
-
-    Args:
-        stored: `kseq.data.StoredFeatures`.
-        path: of their file.
-    """
+    """A function of lines with names, which gives their stored features."""
     import numpy as np
 
     places = {name: place for place, name in enumerate(stored.names)}

@@ -5,10 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 
-def _refused(*_):
-    raise NotImplementedError
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class SourceType:
     """What comes into a model: everything that depends on it.
@@ -37,7 +33,8 @@ class SourceType:
         num_columns: int, columns of a table that are named by `--columns`.
         more_columns: int, of how many more a table to train on may have.
         first_rows: function of a path, columns and the number of files;
-            yields the rows, read without TensorFlow.
+            yields the rows, read without TensorFlow. None, as the functions
+            below, if it is read from no files.
         option: str, the option of `kseq check` that says that files hold it;
             "" if they do where no option says anything.
         is_meant: function of the options of `kseq check`, whether it is this
@@ -90,11 +87,11 @@ class SourceType:
     task: str = ""
     num_columns: int = 2
     more_columns: int = 0
-    first_rows: Callable[..., Any] = _refused
+    first_rows: Callable[..., Any] | None = None
     option: str = ""
     is_meant: Callable[[Any], bool] = lambda options: True
-    read_corpus: Callable[..., Any] = _refused
-    prepare: Callable[..., Any] = _refused
+    read_corpus: Callable[..., Any] | None = None
+    prepare: Callable[..., Any] | None = None
     trains: str = ""
     read_examples: Callable[..., Any] | None = None
     evaluation: str = "Translations"

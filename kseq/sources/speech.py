@@ -3,9 +3,10 @@
 import os
 import zipfile
 
+from kseq import data
 from kseq.data.files.named_texts import TRANSCRIPTS, named_rows
 from kseq.sources.numbered_lines import numbered_lines
-from kseq.sources.prepared_paths import prepare_features
+from kseq.sources.prepare_file import prepare_features
 from kseq.sources.ready_features import named_features, stored_features
 from kseq.sources.source_type import SourceType
 
@@ -35,9 +36,7 @@ def _read_recordings(model, options):
 
 
 def _frames(model, options):
-    from kseq.data import read_frames
-
-    return stored_features(read_frames, "recordings", model, options)
+    return stored_features(data.read_frames, "recordings", model, options)
 
 
 def _read_frames(model, options):
@@ -54,9 +53,7 @@ def _are_frames(options):
 
 
 def _read_corpus(options, train, validation):
-    from kseq.data import read_speech_corpus
-
-    return read_speech_corpus(
+    return data.read_speech_corpus(
         train,
         validation,
         options.columns or (),
@@ -68,10 +65,8 @@ def _read_corpus(options, train, validation):
 
 
 def _prepare(options, kept, beam):
-    from kseq.data import prepare_speech
-
     return prepare_features(
-        *(prepare_speech, options, kept, beam),
+        *(data.prepare_speech, options, kept, beam),
         audio=options.audio,
         resample=options.resample,
         num_mels=options.num_mels,
@@ -80,9 +75,7 @@ def _prepare(options, kept, beam):
 
 
 def _transcripts_of_recordings(model, options):
-    from kseq.data import read_transcripts
-
-    return read_transcripts(
+    return data.read_transcripts(
         options.source,
         options.columns or (),
         audio=options.audio or "",
@@ -92,10 +85,8 @@ def _transcripts_of_recordings(model, options):
 
 
 def _transcripts_of_frames(model, options):
-    from kseq.data import read_transcripts
-
     stored = _frames(model, options)
-    return read_transcripts(
+    return data.read_transcripts(
         options.source, options.columns or (), stored=stored
     )
 

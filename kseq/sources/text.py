@@ -1,8 +1,8 @@
 """Lines of text, of which files have pairs with the answers."""
 
-import logging
-
+from kseq import data
 from kseq.data import DataError
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.tables import kind_of
 from kseq.data.files.text_files import LONGEST_LINE, read_lines
 from kseq.data.text.pair_table import PairTable
@@ -10,7 +10,6 @@ from kseq.sources.source_type import SourceType
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import UserError
 
-_log = logging.getLogger(__name__)
 _PIECES_OF_DATES = 1500  # as in the recipes
 
 
@@ -27,9 +26,7 @@ def _first_rows(path, columns, num_files):
 
 
 def _read_corpus(options, train, validation):
-    from kseq.data import read_corpus
-
-    return read_corpus(
+    return data.read_corpus(
         options.files,
         options.validation or None,
         options.columns or (),
@@ -56,24 +53,20 @@ def line_filters(options, source):
         return None
     if source is not TEXT:
         raise DataError("--filter is for pairs of sentences.")
-    from kseq.data import LineFilters
-
-    return LineFilters(**given)
+    return data.LineFilters(**given)
 
 
 def _prepare(options, kept, beam):
-    from kseq.data import PairTokenizers, prepare_pairs
-
     given = {"vocab_size": options.vocab_size, "pieces": options.pieces}
     if not options.train:
         given["vocab_size"] = options.vocab_size or _PIECES_OF_DATES
     given = {name: value for name, value in given.items() if value}
-    return prepare_pairs(
+    return data.prepare_pairs(
         options.folder,
         options.train,
         options.validation,
         options.columns,
-        tokenizers=PairTokenizers(**given, kept=kept),
+        tokenizers=data.PairTokenizers(**given, kept=kept),
         filters=line_filters(options, TEXT),
         processes=options.processes,
         beam=beam,
@@ -83,12 +76,11 @@ def _prepare(options, kept, beam):
 
 def _read_examples(model, options):
     """Pairs of source and references, see `kseq.data.Corpus.examples`."""
-    from kseq.data import ParallelText
     from kseq.data.text.parallel_text import check_pair_columns
     from kseq.data.text.references import with_references
 
     columns = tuple(options.columns or ())
-    text = ParallelText(options.source, options.reference, columns)
+    text = data.ParallelText(options.source, options.reference, columns)
     check_pair_columns(columns, [text])
     with progress(f"Reading {escaped_line(text)}"):
         report = _count(text)
@@ -98,15 +90,13 @@ def _read_examples(model, options):
             f"{text}: there is no pair to evaluate on; {left_out} have a line "
             f"over {LONGEST_LINE} bytes."
         )
-    for note in text.notes():
-        _log.warning(escaped_line(note))
+    problems = text.notes()
     if report.too_long:
-        _log.warning(
-            escaped_line(
-                f"{text}: {left_out} are left out of the scores: a line is "
-                f"over {LONGEST_LINE} bytes."
-            )
+        problems.append(
+            f"{text}: {left_out} are left out of the scores: a line is over "
+            f"{LONGEST_LINE} bytes."
         )
+    log_problems(problems)
     pairs = text.all_pairs()
     return with_references(pairs) if text.target is None else pairs
 

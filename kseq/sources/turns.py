@@ -2,8 +2,9 @@
 
 from collections import Counter
 
+from kseq import data
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
-from kseq.sources.prepared_paths import prepare_with_bpe
+from kseq.sources.prepare_file import prepare_with_bpe
 from kseq.sources.source_type import SourceType
 
 
@@ -16,25 +17,18 @@ def _first_rows(path, columns, num_files):
 
 
 def _read_corpus(options, train, validation):
-    from kseq.data import read_dialogue_corpus
-
-    return read_dialogue_corpus(train, validation, log=False)
+    return data.read_dialogue_corpus(train, validation, log=False)
 
 
 def _prepare(options, kept, beam):
-    from kseq.data import prepare_dialogues
-
     return prepare_with_bpe(
-        *(prepare_dialogues, options, kept, beam),
-        option="dialogues",
-        items="Dialogues",
+        *(data.prepare_dialogues, options, kept, beam),
+        *("dialogues", "Dialogues"),
     )
 
 
 def _read_examples(model, options):
-    from kseq.data import read_dialogues
-
-    return read_dialogues(options.source, model.preprocessor.max_turns)
+    return data.read_dialogues(options.source, model.preprocessor.max_turns)
 
 
 def _from_python(turns):

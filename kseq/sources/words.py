@@ -3,8 +3,9 @@
 import dataclasses
 from collections import Counter
 
+from kseq import data
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
-from kseq.sources.prepared_paths import prepare_with_bpe
+from kseq.sources.prepare_file import prepare_with_bpe
 from kseq.sources.text import TEXT
 
 
@@ -13,28 +14,20 @@ def _first_rows(path, columns, num_files):
 
 
 def _read_corpus(options, train, validation):
-    from kseq.data import read_tagging_corpus
-
-    return read_tagging_corpus(
+    return data.read_tagging_corpus(
         train, validation, options.columns or DEFAULT_COLUMNS, log=False
     )
 
 
 def _prepare(options, kept, beam):
-    from kseq.data import prepare_tags
-
     return prepare_with_bpe(
-        *(prepare_tags, options, kept, beam),
-        option="tags",
-        items="Words",
-        columns=[tuple(options.columns) or DEFAULT_COLUMNS],
+        *(data.prepare_tags, options, kept, beam),
+        *("tags", "Words", tuple(options.columns) or DEFAULT_COLUMNS),
     )
 
 
 def _read_examples(model, options):
-    from kseq.data import read_tagged_sentences
-
-    return read_tagged_sentences(
+    return data.read_tagged_sentences(
         options.source, options.columns or DEFAULT_COLUMNS
     )
 

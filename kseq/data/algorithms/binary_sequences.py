@@ -20,12 +20,7 @@ class BinarySequences(NamedTuple):
 
 
 def random_bits(shape, seed):
-    """Independent bits, each 0 or 1 with probability 1/2, float32.
-
-    Args:
-        shape: of the result, ints or tensors of rank 0.
-        seed: (2,) int32.
-    """
+    """Independent bits, each 0 or 1 with probability 1/2, float32."""
     bits = tf.random.stateless_uniform(shape, seed, 0, 2, tf.int32)
     return tf.cast(bits, tf.float32)
 
@@ -58,15 +53,9 @@ def asked_at_the_end(inputs, targets):
 
 
 def flag(inputs, dims, place):
-    """(B, S, F) in `dims` features, and one step with a 1 at `place` after.
+    """Adds a step after (B, S, F), with a 1 at `place`; (B, S + 1, dims).
 
-    Args:
-        inputs: (B, S, F) float32.
-        dims: int, at least F; zeros are added.
-        place: int.
-
-    Returns:
-        (B, S + 1, dims) float32.
+    `dims` is at least F; zeros are added.
     """
     missing = dims - inputs.shape[-1]
     inputs = tf.pad(inputs, [[0, 0], [0, 0], [0, missing]])

@@ -9,9 +9,9 @@ import numpy as np
 
 from kseq.data.dialogues.dialogue_preprocessor import DialoguePreprocessor
 from kseq.data.dialogues.dialogues import (
-    DialogueReport,
     Dialogues,
     answers_of,
+    dialogue_problems,
     usable_dialogues,
 )
 from kseq.data.dialogues.prepared_dialogues import (
@@ -26,6 +26,7 @@ from kseq.data.files.corpora import (
 )
 from kseq.data.files.hold_out import (
     RowReader,
+    Rows,
     RowSplit,
     read_and_split,
     split_rows,
@@ -121,23 +122,7 @@ def read_dialogue_corpus(
     return logged(corpus, log)
 
 
-class DialogueRows(NamedTuple):
-    """What a split of dialogues depends on, without their texts.
-
-    Args:
-        path: of their file.
-        hashes: (D,) int64, of their texts, see `source_hashes`.
-        sizes: (D,) int64, their numbers of answers.
-        report: DialogueReport.
-    """
-
-    path: str | os.PathLike
-    hashes: np.ndarray
-    sizes: np.ndarray
-    report: DialogueReport
-
-
-def _read(path, add) -> DialogueRows:
+def _read(path, add) -> Rows:
     counts, answers = Counter(), []
 
     def texts():
@@ -148,8 +133,8 @@ def _read(path, add) -> DialogueRows:
 
     with progress(f"Reading {escaped_line(path)}"):
         hashes = source_hashes(texts())
-    report = DialogueReport(**counts)
-    return DialogueRows(path, hashes, np.array(answers), report)
+    problems = dialogue_problems(path, counts)
+    return Rows(path, hashes, problems, sizes=np.array(answers))
 
 
 def _split(rows, validation) -> RowSplit:

@@ -22,16 +22,7 @@ _END, _END_OF_TURN = b"__eou__", b"__eot__"  # of an utterance
 def dialogues_of_files(
     pattern: str | os.PathLike, counts: Counter
 ) -> Iterator[list[str]]:
-    """The turns of each dialogue.
-
-    A .jsonl, .json or .parquet file has records with `turns`, a list of
-    strings. Any other file is a text: one turn per line, a blank line between
-    dialogues; or one dialogue per line, if the first line has an `__eou__`,
-    which ends a turn. All but Parquet may be compressed.
-
-    White space of all kinds inside a turn becomes one space. Blank turns are
-    left out, as are dialogues of fewer than two turns or with a turn over 64
-    KiB.
+    """The turns of each dialogue, see `read_dialogues`.
 
     Args:
         pattern: path; a pattern names several files.

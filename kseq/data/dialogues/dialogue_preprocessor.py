@@ -72,9 +72,7 @@ class DialoguePreprocessor:
 
     def __call__(self, turns) -> Source:
         texts = _clean(tf.convert_to_tensor(turns))
-        ids, truncated = self._tokenize(
-            tf.ragged.boolean_mask(texts, texts != "")
-        )
+        ids, truncated = self._tokenize(texts)
         padded = ids.to_tensor(PAD)
         blank = tf.math.count_nonzero(padded, axis=1) == 1  # END alone
         source_ids = _split(padded) if self.nested else padded
@@ -104,7 +102,7 @@ class DialoguePreprocessor:
         """(B,) string, a line for each turn -> (B, S) int32, ragged."""
         turns = tf.strings.split(text, "\n")
         turns = turns.with_flat_values(_clean(turns.flat_values))
-        return self._tokenize(tf.ragged.boolean_mask(turns, turns != ""))[0]
+        return self._tokenize(turns)[0]
 
     def lengths(self, ids) -> tf.Tensor:
         """The positions that each row of ragged ids may take in a batch, (B,).
@@ -145,6 +143,7 @@ class DialoguePreprocessor:
 
     def _tokenize(self, turns):
         """(B, N) string, ragged -> (B, S) int32, ragged; what was cut (B,)."""
+        turns = tf.ragged.boolean_mask(turns, turns != "")
         turns = turns[:, -self.max_turns :]
         # If there is no turn, a blank one.
         none = tf.cast(turns.row_lengths() == 0, tf.int64)

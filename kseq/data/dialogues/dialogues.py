@@ -1,6 +1,5 @@
 """Turns of dialogues and their answers."""
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,13 +8,12 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.text_files import LONGEST_LINE
 from kseq.terminal import escaped_line, progress
 from kseq.user_error import check_integers
-
-_log = logging.getLogger(__name__)
 
 
 class Dialogues(NamedTuple):
@@ -61,32 +59,22 @@ class Dialogues(NamedTuple):
         )
 
 
-class DialogueReport(NamedTuple):
-    """Counts by `usable_dialogues` of what was read and left out."""
-
-    dialogues: int = 0
-    blank: int = 0
-    short: int = 0
-    too_long: int = 0
-    invalid: int = 0
-    marked: int = 0
-
-    def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line per problem."""
-        left_out = {
-            "with fewer than two turns": self.short,
-            f"with a turn over {LONGEST_LINE // 1024} KiB": self.too_long,
-        }
-        kept = self.dialogues, "dialogues"
-        lines = reading_problems(name, kept, left_out, self.invalid)
-        if self.marked:
-            lines.append(
-                f"{name}: {self.marked} lines are a dialogue each, whose turns "
-                "end at __eou__."
-            )
-        if self.blank:
-            lines.append(f"{name}: {self.blank} blank turns are left out.")
-        return lines
+def dialogue_problems(path, counts: Counter) -> list[str]:
+    """What is wrong with a file, one line per problem."""
+    left_out = {
+        "with fewer than two turns": counts["short"],
+        f"with a turn over {LONGEST_LINE // 1024} KiB": counts["too_long"],
+    }
+    kept = counts["dialogues"], "dialogues"
+    lines = reading_problems(path, kept, left_out, counts["invalid"])
+    if marked := counts["marked"]:
+        lines.append(
+            f"{path}: {marked} lines are a dialogue each, whose turns end at "
+            "__eou__."
+        )
+    if blank := counts["blank"]:
+        lines.append(f"{path}: {blank} blank turns are left out.")
+    return lines
 
 
 def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
@@ -122,8 +110,7 @@ def read_dialogues(path: str | os.PathLike, max_turns: int = 5) -> Dialogues:
     counts = Counter()
     with progress(f"Reading {escaped_line(path)}"):
         dialogues = answers_of(usable_dialogues(path, counts), max_turns)
-    for line in DialogueReport(**counts).problems(path):
-        _log.warning(escaped_line(line))
+    log_problems(dialogue_problems(path, counts))
     return dialogues
 
 
@@ -132,12 +119,7 @@ def usable_dialogues(
 ) -> Iterator[list[str]]:
     """The turns of each dialogue of `read_dialogues`.
 
-    Args:
-        path: see `read_dialogues`.
-        counts: counts dialogues and what is left out, see `DialogueReport`.
-
-    Raises:
-        DataError: see `read_dialogues`.
+    Counts `dialogues`, and what `dialogues_of_files` counts.
     """
     for turns in dialogues_of_files(path, counts):
         counts["dialogues"] += 1

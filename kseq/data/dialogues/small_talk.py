@@ -120,13 +120,6 @@ _SMALL_TALK = (
 )
 
 
-class _Example(NamedTuple):
-    context: list[str]
-    answer: str
-    evidence: int
-    fact: str
-
-
 def small_talk(split: str, size: int | None = None, seed: int = 0) -> Dialogues:
     """Small talk in which several turns state a fact about a person.
 
@@ -152,12 +145,13 @@ def small_talk(split: str, size: int | None = None, seed: int = 0) -> Dialogues:
     """
     places = split_range(split, size, SIZES)
     examples = different_examples(
-        places, seed, _example, key=lambda it: tuple(it.context)
+        places, seed, _example, key=lambda it: tuple(it[0])
     )
     return Dialogues(*map(list, zip(*examples, strict=True)))
 
 
-def _example(draw) -> _Example:
+def _example(draw) -> tuple[list[str], str, int, str]:
+    """A context, its answer, evidence and fact, see `Dialogues`."""
     turns = draw.sample(_SMALL_TALK, k=draw.randint(_FEWEST, _MOST))
     count = draw.randint(2, len(turns))
     places = draw.sample(range(len(turns)), k=count)
@@ -174,4 +168,4 @@ def _example(draw) -> _Example:
     kind, name, value = kinds[0], names[0], values[0]
     question = draw.choice(kind.questions).format(name=name)
     answer = kind.answer.format(name=name, value=value)
-    return _Example([*turns, question], answer, places[0], value)
+    return [*turns, question], answer, places[0], value

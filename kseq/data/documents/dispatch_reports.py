@@ -1,7 +1,5 @@
 """The built-in corpus of documents: reports with one decisive word."""
 
-from typing import NamedTuple
-
 from kseq.data.documents.documents import Documents
 from kseq.data.files.split_range import different_examples, split_range
 
@@ -78,12 +76,6 @@ _TEMPLATES = (
 )
 
 
-class _Report(NamedTuple):
-    text: str
-    label: str
-    evidence: tuple[int, str]
-
-
 def dispatch_reports(
     split: str, size: int | None = None, seed: int = 0
 ) -> Documents:
@@ -110,19 +102,20 @@ def dispatch_reports(
     'It was the waiter who noticed the strange thief this morning'
     """
     places = split_range(split, size, SIZES)
-    reports = different_examples(places, seed, _report, key=lambda it: it.text)
+    reports = different_examples(places, seed, _report, key=lambda it: it[0])
     texts, labels, evidence = map(list, zip(*reports, strict=True))
     return Documents(texts, labels, evidence=evidence)
 
 
-def _report(draw) -> _Report:
+def _report(draw) -> tuple[str, str, tuple[int, str]]:
+    """A text, its label, and the evidence for it, see `Documents`."""
     label = draw.choice(list(_DECISIVE))
     word = draw.choice(_DECISIVE[label])
     things = draw.choices(_NEUTRAL, k=draw.randint(_FEWEST, _MOST))
     decisive = draw.randrange(len(things))
     things[decisive] = word
     text = " ".join(_sentence(draw, thing) for thing in things)
-    return _Report(text, label, evidence=(decisive, word))
+    return text, label, (decisive, word)
 
 
 def _sentence(draw, thing) -> str:

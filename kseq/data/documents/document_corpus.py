@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kseq.data.documents.dispatch_reports import SIZES, dispatch_reports
-from kseq.data.documents.document_labels import DEFAULT_COLUMNS, swapped
 from kseq.data.documents.document_preprocessor import DocumentPreprocessor
 from kseq.data.documents.documents import (
-    DocumentReport,
+    DEFAULT_COLUMNS,
     Documents,
+    document_problems,
+    swapped,
     usable_rows,
 )
 from kseq.data.documents.prepared_documents import (
@@ -32,10 +33,12 @@ from kseq.data.files.corpora import (
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import (
     RowReader,
+    Rows,
     RowSplit,
     read_and_split,
     split_rows,
 )
+from kseq.data.files.labelled_batches import class_numbers
 from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.ragged_array import RaggedArray
 from kseq.data.text.tokenizer import Tokenizer
@@ -149,31 +152,8 @@ def read_document_corpus(
     return logged(corpus, log)
 
 
-class DocumentRows(NamedTuple):
-    """What a split of documents depends on, without their texts.
-
-    Args:
-        path: of their file.
-        labels: list of str.
-        hashes: (N,) 16 bytes each, the same for texts that count as the same.
-        in_lines: see `Documents`.
-        report: DocumentReport.
-    """
-
-    path: str | os.PathLike
-    labels: list[str]
-    hashes: np.ndarray
-    in_lines: bool
-    report: DocumentReport
-
-
 def document_reader(columns: tuple[str, str], seed: int) -> RowReader:
-    """Reads rows of a label and a text.
-
-    Args:
-        columns: see `read_document_corpus`.
-        seed: see `read_document_corpus`.
-    """
+    """Reads rows of a label and a text."""
     return RowReader(
         functools.partial(_read, columns=columns),
         functools.partial(_split, seed=seed),
@@ -181,7 +161,7 @@ def document_reader(columns: tuple[str, str], seed: int) -> RowReader:
     )
 
 
-def _read(path, add, columns) -> DocumentRows:
+def _read(path, add, columns) -> Rows:
     counts, labels, names, digests = Counter(), [], {}, bytearray()
     with progress(f"Reading {escaped_line(path)}"):
         for row in usable_rows(path, columns, counts):
@@ -191,8 +171,8 @@ def _read(path, add, columns) -> DocumentRows:
             digests += hashlib.blake2b(text, digest_size=16).digest()
     # No byte is NUL: NumPy ignores those at the end of bytes.
     hashes = (np.frombuffer(digests, np.uint8) | 1).view("S16")
-    report = DocumentReport(**counts)
-    return DocumentRows(path, labels, hashes, row.in_lines, report)
+    problems = document_problems(path, counts)
+    return Rows(path, hashes, problems, labels=labels, in_lines=row.in_lines)
 
 
 def _split(rows, validation, seed) -> RowSplit:
@@ -227,11 +207,9 @@ def sorted_labels(names: list[str]) -> tuple[str, ...]:
 
 
 def _groups(hashes) -> np.ndarray:
-    """(N,) int: the number of each different text, in their order."""
+    """(N,) int: the number of the first document with the same text."""
     _, first, places = np.unique(hashes, return_index=True, return_inverse=True)
-    ranks = np.empty(len(first), np.int64)
-    ranks[np.argsort(first)] = np.arange(len(first))
-    return ranks[places]
+    return first[places]
 
 
 def _check_labels(rows, documents, columns):
@@ -251,12 +229,10 @@ def _check_labels(rows, documents, columns):
 
 
 def _repeats(labels, groups) -> list[str]:
-    _, first = np.unique(groups, return_index=True)
-    firsts = first[groups]
-    repeated = np.flatnonzero(firsts != np.arange(len(groups))).tolist()
+    repeated = np.flatnonzero(groups != np.arange(len(groups))).tolist()
     if not repeated:
         return []
-    differ = sum(labels[n] != labels[firsts[n]] for n in repeated)
+    differ = sum(labels[n] != labels[groups[n]] for n in repeated)
     return [
         f"Duplicate documents: {len(repeated)} of {len(labels)}, "
         f"{differ} of them with a different label"
@@ -282,24 +258,17 @@ def _check_agreement(rows, validation):
             f"{rows.path} has {forms[rows.in_lines]}, "
             f"{validation.path} has {forms[validation.in_lines]}."
         )
-    refuse_unknown(
-        *("has labels that", rows.path, rows.labels),
-        *(validation.path, validation.labels),
-    )
+    refuse_unknown("labels", rows, validation)
 
 
 def _held_out(names, groups, seed) -> np.ndarray:
     """Sorted numbers of the documents that validation gets.
 
-    Args:
-        names: the label of each document.
-        groups: (N,), the number of its text.
-        seed: of the choice.
+    `names` are their labels, `groups` the numbers of their texts.
     """
     sizes = np.bincount(groups)
     labels = sorted(set(names))
-    numbers = {label: number for number, label in enumerate(labels)}
-    own = np.fromiter((numbers[name] for name in names), np.int32, len(names))
+    own = class_numbers(names, labels)
     lowest = np.full(len(sizes), len(labels), np.int32)
     highest = np.zeros(len(sizes), np.int32)
     np.minimum.at(lowest, groups, own)

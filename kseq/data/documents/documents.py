@@ -1,14 +1,15 @@
 """Labelled documents: long texts and their labels."""
 
-import logging
 import os
 import re
+import shlex
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kseq.data.documents.document_labels import DEFAULT_COLUMNS, check_label
 from kseq.data.files.blank_text import is_blank
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.records import (
@@ -34,11 +35,11 @@ from kseq.data.files.text_files import Line, matching_files
 from kseq.data.files.text_folders import texts_in_folder
 from kseq.terminal import escaped_line, progress
 
+DEFAULT_COLUMNS = ("label", "text")
 LONGEST_DOCUMENT = 1_000_000  # bytes; longer ones are left out
 LINE_END = r"(?i)<br ?/?>|\r\n?"
+_LONGEST_LABEL = 100  # characters
 _SENTENCES = "sentences"
-
-_log = logging.getLogger(__name__)
 
 
 class Documents(NamedTuple):
@@ -84,23 +85,15 @@ def lines_of_document(text: str) -> list[str]:
     return re.sub(LINE_END, "\n", text).split("\n")
 
 
-class DocumentReport(NamedTuple):
-    """Counts by `usable_rows` of what was read and left out."""
-
-    documents: int = 0
-    blank: int = 0
-    too_long: int = 0
-    invalid: int = 0
-
-    def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line per problem."""
-        left_out = {
-            "blank": self.blank,
-            f"over {LONGEST_DOCUMENT} bytes": self.too_long,
-        }
-        kept = self.documents, "documents"
-        problems = reading_problems(name, kept, left_out, self.invalid)
-        return notes_on(name) + problems
+def document_problems(path, counts: Counter) -> list[str]:
+    """What is wrong with a file, one line per problem."""
+    left_out = {
+        "blank": counts["blank"],
+        f"over {LONGEST_DOCUMENT} bytes": counts["too_long"],
+    }
+    kept = counts["documents"], "documents"
+    problems = reading_problems(path, kept, left_out, counts["invalid"])
+    return notes_on(path) + problems
 
 
 class _Row(NamedTuple):
@@ -111,7 +104,7 @@ class _Row(NamedTuple):
 
 
 def read_documents(
-    path: str | os.PathLike, columns: tuple[str, str] = ("label", "text")
+    path: str | os.PathLike, columns: tuple[str, str] = DEFAULT_COLUMNS
 ) -> Documents:
     r"""Reads labelled documents from JSON lines or from a table.
 
@@ -161,25 +154,18 @@ def read_documents(
     with progress(f"Reading {escaped_line(path)}"):
         for row in usable_rows(path, columns, counts):
             rows.append((row.label, row.text))
-    for line in DocumentReport(**counts).problems(path):
-        _log.warning(line)
+    log_problems(document_problems(path, counts))
     return Documents.of(rows, row.in_lines)
 
 
 def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
     """Reads what `read_documents` returns, one document after the other.
 
-    Args:
-        path: see `read_documents`.
-        columns: see `read_documents`.
-        counts: counts documents and what is left out, see `DocumentReport`.
-
-    Raises:
-        DataError: see `read_documents`.
+    Counts `documents` and what is `blank`, `too_long`, or `invalid` UTF-8.
     """
     in_lines = None
     for row in document_rows(path, columns, counts):
-        check_label(row.line, row.label, columns)
+        _check_label(row.line, row.label, columns)
         if in_lines not in (None, row.in_lines):
             forms = {False: "a text", True: "sentences"}
             raise broken(
@@ -199,13 +185,40 @@ def usable_rows(path, columns, counts: Counter) -> Iterator[_Row]:
         raise DataError(f"{path}: there is no document in it.")
 
 
+def _check_label(line, label, columns):
+    """Raises DataError for an invalid label, without showing a text."""
+    if is_blank(label):
+        raise DataError(f"{line}: the label is blank.")
+    if len(label) > _LONGEST_LABEL:
+        raise broken(
+            line,
+            f"a label of at most {_LONGEST_LABEL} characters in column "
+            f"{columns[0]!r}",
+            found=f"{len(label)}. {swapped(columns)}",
+        )
+    if {*map(unicodedata.category, label)} & {"Cc", "Zl", "Zp"}:
+        raise broken(
+            line,
+            "a label without newlines, tabs and control characters",
+            found=beginning(label),
+        )
+
+
+def swapped(columns) -> str:
+    """A hint for a label column that contains texts."""
+    without_names = ""
+    if tuple(columns) == DEFAULT_COLUMNS:
+        without_names = ", or --columns 2 1 where no row names them"
+    return (
+        "If label and text are swapped, use --columns "
+        f"{shlex.join(reversed(columns))}{without_names}"
+    )
+
+
 def document_rows(pattern, columns, counts) -> Iterator[_Row]:
     """The rows of all files that a pattern matches.
 
-    Args:
-        pattern: path.
-        columns: of label and text.
-        counts: `collections.Counter`, counts what is `blank` or `invalid`.
+    Counts what is `blank`, or `invalid` UTF-8.
 
     Raises:
         DataError: a file is broken or does not have the columns.
@@ -218,7 +231,10 @@ def document_rows(pattern, columns, counts) -> Iterator[_Row]:
         if has_records(path):
             yield from _record_rows(path, columns, counts)
         else:
-            yield from _table_rows(rows_of_cells(path), columns, counts)
+            cells = rows_of_cells(path)
+            rows = two_columns(cells, columns, DEFAULT_COLUMNS, counts)
+            for line, label, text in rows:
+                yield _Row(line, label.strip(), text, in_lines=False)
 
 
 def _folder_rows(folder, columns, counts) -> Iterator[_Row]:
@@ -230,12 +246,6 @@ def _folder_rows(folder, columns, counts) -> Iterator[_Row]:
     for path, text in texts_in_folder(folder, counts, depth=1):
         line = Line(b"", os.path.join(folder, path), 1)
         yield _Row(line, path.parts[0], text, in_lines=False)
-
-
-def _table_rows(rows, columns, counts) -> Iterator[_Row]:
-    cells = two_columns(rows, columns, DEFAULT_COLUMNS, counts)
-    for line, label, text in cells:
-        yield _Row(line, label.strip(), text, in_lines=False)
 
 
 def _record_rows(path, columns, counts) -> Iterator[_Row]:

@@ -12,9 +12,8 @@ from kseq.data.documents.document_corpus import (
     read_document_corpus,
     sorted_labels,
 )
-from kseq.data.documents.document_labels import DEFAULT_COLUMNS
 from kseq.data.documents.document_preprocessor import DocumentPreprocessor
-from kseq.data.documents.documents import lines_of_document
+from kseq.data.documents.documents import DEFAULT_COLUMNS, lines_of_document
 from kseq.data.documents.prepared_documents import (
     KIND,
     PreparedDocuments,

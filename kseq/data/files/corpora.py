@@ -1,6 +1,7 @@
 """What the corpora of all kinds share: facts, problems and arguments."""
 
 import logging
+from collections.abc import Iterable
 
 from kseq.data.files.data_error import DataError
 from kseq.terminal import escaped_line
@@ -18,9 +19,14 @@ def logged(corpus, log: bool):
     if log:
         for line in corpus.facts:
             _log.info(escaped_line(line))
-        for line in corpus.problems:
-            _log.warning(escaped_line(line))
+        log_problems(corpus.problems)
     return corpus
+
+
+def log_problems(problems: Iterable[str]):
+    """Logs warnings, one per line, whatever the names of files contain."""
+    for line in problems:
+        _log.warning(escaped_line(line))
 
 
 def refuse_without_train(*, validation, **given):
@@ -34,19 +40,18 @@ def refuse_without_train(*, validation, **given):
             raise DataError(f"{name} needs train.")
 
 
-def refuse_unknown(problem: str, train, known, validation, found):
+def refuse_unknown(what: str, rows, validation):
     """Raises DataError for labels or tags that only validation has.
 
     Args:
-        problem: "has labels that" or "has tags that", for the message.
-        train: path of the training file.
-        known: those of the training file.
-        validation: path of the validation file.
-        found: those of the validation file.
+        what: "labels" or "tags", for the message.
+        rows: `Rows` of training.
+        validation: `Rows` of validation.
     """
-    if unknown := sorted(set(found) - set(known)):
+    if unknown := sorted({*validation.labels} - {*rows.labels}):
         raise DataError(
-            f"{validation} {problem} {train} does not have: {some(unknown)}"
+            f"{validation.path} has {what} that {rows.path} does not have: "
+            f"{some(unknown)}"
         )
 
 

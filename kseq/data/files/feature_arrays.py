@@ -63,14 +63,22 @@ def read_arrays(path, opened, needed, optional):
     return found
 
 
-def as_names(path, names, kind):
-    """An array of strings as a list; DataError unless all differ.
+def check_numbers(path, features):
+    """DataError unless an array has numbers."""
+    if features.dtype.kind not in "fiu":
+        raise DataError(
+            f"{path}: expected `features` that are numbers; found "
+            f"{features.dtype}."
+        )
 
-    Args:
-        path: for messages.
-        names: (N,) array of bytes or str.
-        kind: str, what has the names, for messages.
-    """
+
+def as_names(path, names, count, kind):
+    """An array of `count` strings as a list; DataError unless all differ."""
+    if names.shape != (count,) or names.dtype.kind not in "US":
+        raise DataError(
+            f"{path}: expected `names`, a string for each of the {count} "
+            f"{kind}s; found {names.dtype} of the shape {names.shape}."
+        )
     names = [os.fsdecode(name) for name in names.tolist()]
     first = {}
     for number, name in enumerate(names, start=1):
@@ -86,14 +94,7 @@ def as_names(path, names, kind):
 
 
 def check_finite(path, features, names, kind):
-    """DataError unless features are finite, in float32 as a model reads them.
-
-    Args:
-        path: for messages.
-        features: arrays, one for each name.
-        names: list of str.
-        kind: str, what has the names, for messages.
-    """
+    """DataError unless all features are finite in float32."""
     for number, (name, values) in enumerate(zip(names, features, strict=True)):
         if values.dtype.kind != "f":
             continue

@@ -1,7 +1,7 @@
 """Examples that are held out of training by their names or texts."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,26 @@ def _split_numbers(hashes, path, kind, two):
     return np.flatnonzero(~is_out), np.flatnonzero(is_out)
 
 
+class Rows(NamedTuple):
+    """What a split of rows depends on, without their texts.
+
+    Args:
+        path: of their file.
+        hashes: (N,), the same for rows that count as the same.
+        problems: lines of text: what is wrong with the file.
+        sizes: (N,) int64, numbers of something in each row, or None.
+        labels: the label of each document, or all tags.
+        in_lines: of documents, see `Documents`.
+    """
+
+    path: str | os.PathLike
+    hashes: np.ndarray
+    problems: list[str]
+    sizes: np.ndarray | None = None
+    labels: Sequence[str] = ()
+    in_lines: bool = False
+
+
 class RowSplit(NamedTuple):
     """Which rows of a corpus are held out, and what is said about them.
 
@@ -69,16 +89,16 @@ class RowReader(NamedTuple):
 
     Args:
         read: function of a path and of a function that it calls with each
-            row; gives what the split depends on, without the texts.
-        split: function of this and of the same of validation, or None; gives
-            `RowSplit`, see `split_rows`.
-        check: function of what `read` gives and of all rows, which it reads as
-            far as needed; raises DataError if they are not of the kind.
+            row; gives `Rows`.
+        split: function of the `Rows` of training and of validation, or None;
+            gives `RowSplit`, see `split_rows`.
+        check: function of `Rows` and of all rows, which it reads as far as
+            needed; raises DataError if they are not of the kind.
     """
 
-    read: Callable[[str | os.PathLike, Callable[[Any], None]], Any]
-    split: Callable[[Any, Any], RowSplit]
-    check: Callable[[Any, Iterable[Any]], None] = lambda found, rows: None
+    read: Callable[[str | os.PathLike, Callable[[Any], None]], Rows]
+    split: Callable[[Rows, Rows | None], RowSplit]
+    check: Callable[[Rows, Iterable[Any]], None] = lambda found, rows: None
 
 
 def read_and_split(reader: RowReader, train, validation):
@@ -90,8 +110,8 @@ def read_and_split(reader: RowReader, train, validation):
         validation: path, or None.
 
     Returns:
-        The rows to train on, those to validate on, what `reader.read` gives
-        of training, and `RowSplit`.
+        The rows to train on, those to validate on, `Rows` of training, and
+        `RowSplit`.
 
     Raises:
         DataError: a file cannot be used, or the two do not go together.
@@ -110,8 +130,8 @@ def read_and_split(reader: RowReader, train, validation):
 
 
 def split_rows(
-    rows,
-    validation,
+    rows: Rows,
+    validation: Rows | None,
     kind: str,
     *,
     two: str = "",
@@ -121,10 +141,8 @@ def split_rows(
     """Chooses what is held out, or compares with rows for validation.
 
     Args:
-        rows: of training: has `path`; `hashes`, (N,), the same for rows that
-            count as the same; `report`, whose `problems` are those of a path;
-            and, with `unit`, `sizes`, (N,) int64.
-        validation: the same, or None.
+        rows: of training.
+        validation: of validation, or None.
         kind: of a row, see `hold_out`.
         two: see `hold_out`.
         unit: what `sizes` are numbers of.
@@ -134,7 +152,7 @@ def split_rows(
     Raises:
         DataError: there is only one row.
     """
-    problems = rows.report.problems(rows.path)
+    problems = [*rows.problems]
     if validation is None:
         if choose is None:
             _, held_out = _split_numbers(rows.hashes, rows.path, kind, two)
@@ -145,7 +163,7 @@ def split_rows(
     else:
         held_out, title = np.zeros(0, np.int64), validation.path
         judged = _size(validation, np.arange(len(validation.hashes)), unit)
-        problems += validation.report.problems(validation.path)
+        problems += validation.problems
         problems += overlap(np.isin(validation.hashes, rows.hashes), kind)
     rest = np.setdiff1d(np.arange(len(rows.hashes)), held_out)
     facts = (

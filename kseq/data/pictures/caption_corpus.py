@@ -166,9 +166,6 @@ def corpus_of_tables(
         folder: of the pictures, or None.
         pictures: path of features or pictures, for messages.
         files: see `CaptionCorpus`.
-
-    Raises:
-        DataError: a picture has no features, or none can be held out.
     """
     train = tables[0].path
     trained = tables[0].of(stored, folder)
@@ -206,16 +203,7 @@ def check_captions(
     validation: str | os.PathLike | None = None,
     columns: Sequence[str] = (),
 ) -> CaptionCorpus:
-    """Reads all pictures and captions of archives, and computes no features.
-
-    Args:
-        train: path of tar archives, see `read_caption_corpus`.
-        validation: the same, or None.
-        columns: there are none.
-
-    Raises:
-        DataError: a file cannot be used.
-    """
+    """Reads all pictures and captions of archives, and computes no features."""
     tables = read_caption_tables(train, validation, columns)
     names, media = picture_names(tables), pictures_of(tables, "")
     with progress("Checking pictures", len(names), "pictures") as advance:
@@ -231,10 +219,7 @@ def open_prepared_captions(
 ) -> CaptionCorpus:
     """Opens what `prepare_captions` has written; reads no features.
 
-    Args:
-        folder: that was given to it.
-        network: that features which were computed must be those of; None for
-            any.
+    Those that were computed must be of `network`, if there is one.
 
     Raises:
         DataError: the folder is not complete, broken, or of another kind; or

@@ -7,7 +7,12 @@ import os
 import numpy as np
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.feature_arrays import as_names, check_finite, read_arrays
+from kseq.data.files.feature_arrays import (
+    as_names,
+    check_finite,
+    check_numbers,
+    read_arrays,
+)
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.files.text_files import matching_files
 from kseq.data.pictures.feature_preprocessor import FeaturePreprocessor
@@ -42,25 +47,14 @@ def read_features(
         [path] = matching_files(path)[:1]
         with open(path, "rb") as file:
             arrays = read_arrays(path, file, *wanted)
-    features, names = arrays["features"], arrays["names"]
-    factors = arrays.get("scale")
+    features, factors = arrays["features"], arrays.get("scale")
     if features.ndim not in (3, 4) or 0 in features.shape:
         raise DataError(
             f"{path}: expected `features` of the shape (pictures, cells, "
             "features) or (pictures, rows, columns, features); found "
             f"{features.shape}."
         )
-    if features.dtype.kind not in "fiu":
-        raise DataError(
-            f"{path}: expected `features` that are numbers; found "
-            f"{features.dtype}."
-        )
-    if names.shape != features.shape[:1] or names.dtype.kind not in "US":
-        raise DataError(
-            f"{path}: expected `names`, a string for each of the "
-            f"{len(features)} pictures; found {names.dtype} of the shape "
-            f"{names.shape}."
-        )
+    check_numbers(path, features)
     if factors is not None and (
         factors.shape != features.shape[-1:]
         or factors.dtype.kind not in "fiu"
@@ -70,7 +64,7 @@ def read_features(
             f"{path}: expected `scale`, a finite factor for each of the "
             f"{features.shape[-1]} features; found the shape {factors.shape}."
         )
-    names = as_names(path, names, "picture")
+    names = as_names(path, arrays["names"], len(features), "picture")
     check_finite(path, features, names, "picture")
     shape = _grid_shape(features.shape)
     features = features.reshape(len(features), -1, features.shape[-1])

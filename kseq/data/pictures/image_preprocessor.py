@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 import tensorflow as tf
 
 from kseq.data.files.picture_header import picture_header, upright
@@ -142,16 +141,11 @@ class ImagePreprocessor:
 
 def cells_of(pixels, side):
     """(B, H, W, 3) -> (B, cells, side * side * 3), row by row."""
-    batch, height, width, channels = pixels.shape
+    _, height, width, channels = pixels.shape
     rows, columns = height // side, width // side
-    at_least = tf if tf.is_tensor(pixels) else np
-    batch = -1 if batch is None else batch
-    pixels = at_least.reshape(
-        pixels, (batch, rows, side, columns, side, channels)
-    )
-    pixels = at_least.transpose(pixels, (0, 1, 3, 2, 4, 5))
-    shape = (batch, rows * columns, side * side * channels)
-    return at_least.reshape(pixels, shape)
+    pixels = tf.reshape(pixels, (-1, rows, side, columns, side, channels))
+    pixels = tf.transpose(pixels, (0, 1, 3, 2, 4, 5))
+    return tf.reshape(pixels, (-1, rows * columns, side * side * channels))
 
 
 def decode_images(images, shape):

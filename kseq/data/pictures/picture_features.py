@@ -47,13 +47,7 @@ class NetworkOptions(NamedTuple):
 
 
 def computed_features(names, folder, options, kept):
-    """Features of pictures, computed or loaded.
-
-    Args:
-        names: list of str, of the pictures.
-        folder: Media.
-        options: NetworkOptions.
-        kept: `pathlib.Path` of a folder with both files, or None.
+    """Features of pictures, computed, or loaded from the folder `kept`.
 
     Returns:
         StoredFeatures, the ImagePreprocessor, and {name: bytes} of the files to
@@ -79,11 +73,6 @@ def picture_features(
 ) -> bytes:
     """Computes the features of pictures, once for all epochs.
 
-    Args:
-        names: of the pictures.
-        folder: Media.
-        preprocessor: ImagePreprocessor.
-
     Returns:
         The bytes of an .npz file, see `read_features`.
 
@@ -108,11 +97,6 @@ def batches_of_cells(
     names: list[str], folder: Media, preprocessor: ImagePreprocessor
 ) -> Iterator[np.ndarray]:
     """The features of pictures, (`BATCH`, cells, F) float32, or fewer.
-
-    Args:
-        names: see `picture_features`.
-        folder: see `picture_features`.
-        preprocessor: see `picture_features`.
 
     Raises:
         DataError: see `picture_features`.

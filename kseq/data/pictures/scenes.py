@@ -162,7 +162,7 @@ def scene_captions() -> dict:
         for split, part in zip(SIZES, drawn, strict=True)
         for number in range(1, 1 + len(part.pictures))
     ]
-    features = (cells_of(pictures, SIDE) - MIDDLE).astype(np.int8)
+    features = (cells_of(pictures, SIDE).numpy() - MIDDLE).astype(np.int8)
     stored = StoredFeatures(names, features, preprocessor.grid)
     places = {name: place for place, name in enumerate(names)}
 

@@ -71,9 +71,9 @@ class AudioPreprocessor:
         self.window = window
         self.step = step
         self.max_seconds = max_seconds
-        self._window = self._samples(window=window, most=1)
-        self._step = self._samples(step=step, most=1)
-        self._most = self._samples(max_seconds=max_seconds, most=36_000)
+        self._window = self._samples("window", window, most=1)
+        self._step = self._samples("step", step, most=1)
+        self._most = self._samples("max_seconds", max_seconds, most=36_000)
         self.frames = FramePreprocessor(
             num_mels,
             frames_per_second=sample_rate / self._step,
@@ -120,8 +120,7 @@ class AudioPreprocessor:
         )
         return tf.map_fn(log_mels, samples, fn_output_signature=spec)
 
-    def _samples(self, *, most, **seconds):
-        [(name, value)] = seconds.items()
+    def _samples(self, name, value, most):
         least = 1 / self.sample_rate
         if not isinstance(value, int | float) or not least <= value <= most:
             raise ArgumentError(

@@ -5,7 +5,12 @@ import os
 import numpy as np
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.feature_arrays import as_names, check_finite, read_arrays
+from kseq.data.files.feature_arrays import (
+    as_names,
+    check_finite,
+    check_numbers,
+    read_arrays,
+)
 from kseq.data.files.stored_features import StoredFeatures
 from kseq.data.files.text_files import matching_files
 from kseq.data.speech.frame_preprocessor import FramePreprocessor
@@ -41,11 +46,7 @@ def read_frames(
             f"{path}: expected `features` of the shape (frames of all "
             f"recordings, features); found {features.shape}."
         )
-    if features.dtype.kind not in "fiu":
-        raise DataError(
-            f"{path}: expected `features` that are numbers; found "
-            f"{features.dtype}."
-        )
+    check_numbers(path, features)
     if (
         lengths.ndim != 1
         or lengths.dtype.kind not in "iu"
@@ -58,14 +59,7 @@ def read_frames(
             f"of the {len(features)} frames; found {lengths.dtype} of the "
             f"shape {lengths.shape} with the sum {lengths.sum()}."
         )
-    names = arrays["names"]
-    if names.shape != lengths.shape or names.dtype.kind not in "US":
-        raise DataError(
-            f"{path}: expected `names`, a string for each of the "
-            f"{len(lengths)} recordings; found {names.dtype} of the shape "
-            f"{names.shape}."
-        )
-    names = as_names(path, names, "recording")
+    names = as_names(path, arrays["names"], len(lengths), "recording")
     parts = np.split(features, np.cumsum(lengths)[:-1])
     check_finite(path, parts, names, "recording")
     if preprocessor is None:

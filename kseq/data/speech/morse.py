@@ -142,13 +142,7 @@ def _sound(tones, seconds, draw):
 def morse_transcripts(
     num_mels: int, max_seconds: float, words: Sequence[str] = ()
 ) -> dict:
-    """The splits of the built-in Morse code and its preprocessor, by name.
-
-    Args:
-        num_mels: see `AudioPreprocessor`.
-        max_seconds: see `AudioPreprocessor`.
-        words: see `morse`.
-    """
+    """The splits of the built-in Morse code and its preprocessor, by name."""
     preprocessor = AudioPreprocessor(
         SAMPLE_RATE, num_mels, _WINDOW, _STEP, max_seconds
     )

@@ -55,11 +55,7 @@ def frames_of(
 ) -> tuple[np.ndarray, list[int]]:
     """The frames of all recordings, float16, and how many each has.
 
-    Args:
-        names: see `recorded_features`.
-        audio: see `recorded_features`.
-        preprocessor: see `recorded_features`.
-        advance: is called with the number of recordings that are done.
+    `advance` is called with the number of recordings that are done.
     """
     compute = _traced(**preprocessor.get_config())
     parts, lengths = [], []

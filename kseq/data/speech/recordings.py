@@ -60,7 +60,8 @@ def read_recording(
     rate = found.rate
     is_unfinished = _size_in_header(audio, found) in _UNFINISHED
     if not rate:
-        audio = _finished(audio, found)
+        if is_unfinished:
+            audio = _finished(audio, found)
         audio = _converted(path, audio, sample_rate if resample else None)
         found = _look_at(audio)
         rate = found.rate
@@ -161,8 +162,6 @@ def _size_in_header(audio, found) -> bytes:
 
 def _finished(audio, found) -> bytes:
     """The same file with its actual number of bytes in the header."""
-    if _size_in_header(audio, found) not in _UNFINISHED:
-        return audio
     size = min(found.length, len(audio) - found.start).to_bytes(4, "little")
     return audio[: found.start - 4] + size + audio[found.start :]
 

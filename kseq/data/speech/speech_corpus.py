@@ -1,5 +1,6 @@
 """Training, validation and test recordings with their transcripts."""
 
+import math
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -175,9 +176,6 @@ def corpus_of_tables(
         folder: of the recordings; None if there are only features.
         max_seconds: see `read_speech_corpus`.
         notes: lines of text about single recordings.
-
-    Raises:
-        DataError: there is nothing to train on, or to hold out.
     """
     longest = max_seconds * stored.preprocessor.frames_per_second
     train = tables[0].path
@@ -213,10 +211,8 @@ def open_prepared_speech(
 ) -> SpeechCorpus:
     """Opens what `prepare_speech` has written; reads no features.
 
-    Args:
-        folder: that was given to it.
-        num_mels: that features which were computed must have.
-        max_seconds: longer recordings are left out.
+    Those that were computed must have `num_mels`. Recordings longer than
+    `max_seconds` are left out.
 
     Raises:
         DataError: the folder is not complete, broken, or of another kind; or
@@ -290,7 +286,7 @@ def read_transcripts(
     """
     [table] = read_tables(path, None, columns, audio, stored)
     if stored is not None:
-        return table.of(stored, None, None)
+        return table.of(stored, None, math.inf)
     folder = recordings_of([table], audio, sample_rate, resample)
     texts = [texts for [texts] in table.texts.values()]
     return Transcripts(list(table.texts), texts, audio=folder)

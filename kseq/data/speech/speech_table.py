@@ -41,20 +41,21 @@ class SpeechTable:
     def of(self, stored, folder, longest):
         """Its transcripts of recordings that are not silent or too long."""
         numbers = {name: number for number, name in enumerate(stored.names)}
-        silent = [name for name in self.texts if name not in numbers]
         if folder is None:
             refuse_missing(self.lines, numbers, "recording")
-        names = [name for name in self.texts if name in numbers]
         lengths = stored.all_lengths()
-        too_long = [
-            name
-            for name in names
-            if longest is not None and lengths[numbers[name]] > longest
-        ]
-        empty = {name for name in silent if not has_samples(folder(name))}
+        names, silent, empty, too_long = [], [], [], []
+        for name in self.texts:
+            if name not in numbers:
+                is_empty = not has_samples(folder(name))
+                (empty if is_empty else silent).append(name)
+            elif lengths[numbers[name]] > longest:
+                too_long.append(name)
+            else:
+                names.append(name)
         for left_out, reason in (
-            ([name for name in silent if name not in empty], "silent"),
-            ([name for name in silent if name in empty], "without samples"),
+            (silent, "silent"),
+            (empty, "without samples"),
             (too_long, "too long"),
         ):
             if left_out:
@@ -64,7 +65,6 @@ class SpeechTable:
                     f"they are {reason}, such as {left_out[0]!r:.100} in "
                     f"{line.place}."
                 )
-        names = [name for name in names if name not in {*too_long}]
         if not names:
             nothing = f"{self.path}: no recording can be used."
             raise DataError(" ".join([nothing, *self.problems]))
@@ -131,13 +131,6 @@ def audio_preprocessor(
 
     Raises:
         DataError: features cannot be computed at this rate.
-
-    Args:
-        tables: of the recordings.
-        audio: see `read_speech_corpus`.
-        resample: see `read_speech_corpus`.
-        num_mels: see `AudioPreprocessor`.
-        max_seconds: see `AudioPreprocessor`.
     """
     sample_rate, found = resample, "resample takes a number of"
     if not sample_rate:

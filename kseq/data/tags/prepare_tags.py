@@ -91,7 +91,7 @@ def prepare_tags(
 
 def _record(folder, rows, parts, split) -> dict[str, Any]:
     """Writes the numbers of the tags of training, one after the other."""
-    places = {tag: place for place, tag in enumerate(rows.tags)}
+    places = {tag: place for place, tag in enumerate(rows.labels)}
     held_out = {*split.held_out.tolist()}
     with open(folder / "tags.values", "wb") as file:
         for number, (_, tags) in enumerate(parts.rows()):
@@ -99,7 +99,7 @@ def _record(folder, rows, parts, split) -> dict[str, Any]:
                 classes = np.array([places[tag] for tag in tags], np.int32)
                 file.write(classes.tobytes())
     os.replace(folder / "tags.values", folder.parent / "tags.values")
-    return {"tags": rows.tags}
+    return {"tags": rows.labels}
 
 
 def _ids(rows, tokenizer: Tokenizer, record) -> tf.RaggedTensor:

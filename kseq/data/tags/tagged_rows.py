@@ -47,11 +47,7 @@ class _Row(NamedTuple):
 def tagged_rows(pattern, columns, counts) -> Iterator[_Row]:
     """The sentences of all files that a pattern matches.
 
-    Args:
-        pattern: path.
-        columns: of words and tags.
-        counts: `collections.Counter`, counts what is `blank` or `invalid`,
-            and words that are `spaced`.
+    Counts what is `blank`, or `invalid` UTF-8, and words that are `spaced`.
 
     Raises:
         DataError: a file is broken or does not have the columns, or a

@@ -1,12 +1,12 @@
 """Sentences with a tag for each word."""
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kseq.data.files.blank_text import is_blank
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.reading_problems import reading_problems
 from kseq.data.files.tables import notes_on
@@ -14,8 +14,6 @@ from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS, tagged_rows
 from kseq.terminal import escaped_line, progress
 
 LONGEST_SENTENCE = 500  # words; longer ones are left out
-
-_log = logging.getLogger(__name__)
 
 
 class TaggedSentences(NamedTuple):
@@ -40,30 +38,21 @@ class TaggedSentences(NamedTuple):
         return iter(self.texts)
 
 
-class TaggedReport(NamedTuple):
-    """Counts by `usable_sentences` of what was read and left out."""
-
-    sentences: int = 0
-    blank: int = 0
-    too_long: int = 0
-    invalid: int = 0
-    spaced: int = 0
-
-    def problems(self, name) -> list[str]:
-        """What is wrong with the file `name`, one line per problem."""
-        notes = notes_on(name, default=None)
-        if self.spaced:
-            notes.append(
-                f"{name}: {self.spaced} words have a space inside, which "
-                "becomes a no-break space, U+00A0. Write it so in text that "
-                "the model is to tag, too, because a space separates words."
-            )
-        left_out = {
-            "blank": self.blank,
-            f"of more than {LONGEST_SENTENCE} words": self.too_long,
-        }
-        kept = self.sentences, "sentences"
-        return notes + reading_problems(name, kept, left_out, self.invalid)
+def sentence_problems(path, counts: Counter) -> list[str]:
+    """What is wrong with a file, one line per problem."""
+    notes = notes_on(path, default=None)
+    if spaced := counts["spaced"]:
+        notes.append(
+            f"{path}: {spaced} words have a space inside, which becomes a "
+            "no-break space, U+00A0. Write it so in text that the model is to "
+            "tag, too, because a space separates words."
+        )
+    left_out = {
+        "blank": counts["blank"],
+        f"of more than {LONGEST_SENTENCE} words": counts["too_long"],
+    }
+    kept = counts["sentences"], "sentences"
+    return notes + reading_problems(path, kept, left_out, counts["invalid"])
 
 
 def read_tagged_sentences(
@@ -110,26 +99,17 @@ def read_tagged_sentences(
     counts = Counter()
     with progress(f"Reading {escaped_line(path)}"):
         sentences = TaggedSentences.of(usable_sentences(path, columns, counts))
-    for line in TaggedReport(**counts).problems(path):
-        _log.warning(line)
+    log_problems(sentence_problems(path, counts))
     return sentences
 
 
 def usable_sentences(
     path, columns, counts: Counter
 ) -> Iterator[tuple[str, list[str]]]:
-    """Reads what `read_tagged_sentences` returns, one after the other.
+    """The texts and tags of `read_tagged_sentences`, one after the other.
 
-    Args:
-        path: see `read_tagged_sentences`.
-        columns: see `read_tagged_sentences`.
-        counts: counts sentences and what is left out, see `TaggedReport`.
-
-    Yields:
-        Texts and their tags.
-
-    Raises:
-        DataError: see `read_tagged_sentences`.
+    Counts `sentences`, those that are `too_long`, and what `tagged_rows`
+    counts.
     """
     for row in tagged_rows(path, columns, counts):
         text = " ".join(row.words)

@@ -17,6 +17,7 @@ from kseq.data.files.corpora import (
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import (
     RowReader,
+    Rows,
     RowSplit,
     read_and_split,
     split_rows,
@@ -28,8 +29,8 @@ from kseq.data.tags.journeys import SIZES, journeys
 from kseq.data.tags.prepared_tags import PreparedTags, open_prepared_tags
 from kseq.data.tags.tagged_rows import DEFAULT_COLUMNS
 from kseq.data.tags.tagged_sentences import (
-    TaggedReport,
     TaggedSentences,
+    sentence_problems,
     usable_sentences,
 )
 from kseq.data.tags.word_preprocessor import WordPreprocessor
@@ -123,42 +124,20 @@ def read_tagging_corpus(
     sentences, held_out = map(TaggedSentences.of, splits)
     corpus = TaggingCorpus(
         *(sentences, held_out, held_out),
-        rows.tags,
+        rows.labels,
         split.facts,
         split.problems,
     )
     return logged(corpus, log)
 
 
-class TaggingRows(NamedTuple):
-    """What a split of sentences depends on, without their texts.
-
-    Args:
-        path: of their file.
-        hashes: (N,) int64, of their texts, see `source_hashes`.
-        sizes: (N,) int64, numbers of words.
-        tags: all different ones, sorted.
-        report: TaggedReport.
-    """
-
-    path: str | os.PathLike
-    hashes: np.ndarray
-    sizes: np.ndarray
-    tags: tuple[str, ...]
-    report: TaggedReport
-
-
 def tagging_reader(columns: tuple[str, str]) -> RowReader:
-    """Reads rows of a text and its tags.
-
-    Args:
-        columns: see `read_tagged_sentences`.
-    """
+    """Reads rows of a text and its tags."""
     read = functools.partial(_read, columns=columns)
     return RowReader(read, _split, _check_tagset)
 
 
-def _read(path, add, columns) -> TaggingRows:
+def _read(path, add, columns) -> Rows:
     counts, tagset, lengths = Counter(), set(), []
 
     def texts():
@@ -170,32 +149,25 @@ def _read(path, add, columns) -> TaggingRows:
 
     with progress(f"Reading {escaped_line(path)}"):
         hashes = source_hashes(texts())
-    return TaggingRows(
-        path,
-        hashes,
-        np.array(lengths),
-        tuple(sorted(tagset)),
-        TaggedReport(**counts),
-    )
+    problems = sentence_problems(path, counts)
+    tags = tuple(sorted(tagset))
+    return Rows(path, hashes, problems, np.array(lengths), tags)
 
 
 def _split(rows, validation) -> RowSplit:
     if validation is not None:
-        refuse_unknown(
-            *("has tags that", rows.path, rows.tags),
-            *(validation.path, validation.tags),
-        )
+        refuse_unknown("tags", rows, validation)
     split = split_rows(
         *(rows, validation, "sentence"),
         two="two different sentences",
         unit="words",
     )
-    return split._replace(facts=(*split.facts, f"Tags: {len(rows.tags)}"))
+    return split._replace(facts=(*split.facts, f"Tags: {len(rows.labels)}"))
 
 
 def _check_tagset(rows, sentences):
     """Raises DataError if the tags are no tags."""
-    tags = rows.tags
+    tags = rows.labels
     if len(tags) < 2:
         raise DataError(
             f"{rows.path}: expected two tags or more; found {tags[0]!r} alone."

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from kseq.data.files.corpora import log_problems
 from kseq.data.files.data_error import DataError
 from kseq.data.files.dataset_options import pairs_of_blocks
 from kseq.data.files.tables import kind_of, notes_on
@@ -23,8 +23,6 @@ from kseq.data.text.pair_blocks import (
 )
 from kseq.data.text.pair_table import PairTable
 from kseq.data.text.text_report import TextReport
-
-_log = logging.getLogger(__name__)
 
 
 class ExaminedText(NamedTuple):
@@ -95,8 +93,7 @@ class ParallelText:
                 line does not have the columns, or no pair is left.
         """
         report = self.examine().report
-        for line in self.notes() + report.problems(self, of_left_out=False):
-            _log.warning(line)
+        log_problems(self.notes() + report.problems(self, of_left_out=False))
         return report
 
     def notes(self) -> list[str]:

@@ -80,9 +80,9 @@ def prepare_rows(
         paths: see `prepare_files`.
         options: see `prepare_files`.
         reader: of the rows.
-        record: function of a folder for parts, what `reader.read` gives of
-            training, its `RowParts`, and `RowSplit`; returns what is recorded
-            of the kind, and writes in the folder above what it has beside ids.
+        record: function of a folder for parts, the `Rows` of training, their
+            `RowParts`, and `RowSplit`; returns what is recorded of the kind,
+            and writes in the folder above what it has beside ids.
         lines: function of a row, its text for the tokenizer.
         tokenize: function of rows, the tokenizer and, as `record`, of what is
             recorded; gives ragged ids (B, None, None), and can be pickled.

@@ -127,6 +127,13 @@ def test_invalid_utf8_is_counted_and_logged_once(write, caplog):
     assert caplog.text.count("2 lines are not valid UTF-8") == 1
 
 
+def test_a_warning_is_one_line_whatever_the_name_of_the_file(write, caplog):
+    read_documents(write("a\x1b\n.tsv", b"pos\tgut\n\n"))
+
+    [message] = caplog.messages
+    assert "\\x1b\\n.tsv: 1 of 2 documents are left out" in message
+
+
 def test_halves_of_characters_in_json_are_replaced(write):
     path = write(
         "a.jsonl", rb'{"label": "\ud800", "text": "\udc00 \ud83d\ude00"}'

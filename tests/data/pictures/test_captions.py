@@ -319,7 +319,7 @@ def encoded(kind="png", pixels=PICTURE):
 
 
 def test_cells_are_parts_of_a_picture():
-    cells = cells_of(PICTURE[None], 4)[0].reshape(2, 3, 4, 4, 3)
+    cells = cells_of(PICTURE[None], 4).numpy()[0].reshape(2, 3, 4, 4, 3)
     np.testing.assert_array_equal(cells[1, 2], PICTURE[4:, 8:])
 
 

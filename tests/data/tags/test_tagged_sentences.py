@@ -146,6 +146,12 @@ def test_what_is_left_out_is_counted(read, caplog):
     assert "1 lines are not valid UTF-8" in caplog.text
 
 
+def test_a_warning_is_one_line_whatever_the_name_of_the_file(read, caplog):
+    read(b"a\tX\n\n", "a\n.tsv")
+    [message] = caplog.messages
+    assert "a\\n.tsv: 1 of 2 sentences are left out" in message
+
+
 def test_the_start_of_a_document_is_no_sentence(read):
     """As in CoNLL-2003."""
     text = "-DOCSTART- -X- -X- O\n\nEU NNP I-NP B-ORG\n"

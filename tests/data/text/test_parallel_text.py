@@ -71,6 +71,13 @@ def test_invalid_utf8_is_counted_and_logged_once(write, caplog):
     assert caplog.text.count("2 of 3 pairs are not valid UTF-8") == 1
 
 
+def test_a_warning_is_one_line_whatever_the_name_of_the_file(write, caplog):
+    ParallelText(write("a\n.de", b"a\xff"), write("b", b"b")).check()
+
+    [message] = caplog.messages
+    assert "a\\n.de" in message
+
+
 def test_one_example_a_newline(write, tokenizer):
     lines = ["one", "t\u2028w\u0085o", "thr\x0b\x0c\x1cee", "f\x00our", "five"]
     lf = write("lf", "\n".join(lines).encode())
