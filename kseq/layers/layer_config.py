@@ -32,6 +32,18 @@ def config_of(layer, layer_class, *objects):
     return {**config, **arguments_of(layer, layer_class, *objects)}
 
 
+def with_layers(config, *layers):
+    """A config with its layers created, the arguments of a `from_config`.
+
+    Args:
+        config: dict.
+        *layers: names of the arguments that are layers.
+    """
+    create = keras.saving.deserialize_keras_object
+    created = {name: create(config[name]) for name in layers if name in config}
+    return {**config, **created}
+
+
 def copy_of(layer, **changes):
     """A new layer with the config of another, but for `changes` of it.
 

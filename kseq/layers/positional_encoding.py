@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.layers.output_spec import output_spec
 from kseq.ops import sinusoids
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import check_choice, check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -150,16 +150,12 @@ def position_layer(positions, max_length, dtype, name):
     Raises:
         ArgumentError: if `positions` is none of them.
     """
+    check_choice("positions", positions, POSITIONS)
     if positions == "learned":
         return LearnedPositionalEmbedding(max_length, dtype=dtype, name=name)
     if positions == "sinusoidal":
         return SinusoidalPositionalEncoding(dtype=dtype, name=name)
-    if positions in POSITIONS:
-        return _NoPositions(dtype=dtype, name=name)
-    raise ArgumentError(
-        f"positions must be one of {POSITIONS}. "
-        f"Received: positions={positions!r}"
-    )
+    return _NoPositions(dtype=dtype, name=name)
 
 
 class _NoPositions(keras.layers.Layer):

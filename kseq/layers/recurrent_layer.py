@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from kseq.layers.cudnn import inner_loop, uses_cudnn
-from kseq.user_error import ArgumentError
+from kseq.user_error import ArgumentError, check_choice
 
 # Keras sets it to False where cuDNN may run; here, `cudnn_allowed` decides.
 _SUPPORTS_JIT = property(lambda layer: True, lambda layer, value: None)
@@ -51,10 +51,7 @@ def recurrent_layer(cell, units, dtype, **kwargs):
     Raises:
         ArgumentError: if `cell` is none of them.
     """
-    if cell not in _LAYERS:
-        raise ArgumentError(
-            f"cell must be one of {list(_LAYERS)}. Received: cell={cell!r}"
-        )
+    check_choice("cell", cell, list(_LAYERS))
     # The orthogonal initializer does not exist in half precision.
     is_half = dtype.variable_dtype in ("float16", "bfloat16")
     return _LAYERS[cell](

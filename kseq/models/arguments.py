@@ -1,7 +1,5 @@
 """The arguments of models: checked, kept as attributes, and given back."""
 
-import keras
-
 from kseq.layers.layer_config import arguments_of
 from kseq.user_error import ArgumentError, check_integers, check_number
 
@@ -166,18 +164,3 @@ def config_of(model, model_class, *layers, later_rates=()):
     if not model.trainable:
         config["trainable"] = False
     return {**config, "dtype": model.dtype_policy.name}
-
-
-def with_layers(config, *layers):
-    """A config of `config_of`, with its layers created.
-
-    Args:
-        config: dict.
-        *layers: names of the arguments that are layers.
-
-    Returns:
-        A dict of arguments.
-    """
-    create = keras.saving.deserialize_keras_object
-    created = {name: create(config[name]) for name in layers if name in config}
-    return {**config, **created}

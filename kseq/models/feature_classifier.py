@@ -4,13 +4,8 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import AttentionPooling, Dropout
-from kseq.layers.layer_config import copy_of
-from kseq.models.arguments import (
-    config_of,
-    set_rates,
-    set_sizes,
-    with_layers,
-)
+from kseq.layers.layer_config import copy_of, with_layers
+from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
 
 

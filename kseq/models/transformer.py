@@ -9,6 +9,7 @@ from kseq.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from kseq.layers.layer_config import with_layers
 from kseq.layers.positional_encoding import position_layer
 from kseq.layers.transformer_sublayers import apply_blocks, final_norm
 from kseq.models import embeddings
@@ -18,7 +19,6 @@ from kseq.models.arguments import (
     set_rates,
     set_sizes,
     stack_of_blocks,
-    with_layers,
 )
 from kseq.models.exact_model import ExactModel
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
