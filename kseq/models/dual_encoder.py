@@ -11,7 +11,9 @@ from kseq.layers import (
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.embeddings import input_embedding
 from kseq.models.exact_model import ExactModel, TokenLosses
+from kseq.models.source_inputs import id_inputs
 from kseq.ops import padding_mask
+from kseq.user_error import check_integers
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.models.in_batch_losses import in_batch_losses
@@ -81,12 +83,14 @@ class DualEncoder(ExactModel):
         name: str = "dual_encoder",
         **kwargs,
     ):
-        sizes = {"source_vocab_size": source_vocab_size}
-        if target_vocab_size is not None:
-            sizes["target_vocab_size"] = target_vocab_size
         set_sizes(
-            self, **sizes, embedding_dim=embedding_dim, units=units, dim=dim
+            self,
+            source_vocab_size=source_vocab_size,
+            embedding_dim=embedding_dim,
+            units=units,
+            dim=dim,
         )
+        check_integers(target_vocab_size=target_vocab_size, optional=True)
         set_rates(self, dropout=dropout)
         self.target_vocab_size = target_vocab_size
 
@@ -114,10 +118,7 @@ class DualEncoder(ExactModel):
         self.similarity = ScaledSimilarity(dtype="float32", name="similarity")
 
         # Graph
-        inputs = {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in ("source_ids", "target_ids")
-        }
+        inputs = id_inputs("source_ids", "target_ids")
         super().__init__(
             inputs=inputs,
             outputs=self.similarity(*self._vectors(inputs)),

@@ -7,6 +7,7 @@ from kseq.layers import AttentionPooling, Dropout
 from kseq.layers.layer_config import copy_of, with_layers
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
+from kseq.models.source_inputs import feature_inputs
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -85,12 +86,7 @@ class FeatureClassifier(ExactModel):
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Graph
-        inputs = {
-            "source": keras.Input((None, source_dim), name="source"),
-            "source_mask": keras.Input(
-                (None,), dtype="bool", name="source_mask"
-            ),
-        }
+        inputs = feature_inputs(source_dim)
         logits, _ = self._classify(inputs)
         super().__init__(
             inputs=inputs, outputs=logits, dtype=policy, name=name, **kwargs
