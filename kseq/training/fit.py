@@ -67,12 +67,9 @@ def fit(
         histograms=histograms,
         graph=graph,
     )
-    evaluations = [
-        callback.evaluation
-        for callback in callbacks
-        if isinstance(callback, Validation)
-    ]
-    readme = RunReadme(checkpoints, steps, next(iter(evaluations), None), facts)
+    validations = (each for each in callbacks if isinstance(each, Validation))
+    evaluation = getattr(next(validations, None), "evaluation", None)
+    readme = RunReadme(checkpoints, steps, evaluation, facts)
     checkpoints.validation = (*callbacks, log, readme)
     first_epoch, rest = checkpoints.restore(
         model, batches, steps_per_epoch, steps
