@@ -73,28 +73,29 @@ def out_of_memory_error(model, step, batches):
 
 def _where(model, batches):
     """Loss, gradient norm, and a sentence about what is not finite first."""
-    loss = norm = 0.0
+    loss = squares = 0.0
     for batch in batches:
         batch_loss, gradients = model.loss_and_gradients(batch)
-        squares = [ops.sum(ops.square(g)) for g in gradients]
         loss += float(batch_loss)
-        norm += float(sum(squares))
-        for name, output in _layer_outputs(model, batch[0]):
-            if not _is_finite(output):
-                return (
-                    *(loss, norm**0.5),
-                    f'The first output that is not finite is that of "{name}".',
-                )
-        for variable, gradient in zip(
-            model.trainable_variables, gradients, strict=True
-        ):
-            if not _is_finite(gradient):
-                return (
-                    *(loss, norm**0.5),
-                    "The outputs of all layers are finite; the gradient of "
-                    f'"{variable.path}" is not.',
-                )
-    return loss, norm**0.5, "Repeating the step gave finite values."
+        squares += float(sum(ops.sum(ops.square(g)) for g in gradients))
+        if source := _not_finite(model, batch[0], gradients):
+            return loss, squares**0.5, source
+    return loss, squares**0.5, "Repeating the step gave finite values."
+
+
+def _not_finite(model, inputs, gradients):
+    for name, output in _layer_outputs(model, inputs):
+        if not _is_finite(output):
+            return f'The first output that is not finite is that of "{name}".'
+    for variable, gradient in zip(
+        model.trainable_variables, gradients, strict=True
+    ):
+        if not _is_finite(gradient):
+            return (
+                "The outputs of all layers are finite; the gradient of "
+                f'"{variable.path}" is not.'
+            )
+    return None
 
 
 def _layer_outputs(model, inputs):
@@ -111,7 +112,7 @@ def _layer_outputs(model, inputs):
     values = keras.Function(model.inputs, outputs)(
         [inputs[tensor.name] for tensor in model.inputs]
     )
-    yield from values.items()
+    return values.items()
 
 
 def _is_finite(outputs):
@@ -133,20 +134,17 @@ def id_limits(model):
         A dict of those of `source_ids`, `target_ids` and `labels` that are
         known, int.
     """
-    source, whole, target, classes = (
-        getattr(model, name, None)
-        for name in (
-            *("source_vocab_size", "vocab_size"),
-            *("target_vocab_size", "num_classes"),
-        )
-    )
-    classes = classes or getattr(model, "num_tags", None)
-    limits = {
-        "source_ids": source or whole,
-        "target_ids": target or source or whole,
-        "labels": classes or target,
+    attributes = {
+        "source_ids": ("source_vocab_size", "vocab_size"),
+        "target_ids": ("target_vocab_size", "source_vocab_size", "vocab_size"),
+        "labels": ("num_classes", "num_tags", "target_vocab_size"),
     }
-    return {name: limit for name, limit in limits.items() if limit}
+    limits = {}
+    for ids, names in attributes.items():
+        known = [getattr(model, name, None) for name in names]
+        if any(known):
+            limits[ids] = next(filter(None, known))
+    return limits
 
 
 def check_ids(model, batch):
