@@ -51,13 +51,7 @@ class PhraseMemory(NamedTuple):
 
 
 def phrase_memory(required, forbidden, surfaces: Sequence[bytes]):
-    """`PhraseMemory` of B items.
-
-    Args:
-        required: see `Phrases`.
-        forbidden: see `Phrases`.
-        surfaces: see `Phrases`.
-    """
+    """`PhraseMemory` of B items, from what is in their `Phrases`."""
     # A word begins with the space before it.
     texts = tf.strings.substr(tf.strings.strip(forbidden), 0, _LONGEST)
     is_phrase = texts != ""

@@ -33,24 +33,14 @@ def config_of(layer, layer_class, *objects):
 
 
 def with_layers(config, *layers):
-    """A config with its layers created, the arguments of a `from_config`.
-
-    Args:
-        config: dict.
-        *layers: names of the arguments that are layers.
-    """
+    """A config in which the arguments of these names are layers."""
     create = keras.saving.deserialize_keras_object
     created = {name: create(config[name]) for name in layers if name in config}
     return {**config, **created}
 
 
 def copy_of(layer, **changes):
-    """A new layer with the config of another, but for `changes` of it.
-
-    Args:
-        layer: a layer, or None, of which the copy is None.
-        **changes: such as `dtype` and `name`.
-    """
+    """A new layer with the config of another and changes of it, or None."""
     if layer is None:
         return None
     return type(layer).from_config({**layer.get_config(), **changes})

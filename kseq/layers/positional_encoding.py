@@ -138,14 +138,9 @@ POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
 
 
 def position_layer(positions, max_length, dtype, name):
-    """A layer that adds positions to embeddings.
+    """A layer that adds positions to embeddings, one of `POSITIONS`.
 
-    Args:
-        positions: str, one of `POSITIONS`. Where attention reads them, or
-            nothing does, embeddings stay as they are.
-        max_length: int, maximum number of learned ones.
-        dtype: dtype policy.
-        name: str, of the layer.
+    Where attention reads them, or nothing does, embeddings stay as they are.
 
     Raises:
         ArgumentError: if `positions` is none of them.

@@ -16,14 +16,7 @@ _CHOICES = {
 
 
 def normalization_layer(normalization, dtype, name, epsilon=1e-5):
-    """Creates a layer that normalizes the features of each position.
-
-    Args:
-        normalization: "layer", or "rms" for that of Keras, which subtracts no
-            mean.
-        dtype: dtype policy.
-        name: str, of the layer.
-        epsilon: float, added to the variance.
+    """The normalization "layer", or "rms" of Keras, which subtracts no mean.
 
     Reference:
         RMS: Zhang and Sennrich 2019, arXiv:1910.07467.

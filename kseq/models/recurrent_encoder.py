@@ -78,17 +78,7 @@ def read_source(encoder, x, mask, dropout, bidirectional):
 
 
 def initial_state_layers(count, units, cell, policy):
-    """Creates what starts each of `count` layers of a decoder.
-
-    Args:
-        count: int, layers of the decoder.
-        units: int, width of a layer.
-        cell: str, "lstm", "gru" or "tanh".
-        policy: dtype policy.
-
-    Returns:
-        A list with a list of layers for each, see `initial_states`.
-    """
+    """Creates the layers of `initial_states`: a list for each of `count`."""
     states = ("hidden", "cell") if cell == "lstm" else ("hidden",)
     return [
         [
