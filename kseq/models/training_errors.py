@@ -102,17 +102,25 @@ def _layer_outputs(model, inputs):
     """(name, outputs) of the layers of a functional model, in their order."""
     if not isinstance(inputs, dict):
         inputs = {model.inputs[0].name: inputs}
-    outputs = {}
-    for layer in model.operations:
-        if isinstance(layer, keras.layers.Layer) and layer.name not in inputs:
-            try:
-                outputs[layer.name] = layer.output
-            except (AttributeError, ValueError):  # called more than once
-                continue
-    values = keras.Function(model.inputs, outputs)(
-        [inputs[tensor.name] for tensor in model.inputs]
+    if "target_ids" in inputs:
+        # A language model is trained without prompts: the first token is one.
+        inputs = {"source_ids": inputs["target_ids"][:, :1], **inputs}
+    outputs = []
+
+    def recorded(operation):
+        def call(*args, **kwargs):
+            output = operation(*args, **kwargs)
+            if isinstance(operation, keras.layers.Layer):
+                outputs.append((operation.name, output))
+            return output
+
+        return call
+
+    # Not by `layer.output`, which may be that in another model.
+    model._run_through_graph(
+        [inputs[tensor.name] for tensor in model.inputs], operation_fn=recorded
     )
-    return values.items()
+    return outputs
 
 
 def _is_finite(outputs):
