@@ -244,15 +244,7 @@ def progress(required, ids):
 
 
 def contains_all(required, ids):
-    """Whether answers contain all phrases that they must contain.
-
-    Args:
-        required: (B, N, L) int64.
-        ids: (B, C, T) int64.
-
-    Returns:
-        (B, C) bool.
-    """
+    """Whether answers contain all phrases: (B, N, L), (B, C, T) -> (B, C)."""
     items, count, length = tf.unstack(tf.shape(ids))
     met, _ = progress(required, tf.reshape(ids, (items * count, length)))
     tokens = tf.math.count_nonzero(required, axis=[1, 2])

@@ -25,14 +25,7 @@ class _Dense(keras.layers.Dense):
 
 
 def projection(attention, units, name):
-    """A Dense layer with the policy, bias, initializer and constraint given.
-
-    Args:
-        attention: an attention layer with `use_bias`, `kernel_initializer`
-            and `kernel_constraint`.
-        units: int.
-        name: str.
-    """
+    """A Dense layer with what an attention layer has for its projections."""
     initializer = attention.kernel_initializer
     if isinstance(initializer, keras.Initializer):
         initializer = initializer.clone()  # one object repeats its values

@@ -88,9 +88,6 @@ def needs_cudnn(model):
     has a loop, such as that of a decoder with input feeding, XLA is the choice
     for all of it: without XLA the loop starts more than a hundred kernels at
     each step, forward and backward, and a model is compiled as a whole.
-
-    Args:
-        model: `keras.Model`.
     """
     recurrent = [
         getattr(layer, "uses_cudnn", False)

@@ -42,12 +42,6 @@ def recurrent_layer(cell, units, dtype, **kwargs):
 
     It takes any mask and batches without rows, also on a GPU.
 
-    Args:
-        cell: "lstm", "gru" or "tanh".
-        units: int.
-        dtype: dtype policy.
-        **kwargs: see the layer.
-
     Raises:
         ArgumentError: if `cell` is none of them.
     """
@@ -72,13 +66,9 @@ def check_two_directions(units):
 
 
 def states_of_both(states):
-    """The last states of two directions, those of the first before.
+    """The last states of two directions, each (B, U / 2), as those of one.
 
-    Args:
-        states: list of (B, U / 2) float, each [hidden] or [hidden, cell].
-
-    Returns:
-        A list of (B, U) float.
+    Those of the first come before: [hidden], or [hidden, cell], of each.
     """
     half = len(states) // 2
     return [
@@ -98,10 +88,6 @@ def bidirectional_layer(layer, **kwargs):
     id for the same layer; but once an object has been collected, a new one can
     get its id. The two directions, or those of two layers, can then turn out to
     be one layer. Here, `layer` lives as long as the result.
-
-    Args:
-        layer: a recurrent layer.
-        **kwargs: see `keras.layers.Bidirectional`.
     """
     both = keras.layers.Bidirectional(layer, **kwargs)
     _given[both] = layer

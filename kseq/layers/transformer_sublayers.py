@@ -153,15 +153,9 @@ def feed_forward(block, x):
 
 
 def apply_blocks(blocks, x, each):
-    """Calls a stack of blocks.
+    """The output of a stack of blocks, and what else each one returns.
 
-    Args:
-        blocks: list of layers.
-        x: (B, T, D) float.
-        each: list of the keyword arguments of each block.
-
-    Returns:
-        x after the last block, and a list of what else each one returns.
+    `each` has the keyword arguments of each block.
     """
     others = []
     for block, arguments in zip(blocks, each, strict=True):

@@ -104,15 +104,7 @@ def ctc_memory(model, memory):
 
 
 def _with_row_losses(losses, row_losses):
-    """Adds a number for each row to the losses of its tokens, in equal parts.
-
-    Args:
-        losses: `TokenLosses` of (B, T).
-        row_losses: (B,) float.
-
-    Returns:
-        `TokenLosses`.
-    """
+    """Adds a number for each row, (B,), to its tokens, in equal parts."""
     weight = losses.weight
     if weight is None:
         weight = ops.ones_like(losses.loss)

@@ -13,18 +13,10 @@ from kseq.user_error import ArgumentError
 
 
 def recurrent_encoder(count, units, cell, bidirectional, policy, reverse=False):
-    """Creates the layers, `encoder_0` and so on.
+    """Creates a list of `count` layers, `encoder_0` and so on.
 
-    Args:
-        count: int, number of layers.
-        units: int, width of a layer. Two directions have half of it each.
-        cell: str, "lstm", "gru" or "tanh".
-        bidirectional: bool, whether each layer is bidirectional.
-        policy: dtype policy.
-        reverse: bool, whether a layer of one direction reads from the end.
-
-    Returns:
-        A list of layers.
+    Two directions have half of the units each; with `reverse`, one direction
+    reads from the end.
 
     Raises:
         ArgumentError: if an argument does not fit the others.

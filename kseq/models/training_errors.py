@@ -20,16 +20,10 @@ class OutOfMemoryError(UserError, MemoryError):
 
 
 def diverged_error(model, step, batches):
-    """Explains a step whose loss or gradient is not finite.
+    """The `DivergedError` of a step, counted from 1.
 
-    Args:
-        model: `ExactModel`, with its weights before the step.
-        step: int, counted from 1.
-        batches: list of `(inputs, labels, sample_weight)`, one for each
-            device.
-
-    Returns:
-        DivergedError.
+    The model has its weights before the step; there is a batch for each
+    device.
     """
     seeds = seed_states(model)
     loss, norm, source = _where(model, batches)
@@ -44,17 +38,7 @@ def diverged_error(model, step, batches):
 
 
 def out_of_memory_error(model, step, batches):
-    """Explains a step that ran out of memory.
-
-    Args:
-        model: `ExactModel`.
-        step: int, counted from 1.
-        batches: list of `(inputs, labels, sample_weight)`, one for each
-            device.
-
-    Returns:
-        OutOfMemoryError.
-    """
+    """The `OutOfMemoryError` of a step, see `diverged_error`."""
     shapes = []
     for batch in batches:
         inputs = batch[0]

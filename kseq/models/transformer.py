@@ -397,11 +397,7 @@ def next_ancestors(is_ancestor, batch, window=None):
 def tokens_from(is_ancestor):
     """How many tokens of a hypothesis there are from each of them on.
 
-    Args:
-        is_ancestor: see `next_ancestors`.
-
-    Returns:
-        (B * K, P) float32; an int32 would be reversed on the host.
+    (B * K, P) bool -> float32; an int32 would be reversed on the host.
     """
     tokens = ops.flip(ops.cast(is_ancestor, "float32"), axis=1)
     return ops.flip(ops.cumsum(tokens, axis=1), axis=1)
