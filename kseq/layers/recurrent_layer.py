@@ -5,11 +5,12 @@ import weakref
 import keras
 from keras import ops
 
-from kseq.layers.cudnn import inner_loop, uses_cudnn
+from kseq.layers.cudnn import has_cudnn, inner_loop
 from kseq.user_error import ArgumentError, check_choice
 
 # Keras sets it to False where cuDNN may run; here, `cudnn_allowed` decides.
 _SUPPORTS_JIT = property(lambda layer: True, lambda layer, value: None)
+_USES_CUDNN = property(lambda layer: has_cudnn())
 
 
 @keras.saving.register_keras_serializable(package="kseq", name="LSTM")
@@ -18,7 +19,7 @@ class _LSTM(keras.layers.LSTM):
 
     inner_loop = inner_loop
     supports_jit = _SUPPORTS_JIT
-    uses_cudnn = property(uses_cudnn)
+    uses_cudnn = _USES_CUDNN
 
 
 @keras.saving.register_keras_serializable(package="kseq", name="GRU")
@@ -27,7 +28,7 @@ class _GRU(keras.layers.GRU):
 
     inner_loop = inner_loop
     supports_jit = _SUPPORTS_JIT
-    uses_cudnn = property(uses_cudnn)
+    uses_cudnn = _USES_CUDNN
 
 
 _LAYERS = {
