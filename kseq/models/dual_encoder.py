@@ -121,13 +121,13 @@ class DualEncoder(ExactModel):
         inputs = id_inputs("source_ids", "target_ids")
         super().__init__(
             inputs=inputs,
-            outputs=self.similarity(*self._vectors(inputs)),
+            outputs=self.similarity(*self.loss_outputs(inputs, training=None)),
             dtype=policy,
             name=name,
             **kwargs,
         )
 
-    def _vectors(self, inputs, training=None):
+    def loss_outputs(self, inputs, training: bool | None):
         """The vectors of sources and targets, each (B, D) float32."""
         return (
             self.encode_source(inputs, training=training),
@@ -173,9 +173,6 @@ class DualEncoder(ExactModel):
         x = embedding(ids) * self.embedding_dim**0.5
         x = pooling(self.dropout_layer(x, training=training), padding_mask(ids))
         return projection(self.dropout_layer(x, training=training))
-
-    def loss_outputs(self, inputs, training: bool):
-        return self._vectors(inputs, training=training)
 
     def token_losses(
         self, inputs, labels, outputs, sample_weight, label_smoothing: float

@@ -87,18 +87,13 @@ class FeatureClassifier(ExactModel):
 
         # Graph
         inputs = feature_inputs(source_dim)
-        logits, _ = self._classify(inputs)
         super().__init__(
-            inputs=inputs, outputs=logits, dtype=policy, name=name, **kwargs
+            inputs=inputs,
+            outputs=self.explain(inputs)["logits"],
+            dtype=policy,
+            name=name,
+            **kwargs,
         )
-
-    def _classify(self, inputs):
-        memory, mask, _ = self.source_layer(
-            inputs["source"], inputs["source_mask"]
-        )
-        pooled, weights = self.pooling(memory, mask, return_weights=True)
-        logits = self.classes(self.dropout_layer(pooled))
-        return self.logits(logits), ops.cast(weights, "float32")
 
     def explain(self, inputs):
         """The logits and what they were computed from.
@@ -110,8 +105,15 @@ class FeatureClassifier(ExactModel):
             A dict of `logits` (B, C) and `attention` (B, S'), the weights of
             the positions of `source_layer`, which sum to 1; all float32.
         """
-        logits, weights = self._classify(inputs)
-        return {"logits": logits, "attention": weights}
+        memory, mask, _ = self.source_layer(
+            inputs["source"], inputs["source_mask"]
+        )
+        pooled, weights = self.pooling(memory, mask, return_weights=True)
+        logits = self.classes(self.dropout_layer(pooled))
+        return {
+            "logits": self.logits(logits),
+            "attention": ops.cast(weights, "float32"),
+        }
 
     def get_config(self):
         return config_of(self, FeatureClassifier, "source_layer")
