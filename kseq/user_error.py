@@ -106,3 +106,20 @@ def check_weights(**arguments):
     limits = 0, sys.float_info.max, "a finite number of at least 0"
     for name, value in arguments.items():
         check_number(name, value, *limits)
+
+
+def check_choice(name, value, choices):
+    """Raises an error unless a value is one of some.
+
+    Args:
+        name: str, of the argument.
+        value: what was given.
+        choices: the values that are valid, as the message shows them.
+
+    Raises:
+        ArgumentError: if it is none of them.
+    """
+    if value not in choices:
+        raise ArgumentError(
+            f"{name} must be one of {choices}. Received: {name}={value!r}"
+        )

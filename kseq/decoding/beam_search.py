@@ -28,6 +28,7 @@ from kseq.decoding.loops import INTEGER
 from kseq.decoding.phrases import Phrases, contains_all
 from kseq.decoding.search_fields import (
     check_common_fields,
+    common_fields,
     config_of,
 )
 from kseq.decoding.start_decoding import (
@@ -209,8 +210,7 @@ class BeamSearch:
         """The search of a model, step by step."""
         check_integers(n_best=n_best, maximum=self.most_answers)
         if self.beam_size == 1:
-            names = [field.name for field in dataclasses.fields(GreedySearch)]
-            greedy = GreedySearch(*(getattr(self, name) for name in names))
+            greedy = GreedySearch(**common_fields(self))
             return greedy.steps(model, has_prefix=has_prefix)
 
         width = self.beam_size + 1
@@ -308,13 +308,10 @@ class BeamSearch:
         """What the scores of each live hypothesis gain, (B, R) or None."""
         if not self.coverage_penalty:
             return None
-        mask = tf.repeat(
-            memory.model["mask"],
-            tf.shape(hypotheses_of_rows(beam))[1],
-            axis=0,
-        )
+        shape = tf.shape(hypotheses_of_rows(beam))
+        mask = tf.repeat(memory.model["mask"], shape[1], axis=0)
         gained = coverage_scores(state["coverage"], mask, self.coverage_penalty)
-        gained = tf.reshape(gained, tf.shape(hypotheses_of_rows(beam)))
+        gained = tf.reshape(gained, shape)
         return tf.gather(gained, beam.rows, batch_dims=1)
 
     def _finish(self, beam, best, greedy, memory, coverage):

@@ -1,5 +1,6 @@
 """The extensions of a beam that count, in one group or several."""
 
+import functools
 import math
 
 import tensorflow as tf
@@ -68,10 +69,10 @@ def best_extensions(
         else:
             keys, places = _in_turn(beam, candidates, lowered, required, each)
         found.append(_selected(candidates, keys, places, each))
-    best, alive = found[0]
-    for more_best, more_alive in found[1:]:
-        best = concat_extensions(best, more_best)
-        alive = concat_extensions(alive, more_alive)
+    best, alive = (
+        functools.reduce(concat_extensions, of_groups)
+        for of_groups in zip(*found, strict=True)
+    )
 
     of_greedy = tokens[:, size:, 0]  # (B, R - K)
     greedy = Extensions(

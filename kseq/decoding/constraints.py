@@ -210,20 +210,15 @@ class NoRepeatedNgrams:
 
     def __call__(self, log_probs, ids) -> tf.Tensor:
         ids = tf.cast(ids, INTEGER)
-        num_rows, length = tf.unstack(tf.shape(ids))
+        length = tf.shape(ids)[1]
         n = tf.minimum(self.n, length + 1)
         count = length - n + 1  # of the n-grams so far
         places = tf.range(count)[:, None] + tf.range(n)
         ngrams = tf.gather(ids, places, axis=1)  # (R, count, n)
         last = ids[:, None, count:]  # (R, 1, n - 1)
         begins_alike = tf.reduce_all(ngrams[:, :, :-1] == last, axis=-1)
-        rows = arange(num_rows)[:, None]
-        rows = tf.repeat(rows, count, axis=1)
-        return tf.tensor_scatter_nd_min(
-            log_probs,
-            tf.stack([rows, ngrams[:, :, -1]], axis=-1),
-            tf.where(begins_alike, -math.inf, math.inf),
-        )
+        highest = tf.where(begins_alike, -math.inf, math.inf)
+        return _limited(log_probs, ngrams[:, :, -1], highest)
 
     def get_config(self) -> dict[str, Any]:
         return {"n": self.n}
@@ -275,15 +270,19 @@ class RepetitionPenalty:
 
     def __call__(self, log_probs, ids) -> tf.Tensor:
         ids = tf.cast(ids, INTEGER)
-        rows = arange(tf.shape(ids)[0])[:, None]
-        rows = tf.repeat(rows, tf.shape(ids)[1], axis=1)
         penalized = tf.gather(log_probs, ids, batch_dims=1) * self.penalty
-        return tf.tensor_scatter_nd_min(
-            log_probs, tf.stack([rows, ids], axis=-1), penalized
-        )
+        return _limited(log_probs, ids, penalized)
 
     def get_config(self) -> dict[str, Any]:
         return {"penalty": self.penalty}
+
+
+def _limited(log_probs, tokens, highest):
+    """Log-probabilities (R, V), at most the highest of these tokens (R, N)."""
+    num_rows, count = tf.unstack(tf.shape(tokens))
+    rows = tf.repeat(arange(num_rows)[:, None], count, axis=1)
+    places = tf.stack([rows, tokens], axis=-1)
+    return tf.tensor_scatter_nd_min(log_probs, places, highest)
 
 
 class StopStrings:

@@ -113,13 +113,7 @@ def sequence_scores(
 
 
 def token_log_probs(logits, labels, sample_weight) -> tf.Tensor:
-    """The log-probabilities of the tokens of answers, (B, T) float32.
-
-    Args:
-        logits: see `sequence_scores`.
-        labels: see `sequence_scores`.
-        sample_weight: see `sequence_scores`.
-    """
+    """Those of the tokens of answers, (B, T) float32, see `sequence_scores`."""
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=labels, logits=tf.cast(logits, tf.float32)
     )

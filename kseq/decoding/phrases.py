@@ -51,13 +51,7 @@ class PhraseMemory(NamedTuple):
 
 
 def phrase_memory(required, forbidden, surfaces: Sequence[bytes]):
-    """`PhraseMemory` of B items.
-
-    Args:
-        required: see `Phrases`.
-        forbidden: see `Phrases`.
-        surfaces: see `Phrases`.
-    """
+    """`PhraseMemory` of B items, from what is in their `Phrases`."""
     # A word begins with the space before it.
     texts = tf.strings.substr(tf.strings.strip(forbidden), 0, _LONGEST)
     is_phrase = texts != ""
@@ -250,15 +244,7 @@ def progress(required, ids):
 
 
 def contains_all(required, ids):
-    """Whether answers contain all phrases that they must contain.
-
-    Args:
-        required: (B, N, L) int64.
-        ids: (B, C, T) int64.
-
-    Returns:
-        (B, C) bool.
-    """
+    """Whether answers contain all phrases: (B, N, L), (B, C, T) -> (B, C)."""
     items, count, length = tf.unstack(tf.shape(ids))
     met, _ = progress(required, tf.reshape(ids, (items * count, length)))
     tokens = tf.math.count_nonzero(required, axis=[1, 2])

@@ -12,6 +12,7 @@ from kseq.decoding.hypotheses import Hypotheses
 from kseq.decoding.loops import INTEGER
 from kseq.decoding.search_fields import (
     check_common_fields,
+    common_fields,
     config_of,
 )
 from kseq.decoding.start_decoding import make_items
@@ -224,11 +225,8 @@ class SamplingParams(NamedTuple):
 
 def to_sampling(search: "Search") -> Sampling:
     """A `Sampling` with what a different search has in common with it."""
-    names = ("length_penalty", "penalty_offset", "ctc_weight", "constraints")
-    return Sampling(
-        top_k=getattr(search, "top_k", 0),
-        **{name: getattr(search, name) for name in names},
-    )
+    top_k = getattr(search, "top_k", 0)
+    return Sampling(top_k=top_k, **common_fields(search))
 
 
 def _within(values, least, most):

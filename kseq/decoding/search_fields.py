@@ -25,6 +25,12 @@ def check_common_fields(search: "Search") -> None:
     object.__setattr__(search, "constraints", tuple(constraints))
 
 
+def common_fields(search: "Search") -> dict[str, Any]:
+    """The fields that every search has, for another search."""
+    names = ("length_penalty", "penalty_offset", "ctc_weight", "constraints")
+    return {name: getattr(search, name) for name in names}
+
+
 def config_of(search: "Search") -> dict[str, Any]:
     """The fields of a search for JSON, its constraints as their configs.
 

@@ -7,7 +7,7 @@ from keras import ops
 
 from kseq.layers.cudnn import has_cudnn
 from kseq.layers.dropout import Dropout
-from kseq.layers.layer_config import config_of, copy_of
+from kseq.layers.layer_config import config_of, copy_of, with_layers
 from kseq.layers.recurrent_stack import RecurrentStack
 from kseq.ops import (
     fold_hypotheses,
@@ -346,8 +346,7 @@ class AttentionDecoder(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict):
-        attention = keras.saving.deserialize_keras_object(config["attention"])
-        return cls(**{**config, "attention": attention})
+        return cls(**with_layers(config, "attention"))
 
 
 def _at_one_step(attend, query):

@@ -11,7 +11,7 @@ from kseq.ops import (
     read_memory,
     scaled_dot_energies,
 )
-from kseq.user_error import check_integers
+from kseq.user_error import check_choice, check_integers
 
 _OBJECTS = "kernel_initializer", "kernel_constraint"  # with a config
 
@@ -25,14 +25,7 @@ class _Dense(keras.layers.Dense):
 
 
 def projection(attention, units, name):
-    """A Dense layer with the policy, bias, initializer and constraint given.
-
-    Args:
-        attention: an attention layer with `use_bias`, `kernel_initializer`
-            and `kernel_constraint`.
-        units: int.
-        name: str.
-    """
+    """A Dense layer with what an attention layer has for its projections."""
     initializer = attention.kernel_initializer
     if isinstance(initializer, keras.Initializer):
         initializer = initializer.clone()  # one object repeats its values
@@ -265,10 +258,7 @@ class LuongAttention(_Attention):
         kernel_constraint: keras.constraints.Constraint | None = None,
         **kwargs,
     ):
-        if score not in _SCORES:
-            raise ValueError(
-                f"score must be one of {_SCORES}. Received: score={score!r}"
-            )
+        check_choice("score", score, _SCORES)
         if symmetric and score != "general":
             raise ValueError(
                 'Only score="general" can be symmetric. '

@@ -38,7 +38,8 @@ def inner_loop(layer, sequences, initial_state, mask, training=False):
     unpacked: a layer on a GPU computes what it computes on a CPU.
 
     Args:
-        layer: `keras.layers.LSTM` or `keras.layers.GRU`.
+        layer: `keras.layers.LSTM` or `keras.layers.GRU` with the options that
+            cuDNN has, which returns sequences.
         sequences: (B, T, D) float, T at least 1.
         initial_state: list of (B, U) float.
         mask: (B, T) bool, True at real positions; or None.
@@ -48,37 +49,17 @@ def inner_loop(layer, sequences, initial_state, mask, training=False):
         The last output, (B, U), all outputs, (B, T, U), and the last states.
     """
     is_gru = hasattr(layer.cell, "reset_after")
-    keras_class = keras.layers.GRU if is_gru else keras.layers.LSTM
-    loop = functools.partial(keras_class.inner_loop, layer, training=training)
-    is_allowed = cudnn_allowed()
-    if is_allowed and uses_cudnn(layer):
-        return _packed_loop(layer, loop, sequences, initial_state, mask)
-    if _is_plain(layer):
-        return _loop(layer, sequences, initial_state, mask)
-    if not is_allowed or mask is not None:
-        loop = functools.partial(
-            keras.layers.RNN.inner_loop, layer, training=training
+    of_keras = keras.layers.GRU if is_gru else keras.layers.LSTM
+    if keras.backend.backend() != "tensorflow":
+        # There, Keras runs a layer that has a mask without cuDNN.
+        kind = of_keras if mask is None else keras.layers.RNN
+        return kind.inner_loop(
+            layer, sequences, initial_state, mask, training=training
         )
-    return loop(sequences, initial_state, mask)
-
-
-def uses_cudnn(layer):
-    """Whether cuDNN runs a recurrent layer of kseq on this machine."""
-    return layer.use_cudnn and _is_plain(layer) and has_cudnn()
-
-
-def _is_plain(layer):
-    """Whether a layer computes what cuDNN does, wherever it runs."""
-    cell = layer.cell
-    return (
-        # With other backends, Keras runs a layer that has a mask without it.
-        keras.backend.backend() == "tensorflow"
-        and layer.return_sequences
-        and not (cell.dropout or cell.recurrent_dropout or layer.unroll)
-        and cell.use_bias
-        and (cell.activation, cell.recurrent_activation) == _LSTM_ACTIVATIONS
-        and getattr(cell, "reset_after", True)
-    )
+    if cudnn_allowed() and has_cudnn():
+        loop = functools.partial(of_keras.inner_loop, layer, training=training)
+        return _packed_loop(layer, loop, sequences, initial_state, mask)
+    return _loop(layer, sequences, initial_state, mask)
 
 
 def needs_cudnn(model):
@@ -88,9 +69,6 @@ def needs_cudnn(model):
     has a loop, such as that of a decoder with input feeding, XLA is the choice
     for all of it: without XLA the loop starts more than a hundred kernels at
     each step, forward and backward, and a model is compiled as a whole.
-
-    Args:
-        model: `keras.Model`.
     """
     recurrent = [
         getattr(layer, "uses_cudnn", False)

@@ -32,13 +32,15 @@ def config_of(layer, layer_class, *objects):
     return {**config, **arguments_of(layer, layer_class, *objects)}
 
 
-def copy_of(layer, **changes):
-    """A new layer with the config of another, but for `changes` of it.
+def with_layers(config, *layers):
+    """A config in which the arguments of these names are layers."""
+    create = keras.saving.deserialize_keras_object
+    created = {name: create(config[name]) for name in layers if name in config}
+    return {**config, **created}
 
-    Args:
-        layer: a layer, or None, of which the copy is None.
-        **changes: such as `dtype` and `name`.
-    """
+
+def copy_of(layer, **changes):
+    """A new layer with the config of another and changes of it, or None."""
     if layer is None:
         return None
     return type(layer).from_config({**layer.get_config(), **changes})

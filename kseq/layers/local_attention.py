@@ -11,7 +11,7 @@ from kseq.ops import (
     weighted_sum,
 )
 from kseq.ops.masks import PLACES, range_of
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import check_choice, check_integers
 
 _ALIGNMENTS = ("monotonic", "predictive")
 
@@ -76,11 +76,7 @@ class LocalAttention(LuongAttention):
         **kwargs,
     ):
         check_integers(window=window)
-        if alignment not in _ALIGNMENTS:
-            raise ArgumentError(
-                f"alignment must be one of {_ALIGNMENTS}. "
-                f"Received: alignment={alignment!r}"
-            )
+        check_choice("alignment", alignment, _ALIGNMENTS)
         super().__init__(score, units, window, **kwargs)
         self.alignment = alignment
 

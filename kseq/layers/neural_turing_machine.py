@@ -308,12 +308,7 @@ def _forget_gate_bias(shape, dtype=None):
 
 
 def _sharpening_bias(heads, power):
-    """An initializer of the biases of all heads.
-
-    Args:
-        heads: int.
-        power: int, the place of the power among the values of a head.
-    """
+    """Biases of all heads, each with its power at this place."""
 
     def initializer(shape, dtype=None):
         size = shape[0] // heads

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.ops import padding_mask
 from kseq.user_error import check_integers, check_number
 
@@ -127,9 +128,4 @@ class NgramLogits(keras.layers.Layer):
         return keras.KerasTensor(logits.shape, dtype=self.compute_dtype)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "ngrams": self.ngrams,
-            "num_buckets": self.num_buckets,
-        }
+        return config_of(self, NgramLogits)

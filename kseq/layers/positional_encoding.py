@@ -5,7 +5,7 @@ from keras import ops
 
 from kseq.layers.output_spec import output_spec
 from kseq.ops import sinusoids
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import check_choice, check_integers
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -138,28 +138,19 @@ POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
 
 
 def position_layer(positions, max_length, dtype, name):
-    """A layer that adds positions to embeddings.
+    """A layer that adds positions to embeddings, one of `POSITIONS`.
 
-    Args:
-        positions: str, one of `POSITIONS`. Where attention reads them, or
-            nothing does, embeddings stay as they are.
-        max_length: int, maximum number of learned ones.
-        dtype: dtype policy.
-        name: str, of the layer.
+    Where attention reads them, or nothing does, embeddings stay as they are.
 
     Raises:
         ArgumentError: if `positions` is none of them.
     """
+    check_choice("positions", positions, POSITIONS)
     if positions == "learned":
         return LearnedPositionalEmbedding(max_length, dtype=dtype, name=name)
     if positions == "sinusoidal":
         return SinusoidalPositionalEncoding(dtype=dtype, name=name)
-    if positions in POSITIONS:
-        return _NoPositions(dtype=dtype, name=name)
-    raise ArgumentError(
-        f"positions must be one of {POSITIONS}. "
-        f"Received: positions={positions!r}"
-    )
+    return _NoPositions(dtype=dtype, name=name)
 
 
 class _NoPositions(keras.layers.Layer):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from kseq.layers.dropout import Dropout
-from kseq.layers.layer_config import config_of, copy_of
+from kseq.layers.layer_config import config_of, copy_of, with_layers
 from kseq.layers.layer_normalization import LayerNormalization
 from kseq.layers.recurrent_layer import (
     bidirectional_layer,
@@ -13,7 +13,7 @@ from kseq.layers.recurrent_layer import (
 )
 from kseq.ops import with_padded_batch
 from kseq.ops.masks import masked
-from kseq.user_error import ArgumentError, check_integers
+from kseq.user_error import check_choice, check_integers
 
 _CHANNELS = 32
 _FRONT_ENDS = {"none": 0, "convolution": 2}  # times that each halves the time
@@ -79,11 +79,7 @@ class PyramidalEncoder(keras.layers.Layer):
     ):
         check_integers(units=units, num_layers=num_layers)
         check_two_directions(units)
-        if front_end not in _FRONT_ENDS:
-            raise ArgumentError(
-                f"front_end must be one of {list(_FRONT_ENDS)}. "
-                f"Received: front_end={front_end!r}"
-            )
+        check_choice("front_end", front_end, list(_FRONT_ENDS))
         super().__init__(**kwargs)
         self.supports_masking = True
         self.units = units
@@ -191,8 +187,7 @@ class PyramidalEncoder(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict):
-        augment = keras.saving.deserialize_keras_object(config["augment"])
-        return cls(**{**config, "augment": augment})
+        return cls(**with_layers(config, "augment"))
 
 
 def _half(size):

@@ -5,11 +5,12 @@ import weakref
 import keras
 from keras import ops
 
-from kseq.layers.cudnn import inner_loop, uses_cudnn
-from kseq.user_error import ArgumentError
+from kseq.layers.cudnn import has_cudnn, inner_loop
+from kseq.user_error import ArgumentError, check_choice
 
 # Keras sets it to False where cuDNN may run; here, `cudnn_allowed` decides.
 _SUPPORTS_JIT = property(lambda layer: True, lambda layer, value: None)
+_USES_CUDNN = property(lambda layer: has_cudnn())
 
 
 @keras.saving.register_keras_serializable(package="kseq", name="LSTM")
@@ -18,7 +19,7 @@ class _LSTM(keras.layers.LSTM):
 
     inner_loop = inner_loop
     supports_jit = _SUPPORTS_JIT
-    uses_cudnn = property(uses_cudnn)
+    uses_cudnn = _USES_CUDNN
 
 
 @keras.saving.register_keras_serializable(package="kseq", name="GRU")
@@ -27,7 +28,7 @@ class _GRU(keras.layers.GRU):
 
     inner_loop = inner_loop
     supports_jit = _SUPPORTS_JIT
-    uses_cudnn = property(uses_cudnn)
+    uses_cudnn = _USES_CUDNN
 
 
 _LAYERS = {
@@ -42,19 +43,10 @@ def recurrent_layer(cell, units, dtype, **kwargs):
 
     It takes any mask and batches without rows, also on a GPU.
 
-    Args:
-        cell: "lstm", "gru" or "tanh".
-        units: int.
-        dtype: dtype policy.
-        **kwargs: see the layer.
-
     Raises:
         ArgumentError: if `cell` is none of them.
     """
-    if cell not in _LAYERS:
-        raise ArgumentError(
-            f"cell must be one of {list(_LAYERS)}. Received: cell={cell!r}"
-        )
+    check_choice("cell", cell, list(_LAYERS))
     # The orthogonal initializer does not exist in half precision.
     is_half = dtype.variable_dtype in ("float16", "bfloat16")
     return _LAYERS[cell](
@@ -75,13 +67,9 @@ def check_two_directions(units):
 
 
 def states_of_both(states):
-    """The last states of two directions, those of the first before.
+    """The last states of two directions, each (B, U / 2), as those of one.
 
-    Args:
-        states: list of (B, U / 2) float, each [hidden] or [hidden, cell].
-
-    Returns:
-        A list of (B, U) float.
+    Those of the first come before: [hidden], or [hidden, cell], of each.
     """
     half = len(states) // 2
     return [
@@ -101,10 +89,6 @@ def bidirectional_layer(layer, **kwargs):
     id for the same layer; but once an object has been collected, a new one can
     get its id. The two directions, or those of two layers, can then turn out to
     be one layer. Here, `layer` lives as long as the result.
-
-    Args:
-        layer: a recurrent layer.
-        **kwargs: see `keras.layers.Bidirectional`.
     """
     both = keras.layers.Bidirectional(layer, **kwargs)
     _given[both] = layer

@@ -7,7 +7,7 @@ from kseq.layers.cudnn import cudnn_allowed, cudnn_lstm, has_cudnn
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_config import config_of
 from kseq.ops import lstm_over_time, lstm_step
-from kseq.user_error import check_integers
+from kseq.user_error import check_choice, check_integers
 
 _GATES = {"lstm": 4, "gru": 3, "tanh": 1}
 
@@ -73,10 +73,7 @@ class RecurrentStack(keras.layers.Layer):
         **kwargs,
     ):
         check_integers(units=units, num_layers=num_layers)
-        if cell not in _GATES:
-            raise ValueError(
-                f"cell must be one of {tuple(_GATES)}. Received: cell={cell!r}"
-            )
+        check_choice("cell", cell, tuple(_GATES))
         super().__init__(**kwargs)
         self.units = units
         self.num_layers = num_layers

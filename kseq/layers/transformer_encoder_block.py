@@ -5,7 +5,6 @@ import functools
 import keras
 
 from kseq.layers.layer_config import config_of
-from kseq.layers.multi_head_attention import MultiHeadAttention
 from kseq.layers.output_spec import output_spec
 from kseq.layers.transformer_sublayers import (
     build_feed_forward,
@@ -89,36 +88,22 @@ class TransformerEncoderBlock(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.supports_masking = True
-        self.input_spec = keras.layers.InputSpec(ndim=3)
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.attention_dropout = attention_dropout
-        self.window = window
-        self.rotary = rotary
-        self.max_relative_position = max_relative_position
-        self.num_kv_heads = num_kv_heads
-
-        self.attention: keras.layers.Layer = MultiHeadAttention(
+        set_sublayers(
+            self,
+            ("attention",),
             num_heads=num_heads,
             key_dim=key_dim,
-            dropout=attention_dropout,
+            ffn_dim=ffn_dim,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            norm=norm,
             window=window,
             rotary=rotary,
             max_relative_position=max_relative_position,
+            normalization=normalization,
+            activation=activation,
             num_kv_heads=num_kv_heads,
-            dtype=self.dtype_policy,
-            name="attention",
-        )
-        set_sublayers(
-            self,
-            ffn_dim,
-            dropout,
-            norm,
-            normalization,
-            activation,
-            norm_epsilon,
-            attentions=("attention",),
+            norm_epsilon=norm_epsilon,
         )
 
     def build(self, input_shape):

@@ -5,7 +5,8 @@ from keras import ops
 
 from kseq.layers.dropout import Dropout
 from kseq.layers.layer_normalization import LayerNormalization
-from kseq.user_error import ArgumentError, check_integers, check_positive
+from kseq.layers.multi_head_attention import MultiHeadAttention
+from kseq.user_error import check_choice, check_integers, check_positive
 
 _CHOICES = {
     "norm": ("pre", "post", "both"),
@@ -15,14 +16,7 @@ _CHOICES = {
 
 
 def normalization_layer(normalization, dtype, name, epsilon=1e-5):
-    """Creates a layer that normalizes the features of each position.
-
-    Args:
-        normalization: "layer", or "rms" for that of Keras, which subtracts no
-            mean.
-        dtype: dtype policy.
-        name: str, of the layer.
-        epsilon: float, added to the variance.
+    """The normalization "layer", or "rms" of Keras, which subtracts no mean.
 
     Reference:
         RMS: Zhang and Sennrich 2019, arXiv:1910.07467.
@@ -43,68 +37,64 @@ def final_norm(norm, normalization, dtype, name, epsilon=1e-5):
     return normalization_layer(normalization, dtype, name, epsilon)
 
 
-def set_sublayers(
-    block,
-    ffn_dim,
-    dropout,
-    norm,
-    normalization,
-    activation,
-    norm_epsilon,
-    attentions,
-):
-    """Checks and sets what blocks of encoder and decoder have in common.
+def set_sublayers(block, attentions, **arguments):
+    """Creates the sublayers of a block of an encoder or a decoder.
 
     Args:
-        block: the layer that gets the attributes.
-        ffn_dim: int, width of the feed-forward network.
-        dropout: float, on the output of each sublayer.
-        norm: "pre", "post" or "both".
-        normalization: "layer" or "rms".
-        activation: "relu", "gelu", "silu" or "swiglu".
-        norm_epsilon: float, added to the variance.
-        attentions: names of the sublayers before the feed-forward network.
+        block: the layer that gets them, and its arguments as attributes.
+        attentions: their names: self-attention, then perhaps attention over a
+            memory.
+        **arguments: those of `TransformerDecoderBlock`.
 
     Raises:
         ValueError: if an argument is out of range.
     """
-    check_integers(ffn_dim=ffn_dim)
-    check_positive(norm_epsilon=norm_epsilon)  # or a variance of 0 gives nan
-    given = {
-        "norm": norm,
-        "normalization": normalization,
-        "activation": activation,
-    }
-    for name, value in given.items():
-        if value not in _CHOICES[name]:
-            raise ArgumentError(
-                f"{name} must be one of {_CHOICES[name]}. "
-                f"Received: {name}={value!r}"
-            )
+    for name, value in arguments.items():
         setattr(block, name, value)
-    block.ffn_dim = ffn_dim
-    block.dropout = dropout
-    block.norm_epsilon = norm_epsilon
-
+    block.supports_masking = True
+    block.input_spec = keras.layers.InputSpec(ndim=3)
     policy = block.dtype_policy
-    is_gated = activation == "swiglu"
+    options = {  # of self-attention, which is the first
+        "window": block.window,
+        "rotary": block.rotary,
+        "max_relative_position": block.max_relative_position,
+    }
+    for name in attentions:
+        attention = MultiHeadAttention(
+            num_heads=block.num_heads,
+            key_dim=block.key_dim,
+            dropout=block.attention_dropout,
+            num_kv_heads=block.num_kv_heads,
+            dtype=policy,
+            name=name,
+            **options,
+        )
+        setattr(block, name, attention)
+        options = {}
+
+    check_integers(ffn_dim=block.ffn_dim)
+    # Or a variance of 0 gives nan.
+    check_positive(norm_epsilon=block.norm_epsilon)
+    for name, choices in _CHOICES.items():
+        check_choice(name, getattr(block, name), choices)
+    is_gated = block.activation == "swiglu"
     block.ffn_in = keras.layers.Dense(
-        2 * ffn_dim if is_gated else ffn_dim,
-        activation=None if is_gated else activation,
+        2 * block.ffn_dim if is_gated else block.ffn_dim,
+        activation=None if is_gated else block.activation,
         dtype=policy,
         name="ffn_in",
     )
     for sublayer in (*attentions, "ffn"):
         names = [f"{sublayer}_norm"]
-        if norm == "both":
+        if block.norm == "both":
             names.append(f"{sublayer}_output_norm")
         for name in names:
             layer = normalization_layer(
-                *(normalization, policy, name, norm_epsilon)
+                *(block.normalization, policy, name, block.norm_epsilon)
             )
             setattr(block, name, layer)
     block.residual_dropout = Dropout(
-        dropout, dtype=policy, name="residual_dropout"
+        block.dropout, dtype=policy, name="residual_dropout"
     )
 
 
@@ -163,15 +153,9 @@ def feed_forward(block, x):
 
 
 def apply_blocks(blocks, x, each):
-    """Calls a stack of blocks.
+    """The output of a stack of blocks, and what else each one returns.
 
-    Args:
-        blocks: list of layers.
-        x: (B, T, D) float.
-        each: list of the keyword arguments of each block.
-
-    Returns:
-        x after the last block, and a list of what else each one returns.
+    `each` has the keyword arguments of each block.
     """
     others = []
     for block, arguments in zip(blocks, each, strict=True):

@@ -1,56 +1,21 @@
 """The arguments of models: checked, kept as attributes, and given back."""
 
-import keras
-
 from kseq.layers.layer_config import arguments_of
 from kseq.user_error import ArgumentError, check_integers, check_number
 
 
 def set_sizes(model, **sizes):
-    """Sets attributes that are positive integers.
-
-    Args:
-        model: the object that gets the attributes.
-        **sizes: int, each under its name.
-
-    Raises:
-        ArgumentError: if one is wrong; it names the first.
-    """
+    """Sets attributes; ArgumentError for one that is no positive integer."""
     check_integers(**sizes)
     for name, size in sizes.items():
         setattr(model, name, int(size))
 
 
 def set_rates(model, **rates):
-    """Sets attributes that are from 0 to 1, such as rates of dropout.
-
-    Args:
-        model: the object that gets the attributes.
-        **rates: float from 0 to 1, each under its name.
-
-    Raises:
-        ArgumentError: if one is wrong; it names the first.
-    """
+    """Sets attributes; ArgumentError for one that is not from 0 to 1."""
     for name, rate in rates.items():
         check_number(name, rate, 0, 1, "from 0 to 1")
         setattr(model, name, float(rate))
-
-
-def check_heads(model_dim, num_heads):
-    """Raises unless heads divide the features evenly.
-
-    Args:
-        model_dim: int.
-        num_heads: int.
-
-    Raises:
-        ArgumentError: if they do not.
-    """
-    if model_dim % num_heads:
-        raise ArgumentError(
-            "model_dim must be a multiple of num_heads. "
-            f"Received: model_dim={model_dim}, num_heads={num_heads}"
-        )
 
 
 # Relative positions up to this distance, as in Shaw et al. 2018, section 4.1.
@@ -74,9 +39,13 @@ def set_block_arguments(
         The keyword arguments of a block.
 
     Raises:
-        ArgumentError: if sizes of heads do not fit.
+        ArgumentError: if heads do not divide the features evenly.
     """
-    check_heads(model.model_dim, model.num_heads)
+    if model.model_dim % model.num_heads:
+        raise ArgumentError(
+            "model_dim must be a multiple of num_heads. Received: "
+            f"model_dim={model.model_dim}, num_heads={model.num_heads}"
+        )
     for name, value in {"positions": positions, **choices}.items():
         setattr(model, name, value)
     farthest = _MAX_RELATIVE_POSITION if positions == "relative" else None
@@ -99,18 +68,7 @@ def set_block_arguments(
 
 
 def stack_of_blocks(block, count, name, share_layers, **arguments):
-    """Creates a stack of Transformer blocks, `name_0` and so on.
-
-    Args:
-        block: class of the blocks.
-        count: int, number of blocks.
-        name: str, prefix of their names.
-        share_layers: bool, whether the stack is one block, applied `count`
-            times.
-        **arguments: of a block.
-
-    Returns:
-        A list of `count` layers.
+    """Creates `count` blocks of a class, `name_0` and so on; or one, repeated.
 
     Reference:
         Sharing: Dehghani et al. 2019, arXiv:1807.03819; Lan et al. 2020,
@@ -166,18 +124,3 @@ def config_of(model, model_class, *layers, later_rates=()):
     if not model.trainable:
         config["trainable"] = False
     return {**config, "dtype": model.dtype_policy.name}
-
-
-def with_layers(config, *layers):
-    """A config of `config_of`, with its layers created.
-
-    Args:
-        config: dict.
-        *layers: names of the arguments that are layers.
-
-    Returns:
-        A dict of arguments.
-    """
-    create = keras.saving.deserialize_keras_object
-    created = {name: create(config[name]) for name in layers if name in config}
-    return {**config, **created}

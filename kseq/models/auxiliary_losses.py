@@ -32,13 +32,7 @@ def alignment_losses(weights, alignment):
 
 
 def set_auxiliary_losses(model, attention, coverage, ctc):
-    """Sets the weights of both losses.
-
-    Args:
-        model: the object that gets the attributes `coverage` and `ctc`.
-        attention: layer or None.
-        coverage: float, weight of the doubly stochastic penalty.
-        ctc: float, weight of the loss of the memory.
+    """Sets the weights of both losses, attributes of the same name.
 
     Raises:
         ArgumentError: if one is out of range or needs attention.
@@ -55,12 +49,7 @@ def set_auxiliary_losses(model, attention, coverage, ctc):
 
 
 def build_ctc(model, memory):
-    """Creates the layer of the CTC loss, if the model has one.
-
-    Args:
-        model: has `ctc` and `target_vocab_size`; gets `ctc_logits`.
-        memory: (B, S, D), symbolic.
-    """
+    """Creates the layer of the CTC loss of a memory, if the model has one."""
     if model.ctc:
         model.ctc_logits = layers.Dense(
             model.target_vocab_size, dtype="float32", name="ctc_logits"
@@ -115,15 +104,7 @@ def ctc_memory(model, memory):
 
 
 def _with_row_losses(losses, row_losses):
-    """Adds a number for each row to the losses of its tokens, in equal parts.
-
-    Args:
-        losses: `TokenLosses` of (B, T).
-        row_losses: (B,) float.
-
-    Returns:
-        `TokenLosses`.
-    """
+    """Adds a number for each row, (B,), to its tokens, in equal parts."""
     weight = losses.weight
     if weight is None:
         weight = ops.ones_like(losses.loss)

@@ -4,7 +4,8 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import NeuralTuringMachine
-from kseq.models.arguments import config_of, set_sizes, with_layers
+from kseq.layers.layer_config import with_layers
+from kseq.models.arguments import config_of, set_sizes
 from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.user_error import ArgumentError
 

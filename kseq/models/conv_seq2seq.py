@@ -13,7 +13,7 @@ from kseq.layers import (
 from kseq.models import embeddings
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
-from kseq.models.source_inputs import seq2seq_inputs
+from kseq.models.source_inputs import id_inputs
 from kseq.ops import padding_mask
 from kseq.ops.masks import PLACES
 
@@ -170,7 +170,7 @@ class ConvSeq2Seq(ExactModel):
         self.tie_output = tie_output
 
         # Graph
-        inputs = seq2seq_inputs(None, None)
+        inputs = id_inputs("source_ids", "target_ids")
         x, *_ = self._decode(inputs["target_ids"], **self._encode(inputs))
         super().__init__(
             inputs, self._project(x), dtype=policy, name=name, **kwargs

@@ -103,15 +103,7 @@ def _of_rows(labels, logits, label_smoothing):
 
 
 def symmetric_divergence(logits, others):
-    """KL(p || q) + KL(q || p) of two predictions of the same labels.
-
-    Args:
-        logits: (..., V) float, of p.
-        others: (..., V) float, of q.
-
-    Returns:
-        (...) float32.
-    """
+    """KL(p || q) + KL(q || p): logits (..., V) of p and q -> (...) float32."""
     log_p = tf.nn.log_softmax(tf.cast(logits, tf.float32))
     log_q = tf.nn.log_softmax(tf.cast(others, tf.float32))
     products = (tf.exp(log_p) - tf.exp(log_q)) * (log_p - log_q)

@@ -11,7 +11,9 @@ from kseq.layers import (
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.embeddings import input_embedding
 from kseq.models.exact_model import ExactModel, TokenLosses
+from kseq.models.source_inputs import id_inputs
 from kseq.ops import padding_mask
+from kseq.user_error import check_integers
 
 if keras.backend.backend() == "tensorflow":  # the only one that trains
     from kseq.models.in_batch_losses import in_batch_losses
@@ -81,12 +83,14 @@ class DualEncoder(ExactModel):
         name: str = "dual_encoder",
         **kwargs,
     ):
-        sizes = {"source_vocab_size": source_vocab_size}
-        if target_vocab_size is not None:
-            sizes["target_vocab_size"] = target_vocab_size
         set_sizes(
-            self, **sizes, embedding_dim=embedding_dim, units=units, dim=dim
+            self,
+            source_vocab_size=source_vocab_size,
+            embedding_dim=embedding_dim,
+            units=units,
+            dim=dim,
         )
+        check_integers(target_vocab_size=target_vocab_size, optional=True)
         set_rates(self, dropout=dropout)
         self.target_vocab_size = target_vocab_size
 
@@ -114,19 +118,16 @@ class DualEncoder(ExactModel):
         self.similarity = ScaledSimilarity(dtype="float32", name="similarity")
 
         # Graph
-        inputs = {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in ("source_ids", "target_ids")
-        }
+        inputs = id_inputs("source_ids", "target_ids")
         super().__init__(
             inputs=inputs,
-            outputs=self.similarity(*self._vectors(inputs)),
+            outputs=self.similarity(*self.loss_outputs(inputs, training=None)),
             dtype=policy,
             name=name,
             **kwargs,
         )
 
-    def _vectors(self, inputs, training=None):
+    def loss_outputs(self, inputs, training: bool | None):
         """The vectors of sources and targets, each (B, D) float32."""
         return (
             self.encode_source(inputs, training=training),
@@ -172,9 +173,6 @@ class DualEncoder(ExactModel):
         x = embedding(ids) * self.embedding_dim**0.5
         x = pooling(self.dropout_layer(x, training=training), padding_mask(ids))
         return projection(self.dropout_layer(x, training=training))
-
-    def loss_outputs(self, inputs, training: bool):
-        return self._vectors(inputs, training=training)
 
     def token_losses(
         self, inputs, labels, outputs, sample_weight, label_smoothing: float

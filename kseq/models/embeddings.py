@@ -18,12 +18,8 @@ def input_embedding(vocab_size, dim, dtype, name):
 def output_embedding(vocab_size, dim, tie_weights, dtype, name):
     """A `ReversibleEmbedding` whose rows have a length of about 1.
 
-    Args:
-        vocab_size: int.
-        dim: int, D; the model multiplies embeddings by sqrt(D).
-        tie_weights: bool, whether one matrix does both.
-        dtype: dtype policy.
-        name: str, of the layer.
+    The model multiplies embeddings by sqrt(D). With `tie_weights`, one matrix
+    does both.
     """
     return keras.layers.ReversibleEmbedding(
         vocab_size,
@@ -58,12 +54,7 @@ def project(embedding, x, kernel=None):
 
 
 def output_layer(has_bias, name):
-    """The last layer, which has logits in float32.
-
-    Args:
-        has_bias: bool, whether it adds a bias, (V,).
-        name: str, of the layer.
-    """
+    """The last layer: logits in float32, perhaps after adding a bias (V,)."""
     layer = _OutputBias if has_bias else keras.layers.Identity
     return layer(dtype="float32", name=name)
 

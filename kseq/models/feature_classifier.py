@@ -4,14 +4,10 @@ import keras
 from keras import layers, ops
 
 from kseq.layers import AttentionPooling, Dropout
-from kseq.layers.layer_config import copy_of
-from kseq.models.arguments import (
-    config_of,
-    set_rates,
-    set_sizes,
-    with_layers,
-)
+from kseq.layers.layer_config import copy_of, with_layers
+from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
+from kseq.models.source_inputs import feature_inputs
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -90,24 +86,14 @@ class FeatureClassifier(ExactModel):
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Graph
-        inputs = {
-            "source": keras.Input((None, source_dim), name="source"),
-            "source_mask": keras.Input(
-                (None,), dtype="bool", name="source_mask"
-            ),
-        }
-        logits, _ = self._classify(inputs)
+        inputs = feature_inputs(source_dim)
         super().__init__(
-            inputs=inputs, outputs=logits, dtype=policy, name=name, **kwargs
+            inputs=inputs,
+            outputs=self.explain(inputs)["logits"],
+            dtype=policy,
+            name=name,
+            **kwargs,
         )
-
-    def _classify(self, inputs):
-        memory, mask, _ = self.source_layer(
-            inputs["source"], inputs["source_mask"]
-        )
-        pooled, weights = self.pooling(memory, mask, return_weights=True)
-        logits = self.classes(self.dropout_layer(pooled))
-        return self.logits(logits), ops.cast(weights, "float32")
 
     def explain(self, inputs):
         """The logits and what they were computed from.
@@ -119,8 +105,15 @@ class FeatureClassifier(ExactModel):
             A dict of `logits` (B, C) and `attention` (B, S'), the weights of
             the positions of `source_layer`, which sum to 1; all float32.
         """
-        logits, weights = self._classify(inputs)
-        return {"logits": logits, "attention": weights}
+        memory, mask, _ = self.source_layer(
+            inputs["source"], inputs["source_mask"]
+        )
+        pooled, weights = self.pooling(memory, mask, return_weights=True)
+        logits = self.classes(self.dropout_layer(pooled))
+        return {
+            "logits": self.logits(logits),
+            "attention": ops.cast(weights, "float32"),
+        }
 
     def get_config(self):
         return config_of(self, FeatureClassifier, "source_layer")

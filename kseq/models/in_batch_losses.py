@@ -76,15 +76,10 @@ def in_batch_losses(
 
 
 def _hashes(ids):
-    """A hash of each row, of which only two in 2^40 pairs agree by chance.
+    """Hashes of rows, (B, T) -> (B, 3) float32, integers below 2^21.
 
-    Comparing all ids of all pairs of rows would take much memory.
-
-    Args:
-        ids: (B, T) int.
-
-    Returns:
-        (B, 3) float32, integers below 2^21.
+    Only two in 2^40 pairs agree by chance. Comparing all ids of all pairs of
+    rows would take much memory.
     """
     factors = tf.random.stateless_uniform(
         (tf.shape(ids)[1],),
@@ -110,13 +105,9 @@ def _row_weight(sample_weight, sources):
 
 
 def _rows_of_all_replicas(rows):
-    """The rows of the global batch, with gradients to those of each replica.
+    """The index of the first of these rows among all, and all, (A, D).
 
-    Args:
-        rows: (B, D) float32, those of this replica.
-
-    Returns:
-        The index of its first row among all, () int32, and all, (A, D).
+    Gradients pass from those of the global batch to those of each replica.
     """
     replica = tf.distribute.get_replica_context()
     if replica.num_replicas_in_sync == 1:

@@ -7,12 +7,8 @@ from kseq.layers import Dropout
 from kseq.layers.recurrent_layer import recurrent_layer
 from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel
-from kseq.models.prompts import (
-    LastSteps,
-    Prompt,
-    PromptAndTarget,
-    prompt_inputs,
-)
+from kseq.models.prompts import LastSteps, Prompt, PromptAndTarget
+from kseq.models.source_inputs import id_inputs
 from kseq.ops import start_mask
 
 
@@ -100,7 +96,7 @@ class LSTMLM(ExactModel):
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Graph
-        inputs = prompt_inputs()
+        inputs = id_inputs("source_ids", "target_ids")
         super().__init__(
             inputs,
             self._after_prompts(inputs),

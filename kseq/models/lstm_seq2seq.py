@@ -9,8 +9,9 @@ from kseq.layers import (
     PieceDropout,
     PointerGenerator,
 )
+from kseq.layers.layer_config import with_layers
 from kseq.models import auxiliary_losses, embeddings, scheduled_sampling
-from kseq.models.arguments import config_of, set_rates, set_sizes, with_layers
+from kseq.models.arguments import config_of, set_rates, set_sizes
 from kseq.models.exact_model import ExactModel, TokenLosses
 from kseq.models.recurrent_encoder import (
     decoder_states,

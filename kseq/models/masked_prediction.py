@@ -3,9 +3,11 @@
 import keras
 from keras import layers, ops
 
-from kseq.models.arguments import config_of, with_layers
+from kseq.layers.layer_config import with_layers
+from kseq.models.arguments import config_of
 from kseq.models.exact_model import ExactModel
 from kseq.models.piece_prediction import candidate_logits, one_row
+from kseq.models.source_inputs import id_inputs
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -70,11 +72,7 @@ class MaskedPrediction(ExactModel):
         self.logits = layers.Identity(dtype="float32", name="logits")
 
         # Graph
-        names = "source_ids", "places", "pieces", "candidates"
-        inputs = {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in names
-        }
+        inputs = id_inputs("source_ids", "places", "pieces", "candidates")
         hidden = classifier.encode(inputs["source_ids"])
         at_places = ops.take_along_axis(
             hidden, inputs["places"][..., None], axis=1

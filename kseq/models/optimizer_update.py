@@ -11,9 +11,6 @@ def compiles_whole_step(model):
 
     Not where devices exchange values: there it gets what each device computes
     of a batch by itself.
-
-    Args:
-        model: `ExactModel`.
     """
     return model.jit_compile and not isinstance(
         model.distribute_strategy,
@@ -123,11 +120,7 @@ def apply_fused(optimizer, gradients, variables):
 
 
 def nested_optimizers(optimizer):
-    """An optimizer, the one that it contains, and so on.
-
-    Args:
-        optimizer: a Keras optimizer; that of mixed_float16 contains another.
-    """
+    """An optimizer, the one in it, such as that of mixed_float16, and so on."""
     inner = getattr(optimizer, "inner_optimizer", None)
     return (
         [optimizer] if inner is None else [optimizer, *nested_optimizers(inner)]

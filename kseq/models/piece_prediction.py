@@ -3,7 +3,8 @@
 import keras
 from keras import layers, ops
 
-from kseq.models.arguments import config_of, with_layers
+from kseq.layers.layer_config import with_layers
+from kseq.models.arguments import config_of
 from kseq.models.exact_model import ExactModel
 
 # The logit of a candidate that is the label itself; float16 can hold it.

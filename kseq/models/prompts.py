@@ -1,17 +1,8 @@
 """The prompts of language models."""
 
-import keras
 from keras import layers, ops
 
 from kseq.ops import padding_mask, right_align
-
-
-def prompt_inputs():
-    """The symbolic inputs of a language model, a dict of two."""
-    return {
-        name: keras.Input((None,), dtype="int32", name=name)
-        for name in ("source_ids", "target_ids")
-    }
 
 
 class Prompt:

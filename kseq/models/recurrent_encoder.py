@@ -13,18 +13,10 @@ from kseq.user_error import ArgumentError
 
 
 def recurrent_encoder(count, units, cell, bidirectional, policy, reverse=False):
-    """Creates the layers, `encoder_0` and so on.
+    """Creates a list of `count` layers, `encoder_0` and so on.
 
-    Args:
-        count: int, number of layers.
-        units: int, width of a layer. Two directions have half of it each.
-        cell: str, "lstm", "gru" or "tanh".
-        bidirectional: bool, whether each layer is bidirectional.
-        policy: dtype policy.
-        reverse: bool, whether a layer of one direction reads from the end.
-
-    Returns:
-        A list of layers.
+    Two directions have half of the units each; with `reverse`, one direction
+    reads from the end.
 
     Raises:
         ArgumentError: if an argument does not fit the others.
@@ -78,17 +70,7 @@ def read_source(encoder, x, mask, dropout, bidirectional):
 
 
 def initial_state_layers(count, units, cell, policy):
-    """Creates what starts each of `count` layers of a decoder.
-
-    Args:
-        count: int, layers of the decoder.
-        units: int, width of a layer.
-        cell: str, "lstm", "gru" or "tanh".
-        policy: dtype policy.
-
-    Returns:
-        A list with a list of layers for each, see `initial_states`.
-    """
+    """Creates the layers of `initial_states`: a list for each of `count`."""
     states = ("hidden", "cell") if cell == "lstm" else ("hidden",)
     return [
         [

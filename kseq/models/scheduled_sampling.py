@@ -15,15 +15,7 @@ _MASK = 2**32 - 1
 
 
 def set_sampling(model, schedule, rate, steps, seed):
-    """Sets the arguments of scheduled sampling.
-
-    Args:
-        model: the object that gets the attributes `sampling_schedule`,
-            `sampling_rate`, `sampling_steps` and `sampling_seed`.
-        schedule: one of `SCHEDULES`, or None.
-        rate: float from 0 to 1, see `sampling_rate`.
-        steps: int, see `sampling_rate`.
-        seed: int.
+    """Sets the arguments of scheduled sampling, attributes `sampling_...`.
 
     Raises:
         ArgumentError: if one is wrong.

@@ -1,4 +1,4 @@
-"""The source of an encoder-decoder: token ids, or features."""
+"""The inputs of models: token ids, or features."""
 
 import keras
 
@@ -17,14 +17,8 @@ def set_source(
 ):
     """Sets the attributes of a model that say what its source is.
 
-    Args:
-        model: a `keras.Model`. Its `source_layer` becomes a copy with the dtype
-            policy of the model and a fixed name.
-        source_vocab_size: int, or None for features.
-        source_dim: int, or None for token ids.
-        source_layer: layer or None.
-        num_encoder_layers: int.
-        policy: dtype policy.
+    Its `source_layer` is a copy with the dtype policy of the model and a fixed
+    name.
 
     Raises:
         ArgumentError: if they contradict each other.
@@ -57,6 +51,21 @@ def set_source(
     )
 
 
+def id_inputs(*names, axes=2):
+    """Token ids, (B, T) int32 or with more axes, a dict of `keras.Input`."""
+    shape = (None,) * (axes - 1)
+    return {
+        name: keras.Input(shape, dtype="int32", name=name) for name in names
+    }
+
+
+def feature_inputs(source_dim):
+    """Features (B, S, F) and their mask (B, S), a dict of `keras.Input`."""
+    mask = keras.Input((None,), dtype="bool", name="source_mask")
+    source = keras.Input((None, source_dim), name="source")
+    return {"source": source, "source_mask": mask}
+
+
 def seq2seq_inputs(source_dim, source_layer):
     """The inputs of an encoder-decoder.
 
@@ -68,17 +77,11 @@ def seq2seq_inputs(source_dim, source_layer):
     Returns:
         A dict of `keras.Input`.
     """
+    if source_dim is not None:
+        return {**feature_inputs(source_dim), **id_inputs("target_ids")}
     spec = getattr(source_layer, "input_spec", None)
     axes = 2 if spec is None else spec.ndim - 1
-    ids, one = (None,) * (axes - 1), (None,)
-    features = {
-        "source": keras.Input((None, source_dim), name="source"),
-        "source_mask": keras.Input(one, dtype="bool", name="source_mask"),
-    }
-    source_ids = keras.Input(ids, dtype="int32", name="source_ids")
-    source = {"source_ids": source_ids} if source_dim is None else features
-    target_ids = keras.Input(one, dtype="int32", name="target_ids")
-    return {**source, "target_ids": target_ids}
+    return id_inputs("source_ids", axes=axes) | id_inputs("target_ids")
 
 
 def read_inputs(inputs, embed, source_layer, reads_turns=False):

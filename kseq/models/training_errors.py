@@ -20,16 +20,10 @@ class OutOfMemoryError(UserError, MemoryError):
 
 
 def diverged_error(model, step, batches):
-    """Explains a step whose loss or gradient is not finite.
+    """The `DivergedError` of a step, counted from 1.
 
-    Args:
-        model: `ExactModel`, with its weights before the step.
-        step: int, counted from 1.
-        batches: list of `(inputs, labels, sample_weight)`, one for each
-            device.
-
-    Returns:
-        DivergedError.
+    The model has its weights before the step; there is a batch for each
+    device.
     """
     seeds = seed_states(model)
     loss, norm, source = _where(model, batches)
@@ -44,17 +38,7 @@ def diverged_error(model, step, batches):
 
 
 def out_of_memory_error(model, step, batches):
-    """Explains a step that ran out of memory.
-
-    Args:
-        model: `ExactModel`.
-        step: int, counted from 1.
-        batches: list of `(inputs, labels, sample_weight)`, one for each
-            device.
-
-    Returns:
-        OutOfMemoryError.
-    """
+    """The `OutOfMemoryError` of a step, see `diverged_error`."""
     shapes = []
     for batch in batches:
         inputs = batch[0]
@@ -73,45 +57,54 @@ def out_of_memory_error(model, step, batches):
 
 def _where(model, batches):
     """Loss, gradient norm, and a sentence about what is not finite first."""
-    loss = norm = 0.0
+    loss = squares = 0.0
     for batch in batches:
         batch_loss, gradients = model.loss_and_gradients(batch)
-        squares = [ops.sum(ops.square(g)) for g in gradients]
         loss += float(batch_loss)
-        norm += float(sum(squares))
-        for name, output in _layer_outputs(model, batch[0]):
-            if not _is_finite(output):
-                return (
-                    *(loss, norm**0.5),
-                    f'The first output that is not finite is that of "{name}".',
-                )
-        for variable, gradient in zip(
-            model.trainable_variables, gradients, strict=True
-        ):
-            if not _is_finite(gradient):
-                return (
-                    *(loss, norm**0.5),
-                    "The outputs of all layers are finite; the gradient of "
-                    f'"{variable.path}" is not.',
-                )
-    return loss, norm**0.5, "Repeating the step gave finite values."
+        squares += float(sum(ops.sum(ops.square(g)) for g in gradients))
+        if source := _not_finite(model, batch[0], gradients):
+            return loss, squares**0.5, source
+    return loss, squares**0.5, "Repeating the step gave finite values."
+
+
+def _not_finite(model, inputs, gradients):
+    for name, output in _layer_outputs(model, inputs):
+        if not _is_finite(output):
+            return f'The first output that is not finite is that of "{name}".'
+    for variable, gradient in zip(
+        model.trainable_variables, gradients, strict=True
+    ):
+        if not _is_finite(gradient):
+            return (
+                "The outputs of all layers are finite; the gradient of "
+                f'"{variable.path}" is not.'
+            )
+    return None
 
 
 def _layer_outputs(model, inputs):
     """(name, outputs) of the layers of a functional model, in their order."""
     if not isinstance(inputs, dict):
         inputs = {model.inputs[0].name: inputs}
-    outputs = {}
-    for layer in model.operations:
-        if isinstance(layer, keras.layers.Layer) and layer.name not in inputs:
-            try:
-                outputs[layer.name] = layer.output
-            except (AttributeError, ValueError):  # called more than once
-                continue
-    values = keras.Function(model.inputs, outputs)(
-        [inputs[tensor.name] for tensor in model.inputs]
+    if "target_ids" in inputs:
+        # A language model is trained without prompts: the first token is one.
+        inputs = {"source_ids": inputs["target_ids"][:, :1], **inputs}
+    outputs = []
+
+    def recorded(operation):
+        def call(*args, **kwargs):
+            output = operation(*args, **kwargs)
+            if isinstance(operation, keras.layers.Layer):
+                outputs.append((operation.name, output))
+            return output
+
+        return call
+
+    # Not by `layer.output`, which may be that in another model.
+    model._run_through_graph(
+        [inputs[tensor.name] for tensor in model.inputs], operation_fn=recorded
     )
-    yield from values.items()
+    return outputs
 
 
 def _is_finite(outputs):
@@ -133,20 +126,17 @@ def id_limits(model):
         A dict of those of `source_ids`, `target_ids` and `labels` that are
         known, int.
     """
-    source, whole, target, classes = (
-        getattr(model, name, None)
-        for name in (
-            *("source_vocab_size", "vocab_size"),
-            *("target_vocab_size", "num_classes"),
-        )
-    )
-    classes = classes or getattr(model, "num_tags", None)
-    limits = {
-        "source_ids": source or whole,
-        "target_ids": target or source or whole,
-        "labels": classes or target,
+    attributes = {
+        "source_ids": ("source_vocab_size", "vocab_size"),
+        "target_ids": ("target_vocab_size", "source_vocab_size", "vocab_size"),
+        "labels": ("num_classes", "num_tags", "target_vocab_size"),
     }
-    return {name: limit for name, limit in limits.items() if limit}
+    limits = {}
+    for ids, names in attributes.items():
+        known = [getattr(model, name, None) for name in names]
+        if any(known):
+            limits[ids] = next(filter(None, known))
+    return limits
 
 
 def check_ids(model, batch):

@@ -9,6 +9,7 @@ from kseq.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from kseq.layers.layer_config import with_layers
 from kseq.layers.positional_encoding import position_layer
 from kseq.layers.transformer_sublayers import apply_blocks, final_norm
 from kseq.models import embeddings
@@ -18,7 +19,6 @@ from kseq.models.arguments import (
     set_rates,
     set_sizes,
     stack_of_blocks,
-    with_layers,
 )
 from kseq.models.exact_model import ExactModel
 from kseq.models.source_inputs import read_inputs, seq2seq_inputs, set_source
@@ -397,11 +397,7 @@ def next_ancestors(is_ancestor, batch, window=None):
 def tokens_from(is_ancestor):
     """How many tokens of a hypothesis there are from each of them on.
 
-    Args:
-        is_ancestor: see `next_ancestors`.
-
-    Returns:
-        (B * K, P) float32; an int32 would be reversed on the host.
+    (B * K, P) bool -> float32; an int32 would be reversed on the host.
     """
     tokens = ops.flip(ops.cast(is_ancestor, "float32"), axis=1)
     return ops.flip(ops.cumsum(tokens, axis=1), axis=1)

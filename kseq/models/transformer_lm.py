@@ -15,12 +15,8 @@ from kseq.models.arguments import (
     stack_of_blocks,
 )
 from kseq.models.exact_model import ExactModel
-from kseq.models.prompts import (
-    LastSteps,
-    Prompt,
-    PromptAndTarget,
-    prompt_inputs,
-)
+from kseq.models.prompts import LastSteps, Prompt, PromptAndTarget
+from kseq.models.source_inputs import id_inputs
 from kseq.ops import start_mask
 from kseq.ops.masks import PLACES
 
@@ -161,7 +157,7 @@ class TransformerLM(ExactModel):
         self.tie_output = tie_output
 
         # Graph
-        inputs = prompt_inputs()
+        inputs = id_inputs("source_ids", "target_ids")
         logits, _ = self._after_prompts(inputs)
         super().__init__(inputs, logits, dtype=policy, name=name, **kwargs)
 

@@ -41,10 +41,6 @@ def start_event_files(run, step):
 
     If the run resumes, TensorBoard discards later steps in earlier files,
     because they are repeated.
-
-    Args:
-        run: `RunDirectory`.
-        step: int, number of steps that have been trained.
     """
     close_event_files(run)
     log = SessionLog(status=SessionLog.START)
@@ -65,13 +61,10 @@ def close_event_files(run):
 
 
 def write_hyperparameters(run):
-    """Writes the config of a run to the default `tf.summary` writer.
+    """Writes the config of a run, if any, to the default `tf.summary` writer.
 
     TensorBoard's HPARAMS tab then has a row for the run, under its name, with
     its options and the scores of the same writer.
-
-    Args:
-        run: `RunDirectory`; nothing is written if it has no config.
     """
     if not run.config.is_file():
         return

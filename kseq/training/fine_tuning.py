@@ -368,16 +368,11 @@ def _axis_and_list(path):
     return None, None
 
 
-def _numpy(variable):
-    return np.array(keras.ops.convert_to_numpy(variable))
-
-
 def _with_rows(variable, value, axis, old, new):
     """The variable, with the old rows of the items that both lists have."""
     old_rows = {item: row for row, item in enumerate(old)}
     rows = [row for row, item in enumerate(new) if item in old_rows]
-    result = np.moveaxis(_numpy(variable), axis, 0)
-    result[rows] = np.moveaxis(value, axis, 0)[
-        [old_rows[new[row]] for row in rows]
-    ]
-    return np.moveaxis(result, 0, axis)
+    result = np.array(keras.ops.convert_to_numpy(variable))
+    found = [old_rows[new[row]] for row in rows]
+    np.moveaxis(result, axis, 0)[rows] = np.moveaxis(value, axis, 0)[found]
+    return result

@@ -67,18 +67,18 @@ def fit(
         histograms=histograms,
         graph=graph,
     )
-    evaluations = [
-        callback.evaluation
-        for callback in callbacks
-        if isinstance(callback, Validation)
-    ]
-    readme = RunReadme(checkpoints, steps, next(iter(evaluations), None), facts)
+    validations = (each for each in callbacks if isinstance(each, Validation))
+    evaluation = getattr(next(validations, None), "evaluation", None)
+    readme = RunReadme(checkpoints, steps, evaluation, facts)
     checkpoints.validation = (*callbacks, log, readme)
     first_epoch, rest = checkpoints.restore(
         model, batches, steps_per_epoch, steps
     )
     if devices.is_chief():
         print(model_summary(model), flush=True)
+    save_before_validation = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda *_: checkpoints.save_before_validation()
+    )
     epochs = math.ceil(steps / steps_per_epoch)
     if first_epoch < epochs:
         compile_shapes(model, batches)
@@ -90,7 +90,7 @@ def fit(
             initial_epoch=first_epoch,
             callbacks=[
                 _FirstStep(first_step),
-                _BeforeValidation(checkpoints),
+                save_before_validation,
                 *checkpoints.validation,
                 checkpoints,
             ],
@@ -105,17 +105,6 @@ def _is_range_test(optimizer):
     """Whether each step has a rate of its own, and is one to look at."""
     *_, inner = nested_optimizers(optimizer)
     return isinstance(inner._learning_rate, RangeTest)
-
-
-class _BeforeValidation(keras.callbacks.Callback):
-    """Has an epoch saved before other callbacks validate it."""
-
-    def __init__(self, checkpoints):
-        super().__init__()
-        self.checkpoints = checkpoints
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.checkpoints.save_before_validation()
 
 
 class _FirstStep(keras.callbacks.Callback):

@@ -20,12 +20,6 @@ def model_summary(model):
     """The sizes of a model and of its vocabulary, and its cost, in one line.
 
     On a GPU in half precision, a second line names sizes that make it slow.
-
-    Args:
-        model: a `kseq` model.
-
-    Returns:
-        str.
     """
     text = f"{type(model).__name__}: "
     if operations := training_operations(model):
@@ -44,13 +38,7 @@ def training_operations(model):
     Two for each weight of a matrix in the forward pass and four in the
     backward pass, for one token of the source and one of the target where a
     model has both. Attention energies and contexts, which grow with the
-    length, are left out.
-
-    Args:
-        model: a `kseq` model.
-
-    Returns:
-        int; 0 for a model without Transformer blocks.
+    length, are left out. Without Transformer blocks it is 0.
 
     Reference:
         Kaplan et al. 2020, arXiv:2001.08361, section 2.1.

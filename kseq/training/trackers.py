@@ -16,11 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_trackers(names):
-    """Raises UserError for trackers whose package is not installed.
-
-    Args:
-        names: of trackers, "wandb" or "mlflow".
-    """
+    """Raises UserError for trackers whose package is not installed."""
     for name in names:
         found = importlib.util.find_spec(name)
         if found is None or found.origin is None:  # or a folder of this name
@@ -71,12 +67,7 @@ class Trackers:
         self._trackers = trackers
 
     def log(self, step, values):
-        """Reports numbers.
-
-        Args:
-            step: int.
-            values: dict, name -> float.
-        """
+        """Reports numbers, a dict, of a step."""
         self._each("log", step, values)
 
     def end(self):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.models import step_function
+from kseq.models import FlatAttention, TransformerLM, step_function
 from kseq.models.training_errors import DivergedError
 from kseq.runs import RunDirectory
 from kseq.runs.checkpoint_files import (
@@ -123,6 +123,38 @@ def test_the_first_layer_is_named(devices, two_devices):
     table.assign(values)
     with pytest.raises(DivergedError, match='not finite is that of "embedding'):
         fit(model, (inputs, labels, weights))
+
+
+def language_model():
+    """Its training has no prompts."""
+    model = TransformerLM(
+        9, num_layers=1, model_dim=4, ffn_dim=4, num_heads=2, tie_output=False
+    )
+    ids = np.array([[2, 5, 6]], np.int32)
+    return model, ({"target_ids": ids}, ids, np.ones((1, 3), np.float32))
+
+
+def pretraining():
+    """Its layers are those of a classifier, too."""
+    classifier = FlatAttention(
+        9, 2, embedding_dim=4, units=3, attention_units=3
+    )
+    inputs = {
+        "source_ids": np.array([[4, 5, 6, 7]], np.int32),
+        "candidates": np.array([[8]], np.int32),
+    }
+    zeros = np.zeros((1, 2, 2), np.int32)
+    return classifier.piece_prediction(), (inputs, zeros, zeros + 1.0)
+
+
+@pytest.mark.parametrize("make", [language_model, pretraining])
+def test_the_first_layer_is_named_of_every_model(make):
+    model, batch = make()
+    model.compile("sgd", run_eagerly=True)
+    table = model.get_layer("embedding").trainable_variables[0]
+    table.assign(np.full(table.shape, np.inf))
+    with pytest.raises(DivergedError, match='not finite is that of "embedding'):
+        fit(model, batch)
 
 
 def test_float16_may_overflow():
