@@ -9,25 +9,15 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import (
-    data,
-    decoding,
-    devices,
-    evaluation,
-    layers,
-    models,
-    serving,
-    training,
-)
+from kseq import data, decoding, evaluation, layers, models, serving, training
 from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.FineTuningOptions,
+    options.PairOptions,
     options.RecurrentDecoderOptions,
     options.LossOptions,
-    options.OptimizerOptions,
 ):
     """Trains and exports a decoder that attends to the cells of a picture."""
 
@@ -56,7 +46,6 @@ class Config(
     batch_tokens: options.PositiveInt = 4096  # cells, or tokens of captions
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 500
-    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     ema: options.Rate = 0.998
     beam_size: options.SmallInt = 5
 
@@ -138,20 +127,12 @@ def main(config):
     tokenizer = start.tokenizer(lines, config.vocab_size, "target")
     both = (corpus.features, tokenizer)
     pairs = data.tokenize_pairs(corpus.train.pairs(), *both)
-    batches = data.training_batches(
-        pairs,
-        batch_tokens=config.batch_tokens,
-        max_length=config.max_length,
-        seed=config.seed,
-    )
+    batches = data.training_batches(pairs, **config.batch_arguments())
 
     grid = corpus.features.preprocessor
-    with devices.device_strategy().scope():
+    with kseq.devices.device_strategy().scope():
         model = build_model(config, grid, tokenizer.vocab_size)
-        training.freeze(model, config.freeze, config.lora)
-        model.compile(
-            training.build_optimizer(config), **config.compile_arguments()
-        )
+        training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
     served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)
     start.initialize(served)

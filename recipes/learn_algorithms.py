@@ -8,7 +8,7 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import data, devices, evaluation, models, serving, training
+from kseq import data, evaluation, models, serving, training
 from kseq.command_line import option_types as options
 
 
@@ -84,7 +84,7 @@ def main(config):
     batches = data.binary_batches(task, config.batch_size, config.seed)
     examples = data.binary_examples(task, config.examples, config.seed)
 
-    with devices.device_strategy().scope():
+    with kseq.devices.device_strategy().scope():
         model = models.BinaryRNN(
             task.input_dim,
             task.output_dim,

@@ -360,17 +360,18 @@ def test_every_recipe_cuts_its_batches_where_asked(recipe):
     """The option exists, does nothing by default, and reaches `compile`."""
     assert recipe.Config().accumulation_steps == 1
     compiled = [
-        {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+        node
         for node in ast.walk(ast.parse(Path(recipe.__file__).read_text()))
         if isinstance(node, ast.Call)
-        if getattr(node.func, "attr", None) == "compile"
+        if getattr(node.func, "attr", None) in ("compile", "compile_model")
     ]
-    [settings] = compiled
-    if None in settings:  # two asterisks
-        assert settings[None] == "config.compile_arguments()"
+    [call] = compiled
+    if call.func.attr == "compile_model":
+        assert list(map(ast.unparse, call.args)) == ["model", "config"]
         config = dataclasses.replace(recipe.Config(), accumulation_steps=3)
         assert config.compile_arguments()["accumulation_steps"] == 3
         return
+    settings = {each.arg: ast.unparse(each.value) for each in call.keywords}
     assert settings["accumulation_steps"] == "config.accumulation_steps"
 
 
