@@ -15,20 +15,13 @@ from kseq.command_line import option_types as options
 
 @dataclasses.dataclass(frozen=True)
 class Config(
+    options.PictureOptions,
     options.PairOptions,
     options.RecurrentDecoderOptions,
     options.LossOptions,
 ):
     """Trains and exports a decoder that attends to the cells of a picture."""
 
-    train: str | None = None  # table of names and captions; None: scenes
-    validation: str | None = None  # None: held out of training, by picture
-    columns: tuple[str, ...] = ()  # names or numbers of name and caption
-    features: str = ""  # .npz file with the features of the pictures
-    images: str = ""  # folder of the pictures; makes features without a file
-    network: str = "EfficientNetB0"  # of keras.applications, for features
-    network_weights: str = "imagenet"  # downloaded once, or a file, or ""
-    plain: bool = False  # captions in lower case, without punctuation
     run: options.RunPath = "runs/captions"
     vocab_size: options.VocabSize = 3000
     max_length: options.PositiveInt = 40  # longer ones are skipped
@@ -56,11 +49,6 @@ class Config(
             yield "--decoder lstm. Received: --decoder transformer", of_lstm
         else:
             yield "--decoder transformer", ("decoder_layers", "num_heads")
-        if self.features:
-            yield (
-                "pictures instead of --features",
-                ("network", "network_weights"),
-            )
 
 
 SCENES = Config(

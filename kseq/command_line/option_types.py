@@ -342,6 +342,25 @@ class DialogueOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class PictureOptions:
+    """The pictures of a recipe, their captions, and their features."""
+
+    train: str | None = None  # table of names and captions; None: scenes
+    validation: str | None = None  # None: held out of training, by picture
+    columns: tuple[str, ...] = ()  # names or numbers of name and caption
+    features: str = ""  # .npz file with the features of the pictures
+    images: str = ""  # folder of the pictures; makes features without a file
+    network: str = "EfficientNetB0"  # of keras.applications, for features
+    network_weights: str = "imagenet"  # downloaded once, or a file, or ""
+    plain: bool = False  # captions in lower case, without punctuation
+
+    def unread(self):
+        if self.features:
+            names = ("network", "network_weights")
+            yield "pictures instead of --features", names
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SpeechOptions:
     """The recordings of a recipe, and what an encoder makes of their frames."""
 

@@ -19,6 +19,7 @@ from kseq.command_line.option_types import (
     FineTuningOptions,
     LossOptions,
     OptimizerOptions,
+    PictureOptions,
     RecurrentDecoderOptions,
     RecurrentOptions,
     SpeechOptions,
@@ -67,6 +68,7 @@ _OF_ONE_RUN = frozenset(
 _GROUPS = {
     TranslationOptions: "options of translation",
     DialogueOptions: "options of dialogues",
+    PictureOptions: "options of pictures",
     SpeechOptions: "options of speech",
     TransformerOptions: "options of the Transformer",
     RecurrentDecoderOptions: "options of the recurrent layers",
