@@ -23,11 +23,14 @@ from kseq.command_line.argument_types import (
     output_file,
     reader,
 )
-from kseq.command_line.check_options import add_check
 from kseq.command_line.command_parser import CommandParser
+from kseq.command_line.corpus_options import (
+    add_check,
+    add_features,
+    add_prepare,
+)
 from kseq.command_line.exit_code import check_output_is_open, exit_code
 from kseq.command_line.export_options import add_export
-from kseq.command_line.features_option import add_features, add_resample
 from kseq.command_line.option_checks import check_command
 from kseq.command_line.option_types import (
     Metric,
@@ -35,7 +38,6 @@ from kseq.command_line.option_types import (
     PositiveInt,
     RunPath,
 )
-from kseq.command_line.prepare_options import add_prepare
 from kseq.command_line.search_options import (
     add_length_penalty,
     add_search,
@@ -492,7 +494,11 @@ def _add_inputs(command):
         help="lines per batch; default: 32 to 128 by length, 1,024 on a GPU",
     )
     add_features(command)
-    add_resample(command)
+    command.add_argument(
+        "--resample",
+        action="store_true",
+        help="resample recordings to the sample rate of the model",
+    )
 
 
 if __name__ == "__main__":

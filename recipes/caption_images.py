@@ -9,36 +9,19 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import (
-    data,
-    decoding,
-    devices,
-    evaluation,
-    layers,
-    models,
-    serving,
-    training,
-)
+from kseq import data, decoding, evaluation, layers, models, serving, training
 from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.FineTuningOptions,
+    options.PictureOptions,
+    options.PairOptions,
     options.RecurrentDecoderOptions,
     options.LossOptions,
-    options.OptimizerOptions,
 ):
     """Trains and exports a decoder that attends to the cells of a picture."""
 
-    train: str | None = None  # table of names and captions; None: scenes
-    validation: str | None = None  # None: held out of training, by picture
-    columns: tuple[str, ...] = ()  # names or numbers of name and caption
-    features: str = ""  # .npz file with the features of the pictures
-    images: str = ""  # folder of the pictures; makes features without a file
-    network: str = "EfficientNetB0"  # of keras.applications, for features
-    network_weights: str = "imagenet"  # downloaded once, or a file, or ""
-    plain: bool = False  # captions in lower case, without punctuation
     run: options.RunPath = "runs/captions"
     vocab_size: options.VocabSize = 3000
     max_length: options.PositiveInt = 40  # longer ones are skipped
@@ -56,7 +39,6 @@ class Config(
     batch_tokens: options.PositiveInt = 4096  # cells, or tokens of captions
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 500
-    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     ema: options.Rate = 0.998
     beam_size: options.SmallInt = 5
 
@@ -67,11 +49,6 @@ class Config(
             yield "--decoder lstm. Received: --decoder transformer", of_lstm
         else:
             yield "--decoder transformer", ("decoder_layers", "num_heads")
-        if self.features:
-            yield (
-                "pictures instead of --features",
-                ("network", "network_weights"),
-            )
 
 
 SCENES = Config(
@@ -138,20 +115,12 @@ def main(config):
     tokenizer = start.tokenizer(lines, config.vocab_size, "target")
     both = (corpus.features, tokenizer)
     pairs = data.tokenize_pairs(corpus.train.pairs(), *both)
-    batches = data.training_batches(
-        pairs,
-        batch_tokens=config.batch_tokens,
-        max_length=config.max_length,
-        seed=config.seed,
-    )
+    batches = data.training_batches(pairs, **config.batch_arguments())
 
     grid = corpus.features.preprocessor
-    with devices.device_strategy().scope():
+    with kseq.devices.device_strategy().scope():
         model = build_model(config, grid, tokenizer.vocab_size)
-        training.freeze(model, config.freeze, config.lora)
-        model.compile(
-            training.build_optimizer(config), **config.compile_arguments()
-        )
+        training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
     served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)
     start.initialize(served)

@@ -8,36 +8,21 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import (
-    data,
-    decoding,
-    devices,
-    evaluation,
-    layers,
-    models,
-    serving,
-    training,
-)
+from kseq import data, decoding, evaluation, layers, models, serving, training
 from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-    options.FineTuningOptions,
+    options.DialogueOptions,
+    options.PairOptions,
     options.RecurrentDecoderOptions,
     options.LossOptions,
-    options.OptimizerOptions,
 ):
     """Trains an LSTM that answers to the turns of a dialogue and exports it."""
 
-    train: str | None = None  # dialogues, or prepared; None: small talk
-    validation: str | None = None  # None: held out of training
     run: options.RunPath = "runs/chat"
     model: Literal["single", "joined", "hierarchical"] = "hierarchical"
-    max_turns: options.PositiveInt = 5  # that a model reads, but for "single"
-    max_pieces: options.PositiveInt = 60  # per turn; longer ones are cut
-    max_length: options.PositiveInt = 320  # pieces per side; longer: skipped
-    vocab_size: options.VocabSize = 8000
     embedding_dim: options.Size = 256
     units: options.EvenSize = 256
     dropout: options.Rate = 0.3
@@ -49,7 +34,6 @@ class Config(
     learning_rate: options.PositiveFloat = 0.002
     warmup_steps: options.PositiveInt = 400
     label_smoothing: options.Rate = 0.0
-    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     ema: options.Rate = 0.998
     beam_size: options.SmallInt = 4
 
@@ -111,14 +95,9 @@ def main(config):
     )
     both = (preprocessor, tokenizer)  # turns and answers share a vocabulary
     pairs = corpus.tokenized(preprocessor)
-    batches = data.training_batches(
-        pairs,
-        batch_tokens=config.batch_tokens,
-        max_length=config.max_length,
-        seed=config.seed,
-    )
+    batches = data.training_batches(pairs, **config.batch_arguments())
 
-    with devices.device_strategy().scope():
+    with kseq.devices.device_strategy().scope():
         model = models.LSTMSeq2Seq(
             *(tokenizer.vocab_size, tokenizer.vocab_size),
             embedding_dim=config.embedding_dim,
@@ -129,10 +108,7 @@ def main(config):
             dtype=config.dtype,
             **encoder_and_decoder(config),
         )
-        training.freeze(model, config.freeze, config.lora)
-        model.compile(
-            training.build_optimizer(config), **config.compile_arguments()
-        )
+        training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
     longest = pairs.longest_target(config.max_length)
     generator = serving.Generator(model, *both, beam, training_length=longest)

@@ -8,7 +8,7 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import data, devices, evaluation, models, serving, training
+from kseq import data, evaluation, models, serving, training
 from kseq.command_line import option_types as options
 
 
@@ -18,7 +18,6 @@ class Config(
     options.WordVectorOptions,
     options.TransformerOptions,
     options.LossOptions,
-    options.OptimizerOptions,
 ):
     """Trains a classifier on labelled documents and exports it."""
 
@@ -40,7 +39,6 @@ class Config(
     steps: options.PositiveInt = 2000
     batch_pieces: options.PositiveInt = 16_384
     learning_rate: options.PositiveFloat = 0.002
-    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     calibrate: bool = False  # probabilities, by a temperature of validation
     pretraining_steps: options.NonNegativeInt = 0  # on text without labels
 
@@ -123,25 +121,15 @@ def main(config):
         balanced=config.balanced,
     )
 
-    with devices.device_strategy().scope():
+    with kseq.devices.device_strategy().scope():
         model = build_model(config, preprocessor.vocab_size, len(corpus.labels))
         model.embedding.vectors.assign(vectors)
-        training.freeze(model, config.freeze, config.lora)
-        model.compile(
-            training.build_optimizer(config), **config.compile_arguments()
-        )
+        training.compile_model(model, config)
     classifier = serving.Classifier(model, preprocessor, corpus.labels)
     start.initialize(classifier)
     run.save(classifier, more=start.files)
 
-    if config.pretraining_steps:
-        text_batches = data.piece_prediction_batches
-        if config.model == "transformer":
-            text_batches = data.masked_prediction_batches
-        text = text_batches(
-            ids, batch_pieces=config.batch_pieces, seed=config.seed
-        )
-        training.pretrain(run, model, text, config.pretraining_steps)
+    training.pretrain_classifier(run, model, ids, config)
     training.fit_ngrams(
         *(run, classifier, batches, len(corpus.train_labels)),
         corpus.validation,

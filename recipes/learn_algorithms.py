@@ -8,7 +8,7 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import data, devices, evaluation, models, serving, training
+from kseq import data, evaluation, layers, models, serving, training
 from kseq.command_line import option_types as options
 
 
@@ -43,14 +43,12 @@ class Config(options.TrainingOptions):
 
 
 def build_task(config):
-    from kseq.data import algorithms  # --help does not wait for it
-
     return {
-        "copy": algorithms.CopySequence(),
-        "repeat_copy": algorithms.RepeatCopy(),
-        "recall": algorithms.AssociativeRecall(),
-        "ngrams": algorithms.DynamicNgrams(),
-        "sort": algorithms.PrioritySort(),
+        "copy": data.algorithms.CopySequence(),
+        "repeat_copy": data.algorithms.RepeatCopy(),
+        "recall": data.algorithms.AssociativeRecall(),
+        "ngrams": data.algorithms.DynamicNgrams(),
+        "sort": data.algorithms.PrioritySort(),
     }[config.task]
 
 
@@ -62,9 +60,7 @@ def build_cell(config, keras):
                 for _ in range(config.num_layers)
             ]
         )
-    from kseq.layers import NeuralTuringMachine
-
-    return NeuralTuringMachine(
+    return layers.NeuralTuringMachine(
         config.units,
         slots=config.slots,
         slot_dim=config.slot_dim,
@@ -84,7 +80,7 @@ def main(config):
     batches = data.binary_batches(task, config.batch_size, config.seed)
     examples = data.binary_examples(task, config.examples, config.seed)
 
-    with devices.device_strategy().scope():
+    with kseq.devices.device_strategy().scope():
         model = models.BinaryRNN(
             task.input_dim,
             task.output_dim,

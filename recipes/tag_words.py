@@ -8,7 +8,7 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import data, devices, evaluation, models, serving, training
+from kseq import data, evaluation, models, serving, training
 from kseq.command_line import option_types as options
 
 
@@ -18,7 +18,6 @@ class Config(
     options.WordVectorOptions,
     options.TransformerOptions,
     options.LossOptions,
-    options.OptimizerOptions,
 ):
     """Trains a tagger on sentences with a tag for each word; exports it."""
 
@@ -37,7 +36,6 @@ class Config(
     batch_pieces: options.PositiveInt = 2048
     learning_rate: options.PositiveFloat = 0.003
     label_smoothing: options.Rate = 0.0
-    dtype: options.DType = "auto"  # that of the machine, or mixed_bfloat16
     calibrate: bool = False  # probabilities, by a temperature of validation
 
 
@@ -94,16 +92,13 @@ def main(config):
         seed=config.seed,
     )
 
-    with devices.device_strategy().scope():
+    with kseq.devices.device_strategy().scope():
         model = build_model(config, preprocessor.vocab_size, len(corpus.tags))
         rows = model.embedding.vectors
         rows.assign(
             start.word_vectors(config.vectors, corpus.tokenizer, rows.numpy())
         )
-        training.freeze(model, config.freeze, config.lora)
-        model.compile(
-            training.build_optimizer(config), **config.compile_arguments()
-        )
+        training.compile_model(model, config)
     tagger = serving.Tagger(model, preprocessor, corpus.tags)
     start.initialize(tagger)
     run.save(tagger, more=start.files)

@@ -8,26 +8,16 @@ import dataclasses
 from typing import Literal
 
 import kseq
-from kseq import (
-    data,
-    decoding,
-    devices,
-    evaluation,
-    layers,
-    models,
-    serving,
-    training,
-)
+from kseq import data, decoding, evaluation, layers, models, serving, training
 from kseq.command_line import option_types as options
 
 
 @dataclasses.dataclass(frozen=True)
 class Config(
     options.SpeechOptions,
-    options.FineTuningOptions,
+    options.PairOptions,
     options.RecurrentDecoderOptions,
     options.LossOptions,
-    options.OptimizerOptions,
 ):
     """Trains an LSTM that attends to the frames of speech and exports it."""
 
@@ -92,26 +82,16 @@ def main(config):
     )
     both = (corpus.features, tokenizer)
     pairs = data.tokenize_pairs(corpus.train.pairs(), *both)
-    batches = data.training_batches(
-        pairs,
-        batch_tokens=config.batch_tokens,
-        max_length=config.max_length,
-        seed=config.seed,
-    )
+    batches = data.training_batches(pairs, **config.batch_arguments())
 
     frames = corpus.features.preprocessor
-    with devices.device_strategy().scope():
-        augment = layers.SpecAugment(
-            time_masks=config.masks,
-            feature_masks=config.masks,
-            stretch=config.stretch,
-        )
+    with kseq.devices.device_strategy().scope():
         pyramid = layers.PyramidalEncoder(
             config.units,
             config.pyramid_layers,
             front_end=config.front_end,
             dropout=config.dropout,
-            augment=augment,
+            augment=layers.SpecAugment(**config.augmentation_arguments()),
         )
         model = models.LSTMSeq2Seq(
             *(None, tokenizer.vocab_size),
@@ -126,10 +106,7 @@ def main(config):
             dtype=config.dtype,
             **config.recurrent_arguments(),
         )
-        training.freeze(model, config.freeze, config.lora)
-        model.compile(
-            training.build_optimizer(config), **config.compile_arguments()
-        )
+        training.compile_model(model, config)
     by_ctc = {"ctc_weight": config.ctc_weight if config.ctc else 0.0}
     beam = decoding.BeamSearch(config.beam_size, **by_ctc)
     served = serving.Generator(model, corpus.preprocessor, tokenizer, beam)

@@ -7,7 +7,7 @@ Built-in dates, two CPU cores, seed 1: 2 minutes, exact match 100.0 %.
 import dataclasses
 
 import kseq
-from kseq import data, decoding, devices, evaluation, models, serving, training
+from kseq import data, decoding, evaluation, models, serving, training
 from kseq.command_line import option_types as options
 
 
@@ -16,7 +16,6 @@ class Config(
     options.TranslationOptions,
     options.FineTuningOptions,
     options.LossOptions,
-    options.OptimizerOptions,
 ):
     """Trains a convolutional model on pairs of sentences and exports it."""
 
@@ -63,16 +62,10 @@ def main(config):
     both = (data.TextPreprocessor(source), target)
     pairs = corpus.tokenized(both[0])
     batches = data.training_batches(
-        pairs,
-        batch_tokens=config.batch_tokens,
-        max_length=config.max_length,
-        weights=corpus.weights,
-        seed=config.seed,
-        subword_dropout=config.subword_dropout,
-        with_alignment=config.guided_alignment > 0,
+        pairs, weights=corpus.weights, **config.batch_arguments()
     )
 
-    with devices.device_strategy().scope():
+    with kseq.devices.device_strategy().scope():
         model = models.ConvSeq2Seq(
             *(source.vocab_size, target.vocab_size),
             embedding_dim=config.embedding_dim,
@@ -85,12 +78,7 @@ def main(config):
             max_length=max(config.max_length + 1, 1024),
             dtype=config.dtype,
         )
-        training.freeze(model, config.freeze, config.lora)
-        model.compile(
-            training.build_optimizer(config),
-            **config.compile_arguments(),
-            guided_alignment=config.guided_alignment,
-        )
+        training.compile_model(model, config)
     beam = decoding.BeamSearch(config.beam_size)
     generator = serving.Generator(
         *(model, *both, beam),

@@ -8,7 +8,7 @@ import dataclasses
 from typing import Annotated, Literal
 
 import kseq
-from kseq import data, decoding, devices, evaluation, models, serving, training
+from kseq import data, decoding, evaluation, models, serving, training
 from kseq.command_line import option_types as options
 
 
@@ -18,7 +18,6 @@ class Config(
     options.FineTuningOptions,
     options.TransformerOptions,
     options.LossOptions,
-    options.OptimizerOptions,
 ):
     """Trains a Transformer on pairs of sentences and exports it."""
 
@@ -75,16 +74,10 @@ def main(config):
     both = (data.TextPreprocessor(source), target)
     pairs = corpus.tokenized(both[0])
     batches = data.training_batches(
-        pairs,
-        batch_tokens=config.batch_tokens,
-        max_length=config.max_length,
-        weights=corpus.weights,
-        seed=config.seed,
-        subword_dropout=config.subword_dropout,
-        with_alignment=config.guided_alignment > 0,
+        pairs, weights=corpus.weights, **config.batch_arguments()
     )
 
-    with devices.device_strategy().scope():
+    with kseq.devices.device_strategy().scope():
         model = models.Transformer(
             *(source.vocab_size, target.vocab_size),
             num_encoder_layers=config.encoder_layers or config.layers,
@@ -103,12 +96,7 @@ def main(config):
             dtype=config.dtype,
             **config.block_arguments(),
         )
-        training.freeze(model, config.freeze, config.lora)
-        model.compile(
-            training.build_optimizer(config, beta_2=0.98, epsilon=1e-9),
-            **config.compile_arguments(),
-            guided_alignment=config.guided_alignment,
-        )
+        training.compile_model(model, config, beta_2=0.98, epsilon=1e-9)
     beam = decoding.BeamSearch(config.beam_size)
     generator = serving.Generator(
         *(model, *both, beam),

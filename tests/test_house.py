@@ -205,7 +205,6 @@ ARROWS = {
             "command_line",
             "data",
             "decoding",
-            "devices",
             "evaluation",
             "layers",
             "models",

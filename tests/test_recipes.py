@@ -14,11 +14,13 @@ import pytest
 
 import kseq.commands.open_predictor
 from kseq import run_recipe
+from kseq.command_line.option_types import check_options
 from kseq.commands.capabilities import Capabilities
 from kseq.runs.run_directory import batch_fields
 from kseq.serving import TaggerPredictor, TransducerPredictor
 from kseq.terminal import single_line
 from kseq.training import MetricsLog
+from kseq.user_error import UserError
 from tests.recipe_files import write_files
 from tests.recipes import load_recipe
 from tests.slow import others_slow
@@ -360,17 +362,18 @@ def test_every_recipe_cuts_its_batches_where_asked(recipe):
     """The option exists, does nothing by default, and reaches `compile`."""
     assert recipe.Config().accumulation_steps == 1
     compiled = [
-        {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+        node
         for node in ast.walk(ast.parse(Path(recipe.__file__).read_text()))
         if isinstance(node, ast.Call)
-        if getattr(node.func, "attr", None) == "compile"
+        if getattr(node.func, "attr", None) in ("compile", "compile_model")
     ]
-    [settings] = compiled
-    if None in settings:  # two asterisks
-        assert settings[None] == "config.compile_arguments()"
+    [call] = compiled
+    if call.func.attr == "compile_model":
+        assert list(map(ast.unparse, call.args)) == ["model", "config"]
         config = dataclasses.replace(recipe.Config(), accumulation_steps=3)
         assert config.compile_arguments()["accumulation_steps"] == 3
         return
+    settings = {each.arg: ast.unparse(each.value) for each in call.keywords}
     assert settings["accumulation_steps"] == "config.accumulation_steps"
 
 
@@ -608,6 +611,16 @@ def test_moving_averages_take_the_place_of_a_mean(recipe, config):
     assert best.scores(lines, lines) == pytest.approx(
         exported.scores(lines, lines), abs=1e-4
     )
+
+
+@pytest.mark.parametrize("recipe", ["write_text"], indirect=True)
+def test_an_lstm_that_writes_has_no_heads_to_divide_by(recipe):
+    for size in (250, 251):
+        check_options(recipe.Config(model="lstm", model_dim=size))
+    with pytest.raises(UserError, match=r"--model-dim: .* of --heads 8"):
+        check_options(recipe.Config(model_dim=250))
+    with pytest.raises(UserError, match="--model-dim: expected an even number"):
+        check_options(recipe.Config(model_dim=251, heads=1))
 
 
 def test_the_docstring_states_command_and_result(recipe):

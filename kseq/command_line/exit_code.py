@@ -6,6 +6,7 @@ import os
 import re
 import sys
 
+from kseq.command_line.option_types import option
 from kseq.files.model_path import is_version
 from kseq.terminal import escaped_line
 from kseq.user_error import DiskError, UserError
@@ -160,7 +161,7 @@ def _batch_sizes(options):
     """The options to raise, or to lower, if memory is full."""
     values = vars(getattr(options, "config", options)) if options else {}
     sizes = [
-        f"--{name.replace('_', '-')} is {value or 'not given'}"
+        f"{option(name)} is {value or 'not given'}"
         for name, value in values.items()
         if name == "accumulation_steps" or name.startswith("batch_")
     ]

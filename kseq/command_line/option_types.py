@@ -189,6 +189,19 @@ class FineTuningOptions(TrainingOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class PairOptions(FineTuningOptions):
+    """The same, of a recipe whose model is trained on pairs.
+
+    A recipe that inherits them has `batch_tokens` and `max_length`.
+    """
+
+    def batch_arguments(self) -> dict:
+        """The keyword arguments of `training_batches`, beside the pairs."""
+        names = ("batch_tokens", "max_length", "seed")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class WordVectorOptions:
     """Where the embedding of a new model starts.
 
@@ -204,7 +217,7 @@ class WordVectorOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OptimizerOptions:
-    """How weights are updated, and when training ends early.
+    """How weights are updated, how exactly, and when training ends early.
 
     A recipe that inherits them has `save_every`, and `learning_rate` and
     `steps`: see `kseq.training.build_optimizer`.
@@ -217,6 +230,7 @@ class OptimizerOptions:
     warmup_steps: PositiveInt = 200  # until the peak of the learning rate
     weight_decay: Rate = 0.0  # decoupled, times the learning rate
     ema: Rate = 0.995  # momentum of the moving averages of the weights; 0: none
+    dtype: DType = "auto"  # that of the machine, or mixed_bfloat16
     patience: NonNegativeInt = 0  # validations without a gain; 0: no limit
 
     def checkpoint_arguments(self) -> dict:
@@ -229,8 +243,8 @@ class OptimizerOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LossOptions:
-    """What is minimized by a model whose answers are classes or tokens.
+class LossOptions(OptimizerOptions):
+    """The same, and what is minimized where answers are classes or tokens.
 
     A recipe that inherits them has `accumulation_steps`.
     """
@@ -241,8 +255,11 @@ class LossOptions:
 
     def compile_arguments(self) -> dict:
         """The keyword arguments of `compile`, beside the optimizer."""
-        names = ("label_smoothing", "r_drop", "clip_norm", "accumulation_steps")
-        return {name: getattr(self, name) for name in names}
+        names = (
+            *("label_smoothing", "r_drop", "clip_norm", "accumulation_steps"),
+            "guided_alignment",  # of a translator
+        )
+        return {n: getattr(self, n) for n in names if hasattr(self, n)}
 
     def unread(self):
         """See `refuse_unread`. R-Drop compares two random predictions."""
@@ -253,7 +270,10 @@ class LossOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TranslationOptions:
-    """The pairs of sentences of a translator, and how they are read."""
+    """The pairs of sentences of a translator, and how they are read.
+
+    A recipe that inherits them has `seed`.
+    """
 
     train: tuple[str, ...] | None = None  # files, or prepared; None: dates
     validation: tuple[str, ...] | None = None  # None: held out of training
@@ -267,9 +287,16 @@ class TranslationOptions:
     subword_dropout: Rate = 0.0  # splits pieces of both sides at random
     guided_alignment: NonNegativeFloat = 0.0  # weight; of a third column
     pretraining_steps: NonNegativeInt = 0  # that restore noisy text
-    dtype: DType = "auto"  # that of the machine, or mixed_bfloat16
     beam_size: SmallInt = 5
     metrics: tuple[Metric, ...] = ("bleu", "chrf", "exact_match")
+
+    def batch_arguments(self) -> dict:
+        """The keyword arguments of `training_batches`, beside the pairs."""
+        names = ("batch_tokens", "max_length", "seed", "subword_dropout")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "with_alignment": self.guided_alignment > 0,
+        }
 
     def check(self):
         if self.subword_dropout and {*self.pieces} - {"bpe", "unigram"}:
@@ -303,6 +330,37 @@ def _have_alignments(train):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class DialogueOptions:
+    """The dialogues of a recipe, and how much of them is read."""
+
+    train: str | None = None  # dialogues, or prepared; None: small talk
+    validation: str | None = None  # None: held out of training
+    max_turns: PositiveInt = 5  # that are read
+    max_pieces: PositiveInt = 60  # per turn; longer ones are cut
+    max_length: PositiveInt = 320  # pieces per side; longer: skipped
+    vocab_size: VocabSize = 8000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PictureOptions:
+    """The pictures of a recipe, their captions, and their features."""
+
+    train: str | None = None  # table of names and captions; None: scenes
+    validation: str | None = None  # None: held out of training, by picture
+    columns: tuple[str, ...] = ()  # names or numbers of name and caption
+    features: str = ""  # .npz file with the features of the pictures
+    images: str = ""  # folder of the pictures; makes features without a file
+    network: str = "EfficientNetB0"  # of keras.applications, for features
+    network_weights: str = "imagenet"  # downloaded once, or a file, or ""
+    plain: bool = False  # captions in lower case, without punctuation
+
+    def unread(self):
+        if self.features:
+            names = ("network", "network_weights")
+            yield "pictures instead of --features", names
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SpeechOptions:
     """The recordings of a recipe, and what an encoder makes of their frames."""
 
@@ -317,12 +375,20 @@ class SpeechOptions:
     pyramid_layers: SmallInt = 3  # later ones halve the time steps
     stretch: Rate = 0.1  # of time, by a random factor
     masks: NonNegativeInt = 1  # random ones of time and of features
-    dtype: DType = "float32"
+    dtype: DType = "float32"  # or auto: that of the machine
 
     def speech_arguments(self) -> dict:
         """The keyword arguments of `prepare_speech`."""
         names = ("audio", "features", "num_mels", "max_seconds", "resample")
         return {name: getattr(self, name) for name in names}
+
+    def augmentation_arguments(self) -> dict:
+        """The keyword arguments of `SpecAugment`."""
+        return {
+            "time_masks": self.masks,
+            "feature_masks": self.masks,
+            "stretch": self.stretch,
+        }
 
     def unread(self):
         if self.features:

@@ -15,9 +15,11 @@ from pathlib import Path
 from kseq.command_line.argument_types import reader
 from kseq.command_line.command_parser import CommandParser
 from kseq.command_line.option_types import (
+    DialogueOptions,
     FineTuningOptions,
     LossOptions,
     OptimizerOptions,
+    PictureOptions,
     RecurrentDecoderOptions,
     RecurrentOptions,
     SpeechOptions,
@@ -65,6 +67,8 @@ _OF_ONE_RUN = frozenset(
 
 _GROUPS = {
     TranslationOptions: "options of translation",
+    DialogueOptions: "options of dialogues",
+    PictureOptions: "options of pictures",
     SpeechOptions: "options of speech",
     TransformerOptions: "options of the Transformer",
     RecurrentDecoderOptions: "options of the recurrent layers",

@@ -7,6 +7,7 @@ from kseq.command_line.option_types import (
     PositiveFloat,
     PositiveInt,
     Share,
+    option,
 )
 from kseq.user_error import UserError
 
@@ -134,4 +135,4 @@ def given_search(options):
 
 def option_of(name):
     """The option of a field, such as --groups of num_groups."""
-    return f"--{name.removeprefix('num_').replace('_', '-')}"
+    return option(name.removeprefix("num_"))

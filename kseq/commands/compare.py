@@ -169,12 +169,7 @@ def _report(compared, names, show):
         yield f"\n{caption}" if caption else ""
         yield from _aligned([header, *rows])
     yield f"\n{compared.verdict()}"
-    better, equal, worse = compared.counts()
-    label = compared.ranked_by.label
-    yield (
-        f"By {label}, B is better at {better:,} lines, worse at {worse:,} and "
-        f"equal at {equal:,}."
-    )
+    yield compared.balance()
     for title, lines in (
         ("worse", compared.losses(show)),
         ("better", compared.gains(show)),

@@ -6,6 +6,7 @@ import shlex
 import sys
 
 from kseq.answers.describe_task import describe_task
+from kseq.command_line.option_types import option
 from kseq.conversion import read_marian, read_opennmt_tf
 from kseq.files.atomic_write import atomic_write
 from kseq.files.hub import hub_folder, is_hub
@@ -50,7 +51,7 @@ def _marian(options):
     """The folder, and the model in it."""
     for name in ("vocabulary", "sentencepiece", "heads", "source_end"):
         if getattr(options, name):
-            raise UserError(f"marian has no --{name.replace('_', '-')}.")
+            raise UserError(f"marian has no {option(name)}.")
     folder = options.folder
     if is_hub(folder):
         folder = _copy(folder)

@@ -121,20 +121,21 @@ def _answer_markup(predictor):
     document = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     with progress("Predicting", unit="sentences") as advance:
         [answer] = predictor.markup([document], advance)
-    sys.stdout.buffer.write(answer.encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
+    _write(answer)
 
 
 def _stream(predictor, given):
     """Prints the parts of an `Answer` as they come, and returns it."""
     stream = predictor.stream(given)
     for part in stream:
-        text = single_line(part, keep="\t").encode("utf-8", "replace")
-        sys.stdout.buffer.write(text)
-        sys.stdout.buffer.flush()
-    sys.stdout.buffer.write(b"\n")
-    sys.stdout.buffer.flush()
+        _write(single_line(part, keep="\t"))
+    _write("\n")
     return stream.answer
+
+
+def _write(text):
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
 
 
 class _Prefixes:

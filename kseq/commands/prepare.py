@@ -2,6 +2,7 @@
 
 import shlex
 
+from kseq.command_line.option_types import option
 from kseq.data import DataError
 from kseq.data.files.prepared_folder import PreparedFolder, is_prepared
 from kseq.data.files.tar_members import is_tar
@@ -38,8 +39,7 @@ def run(options):
         _refuse_several_files(options, source)
     for name, needed in _NEEDED.items():
         if getattr(options, name) and source.option != needed:
-            flag = name.replace("_", "-")
-            raise UserError(f"--{flag} is for --{needed}.")
+            raise UserError(f"{option(name)} is for --{needed}.")
     beam = _beam_options(options)
     line_filters(options, source)  # raises an error if they do not fit
     _refuse_prepared(options.train)

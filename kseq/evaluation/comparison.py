@@ -257,6 +257,14 @@ class Comparison:
                 better.append(f"{letter} is better in {', '.join(labels)}")
         return f"{'; '.join(better)}: significant at {LEVEL} by both tests."
 
+    def balance(self):
+        """One sentence: at how many lines either system is better."""
+        better, equal, worse = self.counts()
+        return (
+            f"By {self.ranked_by.label}, B is better at {better:,} lines, "
+            f"worse at {worse:,} and equal at {equal:,}."
+        )
+
     def tables(self):
         """The scores and the groups as text.
 

@@ -16,7 +16,7 @@ from kseq.evaluation.metrics import (
     exact_match,
 )
 from kseq.evaluation.translations import Translations
-from kseq.pictures import grid_picture, speech_picture, turn_attention_picture
+from kseq.pictures import turn_attention_picture
 
 
 def caption_evaluation(predictor, captions, metrics=(bleu, chrf, exact_match)):
@@ -33,13 +33,8 @@ def caption_evaluation(predictor, captions, metrics=(bleu, chrf, exact_match)):
     """
 
     def draw(name, attention):
-        picture = captions.picture and captions.picture(name)
-        return grid_picture(
-            attention.weights,
-            attention.source_tokens,
-            attention.target_tokens,
-            picture,
-        )
+        picture = captions.picture(name) if captions.picture else b""
+        return attention._replace(picture=picture)._repr_png_()
 
     def notes():
         if not captions.objects or "explain" not in predictor.signatures:
@@ -122,14 +117,6 @@ def transcript_evaluation(
         `Translations` whose sources are the names of recordings.
     """
 
-    def draw(_, attention):
-        return speech_picture(
-            attention.weights,
-            attention.source_tokens,
-            attention.target_tokens,
-            attention.picture,
-        )
-
     def notes():
         if not transcripts.spans:
             return []
@@ -140,6 +127,5 @@ def transcript_evaluation(
         list(zip(transcripts.names, transcripts.texts, strict=True)),
         metrics,
         inputs=transcripts.raw(predictor.source),
-        draw=draw,
         notes=notes,
     )

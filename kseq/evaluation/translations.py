@@ -4,7 +4,6 @@ from kseq.evaluation.comet import with_sources
 from kseq.evaluation.metrics import bleu, chrf, exact_match
 from kseq.evaluation.resampling import with_intervals
 from kseq.evaluation.score import chunks, first_rows, listed, scores_of
-from kseq.pictures import attention_picture
 
 
 class Translations:
@@ -20,7 +19,8 @@ class Translations:
             features of the picture that a source names; by default the
             sources.
         draw: function of a source and its `kseq.serving.Attention`, which
-            gives a PNG, bytes.
+            gives a PNG, bytes; by default the attention is drawn as in a
+            notebook.
         notes: function, gives more lines of the report.
 
     Attributes:
@@ -108,6 +108,4 @@ class Translations:
 
 
 def _draw(_, attention):
-    return attention_picture(
-        attention.weights, attention.source_tokens, attention.target_tokens
-    )
+    return attention._repr_png_()

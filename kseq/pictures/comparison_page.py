@@ -82,13 +82,11 @@ def comparison_page(compared, names, losses, gains, attentions=(None, None)):
 
 
 def _summary(compared):
-    better, equal, worse = compared.counts()
+    sentences = escaped(f"{compared.verdict()} {compared.balance()}")
     signatures = "<br>".join(map(escaped, compared.signatures()))
     return (
         "".join(_table(*table) for table in compared.tables())
-        + f"<p>{escaped(compared.verdict())} By "
-        f"{escaped(compared.ranked_by.label)}, B is better at {better:,} "
-        f"lines, worse at {worse:,} and equal at {equal:,}.</p>\n"
+        + f"<p>{sentences}</p>\n"
         f'<p class="number">{signatures}</p>\n'
     )
 

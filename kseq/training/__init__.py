@@ -1,6 +1,7 @@
 """Callbacks and setup for `model.fit`."""
 
 from kseq.training.checkpoints import Checkpoints
+from kseq.training.compile_model import compile_model
 from kseq.training.export_and_test import export_and_test
 from kseq.training.fine_tuning import FineTuning, freeze
 from kseq.training.fit import fit
@@ -8,7 +9,11 @@ from kseq.training.fit_ngrams import fit_ngrams
 from kseq.training.low_rank_optimizer import LowRankOptimizer
 from kseq.training.metrics_log import MetricsLog, best_validation, verbosity
 from kseq.training.optimizer import build_optimizer, ema_weights
-from kseq.training.pretrain import pretrain, pretrain_translator
+from kseq.training.pretrain import (
+    pretrain,
+    pretrain_classifier,
+    pretrain_translator,
+)
 from kseq.training.range_test import RangeTest
 from kseq.training.start_run import set_seed, start_run
 from kseq.training.validation import Validation
@@ -24,12 +29,14 @@ __all__ = [
     "WarmupInverseSqrt",
     "best_validation",
     "build_optimizer",
+    "compile_model",
     "ema_weights",
     "export_and_test",
     "fit",
     "fit_ngrams",
     "freeze",
     "pretrain",
+    "pretrain_classifier",
     "pretrain_translator",
     "set_seed",
     "start_run",

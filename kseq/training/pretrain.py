@@ -4,7 +4,11 @@ import math
 
 import keras
 
-from kseq.data import denoising_batches
+from kseq.data import (
+    denoising_batches,
+    masked_prediction_batches,
+    piece_prediction_batches,
+)
 from kseq.devices import is_chief
 from kseq.runs import RunDirectory, RunError
 from kseq.runs.checkpoint_files import checkpoint_paths
@@ -83,6 +87,26 @@ def pretrain(
     )
     if _is_seq2seq(model):
         model.set_weights(learner.get_weights())
+
+
+def pretrain_classifier(run, model, documents, config):
+    """Has a classifier predict pieces of its documents, by `pretrain`.
+
+    Args:
+        run: see `pretrain`.
+        model: see `pretrain`; a classifier of documents.
+        documents: ids, see `kseq.data.document_batches`.
+        config: has `pretraining_steps`, at 0 of which nothing is done, `model`,
+            which is "transformer" or another one, `batch_pieces`, and `seed`.
+    """
+    if config.pretraining_steps:
+        text_batches = piece_prediction_batches
+        if config.model == "transformer":
+            text_batches = masked_prediction_batches
+        text = text_batches(
+            documents, batch_pieces=config.batch_pieces, seed=config.seed
+        )
+        pretrain(run, model, text, config.pretraining_steps)
 
 
 def pretrain_translator(run, model, pairs, tokenizer, config):

@@ -11,6 +11,7 @@ from kseq.command_line.option_types import (
     FineTuningOptions,
     LossOptions,
     OptimizerOptions,
+    PairOptions,
     PositiveFloat,
     PositiveInt,
     RecurrentDecoderOptions,
@@ -354,6 +355,31 @@ def test_a_guided_alignment_of_prepared_pairs(tmp_path):
         check_options(guided[3])
     at_url = TranslationOptions(train=("gs://a/b",), guided_alignment=0.1)
     check_options(at_url)  # which is read after it has been copied
+
+
+def test_batches_of_pairs_are_those_of_the_options():
+    @dataclasses.dataclass(frozen=True)
+    class Pairs(PairOptions):
+        run: str = "runs/a"
+        steps: int = 1
+        learning_rate: float = 1.0
+        batch_tokens: int = 64
+        max_length: int = 9
+
+    @dataclasses.dataclass(frozen=True)
+    class Translated(TranslationOptions):
+        seed: int = 3
+
+    pairs = {"batch_tokens": 64, "max_length": 9, "seed": 2}
+    assert Pairs(seed=2).batch_arguments() == pairs
+    given = {"subword_dropout": 0.1, "guided_alignment": 0.2}
+    assert Translated(**given).batch_arguments() == {
+        "batch_tokens": 4096,
+        "max_length": 100,
+        "seed": 3,
+        "subword_dropout": 0.1,
+        "with_alignment": True,
+    }
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import tensorflow as tf
 from kseq.data import (
     TextPreprocessor,
     Tokenizer,
-    piece_prediction_batches,
     tokenize_pairs,
 )
 from kseq.layers import LuongAttention
@@ -27,6 +26,7 @@ from kseq.training import (
     MetricsLog,
     freeze,
     pretrain,
+    pretrain_classifier,
     pretrain_translator,
     set_seed,
 )
@@ -36,6 +36,7 @@ STEPS = 6
 
 @dataclasses.dataclass(frozen=True)
 class Config:
+    model: str = "flat"
     batch_pieces: int = 256
     pretraining_steps: int = STEPS
     batch_tokens: int = 256
@@ -54,14 +55,10 @@ def flat():
     )
 
 
-def pieces():
+def documents():
     draw = np.random.default_rng(0)
     text = draw.integers(4, 30, (5, 4, 20), "int32")
-    return piece_prediction_batches(
-        tf.RaggedTensor.from_tensor(text, ragged_rank=2),
-        batch_pieces=256,
-        seed=1,
-    )
+    return tf.RaggedTensor.from_tensor(text, ragged_rank=2)
 
 
 def seq2seq():
@@ -96,10 +93,10 @@ def pretrained(path, kind=flat, model=None, steps=STEPS):
     run.start(Config())
     model = model or make_model(kind)
     run.save_model(model)
+    config = Config(pretraining_steps=steps)
     if kind is flat:
-        pretrain(run, model, pieces(), steps)
+        pretrain_classifier(run, model, documents(), config)
     else:
-        config = Config(pretraining_steps=steps)
         pretrain_translator(run, model, *text_pairs(), config)
     return model.get_weights()
 

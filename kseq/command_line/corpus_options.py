@@ -1,0 +1,239 @@
+"""Options of commands that read the files of a corpus."""
+
+from typing import get_args
+
+from kseq.command_line.argument_types import existing_file, reader
+from kseq.command_line.option_types import (
+    Pieces,
+    PositiveFloat,
+    PositiveInt,
+    RunPath,
+    SmallInt,
+    VocabSize,
+)
+
+
+def add_check(command):
+    """Adds the options of `kseq check`."""
+    command.add_argument("files", type=reader(str), nargs="+", metavar="FILE")
+    _add_validation(command, default=(), of="FILES")
+    _add_columns(
+        command,
+        "columns of source, target, and perhaps alignment, of label and "
+        "text, of words and tags, or of text",
+    )
+    _add_flags(
+        command,
+        ("--documents", "labelled documents, not pairs of sentences"),
+        (
+            "--tags",
+            "sentences with a tag for each word, not pairs of sentences",
+        ),
+        ("--dialogues", "dialogues, not pairs of sentences"),
+        (
+            "--text",
+            "running text of a language model, not pairs of sentences",
+        ),
+    )
+    add_features(
+        command, "captions or transcripts of what is in this .npz file"
+    )
+    _add_audio(command, "transcripts of the recordings of a folder")
+    _add_filters(command, "count")
+
+
+def add_prepare(command):
+    """Adds the options of `kseq prepare`."""
+    command.add_argument(
+        "folder",
+        type=reader(RunPath),
+        metavar="FOLDER",
+        help="written; the same command resumes what was interrupted",
+    )
+    command.add_argument(
+        "--train",
+        type=reader(str),
+        nargs="+",
+        metavar="FILE",
+        help="tables, or pairs of files; default: the built-in dates",
+    )
+    _add_flags(
+        command,
+        (
+            "--text",
+            "running text of a language model, not pairs of sentences",
+        ),
+    )
+    _add_audio(
+        command,
+        "transcripts or labels of the recordings of a folder, whose "
+        "features are computed",
+    )
+    command.add_argument(
+        "--num-mels",
+        type=reader(SmallInt),
+        metavar="N",
+        help="features of a frame of recordings; default: 40",
+    )
+    command.add_argument(
+        "--max-seconds",
+        type=reader(PositiveFloat),
+        metavar="S",
+        help="leave out longer recordings; default: 30",
+    )
+    command.add_argument(
+        "--images",
+        type=reader(str),
+        metavar="FOLDER",
+        help="captions of the pictures of a folder, whose features are "
+        "computed",
+    )
+    command.add_argument(
+        "--network",
+        type=reader(str),
+        metavar="NAME",
+        help="of keras.applications, for --images; default: EfficientNetB0",
+    )
+    command.add_argument(
+        "--network-weights",
+        type=reader(str),
+        metavar="FILE",
+        help="its weights; default: imagenet, downloaded once",
+    )
+    _add_flags(
+        command, ("--plain", "captions in lower case, without punctuation")
+    )
+    add_features(
+        command, "captions or transcripts of what is in this .npz file"
+    )
+    _add_flags(
+        command,
+        ("--documents", "documents and their labels"),
+        ("--tags", "sentences with a tag for each word"),
+        (
+            "--dialogues",
+            "dialogues, of which each turn after the first is an answer",
+        ),
+    )
+    _add_validation(command, default=None, of="the files of --train")
+    _add_columns(
+        command,
+        "columns of source, target, and perhaps alignment, of label and "
+        "text, of words and tags, of recording and transcript, or of text",
+    )
+    command.add_argument(
+        "--vocab-size",
+        type=reader(VocabSize),
+        metavar="N",
+        help="pieces of each tokenizer; default: 8000, 16000 with --documents, "
+        "1500 without --train",
+    )
+    command.add_argument(
+        "--pieces",
+        choices=get_args(Pieces),
+        nargs="+",
+        help="of source and target together, or of each; default: bpe, and "
+        "char with --text",
+    )
+    command.add_argument(
+        "--from",
+        dest="from_",
+        type=reader(str),
+        metavar="RUN",
+        help="keep the tokenizers of a run, to fine-tune it",
+    )
+    _add_filters(command, "leave out of training")
+    command.add_argument(
+        "--processes",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="default: all cores for large files, otherwise 1",
+    )
+    command.add_argument(
+        "--beam",
+        type=reader(str),
+        nargs="?",
+        const=(),
+        metavar="OPTIONS",
+        help="in a pipeline of Apache Beam, for example "
+        "--beam='--runner=FlinkRunner --parallelism=16'",
+    )
+    _add_flags(command, ("--overwrite", "replace what is prepared in FOLDER"))
+
+
+def add_features(command, help="features of what the input lines name"):
+    """Adds the file with the features of pictures or recordings."""
+    command.add_argument(
+        "--features", type=existing_file, metavar="FILE.npz", help=help
+    )
+
+
+def _add_flags(command, *flags):
+    for flag, help in flags:
+        command.add_argument(flag, action="store_true", help=help)
+
+
+def _add_validation(command, default, of):
+    command.add_argument(
+        "--validation",
+        type=reader(str),
+        nargs="+",
+        default=default,
+        metavar="FILE",
+        help=f"default: held out of {of}",
+    )
+
+
+def _add_columns(command, help):
+    command.add_argument(
+        "--columns",
+        type=reader(str),
+        nargs="+",
+        default=(),
+        metavar="COLUMN",
+        help=help,
+    )
+
+
+def _add_audio(command, help):
+    command.add_argument(
+        "--audio", type=reader(str), metavar="FOLDER", help=help
+    )
+    command.add_argument(
+        "--resample",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="resample recordings to N samples per second",
+    )
+
+
+def _add_filters(command, verb):
+    """Adds the filters of `kseq.data.LineFilters`.
+
+    Args:
+        command: an argparse parser.
+        verb: what happens to pairs that are probably no translations.
+    """
+    _add_flags(
+        command,
+        ("--filter", f"{verb} pairs that are probably no translations"),
+    )
+    command.add_argument(
+        "--scripts",
+        type=reader(str),
+        nargs=2,
+        metavar=("SOURCE", "TARGET"),
+        help="with --filter: scripts of both sides, such as Latin Cyrillic",
+    )
+    command.add_argument(
+        "--max-ratio",
+        type=reader(PositiveFloat),
+        metavar="N",
+        help="with --filter: most times that a side is longer; default: 9",
+    )
+    command.add_argument(
+        "--max-characters",
+        type=reader(PositiveInt),
+        metavar="N",
+        help="with --filter: of a side; default: 1000",
+    )

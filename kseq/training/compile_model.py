@@ -1,0 +1,28 @@
+"""Compilation of the model of a recipe."""
+
+from kseq.training.fine_tuning import freeze
+from kseq.training.optimizer import build_optimizer
+
+
+def compile_model(model, config, **adam_options):
+    """Compiles the model of a recipe as its options say.
+
+    It is this, for a recipe that can start from another run:
+
+        freeze(model, config.freeze, config.lora)
+        model.compile(
+            build_optimizer(config, **adam_options),
+            **config.compile_arguments(),
+        )
+
+    Args:
+        model: `kseq.models.ExactModel`.
+        config: see `kseq.command_line.option_types.LossOptions`.
+        **adam_options: see `build_optimizer`.
+
+    Raises:
+        UserError: see `freeze`.
+    """
+    freeze(model, getattr(config, "freeze", ()), getattr(config, "lora", 0))
+    optimizer = build_optimizer(config, **adam_options)
+    model.compile(optimizer, **config.compile_arguments())
