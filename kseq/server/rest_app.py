@@ -17,13 +17,13 @@ from kseq.server.access_record import access_record, request_id_of
 from kseq.server.allowed_hosts import AllowedHosts
 from kseq.server.body_memory import BodyMemory, request_memory
 from kseq.server.event_stream import EventStream, event, unless_disconnected
-from kseq.server.json_answers import classified_bytes, predicted_bytes
-from kseq.server.json_bodies import json_memory
-from kseq.server.json_requests import (
+from kseq.server.json_answers import (
+    classified_bytes,
     json_bytes,
-    read_classify,
-    read_predict,
+    predicted_bytes,
 )
+from kseq.server.json_bodies import json_memory
+from kseq.server.json_requests import read_classify, read_predict
 from kseq.server.model_descriptions import (
     metadata_object,
     readiness,
