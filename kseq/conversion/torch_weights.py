@@ -11,8 +11,8 @@ import zipfile
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
-from kseq.conversion.safetensors import from_bfloat16
 from kseq.terminal import single_line
 from kseq.user_error import UserError
 
@@ -22,7 +22,7 @@ _TYPES = {
     "DoubleStorage": "<f8",
     "FloatStorage": "<f4",
     "HalfStorage": "<f2",
-    "BFloat16Storage": "bfloat16",
+    "BFloat16Storage": tf.bfloat16.as_numpy_dtype,
     "LongStorage": "<i8",
     "IntStorage": "<i4",
 }
@@ -208,11 +208,7 @@ def _known(module, name):
 
 def _values(content, type_name, size):
     """The bytes of a storage as (N,)."""
-    dtype = _TYPES[type_name]
-    if dtype == "bfloat16":
-        values = from_bfloat16(content)
-    else:
-        values = np.frombuffer(content, dtype)
+    values = np.frombuffer(content, _TYPES[type_name])
     if len(values) < size:
         raise UserError("a storage is shorter than it says.")
     return values[:size]
@@ -263,8 +259,6 @@ def _read_legacy(file):
         count = int.from_bytes(file.read(8), "little")
         if count < size:
             raise UserError("a storage is shorter than it says.")
-        width = np.dtype(
-            "<u2" if _TYPES[type_name] == "bfloat16" else _TYPES[type_name]
-        ).itemsize
+        width = np.dtype(_TYPES[type_name]).itemsize
         values.append(_values(file.read(count * width), type_name, size))
     return _arrays(found)
