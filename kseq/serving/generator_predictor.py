@@ -364,6 +364,10 @@ class GeneratorPredictor:
             raise UserError(
                 "Attention is not available for answers with a prefix."
             )
+        if attention and phrases is not None:
+            raise UserError(
+                "Attention is not available for answers with phrases."
+            )
         columns = {self.source: inputs}
         name = "serving_default" if n_best == 1 else "n_best"
         if attention and n_best == 1:
