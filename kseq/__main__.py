@@ -217,7 +217,7 @@ def _add_chat(commands):
 def _add_score(commands):
     command = _command(commands, "score", "the score of each given answer")
     _add_path(command, model_path)
-    _add_two_files(command, "TARGET", nargs="?")
+    _add_two_files(command, "TARGET")
     _add_more_runs(command, "--ensemble", nargs="+")
     add_weights(command)
     add_length_penalty(command)
@@ -230,7 +230,7 @@ def _add_evaluate(commands):
         commands, "evaluate", "BLEU, accuracy or error rates on a file"
     )
     _add_path(command, model_path)
-    _add_two_files(command, "REFERENCE", nargs="?")
+    _add_two_files(command, "REFERENCE")
     _add_more_runs(command, "--ensemble", nargs="+")
     _add_examples(command)
     add_search(command)
@@ -249,7 +249,7 @@ def _add_compare(commands):
             metavar=name.upper(),
             help="a run, an export, or a file with an answer on each line",
         )
-    _add_two_files(command, "REFERENCE", nargs="?")
+    _add_two_files(command, "REFERENCE")
     _add_examples(command)
     command.add_argument(
         "--show",
@@ -440,10 +440,10 @@ def _add_more_runs(command, name="ensemble", nargs="*"):
     )
 
 
-def _add_two_files(command, second, nargs=None):
+def _add_two_files(command, second):
     command.add_argument("source", type=existing_path, metavar="SOURCE")
     command.add_argument(
-        second.lower(), type=existing_file, metavar=second, nargs=nargs
+        second.lower(), type=existing_file, metavar=second, nargs="?"
     )
 
 
