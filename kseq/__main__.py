@@ -89,9 +89,11 @@ def _parser():
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True
     )
-    _add_train(commands)
+    _add_recipe(
+        _command(commands, "train", "train a recipe, or list the recipes")
+    )
     _add_plan(commands)
-    _add_check(commands)
+    add_check(_command(commands, "check", "report what is in training files"))
     add_prepare(
         _command(commands, "prepare", "check and tokenize large files once")
     )
@@ -107,14 +109,11 @@ def _parser():
     _add_convert(commands)
     _add_publish(commands)
     _add_verify(commands)
-    _add_inspect(commands)
+    _add_path(
+        _command(commands, "inspect", "describe a run or an export"), model_path
+    )
     _add_recipes(commands)
     return parser
-
-
-def _add_train(commands):
-    command = _command(commands, "train", "train a recipe, or list the recipes")
-    _add_recipe(command)
 
 
 def _add_plan(commands):
@@ -144,11 +143,6 @@ def _add_recipe(command):
         metavar="...",
         help="options of the recipe; `kseq train NAME --help` lists them",
     )
-
-
-def _add_check(commands):
-    command = _command(commands, "check", "report what is in training files")
-    add_check(command)
 
 
 def _add_predict(commands):
@@ -387,11 +381,6 @@ def _add_publish(commands):
         action="store_true",
         help="a new repository can be read by its owner alone",
     )
-
-
-def _add_inspect(commands):
-    command = _command(commands, "inspect", "describe a run or an export")
-    _add_path(command, model_path)
 
 
 def _add_verify(commands):

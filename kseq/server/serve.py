@@ -89,7 +89,11 @@ def serve(store, listening, options, clean_up=lambda: None, worker=None):
         worker: `kseq.commands.serve_workers.Worker` if this process is one of
             several, or None.
     """
-    metrics = _metrics(store) if options.metrics else None
+    metrics = None
+    if options.metrics:
+        from kseq.server.metrics import Metrics
+
+        metrics = Metrics(store)
     shared = SharedMetrics(metrics, worker) if metrics and worker else metrics
     batcher = Batcher(
         options.queue_size,
@@ -202,12 +206,6 @@ def _config(app):
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=64 * 1024,
     )
-
-
-def _metrics(store):
-    from kseq.server.metrics import Metrics
-
-    return Metrics(store)
 
 
 def _grpc(store, batcher, options, limits, worker):
