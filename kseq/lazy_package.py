@@ -78,11 +78,14 @@ def import_name(path, name):
 
 
 def lazy_module(path):
-    """A module that is executed when its first attribute is read."""
-    spec = importlib.util.find_spec(path)
-    loader = _Loader(spec.loader.name, spec.loader.path)
-    spec.loader = importlib.util.LazyLoader(loader)
-    return importlib.util.module_from_spec(spec)
+    """Imports a module, which is executed when its first attribute is read."""
+    if path not in sys.modules:
+        spec = importlib.util.find_spec(path)
+        loader = _Loader(spec.loader.name, spec.loader.path)
+        spec.loader = importlib.util.LazyLoader(loader)
+        sys.modules[path] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[path]
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
