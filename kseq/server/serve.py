@@ -24,7 +24,6 @@ _POLL = 1.0  # seconds
 _GRACE = 20.0  # seconds for what is in flight; schedulers kill after 30
 _CANCELLING = 5.0  # seconds more for what is cancelled then
 _BODY, _LARGE_BODY = 4, 64  # MiB
-_LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 class _Server(uvicorn.Server):
@@ -114,7 +113,7 @@ def serve(store, listening, options, clean_up=lambda: None, worker=None):
     app = RestApp(
         store,
         batcher,
-        hosts=(*_LOCAL, *options.allow_host, options.host),
+        hosts=("localhost", *options.allow_host, options.host),
         metrics=shared and shared.text,
         unready=lambda: _unready(server, worker),
         **limits,
