@@ -31,7 +31,7 @@ def read_object(body):
         body: bytes.
 
     Returns:
-        dict.
+        dict, whose strings are all valid in UTF-8.
 
     Raises:
         RequestError: if it is not one.
@@ -211,10 +211,6 @@ def _features(example):
 
 
 def _feature(name, value):
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise RequestError("The name of a feature is not UTF-8") from None
     if is_bytes(value) or not isinstance(value, list):
         value = [value]
     types = set(map(type, value))

@@ -78,12 +78,7 @@ def to_values(name, array):
 def to_bytes(leaf):
     """The bytes of a string; RequestError if it is not one."""
     if isinstance(leaf, str):
-        try:
-            return leaf.encode("utf-8")
-        except UnicodeEncodeError:
-            raise RequestError(
-                "JSON Value: a string is not valid UTF-8"
-            ) from None
+        return leaf.encode("utf-8")
     if is_bytes(leaf) and isinstance(leaf["b64"], str):
         try:
             return _from_base64(leaf["b64"])

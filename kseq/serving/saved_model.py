@@ -211,13 +211,13 @@ def _describe(served, path, quantize):
         "parameters": served.model.count_params(),
         **({"quantized": quantize} if quantize else {}),
     }
-    (path / "assets.extra").mkdir()
-    text = to_json(description)
-    (path / "assets.extra" / "kseq.json").write_text(text, "utf-8")
+    folder = path / "assets.extra"
+    folder.mkdir()
+    (folder / "kseq.json").write_text(to_json(description), "utf-8")
     if served.model_card:
-        readme = path / "assets.extra" / "README.md"
         weights = _QUANTIZED.format(dtype=quantize) if quantize else ""
-        readme.write_text(served.model_card + weights, "utf-8")
+        readme = served.model_card + weights
+        (folder / "README.md").write_text(readme, "utf-8")
 
 
 def _trust(graph, path):
