@@ -5,7 +5,6 @@ they are first used.
 """
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from kseq.lazy_package import import_name, lazy_module
@@ -58,7 +57,7 @@ _FUNCTIONS = {
 
 def __getattr__(name):
     if name in _ROOMS:
-        return _lazy_module(f"kseq.{name}")
+        return lazy_module(f"kseq.{name}")
     if name in _FUNCTIONS:
         return import_name(_FUNCTIONS[name], name)
     raise AttributeError(f"module 'kseq' has no attribute {name!r}")
@@ -66,10 +65,3 @@ def __getattr__(name):
 
 def __dir__():
     return [*globals(), *_FUNCTIONS, *_ROOMS]
-
-
-def _lazy_module(name):
-    if name not in sys.modules:
-        sys.modules[name] = module = lazy_module(name)
-        module.__spec__.loader.exec_module(module)
-    return sys.modules[name]

@@ -91,9 +91,11 @@ def _parser():
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True
     )
-    _add_train(commands)
+    _add_recipe(
+        _command(commands, "train", "train a recipe, or list the recipes")
+    )
     _add_plan(commands)
-    _add_check(commands)
+    add_check(_command(commands, "check", "report what is in training files"))
     add_prepare(
         _command(commands, "prepare", "check and tokenize large files once")
     )
@@ -109,14 +111,11 @@ def _parser():
     _add_convert(commands)
     _add_publish(commands)
     _add_verify(commands)
-    _add_inspect(commands)
+    _add_path(
+        _command(commands, "inspect", "describe a run or an export"), model_path
+    )
     _add_recipes(commands)
     return parser
-
-
-def _add_train(commands):
-    command = _command(commands, "train", "train a recipe, or list the recipes")
-    _add_recipe(command)
 
 
 def _add_plan(commands):
@@ -146,11 +145,6 @@ def _add_recipe(command):
         metavar="...",
         help="options of the recipe; `kseq train NAME --help` lists them",
     )
-
-
-def _add_check(commands):
-    command = _command(commands, "check", "report what is in training files")
-    add_check(command)
 
 
 def _add_predict(commands):
@@ -219,7 +213,7 @@ def _add_chat(commands):
 def _add_score(commands):
     command = _command(commands, "score", "the score of each given answer")
     _add_path(command, model_path)
-    _add_two_files(command, "TARGET", nargs="?")
+    _add_two_files(command, "TARGET")
     _add_more_runs(command, "--ensemble", nargs="+")
     add_weights(command)
     add_length_penalty(command)
@@ -232,7 +226,7 @@ def _add_evaluate(commands):
         commands, "evaluate", "BLEU, accuracy or error rates on a file"
     )
     _add_path(command, model_path)
-    _add_two_files(command, "REFERENCE", nargs="?")
+    _add_two_files(command, "REFERENCE")
     _add_more_runs(command, "--ensemble", nargs="+")
     _add_examples(command)
     add_search(command)
@@ -251,7 +245,7 @@ def _add_compare(commands):
             metavar=name.upper(),
             help="a run, an export, or a file with an answer on each line",
         )
-    _add_two_files(command, "REFERENCE", nargs="?")
+    _add_two_files(command, "REFERENCE")
     _add_examples(command)
     command.add_argument(
         "--show",
@@ -391,11 +385,6 @@ def _add_publish(commands):
     )
 
 
-def _add_inspect(commands):
-    command = _command(commands, "inspect", "describe a run or an export")
-    _add_path(command, model_path)
-
-
 def _add_verify(commands):
     command = _command(
         commands,
@@ -442,10 +431,10 @@ def _add_more_runs(command, name="ensemble", nargs="*"):
     )
 
 
-def _add_two_files(command, second, nargs=None):
+def _add_two_files(command, second):
     command.add_argument("source", type=existing_path, metavar="SOURCE")
     command.add_argument(
-        second.lower(), type=existing_file, metavar=second, nargs=nargs
+        second.lower(), type=existing_file, metavar=second, nargs="?"
     )
 
 

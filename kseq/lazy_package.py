@@ -12,11 +12,6 @@ class LazyPackage(ModuleType):
 
     Its modules are attributes, too, without being imported before. If a module
     cannot be imported, for whatever reason, an error says why.
-
-    A package becomes one by
-
-        _MODULES = stub_modules(__file__)
-        sys.modules[__name__].__class__ = LazyPackage
     """
 
     def __getattr__(self, name):
@@ -41,6 +36,14 @@ class LazyPackage(ModuleType):
 
     def __dir__(self):
         return [*self.__dict__, *self.__dict__["_MODULES"]]
+
+
+def make_lazy(name):
+    """Makes a package a `LazyPackage`, whose names are those of its stub."""
+    package = sys.modules[name]
+    package._MODULES = stub_modules(package.__file__)
+    package.__all__ = [*package._MODULES]
+    package.__class__ = LazyPackage
 
 
 def stub_modules(path):
@@ -78,11 +81,14 @@ def import_name(path, name):
 
 
 def lazy_module(path):
-    """A module that is executed when its first attribute is read."""
-    spec = importlib.util.find_spec(path)
-    loader = _Loader(spec.loader.name, spec.loader.path)
-    spec.loader = importlib.util.LazyLoader(loader)
-    return importlib.util.module_from_spec(spec)
+    """Imports a module, which is executed when its first attribute is read."""
+    if path not in sys.modules:
+        spec = importlib.util.find_spec(path)
+        loader = _Loader(spec.loader.name, spec.loader.path)
+        spec.loader = importlib.util.LazyLoader(loader)
+        sys.modules[path] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[path]
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

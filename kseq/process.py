@@ -94,7 +94,9 @@ def start_tensorflow(for_search=False):
         tensorflow.config.list_physical_devices()
         importlib.import_module("kseq.devices").grow_gpu_memory()
         if not os.environ.get("TF_CONFIG"):  # a cluster must come first
-            _run_one_kernel(tensorflow)
+            # The first kernel prints which instructions the processor lacks.
+            with tensorflow.device("CPU"):
+                tensorflow.transpose(tensorflow.zeros((1, 1), tensorflow.bool))
 
 
 @contextlib.contextmanager
@@ -148,12 +150,6 @@ def _keep_freed_tensors():
 def _run_operations_on_one_processor(tensorflow):
     with contextlib.suppress(RuntimeError):  # TensorFlow has started already
         tensorflow.config.threading.set_intra_op_parallelism_threads(1)
-
-
-def _run_one_kernel(tensorflow):
-    """The first kernel prints which instructions the processor lacks."""
-    with tensorflow.device("CPU"):
-        tensorflow.transpose(tensorflow.zeros((1, 1), tensorflow.bool))
 
 
 @contextlib.contextmanager

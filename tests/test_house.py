@@ -89,7 +89,6 @@ ARROWS = {
             "ctranslate2",
             "keras",
             "numpy",
-            "sentencepiece",
             "tensorflow",
             "tensorflow_text",
         ),

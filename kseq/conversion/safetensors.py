@@ -4,12 +4,19 @@ import json
 import math
 
 import numpy as np
+import tensorflow as tf
 
 from kseq.user_error import UserError
 
 _LARGEST_HEADER = 100_000_000  # bytes, the limit of the format
-_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4}
-_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
+_TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": tf.bfloat16.as_numpy_dtype,
+    "I64": "<i8",
+    "I32": "<i4",
+}
 
 
 def read_safetensors(path):
@@ -19,8 +26,7 @@ def read_safetensors(path):
         path: `pathlib.Path`.
 
     Returns:
-        A dict, name -> array. BF16 becomes float32; arrays are mapped into
-        memory where that is possible.
+        A dict, name -> array.
 
     Raises:
         UserError: if it is not such a file, or has a type that is not read.
@@ -74,21 +80,13 @@ def write_safetensors(path, tensors):
 
 
 def _tensor(data, dtype, shape, data_offsets):
-    if dtype not in _SIZES:
+    if dtype not in _TYPES:
         raise ValueError(f"tensors of {dtype} are not read")
     begin, end = data_offsets
     if not all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end)):
         raise ValueError("sizes must not be negative")
-    size = math.prod(shape)
-    if end > len(data) or end - begin != size * _SIZES[dtype]:
+    size = math.prod(shape) * np.dtype(_TYPES[dtype]).itemsize
+    if end > len(data) or end - begin != size:
         raise ValueError(f"no tensor of {shape} fits its bytes")
-    values = data[begin:end].tobytes()
-    if dtype == "BF16":
-        return from_bfloat16(values).reshape(shape)
-    return np.frombuffer(values, _TYPES[dtype]).reshape(shape)
-
-
-def from_bfloat16(values):
-    """The bytes of bfloat16 numbers as (N,) float32."""
-    halves = np.frombuffer(values, "<u2").astype("<u4")
-    return (halves << 16).view("<f4")
+    values = np.frombuffer(data[begin:end].tobytes(), _TYPES[dtype])
+    return values.reshape(shape)

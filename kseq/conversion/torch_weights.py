@@ -8,11 +8,12 @@ import functools
 import io
 import pickletools
 import zipfile
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
-from kseq.conversion.safetensors import from_bfloat16
 from kseq.terminal import single_line
 from kseq.user_error import UserError
 
@@ -22,7 +23,7 @@ _TYPES = {
     "DoubleStorage": "<f8",
     "FloatStorage": "<f4",
     "HalfStorage": "<f2",
-    "BFloat16Storage": "bfloat16",
+    "BFloat16Storage": tf.bfloat16.as_numpy_dtype,
     "LongStorage": "<i8",
     "IntStorage": "<i4",
 }
@@ -65,14 +66,13 @@ def _arrays(found):
     }
 
 
-class _Tensor:
+class _Tensor(NamedTuple):
     """A part of a storage, which may be read later."""
 
-    def __init__(self, storage, offset, shape, strides):
-        self.storage = storage
-        self.offset = offset
-        self.shape = tuple(shape)
-        self.strides = tuple(strides)
+    storage: Callable[[], np.ndarray]
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
     def read(self):
         values = self.storage()
@@ -208,11 +208,7 @@ def _known(module, name):
 
 def _values(content, type_name, size):
     """The bytes of a storage as (N,)."""
-    dtype = _TYPES[type_name]
-    if dtype == "bfloat16":
-        values = from_bfloat16(content)
-    else:
-        values = np.frombuffer(content, dtype)
+    values = np.frombuffer(content, _TYPES[type_name])
     if len(values) < size:
         raise UserError("a storage is shorter than it says.")
     return values[:size]
@@ -229,42 +225,34 @@ def _read_zip(path):
             raise UserError("its pickle is too large for a state_dict.")
 
         @functools.cache
-        def storage(key, type_name, size):
-            @functools.cache
-            def read():
-                content = file.read(f"{folder}data/{key}")
-                return _values(content, type_name, size)
+        def read(key, type_name, size):
+            content = file.read(f"{folder}data/{key}")
+            return _values(content, type_name, size)
 
-            return read
+        def storage(*facts):
+            return functools.partial(read, *facts)
 
         return _arrays(_load(io.BytesIO(file.read(name)), storage))
 
 
 def _read_legacy(file):
     """The format before PyTorch 1.6: pickles, then the storages."""
-    storages = {}
+    sizes, values = {}, {}
 
     def storage(key, type_name, size):
-        storages.setdefault(key, (type_name, size, []))
-
-        def read():
-            *_, [values] = storages[key]
-            return values
-
-        return read
+        sizes.setdefault(key, (type_name, size))
+        return lambda: values[key]
 
     if _load(file, storage) != _MAGIC:
         raise UserError("it is no file of torch.save.")
     _load(file, storage)  # the version of the format
     _load(file, storage)  # sizes of C types; they are little-endian
     found = _load(file, storage)
-    for key in _load(file, storage):
-        type_name, size, values = storages[str(key)]
+    for key in map(str, _load(file, storage)):
+        type_name, size = sizes[key]
         count = int.from_bytes(file.read(8), "little")
         if count < size:
             raise UserError("a storage is shorter than it says.")
-        width = np.dtype(
-            "<u2" if _TYPES[type_name] == "bfloat16" else _TYPES[type_name]
-        ).itemsize
-        values.append(_values(file.read(count * width), type_name, size))
+        width = np.dtype(_TYPES[type_name]).itemsize
+        values[key] = _values(file.read(count * width), type_name, size)
     return _arrays(found)

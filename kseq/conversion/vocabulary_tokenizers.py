@@ -4,9 +4,9 @@ import re
 
 from sentencepiece import sentencepiece_model_pb2
 
-from kseq.control_tokens import END, PAD, START, UNK
 from kseq.data import Tokenizer
 from kseq.data.text.tokenizer import NOT_IN_VOCABULARY
+from kseq.data.text.tokenizer_training import CONTROL_IDS
 from kseq.user_error import UserError
 
 LANGUAGE = re.compile(">>.+<<")
@@ -85,12 +85,7 @@ def _tokenizer(path, pieces):
         proto.pieces.add(piece=name, score=0.0, type=kinds.CONTROL)
         proto.pieces.extend(more)
     proto.trainer_spec.vocab_size = len(proto.pieces)
-    for name, number in (
-        ("pad_id", PAD),
-        ("unk_id", UNK),
-        ("bos_id", START),
-        ("eos_id", END),
-    ):
+    for name, number in CONTROL_IDS.items():
         setattr(proto.trainer_spec, name, number)
     try:
         return Tokenizer(proto.SerializeToString())

@@ -4,11 +4,6 @@ Its modules are imported when they are first used: files are checked without
 TensorFlow.
 """
 
-import sys
+from kseq.lazy_package import make_lazy
 
-from kseq.lazy_package import LazyPackage, stub_modules
-
-_MODULES = stub_modules(__file__)
-__all__ = [*_MODULES]
-
-sys.modules[__name__].__class__ = LazyPackage
+make_lazy(__name__)

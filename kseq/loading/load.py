@@ -69,12 +69,12 @@ def load(
                     f"{name} can be chosen for run directories; {path} is an "
                     "export, where it is fixed."
                 )
-    runs = [run_path(each) for each in others]
-    if runs and not is_run(path):
-        raise UserError(
-            f"An ensemble is of run directories; {path} is an export."
-        )
-    if len({os.path.realpath(run) for run in (path, *runs)}) <= len(runs):
+        if others:
+            raise UserError(
+                f"An ensemble is of run directories; {path} is an export."
+            )
+    runs = [path, *map(run_path, others)]
+    if len({os.path.realpath(run) for run in runs}) < len(runs):
         raise UserError("An ensemble is of different runs; one is given twice.")
     if "tensorflow" not in sys.modules:
         start_tensorflow()
@@ -84,9 +84,9 @@ def load(
 
         served = {
             str(run): load_run(run, weights=weights, search=search)
-            for run in (path, *runs)
+            for run in runs
         }
-        if runs:
+        if others:
             return ensemble(served).predictor()
         return served[str(path)].predictor()
     from kseq.loading.load_export import load_export

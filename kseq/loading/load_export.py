@@ -1,6 +1,5 @@
 """Exports, opened where no model code is needed."""
 
-import contextlib
 import math
 import os
 import tempfile
@@ -179,8 +178,7 @@ def read_safe_graph(
     Raises:
         UserError: if its file is broken, or it is not allowed.
     """
-    serialized = _read_graph(path)
-    meta_graph = _parsed(path, serialized)
+    serialized, meta_graph = _read_graph(path)
     if not is_own(serialized):
         check_graph(path, meta_graph, allow_ops)
     return meta_graph
@@ -195,22 +193,19 @@ def read_meta_graph(path: Path) -> MetaGraphDef:
     Raises:
         UserError: if its file is broken.
     """
-    return _parsed(path, _read_graph(path))
+    _, meta_graph = _read_graph(path)
+    return meta_graph
 
 
 def _read_graph(path):
-    with contextlib.suppress(OSError), open(path / _GRAPH, "rb") as file:
-        serialized = file.read(_LARGEST)
-        if len(serialized) < _LARGEST:
-            return serialized
-    raise UserError(f"{path / _GRAPH} cannot be read.")
-
-
-def _parsed(path, serialized):
-    saved = saved_model_pb2.SavedModel()
+    """The bytes of the graph of a version, and the same parsed."""
     try:
-        saved.ParseFromString(serialized)
+        with open(path / _GRAPH, "rb") as file:
+            serialized = file.read(_LARGEST)
+        if len(serialized) == _LARGEST:
+            raise ValueError("it is larger than any graph of TensorFlow")
+        saved = saved_model_pb2.SavedModel.FromString(serialized)
         [meta_graph] = saved.meta_graphs
-    except (DecodeError, ValueError):
+    except (OSError, DecodeError, ValueError):
         raise UserError(f"{path / _GRAPH} cannot be read.") from None
-    return meta_graph
+    return serialized, meta_graph

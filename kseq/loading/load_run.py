@@ -57,7 +57,7 @@ def load_run(
         task,
         source.has_tokenizer,
         load_model=lambda: load_model(run, weights=weights),
-        find_search=lambda: search or search_of_run(run),
+        search=search or search_of_run(run),
         weights=weights,
     )
     served = answer.serve(opened)

@@ -23,7 +23,7 @@ class OpenedRun:
         task: dict, what its `task.json` says.
         has_tokenizer: bool, whether its source has a tokenizer.
         load_model: function, gives the model with its weights.
-        find_search: function, gives the search.
+        search: how answers are found; None where that needs no search.
         weights: str, the name of the weights, see `load_run`.
 
     Attributes:
@@ -41,14 +41,14 @@ class OpenedRun:
         has_tokenizer: bool,
         *,
         load_model: Callable[[], keras.Model],
-        find_search: "Callable[[], Search | None]",
+        search: "Search | None",
         weights: str,
     ):
         self.run = run
         self.task = task
+        self.search = search
         self.task_path = task_path(run)
         self._load_model = load_model
-        self._find_search = find_search
         self._weights = weights
         self._sources = [self.tokenizer("source")] if has_tokenizer else []
         config = task.get("preprocessor")
@@ -57,11 +57,6 @@ class OpenedRun:
         )
         if getattr(self.preprocessor, "network", None) is not None:
             self.preprocessor.network.load(run.path / "network.npz")
-
-    @property
-    def search(self) -> "Search | None":
-        """How answers are found."""
-        return self._find_search()
 
     @property
     def temperature(self) -> float:

@@ -107,22 +107,17 @@ def _record(result):
 
 
 def _input(model, element):
-    given = element
     if isinstance(element, dict):
-        given = _entry(model, element)
+        if model.source not in element:
+            raise ValueError(
+                f"expected an entry {model.source!r}; found "
+                f"{', '.join(map(str, element)) or 'none'}."
+            )
+        element = element[model.source]
     types = source_named(model.source).types
-    if types and not isinstance(given, types):
-        raise TypeError(f"expected a text; found {given!r:.100}.")
-    return given
-
-
-def _entry(model, element):
-    if model.source not in element:
-        raise ValueError(
-            f"expected an entry {model.source!r}; found "
-            f"{', '.join(map(str, element)) or 'none'}."
-        )
-    return element[model.source]
+    if types and not isinstance(element, types):
+        raise TypeError(f"expected a text; found {element!r:.100}.")
+    return element
 
 
 def _kept(model, element):

@@ -5,8 +5,6 @@ import re
 
 from kseq.server.request_error import RequestError
 
-_LOCAL = {"localhost", "127.0.0.1", "[::1]"}
-
 
 class AllowedHosts:
     """Rejects requests from web pages of other sites.
@@ -61,7 +59,7 @@ class AllowedHosts:
         place = origin.partition("://")[2]
         name = _name(place)
         # Other ports of this machine are other sites.
-        is_local = name in _LOCAL or _is_address(name)
+        is_local = name == "localhost" or _is_address(name)
         return (
             (bool(place) and place == host)
             or "*" in self.names

@@ -156,29 +156,18 @@ async def _logged(services, name, request, context):
         await context.abort(grpc.StatusCode.INTERNAL, "Internal error")
     finally:
         services.log(
-            _record(
-                context,
-                name,
-                status,
+            access_record(
                 start,
                 model=services.known_model(request),
                 version=_VERSION_FOUND.get(),
                 request_id=request_id,
+                client=_client(context),
+                method="gRPC",
+                path=name,
+                status=status,
                 bytes=sum(sizes),
             )
         )
-
-
-def _record(context, method, status, start, **known):
-    """The record of a call, for the log."""
-    return access_record(
-        start,
-        client=_client(context),
-        method="gRPC",
-        path=method,
-        status=status,
-        **known,
-    )
 
 
 class _Services(
@@ -200,18 +189,8 @@ class _Services(
 
     async def refuse(self, context, method, error):
         """Answers a call whose message is not read, or not decoded."""
-        record = _record(
-            context,
-            method,
-            error.code,
-            time.perf_counter(),
-            model="",
-            version=None,
-            request_id=request_id_of(None),
-            bytes=0,
-        )
-        self.log(record)
-        await context.abort(grpc.StatusCode[error.code], _line(error))
+        async with _logged(self, method, None, context):
+            raise error
 
     @_call
     async def Predict(self, request, context):  # noqa: N802, of the proto

@@ -4,23 +4,30 @@
 millions of numbers.
 """
 
-from kseq.server.json_requests import (
-    check_rows,
-    classifications,
-    json_bytes,
-    predictions,
-)
+import json
+
 from kseq.server.json_tensors import to_values
+from kseq.server.request_error import RequestError
+from kseq.server.signatures import classes_and_scores
 
 _AT_ONCE = 8192  # values
 
 
 def predicted_bytes(outputs, is_row):
-    """The answer to `:predict`, see `predictions`, in bytes."""
-    if _size(outputs) <= _AT_ONCE:
-        return json_bytes(predictions(outputs, is_row))
+    """The answer to `:predict`.
+
+    Args:
+        outputs: dict, name -> `np.ndarray`.
+        is_row: bool, see `SignatureRequest`.
+
+    Returns:
+        bytes of JSON.
+
+    Raises:
+        RequestError: if the outputs do not fit into this form.
+    """
     if is_row:
-        check_rows(outputs)
+        _check_rows(outputs)
         return _joined("predictions", _rows(outputs))
     if len(outputs) == 1:
         ((name, value),) = outputs.items()
@@ -29,9 +36,55 @@ def predicted_bytes(outputs, is_row):
 
 
 def classified_bytes(outputs):
-    """The answer to `:classify`, see `classifications`, in bytes."""
-    blocks = (classifications(block)["results"] for block in _blocks(outputs))
+    """The answer to `:classify`.
+
+    Args:
+        outputs: dict with `classes`, `scores` or both, (B, C).
+
+    Returns:
+        bytes of JSON.
+    """
+    blocks = map(_classifications, _blocks(outputs))
     return _joined("results", _list(map(_inner, blocks)))
+
+
+def json_bytes(value):
+    """JSON, with NaN and infinities as TensorFlow Serving writes them."""
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _check_rows(outputs):
+    """RequestError unless outputs have the same number of rows."""
+    sizes = {name: value.shape[:1] for name, value in outputs.items()}
+    expected = next(iter(sizes.values()))
+    for name, size in sizes.items():
+        if not size or size != expected:
+            raise RequestError(
+                f"Tensor name: {name} has inconsistent batch size: "
+                f"{(*size, 0)[0]} expecting batch size: "
+                f"{(*expected, 0)[0]}"
+            )
+
+
+def _predictions(outputs):
+    """A list with a value or an object for each row."""
+    values = {name: to_values(name, value) for name, value in outputs.items()}
+    if len(values) == 1:
+        return next(iter(values.values()))
+    rows = zip(*values.values(), strict=True)
+    return [dict(zip(values, row, strict=True)) for row in rows]
+
+
+def _classifications(outputs):
+    """For each row, a list of pairs of a class and its score."""
+    classes, scores = (
+        to_values(name, value)
+        for name, value in zip(
+            ("classes", "scores"), classes_and_scores(outputs), strict=True
+        )
+    )
+    rows = zip(classes, scores, strict=True)
+    return [list(map(list, zip(*row, strict=True))) for row in rows]
 
 
 def _joined(key, pieces):
@@ -40,9 +93,8 @@ def _joined(key, pieces):
 
 def _rows(outputs):
     """Pieces of a list with a value or an object for each row."""
-    if _size(outputs) // _length(outputs) <= _AT_ONCE:
-        blocks = (predictions(block, True) for block in _blocks(outputs))
-        return _list(_inner(block["predictions"]) for block in blocks)
+    if _size(outputs) // max(_length(outputs), 1) <= _AT_ONCE:
+        return _list(_inner(_predictions(each)) for each in _blocks(outputs))
     rows = (
         {name: value[row, ...] for name, value in outputs.items()}
         for row in range(_length(outputs))

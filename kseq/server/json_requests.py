@@ -1,4 +1,4 @@
-"""The bodies of requests and answers, in TensorFlow Serving's format."""
+"""The bodies of requests, in TensorFlow Serving's format."""
 
 import json
 import re
@@ -12,14 +12,12 @@ from kseq.server.json_tensors import (
     to_array,
     to_bytes,
     to_numbers,
-    to_values,
     type_name,
 )
 from kseq.server.request_error import RequestError
 from kseq.server.signatures import (
     SignatureRequest,
     check_classifies,
-    classes_and_scores,
     find_signature,
 )
 
@@ -33,7 +31,7 @@ def read_object(body):
         body: bytes.
 
     Returns:
-        dict.
+        dict, whose strings are all valid in UTF-8.
 
     Raises:
         RequestError: if it is not one.
@@ -131,67 +129,6 @@ def read_classify(body, signatures):
     return SignatureRequest(name, inputs, is_row=True)
 
 
-def predictions(outputs, is_row):
-    """The answer to `:predict`.
-
-    Args:
-        outputs: dict, name -> `np.ndarray`.
-        is_row: bool, see `SignatureRequest`.
-
-    Returns:
-        A dict for `json_bytes`.
-
-    Raises:
-        RequestError: if the outputs do not fit into this form.
-    """
-    if is_row:
-        check_rows(outputs)
-    values = {name: to_values(name, value) for name, value in outputs.items()}
-    key = "predictions" if is_row else "outputs"
-    if len(values) == 1:
-        return {key: next(iter(values.values()))}
-    if not is_row:
-        return {key: values}
-    rows = zip(*values.values(), strict=True)
-    return {key: [dict(zip(values, row, strict=True)) for row in rows]}
-
-
-def check_rows(outputs):
-    """RequestError unless outputs, a dict of arrays, have the same rows."""
-    sizes = {name: value.shape[:1] for name, value in outputs.items()}
-    expected = next(iter(sizes.values()))
-    for name, size in sizes.items():
-        if not size or size != expected:
-            raise RequestError(
-                f"Tensor name: {name} has inconsistent batch size: "
-                f"{(*size, 0)[0]} expecting batch size: "
-                f"{(*expected, 0)[0]}"
-            )
-
-
-def classifications(outputs):
-    """The answer to `:classify`, a dict for `json_bytes`.
-
-    Args:
-        outputs: dict with `classes`, `scores` or both, (B, C).
-    """
-    classes, scores = (
-        to_values(name, value)
-        for name, value in zip(
-            ("classes", "scores"), classes_and_scores(outputs), strict=True
-        )
-    )
-    rows = zip(classes, scores, strict=True)
-    return {
-        "results": [list(map(list, zip(*row, strict=True))) for row in rows]
-    }
-
-
-def json_bytes(value):
-    """JSON, with NaN and infinities as TensorFlow Serving writes them."""
-    return json.dumps(value, ensure_ascii=False).encode()
-
-
 def _first_of_each(pairs):
     """A dict in which the first of equal keys counts, as in RapidJSON."""
     found = dict(pairs)
@@ -274,10 +211,6 @@ def _features(example):
 
 
 def _feature(name, value):
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise RequestError("The name of a feature is not UTF-8") from None
     if is_bytes(value) or not isinstance(value, list):
         value = [value]
     types = set(map(type, value))

@@ -31,10 +31,8 @@ def to_array(name, value, info):
     leaves, shape = _leaves(value)
     check_shape(name, shape, info)
     if dtype == tf.string:
-        leaves = [to_bytes(leaf) for leaf in leaves]
-        array = np.empty(len(leaves), object)
-        array[:] = leaves
-        return array.reshape(shape)
+        strings = [to_bytes(leaf) for leaf in leaves]
+        return np.array(strings, object).reshape(shape)
     for kind in set(map(type, leaves)) - _types(dtype):
         leaf = next(leaf for leaf in leaves if type(leaf) is kind)
         raise wrong_type(leaf, dtype.name)
@@ -58,10 +56,8 @@ def to_values(name, array):
     """
     if array.dtype == object:
         write = _base64 if name.endswith("_bytes") else _text
-        flat = [write(name, value) for value in array.ravel()]
-        strings = np.empty(len(flat), object)
-        strings[:] = flat
-        return strings.reshape(array.shape).tolist()
+        strings = [write(name, value) for value in array.ravel()]
+        return np.array(strings, object).reshape(array.shape).tolist()
     if array.dtype.kind == "c":
         raise RequestError(
             f"Tensor name: {name} has complex numbers, which JSON does not "
@@ -82,12 +78,7 @@ def to_values(name, array):
 def to_bytes(leaf):
     """The bytes of a string; RequestError if it is not one."""
     if isinstance(leaf, str):
-        try:
-            return leaf.encode("utf-8")
-        except UnicodeEncodeError:
-            raise RequestError(
-                "JSON Value: a string is not valid UTF-8"
-            ) from None
+        return leaf.encode("utf-8")
     if is_bytes(leaf) and isinstance(leaf["b64"], str):
         try:
             return _from_base64(leaf["b64"])

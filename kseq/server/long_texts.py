@@ -41,6 +41,8 @@ def cut_texts(inputs):
 def cut_examples(inputs):
     """The same for the texts in serialized `tf.train.Example`s.
 
+    A feature that is the bytes of a file, such as a recording, is not cut.
+
     Args:
         inputs: (B,) object, bytes.
     """
@@ -49,7 +51,9 @@ def cut_examples(inputs):
         if len(serialized) <= LONGEST:
             continue
         example = tf.train.Example.FromString(serialized)
-        for feature in example.features.feature.values():
+        for name, feature in example.features.feature.items():
+            if source_named(name).is_file:
+                continue
             texts = feature.bytes_list.value
             for number, text in enumerate(texts):
                 texts[number] = _cut(text)

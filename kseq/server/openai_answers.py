@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from kseq.server.event_stream import event
-from kseq.server.json_requests import json_bytes
+from kseq.server.json_answers import json_bytes
 from kseq.server.openai_requests import TextRequest
 from kseq.server.request_error import RequestError
 from kseq.server.streamed_answer import StreamedPart

@@ -88,14 +88,8 @@ class Page:
             known = self.store.status(name)
         except RequestError:
             return []
-        numbers = sorted(
-            (
-                number
-                for number, status in known.items()
-                if status.state == "AVAILABLE"
-            ),
-            reverse=True,
-        )
+        numbers = [n for n, of in known.items() if of.state == "AVAILABLE"]
+        numbers.sort(reverse=True)
         return [n if n <= _EXACT else f"{n}" for n in numbers]
 
 

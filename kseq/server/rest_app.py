@@ -17,13 +17,13 @@ from kseq.server.access_record import access_record, request_id_of
 from kseq.server.allowed_hosts import AllowedHosts
 from kseq.server.body_memory import BodyMemory, request_memory
 from kseq.server.event_stream import EventStream, event, unless_disconnected
-from kseq.server.json_answers import classified_bytes, predicted_bytes
-from kseq.server.json_bodies import json_memory
-from kseq.server.json_requests import (
+from kseq.server.json_answers import (
+    classified_bytes,
     json_bytes,
-    read_classify,
-    read_predict,
+    predicted_bytes,
 )
+from kseq.server.json_bodies import json_memory
+from kseq.server.json_requests import read_classify, read_predict
 from kseq.server.model_descriptions import (
     metadata_object,
     readiness,
@@ -239,22 +239,24 @@ class RestApp:
 
     async def _answer_body(self, found, servable, body, receive):
         verb = found["verb"].lower()
-        if verb not in _VERBS:
+        if verb == "regress":
             raise RequestError("Expected a signature of regression")
-        read, answer = _VERBS[verb]
+        read = read_classify if verb == "classify" else read_predict
         request = await _aside(len(body), read, body, servable.signatures)
         if request.is_stream:
             return await self._stream(servable, request, receive)
-        outputs = await self._outputs(servable, request, receive)
-        size = sum(value.size for value in outputs.values())
-        return await _aside(size, answer, request, outputs)
-
-    async def _outputs(self, servable, request, receive):
-        """The answer of the batcher, unless the client disconnects first."""
         answer = self.batcher.answer(
             servable, request.signature, request.inputs, self.timeout
         )
-        return await unless_disconnected(answer, receive)
+        outputs = await unless_disconnected(answer, receive)
+        size = sum(value.size for value in outputs.values())
+        if verb == "classify":
+            content = await _aside(size, classified_bytes, outputs)
+        else:
+            content = await _aside(
+                size, predicted_bytes, outputs, request.is_row
+            )
+        return Response(content, media_type=_JSON)
 
     async def _stream(self, servable, request, receive):
         """An event for each part of the answer, and one for all of it.
@@ -357,15 +359,6 @@ def _probe(is_ready, text):
     return Response(f"{text}\n", status, media_type="text/plain")
 
 
-def _predicted(request, outputs):
-    body = predicted_bytes(outputs, request.is_row)
-    return Response(body, media_type=_JSON)
-
-
-def _classified(_, outputs):
-    return Response(classified_bytes(outputs), media_type=_JSON)
-
-
 def _json(value, status=200):
     return Response(json_bytes(value), status, media_type=_JSON)
 
@@ -382,9 +375,3 @@ def _refused(value, status):
     if status in (429, 503):
         response.headers["retry-after"] = _RETRY_AFTER
     return response
-
-
-_VERBS = {
-    "predict": (read_predict, _predicted),
-    "classify": (read_classify, _classified),
-}

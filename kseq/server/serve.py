@@ -24,7 +24,6 @@ _POLL = 1.0  # seconds
 _GRACE = 20.0  # seconds for what is in flight; schedulers kill after 30
 _CANCELLING = 5.0  # seconds more for what is cancelled then
 _BODY, _LARGE_BODY = 4, 64  # MiB
-_LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 class _Server(uvicorn.Server):
@@ -89,7 +88,11 @@ def serve(store, listening, options, clean_up=lambda: None, worker=None):
         worker: `kseq.commands.serve_workers.Worker` if this process is one of
             several, or None.
     """
-    metrics = _metrics(store) if options.metrics else None
+    metrics = None
+    if options.metrics:
+        from kseq.server.metrics import Metrics
+
+        metrics = Metrics(store)
     shared = SharedMetrics(metrics, worker) if metrics and worker else metrics
     batcher = Batcher(
         options.queue_size,
@@ -110,7 +113,7 @@ def serve(store, listening, options, clean_up=lambda: None, worker=None):
     app = RestApp(
         store,
         batcher,
-        hosts=(*_LOCAL, *options.allow_host, options.host),
+        hosts=("localhost", *options.allow_host, options.host),
         metrics=shared and shared.text,
         unready=lambda: _unready(server, worker),
         **limits,
@@ -202,12 +205,6 @@ def _config(app):
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=64 * 1024,
     )
-
-
-def _metrics(store):
-    from kseq.server.metrics import Metrics
-
-    return Metrics(store)
 
 
 def _grpc(store, batcher, options, limits, worker):

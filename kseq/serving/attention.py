@@ -36,16 +36,20 @@ class Attention(NamedTuple):
 
         Args:
             row: dict of arrays: `source_tokens` (S,), `target_tokens` (T,),
-                `attention` (T, S); `truncated` (), unless the export is of
-                version 0.1.
+                `attention` (T, S); `truncated` (), unless it is of an export
+                of version 0.1 or of one head.
         """
+        names = ("source_tokens", "target_tokens")
         source, target = (
             [token.decode("utf-8", "replace") for token in row[name] if token]
-            for name in ("source_tokens", "target_tokens")
+            for name in names
         )
         # Between the turns of a dialogue there is padding, too.
-        real = [bool(token) for token in row["source_tokens"]]
-        weights = row["attention"][: len(target), : len(real)][:, real]
+        columns, rows = (
+            np.flatnonzero([bool(token) for token in row[name]])
+            for name in names
+        )
+        weights = row["attention"][np.ix_(rows, columns)]
         return cls(source, target, weights, bool(row.get("truncated", False)))
 
     @property

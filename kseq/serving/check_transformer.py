@@ -20,7 +20,7 @@ def check_transformer(
     model = generator.model
     if not isinstance(model, Transformer):
         found = f"the class {type(model).__name__}"
-    elif getattr(generator.preprocessor, "input_name", None) != "text":
+    elif generator.preprocessor.input_name != "text":
         found = f"a source of {generator.preprocessor.input_name}"
     elif model.source_layer is not None or model.window is not None:
         found = "a layer before the encoder, or windows of self-attention"

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
-
 import kseq
 from kseq.control_tokens import END, START, UNK
 from kseq.files.new_folder import new_folder
@@ -118,7 +116,5 @@ def write_ctranslate2(
 
 
 def _pieces(tokenizer):
-    processor = sentencepiece.SentencePieceProcessor(
-        model_proto=tokenizer.model
-    )
-    return [processor.id_to_piece(i) for i in range(tokenizer.vocab_size)]
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size)).numpy()
+    return [piece.decode() for piece in pieces]

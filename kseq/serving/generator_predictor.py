@@ -131,7 +131,8 @@ class GeneratorPredictor:
     def _stream_signatures(self):
         """Those for the answers of this predictor; None if there are none."""
         if self.served is not None:
-            can = hasattr(self.served, "stream_signatures")
+            # Of the class: to read those of a generator is to trace them.
+            can = hasattr(type(self.served), "stream_signatures")
             return self._own_stream if can else None
         draws = "sample" in self.signatures
         if STREAM_START in self.signatures and draws == bool(self.sampling):
@@ -363,6 +364,10 @@ class GeneratorPredictor:
         if attention and prefixes is not None:
             raise UserError(
                 "Attention is not available for answers with a prefix."
+            )
+        if attention and phrases is not None:
+            raise UserError(
+                "Attention is not available for answers with phrases."
             )
         columns = {self.source: inputs}
         name = "serving_default" if n_best == 1 else "n_best"

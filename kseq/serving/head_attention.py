@@ -62,15 +62,18 @@ def head_attention(
                 f"{heads}. Received: part={part!r}, block={block}, head={head}"
             )
         queries, keys = tokens[part]
-        of_head = weights[part][block][:, head]
-        return {"queries": queries, "keys": keys, "weights": of_head}
+        return {
+            "source_tokens": keys,
+            "target_tokens": queries,
+            "attention": weights[part][block][:, head],
+        }
 
     # In a graph for all lengths, where the search has been traced before.
     raw = served.preprocessor.input_signature
     [source] = raw
     functions = {"heads": served_function(read, raw)}
     rows = predict_batches(functions, "heads", {source: inputs}, None)
-    return [_without_padding(**row) for row in rows]
+    return [Attention.of_row(row) for row in rows]
 
 
 def _of_classifier(classifier, source):
@@ -103,11 +106,3 @@ def _of_generator(generator, source):
 
 def _pieces(tokenizer, ids):
     return tf.where(ids == PAD, "", tokenizer.pieces(ids))
-
-
-def _without_padding(queries, keys, weights):
-    sources, targets = (
-        [token.decode("utf-8", "replace") for token in tokens if token]
-        for tokens in (keys, queries)
-    )
-    return Attention(sources, targets, weights[queries != b""][:, keys != b""])

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from kseq.control_tokens import PAD
 from kseq.data import Tokenizer, teacher_forcing
+from kseq.serving.explanation import TARGET_SCOPE
 from kseq.serving.generator_predictor import GeneratorPredictor
 from kseq.serving.object_config import source_config
 from kseq.serving.predict_batches import predict_batches
@@ -19,8 +20,6 @@ from kseq.user_error import check_integers
 
 MOST_ANSWERS = 20  # of `n_best`
 _BATCH = 256  # answers that are encoded at once
-# Not that of the source, see `Generator`.
-_SCOPE = "target_tokenizer"
 
 
 class Retriever:
@@ -209,7 +208,7 @@ class Retriever:
 
     def _labels(self, text):
         """The ids of answers with END, (B, T) int32, and whether cut."""
-        with tf.name_scope(_SCOPE):
+        with tf.name_scope(TARGET_SCOPE):
             ids, cut = self.tokenizer.tokenize_with_end(
                 text, self.max_length - 1
             )

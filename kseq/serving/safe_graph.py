@@ -6,7 +6,6 @@ import math
 import os
 import re
 from collections.abc import Collection
-from typing import NamedTuple
 
 import tensorflow as tf
 from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
@@ -36,12 +35,7 @@ _MOST_OUTPUTS = 2**16
 _MOST_REPEATED = 2**26  # bytes of constants that are one value, repeated
 _NAMES_SHOWN = 8
 _DEEPEST_SIZES = 8  # nodes that compute the sizes of a split
-_own: set[bytes] = set()
-
-
-def digest(serialized: bytes) -> bytes:
-    """What `trust` is given of the bytes of a saved_model.pb."""
-    return hashlib.sha256(serialized).digest()
+_own: set[bytes] = set()  # digests
 
 
 def trust(serialized: bytes) -> None:
@@ -52,12 +46,16 @@ def trust(serialized: bytes) -> None:
     Args:
         serialized: bytes, of saved_model.pb.
     """
-    _own.add(digest(serialized))
+    _own.add(_digest(serialized))
 
 
 def is_own(serialized: bytes) -> bool:
     """Whether this process has written a saved_model.pb."""
-    return digest(serialized) in _own
+    return _digest(serialized) in _own
+
+
+def _digest(serialized):
+    return hashlib.sha256(serialized).digest()
 
 
 def other_ops(
@@ -278,13 +276,6 @@ def _repeated(tensor):
     return max(0, math.prod(dims) * size - tensor.ByteSize())
 
 
-class _Call(NamedTuple):
-    """A place that names a function."""
-
-    caller: str
-    function: str
-
-
 def _wrong_calls(meta_graph, of_the_saver):
     """What calls the functions of the saver, that is not the saver."""
     library = meta_graph.graph_def.library
@@ -297,12 +288,16 @@ def _wrong_calls(meta_graph, of_the_saver):
         name = function.signature.name
         if name in savers and "api_implements" in function.attr:
             yield f"{name:.80} can take the place of another function"
-    for call in _calls_of_objects(meta_graph):
-        if call.function in savers:
-            yield f"{call.caller:.80} can call {call.function:.80}"
+    for caller, name in _calls_of_objects(meta_graph):
+        if name in savers:
+            yield f"{caller} can call {name:.80}"
+
+    def calls_saver(node):
+        return node.op in savers or savers.intersection(_functions(node))
+
     for function in library.function:
         for node in function.node_def:
-            if node.op in savers or savers.intersection(_functions(node)):
+            if calls_saver(node):
                 yield f"{node.name:.80} calls a function of the saver"
 
     definition = meta_graph.saver_def
@@ -319,31 +314,29 @@ def _wrong_calls(meta_graph, of_the_saver):
         used.update(map(_node_name, collection.node_list.value))
     for node in meta_graph.graph_def.node:
         used.update(map(_node_name, node.input))
-        calls = node.op in savers or savers.intersection(_functions(node))
-        if node.op in of_the_saver or (calls and node.name not in of_saver):
+        if node.op in of_the_saver or (
+            calls_saver(node) and node.name not in of_saver
+        ):
             yield f"{node.name:.80} calls a function of the saver"
     for node in meta_graph.graph_def.node:
-        if node.name in of_saver & used and savers.intersection(
-            _functions(node)
-        ):
+        if node.name in of_saver & used and calls_saver(node):
             yield f"{node.name:.80} calls a function of the saver"
 
 
 def _calls_of_objects(meta_graph):
+    """Pairs of what can call a function, in words, and its name."""
     objects = meta_graph.object_graph_def
-    for name in objects.concrete_functions:
-        yield _Call("an object", name)
+    names = [*objects.concrete_functions]
     for node in objects.nodes:
-        for name in node.function.concrete_functions:
-            yield _Call("an object", name)
-        name = node.bare_concrete_function.concrete_function_name
-        yield _Call("an object", name)
-        yield _Call("an object", node.captured_tensor.concrete_function)
+        names += node.function.concrete_functions
+        names.append(node.bare_concrete_function.concrete_function_name)
+        names.append(node.captured_tensor.concrete_function)
     library = meta_graph.graph_def.library
-    for gradient in library.gradient:
-        yield _Call("a gradient", gradient.gradient_func)
-    for gradient in library.registered_gradients:
-        yield _Call("a gradient", gradient.gradient_func)
+    gradients = (*library.gradient, *library.registered_gradients)
+    return [
+        *(("an object", name) for name in names),
+        *(("a gradient", each.gradient_func) for each in gradients),
+    ]
 
 
 def _functions(node):

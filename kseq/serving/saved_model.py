@@ -25,7 +25,7 @@ from kseq.runs.exports import check_exports, claim_exports
 from kseq.serving.safe_graph import other_ops, trust
 from kseq.serving.stored_weight import DTYPES, StoredWeight, can_store
 from kseq.terminal import escaped_line, progress
-from kseq.user_error import DiskError, UserError
+from kseq.user_error import DiskError, UserError, write_error
 
 if TYPE_CHECKING:  # only one of them is needed
     from kseq.serving.classifier import Classifier
@@ -98,9 +98,7 @@ def export(
     except OSError as error:
         if error.errno in DiskError.errnos:
             raise _disk_error(directory, error.strerror) from error
-        raise UserError(
-            f"{directory} cannot be written: {error.strerror}."
-        ) from error
+        raise write_error(directory, error) from error
 
 
 def _disk_error(directory, reason):
@@ -213,13 +211,13 @@ def _describe(served, path, quantize):
         "parameters": served.model.count_params(),
         **({"quantized": quantize} if quantize else {}),
     }
-    (path / "assets.extra").mkdir()
-    text = to_json(description)
-    (path / "assets.extra" / "kseq.json").write_text(text, "utf-8")
+    folder = path / "assets.extra"
+    folder.mkdir()
+    (folder / "kseq.json").write_text(to_json(description), "utf-8")
     if served.model_card:
-        readme = path / "assets.extra" / "README.md"
         weights = _QUANTIZED.format(dtype=quantize) if quantize else ""
-        readme.write_text(served.model_card + weights, "utf-8")
+        readme = served.model_card + weights
+        (folder / "README.md").write_text(readme, "utf-8")
 
 
 def _trust(graph, path):

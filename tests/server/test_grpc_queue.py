@@ -250,6 +250,24 @@ def test_the_id_of_a_request(store, open_grpc):
     assert [record["version"] for record in records] == [2, None] * 3
 
 
+def test_the_id_of_a_message_that_is_not_read(store, open_grpc):
+    records = []
+    memory = BodyMemory(40_000)
+    with open_grpc(store, log=records.append, memory=memory) as client:
+        call = client.begin(
+            predict(b"a" * 2**17), metadata=(("x-request-id", "trace-7"),)
+        )
+        assert call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        found = dict(call.trailing_metadata())
+        client.stop(1)
+    assert found["x-request-id"] == "trace-7"
+    (record,) = records
+    assert record["request_id"] == "trace-7"
+    assert record["model"] == ""
+    assert record["version"] is None
+    assert record["bytes"] == 0
+
+
 def test_the_log_has_a_host_as_that_of_rest_has(store, open_grpc):
     records = []
     with open_grpc(store, log=records.append) as client:

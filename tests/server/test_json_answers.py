@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kseq.server import json_answers
-from kseq.server.json_requests import classifications, predictions
+from kseq.server.json_tensors import to_values
 from kseq.server.request_error import RequestError
 
 DRAW = np.random.default_rng(1)
@@ -38,6 +38,19 @@ OUTPUTS = {
 }
 
 
+def predictions(outputs, is_row):
+    """The answer as it is without pieces."""
+    values = {name: to_values(name, value) for name, value in outputs.items()}
+    if len(values) == 1:
+        [found] = values.values()
+    elif is_row:
+        rows = zip(*values.values(), strict=True)
+        found = [dict(zip(values, row, strict=True)) for row in rows]
+    else:
+        found = values
+    return {"predictions" if is_row else "outputs": found}
+
+
 @pytest.mark.parametrize("at_once", [1, 3, 10, 10_000])
 @pytest.mark.parametrize("rows", [0, 1, 2, 17])
 @pytest.mark.parametrize("kind", OUTPUTS)
@@ -56,7 +69,15 @@ def test_pieces_of_classifications(monkeypatch, rows, at_once):
     monkeypatch.setattr(json_answers, "_AT_ONCE", at_once)
     outputs = {"classes": words(rows, 3), "scores": floats(rows, 3)}
     found = json_answers.classified_bytes(outputs)
-    assert json.loads(found) == classifications(outputs)
+    classes, scores = (
+        to_values(name, outputs[name]) for name in ("classes", "scores")
+    )
+    assert json.loads(found) == {
+        "results": [
+            [[label, score] for label, score in zip(*row, strict=True)]
+            for row in zip(classes, scores, strict=True)
+        ]
+    }
 
 
 def test_outputs_without_common_rows(monkeypatch):

@@ -4,7 +4,7 @@ import tensorflow as tf
 from tensorflow.compat.v1.saved_model import signature_def_utils
 from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 
-from kseq.server.long_texts import LONGEST, cut_texts
+from kseq.server.long_texts import LONGEST, cut_examples, cut_texts
 from kseq.server.servable import Servable
 from kseq.serving.safe_graph import trust
 
@@ -50,6 +50,20 @@ def test_one_turn_of_a_dialogue():
 def test_bytes_are_no_text(name):
     inputs = {name: objects(bytes(2 * LONGEST))}
     assert cut_texts(inputs) == (inputs, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("image", 2 * LONGEST), ("audio", 2 * LONGEST), ("text", LONGEST)],
+)
+def test_of_examples_only_texts_are_cut(name, kept):
+    content = b"a" * 2 * LONGEST
+    example = tf.train.Example(
+        features={"feature": {name: {"bytes_list": {"value": [content]}}}}
+    )
+    [found] = cut_examples(objects(example.SerializeToString()))
+    feature = tf.train.Example.FromString(found).features.feature[name]
+    assert feature.bytes_list.value == [content[:kept]]
 
 
 def test_bytes_that_are_no_characters():

@@ -5,6 +5,7 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding import ForbiddenTokens, GreedySearch
 from kseq.serving import Generator
+from kseq.user_error import UserError
 from tests.slow import slow
 
 ANSWERS = ("serving_default", "n_best", "explain")
@@ -241,3 +242,13 @@ def test_bad_arguments(tokenizers, wrong):
     [(name, value)] = wrong.items()
     with pytest.raises(ValueError, match=f"Received: {name}={value!r}"):
         Generator(None, None, tokenizers[1], **wrong)
+
+
+def test_no_attention_of_another_answer(generator):
+    predictor = generator.predictor()
+    for words, options in (
+        ("a prefix", {"prefixes": ["mat"]}),
+        ("phrases", {"phrases": [(["mat"], [])]}),
+    ):
+        with pytest.raises(UserError, match=f"answers with {words}"):
+            predictor.answers(["the cat"], attention=True, **options)

@@ -147,3 +147,11 @@ def test_there_is_no_source_to_attend_to(opened):
 def test_wrong_strings_to_stop(stop):
     with pytest.raises(ValueError, match="strings that are not empty"):
         generator_of(stop=[""])
+
+
+def test_a_stream_traces_one_search(expected):
+    """Not that of `sample`, which an export has."""
+    generator = generator_of()
+    stream = generator.predictor().stream(PROMPTS[0])
+    assert "".join(stream) == expected[0]
+    assert "stream_signatures" not in vars(generator)

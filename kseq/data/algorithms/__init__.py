@@ -11,11 +11,6 @@ A size is a pair, the smallest and the largest; one value is drawn for all
 sequences of a batch.
 """
 
-import sys
+from kseq.lazy_package import make_lazy
 
-from kseq.lazy_package import LazyPackage, stub_modules
-
-_MODULES = stub_modules(__file__)
-__all__ = [*_MODULES]
-
-sys.modules[__name__].__class__ = LazyPackage
+make_lazy(__name__)
