@@ -1,7 +1,6 @@
 """Packages whose modules are imported when they are first used."""
 
 import contextlib
-import importlib.machinery
 import importlib.util
 import sys
 from types import ModuleType
@@ -81,35 +80,35 @@ def import_name(path, name):
 
 
 def lazy_module(path):
-    """Imports a module, which is executed when its first attribute is read."""
-    if path not in sys.modules:
-        spec = importlib.util.find_spec(path)
-        loader = _Loader(spec.loader.name, spec.loader.path)
-        spec.loader = importlib.util.LazyLoader(loader)
-        sys.modules[path] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules[path]
+    """A module that is imported when one of its attributes is read."""
+    return sys.modules.get(path) or _LazyModule(path)
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
-    def exec_module(self, module):
-        try:
-            with attribute_errors_shown(self.name):
-                super().exec_module(module)
-        except Exception as error:
-            # An import that reads the first attribute drops any error, and
-            # reads the next one.
-            module.__dict__["_error"] = error
-            module.__class__ = _Broken
-            sys.modules.pop(self.name, None)
-            raise
+class _LazyModule(ModuleType):
+    """Has the attributes of the module of its name.
+
+    `importlib.util.LazyLoader` puts the module into `sys.modules` before it is
+    executed. Before Python 3.11.9 and 3.12.3, other threads read it there
+    while the first of them still executes it.
+    """
+
+    def __getattribute__(self, name):
+        return getattr(_import(self), name)
+
+    def __setattr__(self, name, value):
+        setattr(_import(self), name, value)
+
+    def __delattr__(self, name):
+        delattr(_import(self), name)
+
+    def __dir__(self):
+        return dir(_import(self))
 
 
-class _Broken(ModuleType):
-    """A module that raises again what has ended its execution."""
-
-    def __getattr__(self, name):
-        raise self.__dict__["_error"]
+def _import(lazy):
+    path = ModuleType.__getattribute__(lazy, "__name__")
+    with attribute_errors_shown(path):
+        return importlib.import_module(path)
 
 
 @contextlib.contextmanager
