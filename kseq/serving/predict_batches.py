@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from kseq.devices import has_gpu
-from kseq.user_error import UserError, check_integers
+from kseq.user_error import ArgumentError, UserError, check_integers
 
 _AT_ONCE = 2  # batches: the small operations of one leave processors idle
 _LEAST, _MOST = 32, 128  # inputs of a batch
@@ -55,8 +55,8 @@ def predict_batches(
 
     Raises:
         UserError: if there is no such signature.
-        ValueError: if the columns are not lists of the same length, an input
-            is none of these, or the batch size is not positive.
+        ValueError: if the columns are not lists of the same length, a value
+            is not what the signature takes, or the batch size is not positive.
     """
     check_integers(batch_size=batch_size, optional=True)
     if name not in signatures:
@@ -67,8 +67,9 @@ def predict_batches(
     function = signatures[name]
     check_lists(**columns)
     columns = {key: [*values] for key, values in columns.items()}
-    key, first = next(iter(columns.items()))
-    lengths = [_length(key, value) for value in first]
+    first = columns[next(iter(columns))]
+    _check_values(function, columns)
+    lengths = list(map(_length, first))
     order = sorted(range(len(first)), key=lambda i: -lengths[i])
     results: list[Any] = [None] * len(order)
     fits = math.inf  # length of all inputs of a batch with padding
@@ -168,16 +169,46 @@ def _at_once():
     return max(_AT_ONCE, os.cpu_count() or 1)
 
 
-def _length(name, value):
-    try:
-        if isinstance(value, list):
-            return sum(map(len, value))
-        return len(value)
-    except TypeError:
-        raise ValueError(
-            f"An input is a string, a list of strings or an array. Received: "
-            f"{name} with {value!r:.200}"
-        ) from None
+def _check_values(function, columns):
+    """Refuses values of other kinds: TensorFlow would read parts of them."""
+    kinds = getattr(function, "function_type", None)  # of a TensorFlow function
+    for name, values in columns.items() if kinds else ():
+        spec = kinds.parameters[name].type_constraint
+        kind, is_one = _kind_of(spec.dtype, spec.shape.rank - 1)
+        for value in values:
+            if not is_one(value):
+                raise ArgumentError(
+                    f"Each {name} must be {kind}. Received: {value!r:.200}"
+                )
+
+
+def _kind_of(dtype, rank):
+    """What a value of this rank is: in words, and a function of a value."""
+    if rank == 0:
+        is_text = dtype == tf.string
+        return ("a string", _is_text) if is_text else ("a number", _is_number)
+    if dtype == tf.string:
+        return "a list of strings", _is_list_of_texts
+    return (
+        f"an array of {rank} axes",
+        lambda value: getattr(value, "ndim", None) == rank,
+    )
+
+
+def _is_text(value):
+    return isinstance(value, str | bytes)
+
+
+def _is_number(value):
+    return isinstance(value, int | float | np.number)
+
+
+def _is_list_of_texts(value):
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _length(value):
+    return sum(map(len, value)) if isinstance(value, list) else len(value)
 
 
 def to_tensor(values: Sequence[Any]) -> tf.Tensor:
