@@ -27,7 +27,7 @@ def answer_markup(
     progress: Progress | None = None,
 ) -> list[str]:
     """See `GeneratorPredictor.markup`."""
-    split = [split_markup(document) for document in documents]
+    split = [split_markup(_decoded(document)) for document in documents]
     marked = [
         part for parts in split for part in parts if not isinstance(part, str)
     ]
@@ -187,6 +187,10 @@ def _has_tags(elements, start, end):
         for each in elements
         for place in (each.start, each.end)
     ) or any(_has_tags(each.inner, start, end) for each in elements)
+
+
+def _decoded(text):
+    return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
 def _encoded(text):

@@ -6,7 +6,11 @@ from typing import Any
 import tensorflow as tf
 
 from kseq.serving.answer import Answer, answer_of
-from kseq.serving.predict_batches import Signatures, to_tensor
+from kseq.serving.predict_batches import (
+    Signatures,
+    check_values,
+    to_tensor,
+)
 
 STREAM_START, STREAM_NEXT = "stream_start", "stream_next"
 STATE = "state_"
@@ -22,6 +26,9 @@ class AnswerStream:
 
     Attributes:
         answer: the `Answer`, after the last part; before that None.
+
+    Raises:
+        ValueError: if an input is of another kind.
     """
 
     def __init__(
@@ -30,6 +37,8 @@ class AnswerStream:
         self.signatures = signatures
         self.columns = columns
         self.answer: Answer | None = None
+        if columns:
+            check_values(signatures[STREAM_START], columns)
 
     @classmethod
     def of_answer(cls, answer: Answer) -> "AnswerStream":

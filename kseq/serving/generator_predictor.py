@@ -17,11 +17,11 @@ from kseq.serving.head_attention import head_attention
 from kseq.serving.predict_batches import (
     Progress,
     Signatures,
-    check_lists,
+    check_texts,
     predict_batches,
 )
 from kseq.sources import source_named
-from kseq.user_error import UserError, check_integers
+from kseq.user_error import ArgumentError, UserError, check_integers
 
 if TYPE_CHECKING:  # an export needs no search and no model code
     from kseq.decoding import Sampling
@@ -180,7 +180,7 @@ class GeneratorPredictor:
         """
         from kseq.data import split_paragraphs  # imports tensorflow_text
 
-        check_lists(texts=texts)
+        check_texts(texts=texts)
         if not len(texts):
             return []
         found = split_paragraphs(texts)
@@ -223,7 +223,7 @@ class GeneratorPredictor:
         from kseq.serving.answer_markup import answer_markup  # few need it
 
         self._check_attention()
-        check_lists(documents=documents)
+        check_texts(documents=documents)
         return answer_markup(self, documents, progress)
 
     def scores(self, inputs: list[Any], targets: list[str]) -> list[float]:
@@ -387,8 +387,7 @@ class GeneratorPredictor:
                 raise UserError(
                     "Phrases are not for samples or answers with a prefix."
                 )
-            columns["required"] = [required for required, _ in phrases]
-            columns["forbidden"] = [forbidden for _, forbidden in phrases]
+            columns["required"], columns["forbidden"] = _two_lists(phrases)
             name = "phrases"
         rows = self._rows(name, columns, progress)
         if rows and n_best > 1 and len(rows[0]["texts"]) < n_best:
@@ -455,6 +454,17 @@ class GeneratorPredictor:
         if from_python is None or not isinstance(given, list):
             return columns
         return {**columns, self.source: list(map(from_python, given))}
+
+
+def _two_lists(phrases):
+    """The phrases that each answer must have, and those that it must not."""
+    for both in phrases:
+        if not isinstance(both, tuple | list) or len(both) != 2:
+            raise ArgumentError(
+                "phrases must have two lists of strings for each input. "
+                f"Received: {both!r:.200}"
+            )
+    return [required for required, _ in phrases], [no for _, no in phrases]
 
 
 def _vectors(rows):

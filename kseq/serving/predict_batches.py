@@ -68,7 +68,7 @@ def predict_batches(
     check_lists(**columns)
     columns = {key: [*values] for key, values in columns.items()}
     first = columns[next(iter(columns))]
-    _check_values(function, columns)
+    check_values(function, columns)
     lengths = list(map(_length, first))
     order = sorted(range(len(first)), key=lambda i: -lengths[i])
     results: list[Any] = [None] * len(order)
@@ -130,6 +130,36 @@ def check_lists(**columns: Any) -> None:
             )
 
 
+def check_texts(**columns: Any) -> None:
+    """Raises ValueError unless all are lists of strings of the same length."""
+    check_lists(**columns)
+    for name, values in columns.items():
+        _check_kind(name, values, "a string", _is_text)
+
+
+def check_values(
+    function: Callable[..., Any], columns: Mapping[str, Sequence[Any]]
+) -> None:
+    """Raises ValueError unless a TensorFlow function takes these values.
+
+    One that was loaded would read some of a list where a string belongs.
+    """
+    kinds = getattr(function, "function_type", None)
+    if kinds is None:  # a function of Python
+        return
+    for name, values in columns.items():
+        spec = kinds.parameters[name].type_constraint
+        _check_kind(name, values, *_kind_of(spec.dtype, spec.shape.rank - 1))
+
+
+def _check_kind(name, values, kind, is_of_kind):
+    for value in values:
+        if not is_of_kind(value):
+            raise ArgumentError(
+                f"A value of {name} must be {kind}. Received: {value!r:.200}"
+            )
+
+
 def most_at_once() -> int:
     """The largest batch where no size is given."""
     return _MOST * _times()
@@ -167,19 +197,6 @@ def _at_once():
     if tf.config.threading.get_intra_op_parallelism_threads() != 1:
         return _AT_ONCE
     return max(_AT_ONCE, os.cpu_count() or 1)
-
-
-def _check_values(function, columns):
-    """Refuses values of other kinds: TensorFlow would read parts of them."""
-    kinds = getattr(function, "function_type", None)  # of a TensorFlow function
-    for name, values in columns.items() if kinds else ():
-        spec = kinds.parameters[name].type_constraint
-        kind, is_one = _kind_of(spec.dtype, spec.shape.rank - 1)
-        for value in values:
-            if not is_one(value):
-                raise ArgumentError(
-                    f"Each {name} must be {kind}. Received: {value!r:.200}"
-                )
 
 
 def _kind_of(dtype, rank):

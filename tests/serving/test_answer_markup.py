@@ -6,6 +6,7 @@ from kseq.data.text.markup import Word
 from kseq.serving.answer_markup import aligned_words
 from kseq.serving.attention import Attention
 from kseq.serving.generator_predictor import GeneratorPredictor
+from kseq.user_error import ArgumentError
 
 
 def test_words_are_aligned_by_their_pieces():
@@ -85,3 +86,14 @@ def test_each_sentence_is_searched_once(searches):
 def test_one_text_is_not_a_list_of_characters(searches, answer):
     with pytest.raises(ValueError, match="must be a list"):
         getattr(searches[1], answer)("red dog")
+
+
+@pytest.mark.parametrize("answer", ["markup", "paragraphs"])
+def test_what_is_no_text_is_refused(searches, answer):
+    with pytest.raises(ArgumentError, match=r"must be a string.*: 3"):
+        getattr(searches[1], answer)(["red dog", 3])
+
+
+def test_bytes_are_text(searches):
+    predictor = searches[1]
+    assert predictor.markup([b"<b>red</b> dog"]) == ["<b>red</b> dog"]

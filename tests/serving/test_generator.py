@@ -5,7 +5,7 @@ import tensorflow as tf
 from kseq.control_tokens import END, PAD, START
 from kseq.decoding import ForbiddenTokens, GreedySearch
 from kseq.serving import Generator
-from kseq.user_error import UserError
+from kseq.user_error import ArgumentError, UserError
 from tests.slow import slow
 
 ANSWERS = ("serving_default", "n_best", "explain")
@@ -252,3 +252,10 @@ def test_no_attention_of_another_answer(generator):
     ):
         with pytest.raises(UserError, match=f"answers with {words}"):
             predictor.answers(["the cat"], attention=True, **options)
+
+
+@pytest.mark.parametrize("phrases", [3, ["mat"], (["mat"],), "ab", None])
+def test_phrases_are_two_lists_for_each_input(generators, phrases):
+    predictor = generators["lstm"].predictor()
+    with pytest.raises(ArgumentError, match="must have two lists of strings"):
+        predictor.answers(["a mat"], phrases=[phrases])

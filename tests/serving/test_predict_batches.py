@@ -219,7 +219,9 @@ def test_values_of_another_kind(dtype, shape, value, kind, first):
         lambda **columns: columns, {name: specs[name] for name in names}
     )
     columns = {name: columns[name] for name in names}
-    with pytest.raises(ArgumentError, match=f"more must be {kind}. Received"):
+    with pytest.raises(
+        ArgumentError, match=f"of more must be {kind}. Received"
+    ):
         predict_batches({"same": function}, "same", columns, batch_size=2)
 
 

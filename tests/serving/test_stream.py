@@ -19,6 +19,7 @@ from kseq.decoding.stepwise_search import common_prefix
 from kseq.layers import LuongAttention
 from kseq.models import LSTMSeq2Seq
 from kseq.serving import Generator, ensemble
+from kseq.user_error import ArgumentError
 from tests.recipe_models import SERVED, inputs_of, make_served
 from tests.serving.conftest import LINES, Lazy
 from tests.slow import slow
@@ -214,6 +215,13 @@ def test_an_export_streams(loaded_export):
         parts = list(stream)
         assert ["".join(parts)] == loaded_export([text])
         assert stream.answer == loaded_export.answers([text])[0]
+
+
+@pytest.mark.parametrize("kind", ["lstm"])
+@pytest.mark.parametrize("given", [["a"], [["a"]], 3, None, np.array("a")])
+def test_what_is_no_text_is_refused(loaded_export, given):
+    with pytest.raises(ArgumentError, match="of text must be a string"):
+        loaded_export.stream(given)
 
 
 @pytest.mark.parametrize("kind", ["lstm"])
