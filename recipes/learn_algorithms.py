@@ -89,6 +89,7 @@ def main(config):
         adam = keras.optimizers.Adam(
             config.learning_rate, use_ema=True, ema_momentum=config.ema
         )
+        training.warm_up_averages(adam)
         model.compile(
             adam,
             clip_norm=1.0,

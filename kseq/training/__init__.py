@@ -8,7 +8,11 @@ from kseq.training.fit import fit
 from kseq.training.fit_ngrams import fit_ngrams
 from kseq.training.low_rank_optimizer import LowRankOptimizer
 from kseq.training.metrics_log import MetricsLog, best_validation, verbosity
-from kseq.training.optimizer import build_optimizer, ema_weights
+from kseq.training.optimizer import (
+    build_optimizer,
+    ema_weights,
+    warm_up_averages,
+)
 from kseq.training.pretrain import (
     pretrain,
     pretrain_classifier,
@@ -41,4 +45,5 @@ __all__ = [
     "set_seed",
     "start_run",
     "verbosity",
+    "warm_up_averages",
 ]

@@ -6,11 +6,19 @@ import pytest
 import tensorflow as tf
 
 from kseq.models.optimizer_update import apply_fused, nested_optimizers
-from kseq.training import LowRankOptimizer
+from kseq.training import LowRankOptimizer, warm_up_averages
 
 SCHEDULE = keras.optimizers.schedules.CosineDecay(
     0.0, 10, warmup_target=0.01, warmup_steps=3
 )
+
+
+def warm_adam():
+    adam = keras.optimizers.Adam(0.01, use_ema=True, ema_momentum=0.3)
+    warm_up_averages(adam)
+    return adam
+
+
 OPTIMIZERS = {
     "adam": lambda: keras.optimizers.Adam(SCHEDULE, beta_2=0.98, epsilon=1e-9),
     "adamw": lambda: keras.optimizers.AdamW(
@@ -26,8 +34,9 @@ OPTIMIZERS = {
         keras.optimizers.AdamW(0.01, weight_decay=0.2, use_ema=True), rank=1
     ),
     "scaled_low_rank": lambda: keras.optimizers.LossScaleOptimizer(
-        LowRankOptimizer(keras.optimizers.Adam(0.01), 1), initial_scale=4.0
+        LowRankOptimizer(warm_adam(), 1), initial_scale=4.0
     ),
+    "warm": warm_adam,
     "amsgrad": lambda: keras.optimizers.Adam(0.1, amsgrad=True),
     "sgd": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
 }
@@ -77,7 +86,8 @@ def test_the_same_values_as_keras(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["adam", "averaged", "scaled", "low_rank", "scaled_low_rank"]
+    "name",
+    ["adam", "averaged", "warm", "scaled", "low_rank", "scaled_low_rank"],
 )
 def test_on_two_devices(name, two_devices):
     one, *_ = steps(apply_fused, OPTIMIZERS[name])
@@ -86,7 +96,7 @@ def test_on_two_devices(name, two_devices):
         np.testing.assert_array_equal(single, mirrored)
 
 
-@pytest.mark.parametrize("name", ["adamw", "scaled", "scaled_low_rank"])
+@pytest.mark.parametrize("name", ["adamw", "warm", "scaled", "scaled_low_rank"])
 def test_under_xla(name):
     one, *_ = steps(apply_fused, OPTIMIZERS[name])
     other, *_ = steps(apply_fused, OPTIMIZERS[name], jit_compile=True)

@@ -3,10 +3,11 @@ import dataclasses
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kseq.command_line.option_types import OptimizerOptions
 from kseq.models import ExactModel
-from kseq.training import build_optimizer, ema_weights
+from kseq.training import build_optimizer, ema_weights, warm_up_averages
 
 
 def trained_model(optimizer):
@@ -38,6 +39,32 @@ def test_nothing_happens_without_averages():
     with ema_weights(model):
         for a, b in zip(model.get_weights(), before, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_the_momentum_of_averages_grows():
+    """As in `tf.train.ExponentialMovingAverage`."""
+    sgd = keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.6)
+    warm_up_averages(sgd)
+    weight = keras.Variable([1.0, 2.0])
+    sgd.build([weight])
+    steps, followed = tf.Variable(0.0), tf.Variable([0.0, 0.0])
+    expected = tf.train.ExponentialMovingAverage(0.6, num_updates=steps)
+    for step in range(30):
+        sgd.apply([keras.ops.ones(2) * (step + 1)], [weight])
+        steps.assign(step)
+        followed.assign(weight)
+        expected.apply([followed])
+        np.testing.assert_allclose(
+            sgd._model_variables_moving_average[0],
+            expected.average(followed),
+            rtol=1e-5,
+        )
+    assert sgd.ema_momentum == 0.6
+
+
+def test_nothing_to_warm_up_is_an_error():
+    with pytest.raises(ValueError, match="use_ema"):
+        warm_up_averages(keras.optimizers.SGD(0.1))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,6 +111,15 @@ def test_optimizers_and_their_options(name):
         assert plain.beta_2 == 0.98
     averaged = build_optimizer(Config(optimizer=name, ema=0.5))
     assert averaged.use_ema and averaged.ema_momentum == 0.5
+    weight = keras.Variable([5.0])
+    averaged.build([weight])
+    after = []
+    for _ in range(2):
+        averaged.apply([keras.ops.ones(1)], [weight])
+        after.append(weight.numpy())
+    (average,) = averaged._model_variables_moving_average
+    mean = 2 / 11 * after[0] + 9 / 11 * after[1]
+    np.testing.assert_allclose(average, mean, rtol=1e-6)
 
     # Without a gradient, decay alone changes a weight.
     weights = [
