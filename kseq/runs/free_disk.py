@@ -40,6 +40,8 @@ def check_free_disk(path, model, keep, keep_best=0):
 def _needed(model, keep, keep_best):
     weights = _bytes(model.variables)
     optimizer = getattr(model, "optimizer", None)
+    while hasattr(optimizer, "inner_optimizer"):  # of mixed_float16, of LoRA
+        optimizer = optimizer.inner_optimizer
     slots = 2 + bool(getattr(optimizer, "use_ema", False))  # those of Adam
     state = weights + slots * _bytes(model.trainable_variables)
     # One more of each is written before an old one is deleted. Weights alone

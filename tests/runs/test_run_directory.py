@@ -531,6 +531,16 @@ def test_a_full_disk_is_found_before_anything_is_touched(tmp_path, monkeypatch):
     run.save_model(large, keep=6)
 
 
+def test_averages_need_space_in_every_checkpoint(tmp_path, monkeypatch):
+    usage = types.SimpleNamespace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    adam = keras.optimizers.Adam(use_ema=True)
+    for optimizer in (adam, keras.optimizers.LossScaleOptimizer(adam)):
+        large = model(units=100_000, optimizer=optimizer)
+        with pytest.raises(DiskError, match="about 64 MB"):
+            check_free_disk(tmp_path, large, keep=6)
+
+
 @pytest.mark.parametrize("there", [(), ("runs",), ("runs", "runs/tiny")])
 def test_a_command_that_fails_leaves_nothing(tmp_path, monkeypatch, there):
     ended = []
