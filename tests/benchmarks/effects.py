@@ -71,6 +71,7 @@ VARIANTS = {
         "local, predictive": "--local predictive --window 4",
         "no input feeding": "--no-input-feeding",
         "GRU": "--cell gru",
+        "GRU, concat": "--cell gru --attention concat",
         "plain RNN": "--cell rnn",
         "copying": "--copy",
         "piece dropout": "--piece-dropout 0.1",
@@ -78,6 +79,7 @@ VARIANTS = {
         "scheduled sampling": "--sampling-schedule linear",
         "no label smoothing": "--label-smoothing 0",
         "no EMA": "--ema 0",
+        "dropout 0.1": "--dropout 0.1",
     },
 }
 
