@@ -23,9 +23,9 @@ class Ensemble:
 
     Args:
         models: sequence of two models or more, which have `encode` and
-            `decode_step`; or `explain`, as classifiers do.
-        temperatures: of classifiers, one for each model, which its logits are
-            divided by; None for 1.
+            `decode_step`; or classifiers, or taggers.
+        temperatures: of classifiers and taggers, one for each model, which its
+            logits are divided by; None for 1.
 
     Attributes:
         variables: list, those of all models.
@@ -90,12 +90,18 @@ class Ensemble:
         """Of classifiers."""
         return self.models[0].num_classes
 
+    @property
+    def num_tags(self) -> int:
+        """Of taggers."""
+        return self.models[0].num_tags
+
     def count_params(self) -> int:
         """The parameters of all models."""
         return sum(model.count_params() for model in self.models)
 
-    def __call__(self, inputs) -> Any:
-        return _mean([model(inputs) for model in self.models])
+    def __call__(self, inputs, training: bool = False) -> Any:
+        logits = [model(inputs, training=training) for model in self.models]
+        return _mean(self._cooled(logits))
 
     def loss_outputs(self, inputs, training: bool) -> Any:
         """Those of language models, for the likelihood of running text."""
@@ -150,17 +156,17 @@ class Ensemble:
     def explain(self, inputs) -> dict:
         """Logits and weights of classifiers, the weights as means."""
         explained = [model.explain(inputs) for model in self.models]
-        logits = [
-            each.pop("logits") / temperature
-            for each, temperature in zip(
-                explained, self.temperatures, strict=True
-            )
-        ]
+        logits = self._cooled([each.pop("logits") for each in explained])
         weights = {
             name: ops.mean(ops.stack([each[name] for each in explained]), 0)
             for name in explained[0]
         }
         return {"logits": _mean(logits), **weights}
+
+    def _cooled(self, logits):
+        """Each divided by the temperature of its model."""
+        pairs = zip(logits, self.temperatures, strict=True)
+        return [each / temperature for each, temperature in pairs]
 
     def attention_weights(self, inputs) -> Any:
         """Over the source, the mean of the models: (B, T, S) float32."""

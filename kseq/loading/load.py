@@ -30,8 +30,8 @@ def load(
             `builtin://<name>` for a built-in one, such as
             `builtin://dates`, which is trained when it is first loaded.
         *others: more runs, whose models answer together with the first: an
-            ensemble, the mean of their probabilities. All generate text, or all
-            give labels; they have the same tokenizers.
+            ensemble, the mean of their probabilities. All generate text, all
+            give labels, or all give tags; they have the same tokenizers.
         weights: of a run: "average", "best" or "last"; by default the first of
             these that exists.
         search: of a run: how answers are found, for example

@@ -1,4 +1,4 @@
-"""Several generators or classifiers as one."""
+"""Several generators, classifiers or taggers as one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,7 @@ from kseq.decoding.ensemble import source_stride
 from kseq.serving.classifier import Classifier
 from kseq.serving.generator import Generator
 from kseq.serving.object_config import source_config
+from kseq.serving.tagger import Tagger
 from kseq.user_error import UserError
 
 _CARD = """
@@ -18,29 +19,29 @@ of the first alone.
 """
 
 
-def ensemble(served: Mapping[str, Any]) -> Generator | Classifier:
-    """A generator or classifier whose probabilities are the mean of others'.
+def ensemble(served: Mapping[str, Any]) -> Generator | Classifier | Tagger:
+    """One whose probabilities are the mean of those of others.
 
     The search and the strings that end an answer are those of the first; the
     limits are those that all of them keep.
 
     Args:
-        served: dict, name, for messages -> `Generator` or `Classifier`; two or
-            more of one kind.
+        served: dict, name, for messages -> `Generator`, `Classifier` or
+            `Tagger`; two or more of one kind.
 
     Returns:
         One with a `kseq.decoding.Ensemble`, to be called, exported and served
         as any other.
 
     Raises:
-        UserError: if one neither generates text nor gives labels, or two have
-            different answers, tokenizers, preprocessors or labels.
+        UserError: if one has other answers than texts, labels or tags, or two
+            have different answers, tokenizers, preprocessors, labels or tags.
     """
     for name, each in served.items():
-        if not isinstance(each, Generator | Classifier):
+        if not isinstance(each, Generator | Classifier | Tagger):
             raise UserError(
-                "An ensemble is of models that generate text, or of "
-                f"classifiers; {name} is neither."
+                "An ensemble is of models that generate text, of classifiers "
+                f"or of taggers; {name} is none of them."
             )
     (first_name, first), *others = served.items()
     for name, each in others:
@@ -49,8 +50,10 @@ def ensemble(served: Mapping[str, Any]) -> Generator | Classifier:
                 f"{first_name} and {name} cannot be an ensemble: they have "
                 f"different {what}."
             )
-    join = _generator if isinstance(first, Generator) else _classifier
-    joined = join([*served.values()])
+    if isinstance(first, Generator):
+        joined = _generator([*served.values()])
+    else:
+        joined = _of_classes([*served.values()])
     if first.model_card:
         names = ", ".join(served)
         joined.model_card = first.model_card + _CARD.format(names=names)
@@ -71,12 +74,13 @@ def _generator(generators):
     )
 
 
-def _classifier(classifiers):
-    first = classifiers[0]
-    models = [each.model for each in classifiers]
-    temperatures = [each.temperature for each in classifiers]
-    joined = Ensemble(models, temperatures)
-    return Classifier(joined, _shortest(classifiers), first.labels)
+def _of_classes(served):
+    """A classifier or a tagger, whose models keep their own temperatures."""
+    first = served[0]
+    models = [each.model for each in served]
+    joined = Ensemble(models, [each.temperature for each in served])
+    names = first.tags if isinstance(first, Tagger) else first.labels
+    return type(first)(joined, _shortest(served), names)
 
 
 def _shortest(served):
@@ -100,6 +104,8 @@ def _difference(first, second):
         config["preprocessor"].pop("max_length", None)
     if configs[0] != configs[1]:
         return "preprocessors"
+    if isinstance(first, Tagger) and first.tags != second.tags:
+        return "tags"
     if isinstance(first, Classifier):
         if first.labels != second.labels:
             return "labels"

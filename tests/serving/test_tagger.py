@@ -208,6 +208,36 @@ def test_a_temperature_is_a_number(tagger, temperature):
         )
 
 
+def test_taggers_answer_together(tagger, preprocessor, run, run_of, tmp_path):
+    """Each by its own temperature; also in an export."""
+    model = LSTMTagger(
+        preprocessor.vocab_size, 3, embedding_dim=4, units=4, num_layers=1
+    )
+    for weight in model.trainable_variables:
+        weight.assign(keras.random.normal(weight.shape))
+    warm = Tagger(model, preprocessor, TAGS, temperature=2.0)
+    second = run_of(warm)
+    write_temperature(RunDirectory(second), "last", 2.0)
+    both = kseq.load(run, second)
+    expected = [
+        np.mean(each, axis=0)
+        for each in zip(
+            tagger.predictor().probabilities(TEXTS),
+            warm.predictor().probabilities(TEXTS),
+            strict=True,
+        )
+    ]
+    exported = kseq.load(export(both.served, tmp_path / "saved_models"))
+    for predictor in (both, exported):
+        for found, mean in zip(
+            predictor.probabilities(TEXTS), expected, strict=True
+        ):
+            np.testing.assert_allclose(found, mean, atol=1e-5)
+    other = Tagger(model, preprocessor, ("O", "x", "y"))
+    with pytest.raises(UserError, match="they have different tags"):
+        kseq.load(run, run_of(other))
+
+
 def test_one_tag_for_each_class(tagger):
     with pytest.raises(ValueError, match="each of the 3 classes"):
         Tagger(tagger.model, tagger.preprocessor, ("a", "b"))
