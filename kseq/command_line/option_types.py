@@ -536,7 +536,7 @@ class RecurrentOptions(RecurrentDecoderOptions):
     attention: Literal[
         *("none", "dot", "scaled_dot", "general", "concat", "additive"),
         *("location", "location_aware"),
-    ] = "general"
+    ] = "concat"
     order: Literal["luong", "bahdanau"] = "luong"  # cell or attention first
     last_states: NonNegativeInt = 0  # of the source, attended to; 0: all
     local: Literal["none", "monotonic", "predictive"] = "none"  # moving window

@@ -202,7 +202,8 @@ def _config_path(given, defaults):
 
 def _inherited(path, defaults):
     """The defaults with the config of a run, except data and schedule."""
-    config = version_0_1.MISSING | version_0_1.renamed(read_json(path))
+    missing = version_0_1.missing_options(defaults)
+    config = missing | version_0_1.renamed(read_json(path))
     values = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in config.items()

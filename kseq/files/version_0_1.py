@@ -1,8 +1,5 @@
 """Runs of versions 0.1 and 0.2, converted to the names of this version."""
 
-# Options that they did not have, and what they were trained with.
-MISSING = {"positions": "sinusoidal", "ngrams": 0}
-
 _RENAMED = {
     "batch_words": "batch_pieces",
     "word_dropout": "piece_dropout",
@@ -14,18 +11,31 @@ _REMOVED = {
 }
 
 
-def kept_options(version, config):
-    """The options of `MISSING` that a run keeps, whatever their defaults are.
+def missing_options(config):
+    """Options that they did not have, and what they were trained with.
+
+    Args:
+        config: the `Config` of a recipe now.
+    """
+    missing = {"positions": "sinusoidal", "ngrams": 0}
+    if hasattr(config, "local"):  # translate_lstm
+        missing["attention"] = "general"
+    return {k: v for k, v in missing.items() if hasattr(config, k)}
+
+
+def kept_options(version, stored, config):
+    """The missing options that a run keeps, whatever their defaults are.
 
     Args:
         version: str or None, which started the run.
-        config: dict of `config.json`, which has them if a later one resumed it.
+        stored: dict of `config.json`, which has them if a later one resumed it.
+        config: the `Config` of the recipe now.
     """
     is_old = (version or "").startswith(("0.1.", "0.2."))
     return {
         name: value
-        for name, value in MISSING.items()
-        if is_old and config.get(name, value) == value
+        for name, value in missing_options(config).items()
+        if is_old and stored.get(name, value) == value
     }
 
 

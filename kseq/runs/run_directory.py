@@ -194,12 +194,8 @@ class RunDirectory:
         if is_chief() and self._is_saved:
             kept = version_0_1.renamed(read_json(self.config))
             version = read_json(self.environment).get("kseq")
-            old = version_0_1.kept_options(version, kept)
-        decided = {
-            name: value
-            for name, value in from_chief(old).items()
-            if hasattr(config, name)
-        }
+            old = version_0_1.kept_options(version, kept, config)
+        decided = from_chief(old)
         if getattr(config, "dtype", None) == "auto":
             decided["dtype"] = dtype_policy(kept.get("dtype"))
         return dataclasses.replace(config, **decided)

@@ -123,6 +123,28 @@ def test_a_run_before_0_3_has_sinusoidal_positions(make_run):
     assert positions("--from", "runs/learned", *train) == "learned"
 
 
+def test_an_lstm_before_0_3_has_the_general_score(make_run):
+    @dataclasses.dataclass(frozen=True)
+    class Attention(Config):
+        attention: str = "concat"
+
+    @dataclasses.dataclass(frozen=True)
+    class Translation(Attention):
+        local: str = "none"
+
+    def attention(config, *words):
+        options = read_options(config, config, words, prog="x", description="")
+        return options.config.attention
+
+    make_run("runs/old", Config())
+    words = ("--from", "runs/old", "--train", "c", "d")
+    assert attention(Translation(), *words) == "general"
+    assert attention(Attention(), *words) == "concat"
+    make_run("runs/new", Translation())
+    words = ("--from", "runs/new", *words[2:])
+    assert attention(Translation(), *words) == "concat"
+
+
 def test_a_run_that_has_started_needs_no_other(make_run):
     make_run("runs/old", Config(units=7))
     words = ("--from", "runs/old", "--train", "c", "d")
