@@ -1,7 +1,7 @@
 """Translates with an LSTM and attention: the built-in dates, or your files.
 
 kseq train translate_lstm --train train.de train.en
-Multi30k German to English, two CPU cores, seed 1: 42 minutes, BLEU 41.7.
+Multi30k German to English, one CPU core, seed 1: 35 minutes, BLEU 43.2.
 """
 
 import dataclasses
