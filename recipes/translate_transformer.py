@@ -1,7 +1,7 @@
 """Translates with the Transformer: your two files, or the built-in dates.
 
 kseq train translate_transformer --train train.de train.en
-Multi30k German to English, one CPU core, seed 1: 95 minutes, BLEU 43.5.
+Multi30k German to English, one CPU core, seed 1: 38 minutes, BLEU 43.6.
 """
 
 import dataclasses
