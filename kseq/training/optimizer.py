@@ -102,10 +102,8 @@ def warm_up_averages(optimizer):
     """
     if not optimizer.use_ema:
         raise ValueError("The optimizer has no moving averages (use_ema=True).")
-    update, momentum = (
-        optimizer._update_model_variables_moving_average,
-        optimizer.ema_momentum,
-    )
+    update = optimizer._update_model_variables_moving_average
+    momentum = optimizer.ema_momentum
 
     def update_warm(variables):
         step = keras.ops.cast(optimizer.iterations + 1, "float32")
