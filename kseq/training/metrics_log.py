@@ -121,8 +121,17 @@ class MetricsLog(keras.callbacks.Callback):
             self._show_weights()
 
     def on_train_end(self, logs=None):
+        if is_chief() and self._step() == self.total_steps:
+            self._suggest_more_steps()
         close_event_files(self.run)
         self._trackers.end()
+
+    def _suggest_more_steps(self):
+        if is_improving(self.run, self.monitor, self.mode):
+            print(
+                f"{self.monitor} still improved at the end: more steps may "
+                "give a better model."
+            )
 
     def _write_window(self):
         now = time.perf_counter()
@@ -262,13 +271,41 @@ def best_validation(run, monitor, mode="max"):
         >>> best_validation(run, "val_loss", "min")
         {'step': 9, 'val_loss': 1.5}
     """
-    records = [
+    records = _validations(run, monitor)
+    return _best(records, monitor, mode) if records else None
+
+
+def is_improving(run, monitor, mode="max"):
+    """Whether a training has ended too early, by its validations.
+
+    Args:
+        run: `RunDirectory`.
+        monitor: name of the score, such as "val_bleu".
+        mode: "max" or "min".
+
+    Returns:
+        Whether the best of the last quarter of the validations is more than
+        1 % better than all before; False where there are less than four.
+    """
+    records = _validations(run, monitor)
+    count = len(records) // 4
+    if not count:
+        return False
+    before = _best(records[:-count], monitor, mode)[monitor]
+    last = _best(records[-count:], monitor, mode)[monitor]
+    gain = last - before if mode == "max" else before - last
+    return gain > 0.01 * abs(before)
+
+
+def _validations(run, monitor):
+    return [
         record
         for record in recorded_metrics(run.metrics)
         if _is_finite(record.get(monitor))
     ]
-    if not records:
-        return None
+
+
+def _best(records, monitor, mode):
     choose = max if mode == "max" else min
     return choose(records, key=lambda record: record[monitor])
 

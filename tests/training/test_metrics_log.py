@@ -12,7 +12,7 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from kseq.runs import RunDirectory
 from kseq.training import MetricsLog, metrics_log
-from kseq.training.metrics_log import best_validation
+from kseq.training.metrics_log import best_validation, is_improving
 from tests.models.one_by_one import one_by_one
 from tests.models.test_exact_model import batches, tiny_model
 
@@ -293,3 +293,38 @@ def test_the_best_validation_of_a_log_with_broken_lines(tmp_path, mode, step):
     lines = [json.dumps(record) for record in records]
     run.metrics.write_text("\n".join(lines) + '\n{"step": 7, "val_')
     assert best_validation(run, "val_loss", mode)["step"] == step
+
+
+@pytest.mark.parametrize(
+    ("scores", "mode", "improves"),
+    [
+        ([10, 20, 30, 31], "max", True),
+        ([10, 20, 31, 31.2], "max", False),
+        ([10, 32, 30, 31], "max", False),
+        ([10, 20, 30, 29, 28, 27, 31, 30], "max", True),
+        ([3, 2, 1, 0.98], "min", True),
+        ([3, 2, 1, 0.995], "min", False),
+        ([3, 2, 1, 1.1], "min", False),
+        ([-9, -8, -7, -6], "max", True),
+        ([0, 0, 0, 1], "max", True),
+        ([0, 0, 0, 0], "max", False),
+        ([10, 20, 30], "max", False),
+        ([], "max", False),
+    ],
+)
+def test_a_training_that_ends_too_early_says_so(
+    tmp_path, capsys, scores, mode, improves
+):
+    run = RunDirectory(tmp_path)
+    for step, score in enumerate(scores):
+        row = json.dumps({"step": step, "val_bleu": score})
+        with run.metrics.open("a") as file:
+            file.write(row + "\n")
+    assert is_improving(run, "val_bleu", mode) is improves
+    for total, is_told in ((3, improves), (4, False)):
+        log = MetricsLog(run, total, monitor="val_bleu", mode=mode)
+        log.set_model(Model())
+        log.model.optimizer.iterations.assign(3)
+        log.on_train_end()
+        printed = capsys.readouterr().out
+        assert ("val_bleu still improved" in printed) == is_told
