@@ -2,12 +2,12 @@
 
     python tests/benchmarks/effects.py FOLDER RECIPE TRAIN VALIDATION
 
-Trains RECIPE (translate_transformer or translate_lstm) on a table of pairs
-with the options of `BASE`, then once more with each of `VARIANTS`, in
-FOLDER/RECIPE. Prints a row for each: CPU time, BLEU and chrF of the validation
-pairs, and their differences from the first with 95 % confidence intervals, by
-`kseq compare`. The row "another seed" shows how much of them is chance. Rows
-are kept: the command goes on where it ended, and `--only NAME` measures a part.
+Trains RECIPE (of `BASE`) on a table of pairs with the options of `BASE`, then
+once more with each of `VARIANTS`, in FOLDER/RECIPE. Prints a row for each: CPU
+time, BLEU and chrF of the validation pairs, and their differences from the
+first with 95 % confidence intervals, by `kseq compare`. The row "another seed"
+shows how much of them is chance. Rows are kept: the command goes on where it
+ended, and `--only NAME` measures a part.
 """
 
 import argparse
@@ -23,7 +23,9 @@ BASE = {
     "translate_transformer": "--layers 2 --vocab-size 4000 --batch-tokens 1024 "
     "--steps 2000 --evaluate-every 1000 --warmup-steps 800 --averaged 1 "
     "--positions sinusoidal",
-    "translate_lstm": "--embedding-dim 128 --units 256 --vocab-size 4000 "
+    "translate_lstm": "--embedding-dim 128 --units 256 --dropout 0.4 "
+    "--vocab-size 4000 --batch-tokens 1024 --steps 1500 --evaluate-every 750",
+    "translate_convolutional": "--embedding-dim 128 --vocab-size 4000 "
     "--batch-tokens 1024 --steps 1500 --evaluate-every 750",
 }
 VARIANTS = {
@@ -76,6 +78,14 @@ VARIANTS = {
         "piece dropout": "--piece-dropout 0.1",
         "subword dropout": "--subword-dropout 0.3",
         "scheduled sampling": "--sampling-schedule linear",
+        "no label smoothing": "--label-smoothing 0",
+        "no EMA": "--ema 0",
+        "dropout 0.1": "--dropout 0.1",
+    },
+    "translate_convolutional": {
+        "another seed": "--seed 2",
+        "3 + 2 layers": "--encoder-layers 3 --decoder-layers 2",
+        "kernels of 5": "--kernel-size 5",
         "no label smoothing": "--label-smoothing 0",
         "no EMA": "--ema 0",
         "dropout 0.1": "--dropout 0.1",
