@@ -1,7 +1,7 @@
 """Translates with convolutions: the built-in dates, or your two files.
 
 kseq train translate_convolutional --train train.de train.en
-Built-in dates, two CPU cores, seed 1: 2 minutes, exact match 100.0 %.
+Multi30k German to English, one CPU core, seed 1: 28 minutes, BLEU 42.6.
 """
 
 import dataclasses
@@ -25,7 +25,6 @@ class Config(
     encoder_layers: options.SmallInt = 6
     decoder_layers: options.SmallInt = 4
     kernel_size: options.SmallInt = 3  # positions that a convolution reads
-    dropout: options.Rate = 0.3
     steps: options.PositiveInt = 2250
     patience: options.NonNegativeInt = 8
     learning_rate: options.PositiveFloat = 0.002
@@ -58,6 +57,7 @@ def main(config):
         weights=config.weights,
         tokenizers=start.pair_tokenizers(config.vocab_size, config.pieces),
     )
+    config = training.choose_dropout(run, config, corpus)
     source, target = corpus.tokenizers
     both = (data.TextPreprocessor(source), target)
     pairs = corpus.tokenized(both[0])

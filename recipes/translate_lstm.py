@@ -23,7 +23,7 @@ class Config(
     run: options.RunPath = "runs/lstm"
     embedding_dim: options.Size = 256
     units: options.EvenSize = 512
-    dropout: options.Rate = 0.4
+    dropout: options.Rate | None = None  # 0.4, or 0.1 for over 100,000 pairs
     steps: options.PositiveInt = 2250
     patience: options.NonNegativeInt = 8
     learning_rate: options.PositiveFloat = 0.002
@@ -54,6 +54,7 @@ def main(config):
         weights=config.weights,
         tokenizers=start.pair_tokenizers(config.vocab_size, config.pieces),
     )
+    config = training.choose_dropout(run, config, corpus, small=0.4)
     source, target = corpus.tokenizers
     both = (data.TextPreprocessor(source), target)
     pairs = corpus.tokenized(both[0])

@@ -29,7 +29,6 @@ class Config(
     ffn_dim: options.Size = 256
     heads: options.SmallInt = 4
     positions: options.Positions = "rotary"
-    dropout: options.Rate = 0.3
     share_embeddings: bool = True  # one, if there is one vocabulary
     tie_output: bool = True  # the target embedding is the output matrix
     output_bias: bool = False  # add a bias to the logits
@@ -70,6 +69,7 @@ def main(config):
         weights=config.weights,
         tokenizers=start.pair_tokenizers(config.vocab_size, config.pieces),
     )
+    config = training.choose_dropout(run, config, corpus)
     source, target = corpus.tokenizers
     both = (data.TextPreprocessor(source), target)
     pairs = corpus.tokenized(both[0])

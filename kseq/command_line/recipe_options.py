@@ -8,7 +8,6 @@ import itertools
 import os
 import re
 import tokenize
-import types
 import typing
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from kseq.command_line.option_types import (
     check_options,
     option,
     refuse_unread,
+    without_none,
 )
 from kseq.data.files.prepared_folder import (
     MODELS,
@@ -272,8 +272,7 @@ def _shared_fields(config):
 
 def _reading(hint):
     """The keyword arguments of argparse for a type."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        [hint] = set(typing.get_args(hint)) - {type(None)}
+    hint = without_none(hint)
     kind = hint.__origin__ if hasattr(hint, "__metadata__") else hint
     arguments = typing.get_args(kind)
     if kind is bool:

@@ -34,6 +34,8 @@ from kseq.user_error import DiskError, RunError, check_integers
 # Options of which every value computes the same update; versions 0.1 and 0.2
 # wrote jit_compile false where "auto" is written now.
 _SAME_UPDATE = ("accumulation_steps", "jit_compile")
+# Options that are None until the data are known, see `RunDirectory.decide`.
+_OF_DATA = ("dropout",)
 # Their versions are recorded.
 _PACKAGES = (
     "tensorflow",
@@ -141,7 +143,8 @@ class RunDirectory:
         ends before `save`, directories that were created here are removed.
 
         A config whose `dtype` is "auto" gets that of the run that resumes; in
-        a new run that of the devices, see `kseq.devices.dtype_policy`.
+        a new run that of the devices, see `kseq.devices.dtype_policy`. A
+        `dropout` of None becomes that of the run that resumes.
 
         Args:
             config: the recipe's dataclass. Its fields `run` and `overwrite`,
@@ -188,17 +191,41 @@ class RunDirectory:
     def _decided(self, config):
         """The config, with a dtype policy in place of "auto".
 
-        A run of an earlier version keeps what was no option then.
+        A run that resumes keeps what it has decided, and one of an earlier
+        version what was no option then.
         """
         kept, old = {}, {}
         if is_chief() and self._is_saved:
             kept = version_0_1.renamed(read_json(self.config))
             version = read_json(self.environment).get("kseq")
             old = version_0_1.kept_options(version, kept, config)
+            old |= {
+                name: kept[name]
+                for name in _OF_DATA
+                if name in kept and getattr(config, name, 0) is None
+            }
         decided = from_chief(old)
         if getattr(config, "dtype", None) == "auto":
             decided["dtype"] = dtype_policy(kept.get("dtype"))
         return dataclasses.replace(config, **decided)
+
+    def decide(self, config, **values):
+        """Gives options that are None values that follow from the data.
+
+        Call it between `start` and `save`. A run that resumes has them.
+
+        Args:
+            config: that `start` has returned.
+            **values: of some of its fields.
+
+        Returns:
+            The config of the run.
+        """
+        missing = {
+            k: v for k, v in values.items() if getattr(config, k) is None
+        }
+        self._config |= missing
+        return dataclasses.replace(config, **missing)
 
     def save(self, served, keep=5, more=None, keep_best=0):
         """Writes a new run, or checks that the existing one is the same.

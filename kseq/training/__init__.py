@@ -19,7 +19,7 @@ from kseq.training.pretrain import (
     pretrain_translator,
 )
 from kseq.training.range_test import RangeTest
-from kseq.training.start_run import set_seed, start_run
+from kseq.training.start_run import choose_dropout, set_seed, start_run
 from kseq.training.validation import Validation
 from kseq.training.warmup_inverse_sqrt import WarmupInverseSqrt
 
@@ -33,6 +33,7 @@ __all__ = [
     "WarmupInverseSqrt",
     "best_validation",
     "build_optimizer",
+    "choose_dropout",
     "compile_model",
     "ema_weights",
     "export_and_test",

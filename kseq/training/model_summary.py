@@ -17,7 +17,7 @@ _SIZES = (
 
 
 def model_summary(model):
-    """The sizes of a model and of its vocabulary, and its cost, in one line.
+    """The sizes of a model and its vocabulary, cost and dropout, in one line.
 
     On a GPU in half precision, a second line names sizes that make it slow.
     """
@@ -29,6 +29,8 @@ def model_summary(model):
     sizes = {getattr(model, name, None): None for name in names}
     if sizes := [f"{size:,}" for size in sizes if size]:
         text += f", a vocabulary of {' and one of '.join(sizes)} pieces"
+    if rate := getattr(model, "dropout", 0):
+        text += f", dropout {rate:g}"
     return "\n".join([text, *_unaligned_sizes(model)])
 
 

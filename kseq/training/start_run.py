@@ -9,6 +9,8 @@ from kseq.runs import RunDirectory
 from kseq.runs.run_directory import batch_fields
 from kseq.training.trackers import check_trackers
 
+_SMALL = 100_000  # pairs
+
 
 def start_run(config):
     """Starts the run of a recipe or resumes it, and seeds all random numbers.
@@ -42,6 +44,25 @@ def start_run(config):
         matching_files(config.vectors)
     set_seed(config.seed, config.deterministic)
     return run, config
+
+
+def choose_dropout(run, config, corpus, small=0.3):
+    """Gives `dropout`, if it is None, the default for so many training pairs.
+
+    In the same number of steps a small corpus is read more often than a large
+    one, and needs more dropout. Above 100,000 pairs the rate is 0.1.
+
+    Args:
+        run: `RunDirectory`, which writes it into its config.
+        config: that `start_run` has returned.
+        corpus: `kseq.data.PreparedPairs`.
+        small: float, the rate up to 100,000 pairs.
+
+    Returns:
+        The config of the run.
+    """
+    is_small = sum(corpus.counts) <= _SMALL
+    return run.decide(config, dropout=small if is_small else 0.1)
 
 
 def set_seed(seed, deterministic=False):

@@ -23,8 +23,8 @@ BASE = {
     "translate_transformer": "--layers 2 --vocab-size 4000 --batch-tokens 1024 "
     "--steps 2000 --evaluate-every 1000 --warmup-steps 800 --averaged 1 "
     "--positions sinusoidal",
-    "translate_lstm": "--embedding-dim 128 --units 256 --dropout 0.4 "
-    "--vocab-size 4000 --batch-tokens 1024 --steps 1500 --evaluate-every 750",
+    "translate_lstm": "--embedding-dim 128 --units 256 --vocab-size 4000 "
+    "--batch-tokens 1024 --steps 1500 --evaluate-every 750",
     "translate_convolutional": "--embedding-dim 128 --vocab-size 4000 "
     "--batch-tokens 1024 --steps 1500 --evaluate-every 750",
 }

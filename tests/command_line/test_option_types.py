@@ -124,6 +124,7 @@ UNREAD = {
         ("--attention none --order luong", "--order"),
         ("--schedule range_test --warmup-steps 9", "--warmup-steps"),
         ("--new-tokenizer", "--new-tokenizer"),
+        ("--r-drop 1 --dropout 0", "--r-drop"),
     ],
     "translate_transformer": [
         ("--averaged 8 --ema 0.9", "--averaged"),

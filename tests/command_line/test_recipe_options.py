@@ -494,7 +494,7 @@ class Recipe(SpeechOptions, FineTuningOptions, LossOptions, OptimizerOptions):
     run: str = "runs/x"
     steps: PositiveInt = 30
     learning_rate: PositiveFloat = 0.1
-    dropout: float = 0.0
+    dropout: float | None = 0.0
 
 
 @pytest.mark.parametrize(
@@ -532,6 +532,26 @@ def test_options_that_nothing_reads(config, given, message):
     refuse_unread(config, {})
     with pytest.raises(UserError, match=message):
         refuse_unread(config, given)
+
+
+@dataclasses.dataclass(frozen=True)
+class OfTwoTypes:
+    size: int | str | None = "large"
+
+
+def test_an_option_that_may_be_none_is_checked():
+    for value in (None, 0, 0.5):
+        check_options(TranslationOptions(dropout=value))
+    for value in (-0.1, 1.0, "0.3"):
+        with pytest.raises(UserError, match="--dropout: expected a number"):
+            check_options(TranslationOptions(dropout=value))
+    with pytest.raises(UserError, match="--input-feeding: expected true or"):
+        check_options(RecurrentOptions(input_feeding=1))
+    for size in ("large", 3, None):  # types that are not checked
+        check_options(OfTwoTypes(size))
+    # None is dropout whose rate depends on the data.
+    recipe = Recipe(stretch=0.0, masks=0, dropout=None)
+    refuse_unread(recipe, {"r_drop": 1.0})
 
 
 def test_only_given_options_are_refused(make_run):

@@ -1,6 +1,12 @@
 import pytest
 
-from kseq.models import LSTMLM, LSTMSeq2Seq, Transformer, TransformerLM
+from kseq.models import (
+    LSTMLM,
+    ConvSeq2Seq,
+    LSTMSeq2Seq,
+    Transformer,
+    TransformerLM,
+)
 from kseq.training.model_summary import model_summary, training_operations
 from tests.slow import slow
 
@@ -92,3 +98,15 @@ def test_operations_of_what_is_shared_or_recurrent():
     assert operations(share_layers=True) == operations()
     lstm = LSTMLM(8, num_layers=1, embedding_dim=4, units=4)
     assert training_operations(lstm) == 0
+
+
+def test_dropout_is_named():
+    sizes = {"source_vocab_size": 27, "target_vocab_size": 27, "dropout": 0.3}
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 1}
+    blocks = {"model_dim": 4, "ffn_dim": 4, "num_heads": 2}
+    for model in (
+        LSTMSeq2Seq(**sizes, embedding_dim=2, units=2, attention=None),
+        ConvSeq2Seq(**sizes, **layers, embedding_dim=2, units=2),
+        Transformer(**sizes, **layers, **blocks),
+    ):
+        assert model_summary(model).endswith("pieces, dropout 0.3")

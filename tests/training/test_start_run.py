@@ -1,4 +1,6 @@
 import dataclasses
+import json
+import types
 
 import keras
 import numpy as np
@@ -7,7 +9,7 @@ import tensorflow as tf
 
 from kseq.command_line.option_types import PositiveInt, TrainingOptions
 from kseq.runs import RunError
-from kseq.training import set_seed, start_run
+from kseq.training import choose_dropout, set_seed, start_run
 from kseq.user_error import UserError
 
 
@@ -52,6 +54,36 @@ def test_what_is_missing_is_found_first(
     with pytest.raises(UserError, match=message):
         start_run(Config(**options))
     assert not (tmp_path / "runs/tiny/config.json").exists()
+
+
+@dataclasses.dataclass(frozen=True)
+class WithDropout(Config):
+    dropout: float | None = None
+
+
+def test_a_large_corpus_needs_less_dropout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+
+    def start(path, *counts, dropout=None, **options):
+        corpus = types.SimpleNamespace(counts=counts)
+        run, config = start_run(WithDropout(run=path, dropout=dropout))
+        config = choose_dropout(run, config, corpus, **options)
+        run.save_model(model)
+        stored = json.loads(run.config.read_text())["dropout"]
+        assert stored == config.dropout
+        return stored
+
+    assert start("small", 60_000, 40_000) == 0.3
+    assert start("smaller", 60_000, small=0.4) == 0.4
+    assert start("large", 60_000, 40_001, small=0.4) == 0.1
+    assert start("given", 60_000, dropout=0.0) == 0.0
+    # A run that resumes keeps it, whatever the rule is by then.
+    monkeypatch.setitem(choose_dropout.__globals__, "_SMALL", 10)
+    assert start("small", 60_000, 40_000) == 0.3
+    assert start("given", 60_000) == 0.0
+    with pytest.raises(RunError, match=r"dropout: 0\.1 -> 0\.2"):
+        start("large", 60_000, 40_001, dropout=0.2)
 
 
 def test_the_seed_is_that_of_all_that_draws():
