@@ -35,6 +35,7 @@ from kseq.user_error import UserError
 # of the rows, and the list. All others are copied as they are.
 _ROWS = (
     ("/target_embedding/embeddings", 0, "target"),
+    ("/target_embedding/reverse_embeddings", 1, "target"),
     ("embedding/embeddings", 0, "source"),
     ("/projection/kernel", 1, "target"),
     ("/projection/bias", 0, "target"),

@@ -1,5 +1,7 @@
 """Low-rank adaptation of matrices (LoRA), as an optimizer."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -20,8 +22,9 @@ class LowRankOptimizer(keras.optimizers.Optimizer):
     layers and weights than without LoRA, its state is that of its weights
     and this optimizer, and at the start it is the model of W_0.
 
-    A matrix that is not larger than its factors, and what is no matrix, is
-    updated by `inner_optimizer` itself.
+    The kernel of a convolution is a matrix of N columns, its filters. A matrix
+    that is not larger than its factors, and a vector, is updated by
+    `inner_optimizer` itself.
 
     Memory for W and dW stays that of full training; moments and moving
     averages are those of the factors.
@@ -69,7 +72,7 @@ class LowRankOptimizer(keras.optimizers.Optimizer):
         """A and B, or () where the variable is updated itself."""
         if self.rank > largest_rank(variable.shape):
             return ()
-        rows, columns = variable.shape
+        rows, columns = _as_matrix(variable.shape)
         random = keras.initializers.VarianceScaling(
             1 / 3, mode="fan_in", distribution="uniform"
         )
@@ -108,12 +111,12 @@ class LowRankOptimizer(keras.optimizers.Optimizer):
         self.inner_optimizer.apply(
             self._trained(grads, gradients), self._trained(variables, factors)
         )
-        changes = [
-            _product(*pair) - old
-            for pair, old in zip(pairs, before, strict=True)
-        ]
         adapted = [
             v for v, pair in zip(variables, factors, strict=True) if pair
+        ]
+        changes = [
+            ops.reshape(_product(*pair) - old, variable.shape)
+            for variable, pair, old in zip(adapted, pairs, before, strict=True)
         ]
         self._backend_update_step(changes, adapted, self._learning_rate)
 
@@ -129,7 +132,8 @@ class LowRankOptimizer(keras.optimizers.Optimizer):
         ):
             if pair:
                 average = _product(next(averages), next(averages))
-                variable.assign_add(average - _product(*pair))
+                change = average - _product(*pair)
+                variable.assign_add(ops.reshape(change, variable.shape))
             else:
                 variable.assign(next(averages))
 
@@ -163,10 +167,14 @@ class LowRankOptimizer(keras.optimizers.Optimizer):
 
 def largest_rank(shape):
     """The largest rank whose factors are smaller than the matrix; or 0."""
-    if len(shape) != 2:
+    if len(shape) < 2:
         return 0
-    rows, columns = shape
+    rows, columns = _as_matrix(shape)
     return (rows * columns - 1) // (rows + columns)
+
+
+def _as_matrix(shape):
+    return math.prod(shape[:-1]), shape[-1]
 
 
 def _product(down, up):
@@ -174,6 +182,7 @@ def _product(down, up):
 
 
 def _gradients(gradient, down, up):
+    gradient = ops.reshape(gradient, (down.shape[0], -1))
     return (
         _SCALE * ops.matmul(gradient, ops.transpose(up)),
         _SCALE * ops.matmul(ops.transpose(down), gradient),

@@ -61,6 +61,17 @@ def transformer(tokenizer, dropout=0.1):
     )
 
 
+def untied(tokenizer):
+    sizes = {"model_dim": 8, "num_heads": 2, "ffn_dim": 8}
+    return Transformer(
+        *(tokenizer.vocab_size, tokenizer.vocab_size),
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        tie_output=False,
+        **sizes,
+    )
+
+
 def convolutional(tokenizer):
     sizes = tokenizer.vocab_size, tokenizer.vocab_size
     return ConvSeq2Seq(*sizes, embedding_dim=6, units=8)
@@ -118,9 +129,10 @@ def rows_of(served, tokenizer):
     """All of a piece: its embedding and, where there is one, its CTC column."""
     values = {v.path: v.numpy() for v in served.model.variables}
     table = values["target_embedding/embeddings"]
-    columns = values.get("ctc_logits/kernel", np.zeros((0, len(table))))
+    outputs = ("ctc_logits/kernel", "target_embedding/reverse_embeddings")
+    columns = [values[name].T for name in outputs if name in values]
     pieces = tokenizer.pieces(range(tokenizer.vocab_size)).numpy()
-    rows = np.concatenate([table, columns.T], axis=1)
+    rows = np.concatenate([table, *columns], axis=1)
     return dict(zip(pieces, rows, strict=True))
 
 
@@ -201,7 +213,7 @@ def test_one_vocabulary_or_two_as_in_the_other_run(
     assert (both[0] is both[1]) == (other is None)
 
 
-@pytest.mark.parametrize("make", [lstm, transformer, convolutional])
+@pytest.mark.parametrize("make", [lstm, transformer, untied, convolutional])
 @pytest.mark.parametrize("vocab_size", [290, 296])
 def test_a_new_tokenizer_keeps_the_pieces_that_both_have(
     tmp_path, tokenizer, make, vocab_size, other_run
