@@ -39,7 +39,8 @@ def pretrain(
             or of `kseq.data.denoising_batches`.
         steps: int, rounded up to a multiple of 250 if there are more.
         learning_rate: float, at its peak; it ends at 0.
-        warmup_steps: int, before the peak.
+        warmup_steps: int, before the peak, which is at half of the steps at
+            the latest.
 
     Raises:
         RunError: where the model cannot learn from text alone.
@@ -63,25 +64,27 @@ def pretrain(
         own.path.mkdir(exist_ok=True)
         print("Pretraining on the text alone:", flush=True)
 
+    steps_per_epoch = min(steps, _STEPS_PER_EPOCH)
+    steps = math.ceil(steps / steps_per_epoch) * steps_per_epoch
+    warmup_steps = min(warmup_steps, steps // 2)
     with model.distribute_strategy.scope():
         learner = _learner(model)
         schedule = keras.optimizers.schedules.CosineDecay(
             initial_learning_rate=0.0,
             warmup_target=learning_rate,
             warmup_steps=warmup_steps,
-            decay_steps=steps,
+            decay_steps=steps - warmup_steps,
         )
         learner.compile(
             keras.optimizers.Adam(schedule),
             clip_norm=1.0,
             accumulation_steps=model.accumulation_steps,
         )
-    steps_per_epoch = min(steps, _STEPS_PER_EPOCH)
     fit(
         learner,
         batches,
         Checkpoints(own, monitor=None, keep=2),
-        steps=math.ceil(steps / steps_per_epoch) * steps_per_epoch,
+        steps=steps,
         steps_per_epoch=steps_per_epoch,
         is_last=False,
     )

@@ -140,6 +140,34 @@ def test_resumes_where_it_was_stopped(
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize(
+    ("steps", "warmup_steps", "peak"),
+    [(6, 2, 2), (6, 100, 3), (1, 100, 0), (600, 300, 300), (600, 999, 375)],
+)
+def test_the_learning_rate_ends_at_zero(
+    tmp_path, monkeypatch, steps, warmup_steps, peak
+):
+    """600 steps are 750: three times 250."""
+    fitted = []
+
+    def fit(learner, batches, checkpoints, *, steps, **_):
+        fitted.append((learner.optimizer._learning_rate, steps))
+
+    monkeypatch.setitem(pretrain.__globals__, "fit", fit)
+    run = RunDirectory(tmp_path)
+    run.start(Config())
+    model = make_model()
+    run.save_model(model)
+    pretrain(
+        *(run, model, None, steps), learning_rate=0.5, warmup_steps=warmup_steps
+    )
+    [(schedule, total)] = fitted
+    rates = [float(schedule(step)) for step in range(total + 1)]
+    assert max(rates) == rates[peak] == 0.5
+    assert rates[-1] == pytest.approx(0, abs=1e-7)
+    assert rates[-2] > 0
+
+
 def test_nothing_is_left_to_do_once_the_classifier_trains(tmp_path):
     last = tmp_path / "run" / "checkpoints" / "last"
     run = RunDirectory(tmp_path / "run")
