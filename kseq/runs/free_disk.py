@@ -44,9 +44,10 @@ def _needed(model, keep, keep_best):
         optimizer = optimizer.inner_optimizer
     slots = 2 + bool(getattr(optimizer, "use_ema", False))  # those of Adam
     state = weights + slots * _bytes(model.trainable_variables)
-    # One more of each is written before an old one is deleted. Weights alone
-    # are in `best`, in `average` and in the export; and in `top`.
-    return (keep + 1) * state + (4 + keep_best + bool(keep_best)) * weights
+    # One more of each is written before an old one is deleted, and a state
+    # within an epoch is kept besides. Weights alone are in `best`, in
+    # `average` and in the export; and in `top`.
+    return (keep + 2) * state + (4 + keep_best + bool(keep_best)) * weights
 
 
 def _bytes(variables):

@@ -77,7 +77,9 @@ class Checkpoints(keras.callbacks.Callback):
         monitor: name of the value in the logs that should improve; None for
             no `best`.
         mode: "max" or "min".
-        keep: int, number of the last states to keep; at least 1.
+        keep: int, number of the last states to keep; at least 1. States
+            within an epoch do not count: the newest of them is kept until the
+            next one is written.
         patience: int or None. Training ends after this number of epochs without
             improvement, counted across interruptions; 0 and None: it does not.
         save_every: float or None, minutes after which `last` is saved within
@@ -156,7 +158,8 @@ class Checkpoints(keras.callbacks.Callback):
         Returns:
             `initial_epoch` for `fit`, and the batches that follow. The epoch is
             0 in a new run, and beyond any epoch in one that has reached its
-            last step or run out of patience.
+            last step or run out of patience; while `needs_validation` it is
+            not known yet whether it has.
 
         Raises:
             RunError: if all checkpoints are broken, or the newest one does not
@@ -193,8 +196,10 @@ class Checkpoints(keras.callbacks.Callback):
                 self._scores |= read_scores([path])
             except BrokenCheckpointError as error:
                 _log.warning(f"Skipped: {error}")
-        is_done = self._step >= steps
-        if is_done or self._is_out_of_patience(steps_per_epoch):
+        is_done = not self.needs_validation and (
+            self._is_out_of_patience(steps_per_epoch)
+        )
+        if is_done or self._step >= steps:
             return sys.maxsize, batches
         if _POSITION in tensors:
             position = int(tensors[_POSITION])
@@ -204,6 +209,11 @@ class Checkpoints(keras.callbacks.Callback):
         self._position = self._step, position
         return self._step // steps_per_epoch, starting_at(batches, position)
 
+    @property
+    def needs_validation(self):
+        """Whether a run was killed in a validation, which `fit` repeats."""
+        return self._saved_step is not None
+
     def on_train_begin(self, logs=None):
         if not self.params["steps"]:
             raise ValueError(_NEEDS_ONE_ITERATOR)
@@ -212,7 +222,7 @@ class Checkpoints(keras.callbacks.Callback):
         self._train = self.model.train_function
         self.model.train_function = self._train_with_one_iterator
         self._saved_at = time.monotonic()
-        if self._saved_step is not None:
+        if self.needs_validation:
             print("Validating the last epoch.", file=sys.stderr)
             self._release_signals()
             logs = {}
@@ -373,8 +383,19 @@ class Checkpoints(keras.callbacks.Callback):
             _POSITION: tf.Variable(position, dtype=tf.int64),
             _BEFORE_VALIDATION: tf.Variable(before_validation),
         }
-        self._save("last", self.keep, **state)
+        self._save("last", self._kept_steps(), **state)
         self._saved_at = time.monotonic()
+
+    def _kept_steps(self):
+        """Steps of the checkpoints in `last` that stay when one is saved."""
+        paths = checkpoint_paths(self.run.checkpoints / "last")
+        steps = sorted({*map(step_of, paths), self._step})
+        ends = [
+            step
+            for step in steps
+            if step % self.params["steps"] == 0 or step == self._last_step
+        ]
+        return [*ends[-self.keep :], self._step]
 
     def _save(self, name, keep, **more):
         if not is_chief():

@@ -1,6 +1,7 @@
 """`model.fit` with the callbacks of a run."""
 
 import contextlib
+import functools
 import math
 
 import keras
@@ -83,11 +84,10 @@ def fit(
     if first_epoch < epochs:
         compile_shapes(model, batches)
     with contextlib.ExitStack() as first_step:
-        model.fit(
-            distribute(rest, model.distribute_strategy),
+        train = functools.partial(
+            model.fit,
             steps_per_epoch=steps_per_epoch,
             epochs=epochs,
-            initial_epoch=first_epoch,
             callbacks=[
                 _FirstStep(first_step),
                 save_before_validation,
@@ -96,6 +96,19 @@ def fit(
             ],
             shuffle=False,
             verbose=verbosity(),
+        )
+        if checkpoints.needs_validation and first_epoch < epochs:
+            # No step is trained: the patience may end with this validation.
+            train(
+                distribute(rest, model.distribute_strategy),
+                initial_epoch=epochs,
+            )
+            first_epoch, rest = checkpoints.restore(
+                model, batches, steps_per_epoch, steps
+            )
+        train(
+            distribute(rest, model.distribute_strategy),
+            initial_epoch=first_epoch,
         )
     if is_last:
         devices.end_unless_chief()

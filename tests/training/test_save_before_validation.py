@@ -9,7 +9,7 @@ import pytest
 
 from kseq import training
 from kseq.data.files.stream_positions import numbered_batches
-from kseq.runs import RunDirectory
+from kseq.runs import RunDirectory, save_average
 from kseq.runs.checkpoint_files import numbered, read_newest
 from tests.slow import slow
 from tests.training.test_checkpoints import steps
@@ -45,7 +45,7 @@ def fit(path, scores, epochs=3, **options):
         model,
         numbered_batches(lambda number: batch(2, 3)),
         training.Checkpoints(run, monitor="val_score", **options),
-        steps=PER_EPOCH * epochs,
+        steps=round(PER_EPOCH * epochs),
         steps_per_epoch=PER_EPOCH,
         callbacks=[scores],
     )
@@ -123,9 +123,82 @@ def test_a_signal_in_the_last_step_waits_for_no_validation(tmp_path):
     assert resumed.epochs == [0, 1, 2]
 
 
+class Steps(Scores):
+    """Remembers what is saved when an epoch begins and ends."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+        self.seen = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        super().on_epoch_end(epoch, logs)
+        self.seen.append(steps(self.path))
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch + 1 == PER_EPOCH:
+            self.seen.append(steps(self.path))
+
+
 def test_within_an_epoch(tmp_path):
-    fit(tmp_path, Scores(), epochs=1, save_every=1e-9, keep=9)
-    assert steps(tmp_path) == [1, 2, 3]
+    """The newest state besides those of the ends of epochs, for an average."""
+    saved = Steps(tmp_path)
+    fit(tmp_path, saved, epochs=3, save_every=1e-9, keep=2)
+    assert saved.seen == [[2], [3], [3, 5], [3, 6], [3, 6, 8], [6, 9]]
+
+
+def test_a_stop_within_an_epoch_changes_no_average(tmp_path):
+    """Nor does the last step of a training that was shorter than this one."""
+
+    class Signal(Scores):
+        def on_train_batch_end(self, batch, logs=None):
+            if batch + 1 == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    fit(tmp_path / "whole", Scores(), keep=2)
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            fit(tmp_path / "cut", Signal(), keep=2)
+    fit(tmp_path / "cut", Scores(), epochs=5 / 3, keep=2)
+    assert steps(tmp_path / "cut") == [3, 5]
+    fit(tmp_path / "cut", Scores(), keep=2)
+    assert steps(tmp_path / "cut") == [6, 9]
+    averages = []
+    for kind in ("whole", "cut"):
+        save_average(RunDirectory(tmp_path / kind), 2)
+        averages.append(weights_in(tmp_path / kind, "average")[1])
+    for value, same in zip(*averages, strict=True):
+        np.testing.assert_array_equal(value, same)
+
+
+class Losses(Scores):
+    """Validations whose scores get worse from the third on."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        super().on_epoch_end(epoch, logs)
+        logs["val_score"] = [1.0, 2.0, 3.0, 0.0, 0.0][epoch]
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_patience_knows_the_validation_that_was_killed(tmp_path, at):
+    """Whether it is better than all before, or the last bad one."""
+
+    class KilledError(BaseException):
+        pass
+
+    def kill():
+        raise KilledError
+
+    options = {"epochs": 5, "patience": 1, "keep": 9}
+    fit(tmp_path / "whole", Losses(), **options)
+    assert steps(tmp_path / "whole") == [3, 6, 9, 12]
+    with pytest.raises(KilledError):
+        fit(tmp_path / "cut", Losses(kill, at), **options)
+    resumed = Losses()
+    fit(tmp_path / "cut", resumed, **options)
+    assert resumed.epochs == [*range(at, 4)]
+    for name in ("last", "best"):
+        assert steps(tmp_path / "cut", name) == steps(tmp_path / "whole", name)
 
 
 def test_not_within_an_epoch(tmp_path):
