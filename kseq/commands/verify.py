@@ -47,8 +47,15 @@ def _report(name, changes, agree="the same"):
 
 
 def _steps_of(rows):
-    """dict, step -> the metrics of training that were recorded."""
-    return {row["step"]: row for row in rows if "loss" in row}
+    """dict, step -> the metrics of training that were recorded.
+
+    The first ones after a resumption are of fewer steps than in a replay.
+    """
+    return {
+        row["step"]: row
+        for row in rows
+        if "loss" in row and "resumed" not in row
+    }
 
 
 def _steps(run, rows, wanted):

@@ -27,7 +27,7 @@ _GB = 1e9
 class MetricsLog(keras.callbacks.Callback):
     """Writes what `fit` measures.
 
-    Every `every` steps: loss, perplexity, accuracy, gradient norm and padding
+    Every `every` steps, and at the end of an epoch: loss, perplexity, accuracy, gradient norm and padding
     over those steps alone, the learning rate, and tokens per second of
     training time, which are those that `ExactModel` counts, and
     `waiting_for_data`, the share of that time in which steps waited for their
@@ -43,7 +43,8 @@ class MetricsLog(keras.callbacks.Callback):
     names with `track` get the same numbers.
 
     A resumed run deletes the lines of steps that it will repeat. If it was
-    stopped between two lines, the next line covers the steps since then.
+    stopped between two lines, the next line covers the steps since then, and
+    is marked in `metrics.jsonl`: `"resumed": true`.
 
     Args:
         run: `RunDirectory`; gets `metrics.jsonl` and `tensorboard/`.
@@ -78,6 +79,7 @@ class MetricsLog(keras.callbacks.Callback):
         self.histograms = histograms
         self.graph = graph
         self._writes_graph = False
+        self._is_cut = False
         self._trackers = Trackers([])
 
     def on_train_begin(self, logs=None):
@@ -93,7 +95,10 @@ class MetricsLog(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         # More than none where an epoch is finished that was stopped.
-        self._in_epoch = self._step() - epoch * (self.params["steps"] or 0)
+        start = epoch * (self.params["steps"] or 0)
+        self._in_epoch = self._step() - start
+        self._last = min(self.params["steps"] or 0, self.total_steps - start)
+        self._is_cut = self._in_epoch % self.every != 0
         self._before = {}
         self._start_window(time.perf_counter())
 
@@ -108,7 +113,7 @@ class MetricsLog(keras.callbacks.Callback):
                 tf.summary.trace_export("training_step", step=self._step())
         self._in_epoch += 1
         self._steps += 1
-        if self._in_epoch % self.every == 0:
+        if self._in_epoch % self.every == 0 or self._in_epoch == self._last:
             self._write_window()
 
     def on_epoch_end(self, epoch, logs=None):
@@ -137,19 +142,21 @@ class MetricsLog(keras.callbacks.Callback):
         now = time.perf_counter()
         seconds = now - self._start
         means = self._window_means()
-        tokens = means.pop("tokens") * self._steps
+        tokens = means.pop("tokens", None)  # which a user's model may not count
         likelihood = means.get("perplexity")  # its logarithm
         if likelihood is not None:
             means["perplexity"] = math.exp(min(likelihood, 80))
         record = {
             **means,
             "learning_rate": _number(self.model.optimizer.learning_rate),
-            "tokens_per_second": tokens / seconds,
         }
+        if tokens is not None:
+            record["tokens_per_second"] = tokens * self._steps / seconds
         if self._waited is not None:
             waiting = self.model.seconds_waiting - self._waited
             record["waiting_for_data"] = waiting / seconds
-        self._write(record)
+        self._write(record, is_cut=self._is_cut)
+        self._is_cut = False
         is_smoothed = getattr(self.model, "label_smoothing", 0)
         if is_smoothed and likelihood is not None:
             record["smoothed_loss"] = record["loss"]
@@ -190,14 +197,17 @@ class MetricsLog(keras.callbacks.Callback):
         row = row_of(line)  # None: half a line, of a run that was killed
         return row is not None and row["step"] <= self._step()
 
-    def _write(self, record):
+    def _write(self, record, is_cut=False):
         if not is_chief():
             return
         if peak := gpu_memory():
             record = {**record, "gpu_memory": peak / _GB}
         step = self._step()
+        row = {"step": step, **record}
+        if is_cut:
+            row["resumed"] = True
         with self.run.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step, **record}) + "\n")
+            file.write(json.dumps(row) + "\n")
         if not verbosity():
             numbers = "  ".join(f"{k} {v:.4g}" for k, v in record.items())
             print(f"step {step}/{self.total_steps}  {numbers}", flush=True)

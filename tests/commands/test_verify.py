@@ -98,6 +98,16 @@ def test_steps_that_were_recorded(capsys, run, replay, wanted, last):
     assert replay["asked"][0][1] == last
 
 
+def test_the_line_after_a_resumption_is_left_out(capsys, run, replay):
+    """It has fewer steps than that of the replay."""
+    text = run.path.joinpath("metrics.jsonl").read_text()
+    cut = text.replace('"loss": 3.5', '"loss": 3.1, "resumed": true')
+    run.path.joinpath("metrics.jsonl").write_text(cut)
+    code, lines, _ = verified(capsys, run)
+    assert code == 0
+    assert lines[2].startswith("steps 1 to 4 ")
+
+
 def test_other_numbers(capsys, run, replay):
     replay[4]["loss"] = 2.5000000001
     code, lines, _ = verified(capsys, run, "--steps", "2")

@@ -85,6 +85,35 @@ STEPS = [
 ]
 
 
+def test_the_last_line_of_an_epoch_has_the_rest_of_its_steps(tmp_path):
+    lines = record(tmp_path, STEPS, every=3, epoch_logs={"val_loss": 1.0})
+    assert [line["step"] for line in lines] == [3, 4, 4]
+    assert lines[1]["loss"] == 3.0
+    assert lines[1]["gradient_norm"] == 9.0
+    assert "resumed" not in lines[0]
+    assert "loss" not in lines[2]
+
+
+def test_a_line_after_a_resumption_is_marked(tmp_path):
+    """It has fewer steps than that of an uninterrupted training."""
+    run = RunDirectory(tmp_path)
+    log = MetricsLog(run, total_steps=8, every=2)
+    log.set_model(Model())
+    log.set_params({"steps": 4})
+    log.model.train(*STEPS[0])
+    log.on_train_begin()
+    for epoch, steps in enumerate([STEPS[1:], STEPS]):
+        log.on_epoch_begin(epoch)
+        for batch, step in enumerate(steps):
+            log.model.train(*step)
+            log.on_train_batch_end(batch, {})
+        log.on_epoch_end(epoch, {})
+    rows = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    assert [(row["step"], row.get("resumed")) for row in rows] == [
+        *((2, True), (4, None), (6, None), (8, None)),
+    ]
+
+
 def test_each_line_is_about_its_own_steps(tmp_path):
     first, second = record(tmp_path, STEPS, every=2)
     assert first["step"] == 2
