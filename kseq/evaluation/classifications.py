@@ -30,11 +30,6 @@ class Classifications:
             that is shown of each; `labels`; and `evidence`, which may be None.
             `kseq.data.Documents` is one.
         metrics: functions of outputs and references, see `Score`.
-        draw: function of what the predictor's `explain` gives for an input,
-            and of a title; gives a PNG, bytes. By default a document has the
-            title, and any other input is drawn without it.
-        notes: function of the predictor and of examples with evidence; gives
-            more lines of the report.
 
     Attributes:
         results: dict, name of the metric -> `Score`, after `scores`.
@@ -46,20 +41,10 @@ class Classifications:
     columns = ("text", "label", "predicted")
     hints = ("See what decided:     kseq explain {path} < FILE > page.html",)
 
-    def __init__(
-        self,
-        predictor,
-        examples,
-        metrics=(accuracy, macro_f1),
-        *,
-        draw=None,
-        notes=attention_on_evidence,
-    ):
+    def __init__(self, predictor, examples, metrics=(accuracy, macro_f1)):
         self.predictor = predictor
         self.examples = examples
         self.metrics = metrics
-        self.draw = draw or _draw
-        self.notes = notes
         self._outputs, self._certainties = [], []
         self.results = {}
         self._labels = predictor.labels
@@ -123,7 +108,7 @@ class Classifications:
         lines.append(self._reliability().text)
         lines += class_lines(self.examples.labels, self._outputs, self._labels)
         if self.examples.evidence:
-            lines += self.notes(self.predictor, self.examples)
+            lines += attention_on_evidence(self.predictor, self.examples)
         return lines
 
     def rows(self, count):
@@ -152,7 +137,7 @@ class Classifications:
                 f"{self._outputs[number]} ({self._certainties[number]:.0%}); "
                 f"true label: {self.examples.labels[number]}"
             )
-            pictures[f"documents/{number}"] = self.draw(explanation, title)
+            pictures[f"documents/{number}"] = _draw(explanation, title)
         return pictures
 
     def _reliability(self):

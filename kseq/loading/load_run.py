@@ -13,9 +13,12 @@ from kseq.runs import RunDirectory, RunError, best_weights
 from kseq.runs.checkpoint_files import (
     WEIGHTS,
     assign,
+    checkpoint_paths,
     numbered,
     read_newest,
+    step_of,
 )
+from kseq.runs.model_card import with_weights
 from kseq.serving.object_config import search_from_config
 from kseq.terminal import escaped_line, progress
 
@@ -62,7 +65,9 @@ def load_run(
     )
     served = answer.serve(opened)
     if run.readme.is_file():
-        served.model_card = run.readme.read_text("utf-8", "replace")
+        card = run.readme.read_text("utf-8", "replace")
+        step = step_of(checkpoint_paths(run.checkpoints / weights)[-1])
+        served.model_card = with_weights(card, weights, step)
     return served
 
 

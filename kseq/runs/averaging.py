@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from kseq.files.atomic_write import atomic_write
 from kseq.runs.checkpoint_files import (
     BrokenCheckpointError,
     best_steps,
@@ -13,6 +14,7 @@ from kseq.runs.checkpoint_files import (
     step_of,
     write_checkpoint,
 )
+from kseq.runs.model_card import with_weights
 from kseq.terminal import progress
 from kseq.user_error import RunError, check_integers
 
@@ -102,6 +104,8 @@ def _best(paths, count):
 
 def _average(run, paths):
     weights = [tf.Variable(value) for value in average_checkpoints(paths)]
-    write_checkpoint(
-        run.checkpoints / "average", step_of(paths[-1]), 1, vars=weights
-    )
+    step = step_of(paths[-1])
+    write_checkpoint(run.checkpoints / "average", step, 1, vars=weights)
+    if run.readme.is_file():
+        card = run.readme.read_text("utf-8", "replace")
+        atomic_write(run.readme, with_weights(card, "average", step))

@@ -11,6 +11,14 @@ import kseq
 from kseq.runs.run_directory import read_json
 
 
+_WEIGHTS = {
+    "average": "The mean of several checkpoints, the last of them of step {:,}."
+    " The validation scores are those of the best single checkpoint.",
+    "best": "Those of step {:,}, the best on the validation data.",
+    "last": "Those of step {:,}, the last that was saved.",
+}
+
+
 class Progress(NamedTuple):
     """The progress of a run.
 
@@ -113,6 +121,19 @@ def with_test_scores(card, title, lines):
         lines: list of str, the scores; they replace those that are there.
     """
     return _with_section(card, "Test scores", _block([title, *lines]))
+
+
+def with_weights(card, name, step):
+    """A model card that says which weights of a run are used.
+
+    Args:
+        card: str, see `model_card`.
+        name: "average", "best" or "last".
+        step: int, that of the checkpoint; 0 of a model that was converted.
+    """
+    if not step:
+        return card
+    return _with_section(card, "Weights", _WEIGHTS[name].format(step))
 
 
 def with_learning_curve(card, name):

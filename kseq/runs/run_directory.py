@@ -332,6 +332,8 @@ class RunDirectory:
             content = files[path]
             if path.suffix == ".json":
                 compiled = [f"compile_config.{name}" for name in _SAME_UPDATE]
+                if self._config.get("schedule") == "constant":
+                    compiled.append("decay_steps")  # which change no rate
                 if self._refuse_other(path, json.loads(content), compiled):
                     changed.append(path)
             elif path.read_bytes() != content:
@@ -396,7 +398,7 @@ class RunDirectory:
         allowed = [
             line
             for key, line in found
-            if key in may_change or key.split(".")[0] in may_change
+            if {key, key.split(".")[0], key.split(".")[-1]} & {*may_change}
         ]
         refused = [line for _, line in found if line not in allowed]
         if refused:

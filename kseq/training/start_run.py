@@ -15,8 +15,9 @@ _SMALL = 100_000  # pairs
 def start_run(config):
     """Starts the run of a recipe or resumes it, and seeds all random numbers.
 
-    Steps, patience, batch sizes, the time between two checkpoints, trackers and
-    calibration may differ from those of a run that resumes.
+    Patience, batch sizes, the time between two checkpoints, trackers and
+    calibration may differ from those of a run that resumes, and steps, unless
+    its learning rates depend on them.
 
     Args:
         config: dataclass instance, see
@@ -36,9 +37,11 @@ def start_run(config):
         metrics_named(metrics)
     run = RunDirectory(config.run)
     may_change = (
-        *("steps", "patience", "save_every", "track", "calibrate"),
+        *("patience", "save_every", "track", "calibrate"),
         *batch_fields(config),
     )
+    if getattr(config, "schedule", "") not in ("cosine", "range_test"):
+        may_change += ("steps",)
     config = run.start(config, may_change, config.overwrite)
     if getattr(config, "vectors", "") and not run.kept:
         matching_files(config.vectors)

@@ -98,22 +98,17 @@ def test_inputs_need_not_be_texts():
             {"dot": value, "dash": 1 - value} for value in inputs
         ],
         explain=lambda inputs: [
-            SimpleNamespace(label="dot", probability=value) for value in inputs
+            SimpleNamespace(_repr_png_=f"picture of {value}".encode)
+            for value in inputs
         ],
     )
     examples = SimpleNamespace(
         inputs=[0.9, 0.2],
         names=["1.wav", "2.wav"],
         labels=["dot", "dot"],
-        evidence=["heard"],
+        evidence=None,
     )
-    found = Classifications(
-        predictor,
-        examples,
-        draw=lambda explanation, title: title,
-        notes=lambda predictor, examples: examples.evidence,
-    )
+    found = Classifications(predictor, examples)
     assert found.scores()["accuracy"] == 0.5
     assert found.rows(2) == [("1.wav", "dot", "dot"), ("2.wav", "dot", "dash")]
-    assert found.report()[-1] == "heard"
-    assert found.pictures(1)["documents/0"] == "dot (90%); true label: dot"
+    assert found.pictures(1)["documents/0"] == b"picture of 0.9"

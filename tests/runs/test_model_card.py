@@ -5,7 +5,12 @@ import pytest
 
 from kseq.answers.describe_task import describe_task
 from kseq.runs import RunDirectory
-from kseq.runs.model_card import Progress, model_card, with_test_scores
+from kseq.runs.model_card import (
+    Progress,
+    model_card,
+    with_test_scores,
+    with_weights,
+)
 
 PROGRESS = Progress(
     step=300,
@@ -51,6 +56,16 @@ def test_what_was_trained_on_what(run):
         "    keras 3.15.1\n",
     ):
         assert text in card, text
+
+
+def test_the_weights_that_are_used(run):
+    card = with_weights(card_of(run), "best", 150)
+    assert "## Weights\n\nThose of step 150, the best" in card
+    card = with_weights(card, "average", 1300)
+    assert card.count("## Weights") == 1
+    assert "the last of them of step 1,300." in card
+    assert card.index("## Weights") < card.index("## Use")
+    assert with_weights(card_of(run), "last", 0) == card_of(run)
 
 
 def test_scores_have_their_signatures(run):

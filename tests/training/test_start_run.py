@@ -18,6 +18,7 @@ class Config(TrainingOptions):
     run: str = "runs/tiny"
     steps: PositiveInt = 8
     learning_rate: float = 0.1
+    schedule: str = "inverse_sqrt"
     patience: PositiveInt = 3
     metrics: tuple[str, ...] = ("bleu",)
     vectors: str = ""
@@ -35,6 +36,21 @@ def test_steps_patience_and_batches_may_change(tmp_path, monkeypatch, capfd):
     assert capfd.readouterr().err.count("runs/tiny resumes with") == 3
     with pytest.raises(RunError, match="units: 4 -> 5"):
         start_run(dataclasses.replace(changed, units=5))
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "constant", "cosine"])
+def test_a_schedule_that_ends_with_the_steps_keeps_them(
+    tmp_path, monkeypatch, schedule
+):
+    monkeypatch.chdir(tmp_path)
+    run, config = start_run(Config(schedule=schedule))
+    run.save_model(keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]))
+    more = dataclasses.replace(config, steps=9)
+    if schedule == "cosine":
+        with pytest.raises(RunError, match=r"config:\n  steps: \d -> 9"):
+            start_run(more)
+    else:
+        assert start_run(more)[1] == more
 
 
 @pytest.mark.parametrize(
