@@ -10,7 +10,6 @@ from typing import NamedTuple
 import kseq
 from kseq.runs.run_directory import read_json
 
-
 _WEIGHTS = {
     "average": "The mean of several checkpoints, the last of them of step {:,}."
     " The validation scores are those of the best single checkpoint.",
