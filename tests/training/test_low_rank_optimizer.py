@@ -111,6 +111,25 @@ def test_what_is_not_larger_than_its_factors_is_trained_itself():
         np.testing.assert_array_equal(one.numpy(), other.numpy())
 
 
+def test_the_kernel_of_a_convolution_is_a_matrix_of_its_filters():
+    """Three positions of four inputs are twelve rows."""
+    found = []
+    for shape in ((3, 4, 6), (12, 6)):
+        variables = [each.numpy() for each in variables_of([(12, 6)])]
+        variables = [keras.Variable(each.reshape(shape)) for each in variables]
+        adam = keras.optimizers.Adam(0.05, use_ema=True, ema_momentum=0.5)
+        optimizer = built(adam, variables)
+        for step in range(3):
+            [gradient] = random_gradients([(12, 6)], seed=step)
+            optimizer.apply([tf.reshape(gradient, shape)], variables)
+        last = variables[0].numpy().reshape(12, 6)
+        optimizer.finalize_variable_values(variables)
+        found.append((last, variables[0].numpy().reshape(12, 6)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(*found[0])
+
+
 def test_what_has_no_gradient_stays():
     variables = variables_of()
     optimizer = built(keras.optimizers.Adam(0.05), variables)
@@ -132,7 +151,8 @@ def test_the_learning_rate_is_that_of_the_inner_optimizer():
 
 
 @pytest.mark.parametrize(
-    ("shape", "rank"), [((8, 6), 3), ((2, 6), 1), ((1, 9), 0), ((6,), 0)]
+    ("shape", "rank"),
+    [((8, 6), 3), ((2, 6), 1), ((1, 9), 0), ((6,), 0), ((2, 4, 6), 3)],
 )
 def test_the_largest_rank(shape, rank):
     assert largest_rank(shape) == rank
