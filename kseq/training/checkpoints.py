@@ -197,7 +197,7 @@ class Checkpoints(keras.callbacks.Callback):
             except BrokenCheckpointError as error:
                 _log.warning(f"Skipped: {error}")
         is_done = not self.needs_validation and (
-            self._is_out_of_patience(steps_per_epoch)
+            self.is_out_of_patience(steps_per_epoch)
         )
         if is_done or self._step >= steps:
             return sys.maxsize, batches
@@ -290,7 +290,7 @@ class Checkpoints(keras.callbacks.Callback):
             )
         if number := self._signal_of_any():
             self._stop(number)
-        if self._is_out_of_patience(self.params["steps"]):
+        if self.is_out_of_patience(self.params["steps"]):
             self.model.stop_training = True
 
     def on_train_end(self, logs=None):
@@ -361,7 +361,12 @@ class Checkpoints(keras.callbacks.Callback):
     def _is_better(self, value):
         return value > self._best if self.mode == "max" else value < self._best
 
-    def _is_out_of_patience(self, steps_per_epoch):
+    def is_out_of_patience(self, steps_per_epoch):
+        """Whether the last validations were not better than one before.
+
+        Args:
+            steps_per_epoch: int, see `restore`.
+        """
         if self.patience is None:
             return False
         return self._step - self._best_step >= self.patience * steps_per_epoch

@@ -98,14 +98,13 @@ def fit(
             verbose=verbosity(),
         )
         if checkpoints.needs_validation and first_epoch < epochs:
-            # No step is trained: the patience may end with this validation.
+            # Without a step: training may be out of patience after it.
             train(
                 distribute(rest, model.distribute_strategy),
                 initial_epoch=epochs,
             )
-            first_epoch, rest = checkpoints.restore(
-                model, batches, steps_per_epoch, steps
-            )
+            if checkpoints.is_out_of_patience(steps_per_epoch):
+                first_epoch = epochs
         train(
             distribute(rest, model.distribute_strategy),
             initial_epoch=first_epoch,
