@@ -217,7 +217,7 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, call):
     is_calibrated = getattr(config, "calibrate", False)
     assert (run / "calibration.json").is_file() == is_calibrated
     metrics = (run / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in metrics] == [2, 4]
+    assert [json.loads(line)["step"] for line in metrics] == [2, 2, 4, 4]
     is_of_bits = recipe.__name__ == "learn_algorithms"
     names = {f"val_{task.val}", "val_error" if is_of_bits else "val_loss"}
     assert names <= json.loads(metrics[-1]).keys()
@@ -226,7 +226,11 @@ def test_from_training_to_answers(recipe, config, monkeypatch, capfd, call):
     card = (run / "README.md").read_text("utf-8")
     assert "4 of 4 steps" in card
     assert "\n    kseq train NAME" in card
-    assert "## Test scores" in card
+    has_files = getattr(config, "train", None)
+    title = "Scores of the export" if has_files else "Test scores"
+    assert f"## {title}" in card
+    is_average = getattr(config, "averaged", 0) and not config.ema
+    assert ("mean of several" if is_average else "the best on the") in card
     assert ("word vectors of" in card) == has_vectors
     assert (export / "assets.extra" / "README.md").read_text("utf-8") == card
     report = capfd.readouterr().out

@@ -4,9 +4,10 @@ import shlex
 from pathlib import Path
 
 from kseq.files.atomic_write import atomic_write
+from kseq.files.json_files import read_json
 from kseq.files.recorded_metrics import recorded_metrics
 from kseq.pictures import learning_curve_picture
-from kseq.runs.model_card import with_learning_curve, with_test_scores
+from kseq.runs.model_card import with_learning_curve, with_scores
 from kseq.terminal import escaped_line, progress, single_line
 
 _WIDTH = 60  # characters of a text that are printed
@@ -16,7 +17,8 @@ def report(path, evaluation, run, samples=5, inputs="< FILE"):
     """Prints scores, sample answers, and commands to continue with.
 
     The scores are also written to the README of the run and of the export, with
-    a picture of the learning curve.
+    a picture of the learning curve. They are of the built-in test data of a
+    recipe, or of the validation data of a user.
 
     Args:
         path: of the export that is evaluated.
@@ -27,7 +29,10 @@ def report(path, evaluation, run, samples=5, inputs="< FILE"):
     """
     with progress("Testing", len(evaluation), "examples") as advance:
         evaluation.scores(advance)
-    title = f"{escaped_line(path)} on {len(evaluation)} examples:"
+    config = read_json(run.config) if run.config.is_file() else {}
+    is_test = not config.get("train")
+    kind = "test" if is_test else "validation"
+    title = f"{escaped_line(path)} on {len(evaluation)} {kind} examples:"
     lines = evaluation.report()
     print(f"\n{title}")
     for line in lines:
@@ -39,7 +44,8 @@ def report(path, evaluation, run, samples=5, inputs="< FILE"):
             if curve is not None:
                 atomic_write(readme.with_name(run.learning_curve.name), curve)
                 card = with_learning_curve(card, run.learning_curve.name)
-            atomic_write(readme, with_test_scores(card, title, lines))
+            card = with_scores(card, title, lines, is_test)
+            atomic_write(readme, card)
 
     print("\nSample answers:")
     for text, _, output in evaluation.rows(samples):

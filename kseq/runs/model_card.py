@@ -18,6 +18,13 @@ _WEIGHTS = {
 }
 
 
+_NO_TEST = (
+    "On the validation data, by which the weights were chosen, and the "
+    "temperature of the probabilities, if they have one. `kseq evaluate` gives "
+    "the scores on other data."
+)
+
+
 class Progress(NamedTuple):
     """The progress of a run.
 
@@ -111,15 +118,22 @@ def model_card(run, progress, task=None):
     return "\n\n".join(parts) + "\n"
 
 
-def with_test_scores(card, title, lines):
-    """A model card with the scores on the test data.
+def with_scores(card, title, lines, is_test=True):
+    """A model card with the scores of the export.
 
     Args:
         card: str, see `model_card`.
         title: str, which model and how many examples.
         lines: list of str, the scores; they replace those that are there.
+        is_test: bool, whether the examples are test data, and not those of
+            validation.
     """
-    return _with_section(card, "Test scores", _block([title, *lines]))
+    scores = _block([title, *lines])
+    if is_test:
+        return _with_section(card, "Test scores", scores)
+    return _with_section(
+        card, "Scores of the export", f"{_NO_TEST}\n\n{scores}"
+    )
 
 
 def with_weights(card, name, step):

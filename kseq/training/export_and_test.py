@@ -2,6 +2,7 @@
 
 from kseq import evaluation, loading, serving
 from kseq.answers.describe_task import describe_task
+from kseq.files.atomic_write import atomic_write
 from kseq.runs import save_average
 from kseq.runs.calibration import write_temperature
 from kseq.terminal import progress
@@ -47,6 +48,8 @@ def export_and_test(
     if calibrate_on is not None:
         _calibrate(run, weights, evaluate, calibrate_on)
     best = loading.load_run(run, weights=weights)
+    if run.readme.is_file():
+        atomic_write(run.readme, best.model_card)  # which names the weights
     path = serving.export(best, run.exports, run)
     predictor = loading.load(path) if tests_export else best.predictor()
     inputs = describe_task(run).command_line

@@ -21,7 +21,7 @@ def test_scores_and_some_answers(translator, capsys):
     )
     assert capsys.readouterr().out.splitlines() == [
         "",
-        "saved_models/tiny/1 on 4 examples:",
+        "saved_models/tiny/1 on 4 test examples:",
         "  exact match 0.00 %",
         "",
         "Sample answers:",
@@ -71,3 +71,16 @@ def test_scores_go_into_the_readme_of_run_and_export(translator, tmp_path):
     assert card.count("exact match 50.00 ± 50.00 %") == 1
     assert "nrefs:1" in card
     assert card.endswith("\n\n## Use\n\nSo.\n")
+
+
+def test_scores_on_validation_data_are_no_test(translator, tmp_path, capsys):
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    run.readme.write_text("# tiny\n\n## Use\n\nSo.\n")
+    run.config.write_text('{"train": ["train.de", "train.en"]}')
+    pairs = tf.data.Dataset.from_tensor_slices((["d", "e"], ["D", "e"]))
+    report(tmp_path / "1", Translations(translator, pairs), run)
+    assert "on 2 validation examples:" in capsys.readouterr().out
+    card = run.readme.read_text()
+    assert "Test scores" not in card
+    assert "## Scores of the export\n\nOn the validation data, by" in card

@@ -8,7 +8,7 @@ from kseq.runs import RunDirectory
 from kseq.runs.model_card import (
     Progress,
     model_card,
-    with_test_scores,
+    with_scores,
     with_weights,
 )
 
@@ -178,7 +178,7 @@ def test_what_users_have_named_stays_code_in_one_line(run):
     write(run, config={"train": HOSTILE, "validation": HOSTILE, "run": HOSTILE})
     write(run, environment={"machine": HOSTILE})
     card = card_of(run, PROGRESS._replace(command=[HOSTILE], facts=[HOSTILE]))
-    card = with_test_scores(card, HOSTILE, [f"{HOSTILE}: precision 1"])
+    card = with_scores(card, HOSTILE, [f"{HOSTILE}: precision 1"])
     hostile = [line for line in card.split("\n") if "<img" in line]
     assert len(hostile) == 11
     assert all(line.startswith("    ") for line in hostile)

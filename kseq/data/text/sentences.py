@@ -24,10 +24,13 @@ def break_lines(lines):
 
     Spaces after an abbreviation become one.
     """
-    found = _found(lines)
+    found = _found(_with_plain_spaces(lines))
+    texts = tf.strings.substr(
+        tf.gather(lines, found.rows), found.starts, found.ends - found.starts
+    )
     spaces = tf.where(found.continues & (found.gaps > 0), " ", "")
     joined = tf.strings.unsorted_segment_join(
-        tf.strings.join([spaces, found.texts]),
+        tf.strings.join([spaces, texts]),
         tf.cumsum(tf.cast(~found.continues, tf.int64)) - 1,
         tf.math.count_nonzero(~found.continues),
     )
@@ -124,10 +127,7 @@ def split_paragraphs(text):
     # White space alone is no sentence; the breaker takes U+3000 for one.
     lines = per_text.flat_values
     is_blank = tf.strings.regex_full_match(lines, r"[\pZ\s]*")
-    # And it splits such characters: others of as many bytes keep the offsets.
-    plain = tf.strings.regex_replace(lines, "[\u00a0\u0085]", "  ")
-    plain = tf.strings.regex_replace(plain, _WIDE_SPACE, "   ")
-    found = _found(tf.where(is_blank, "", plain))
+    found = _found(tf.where(is_blank, "", _with_plain_spaces(lines)))
     starts_one = ~found.continues
     rows = tf.boolean_mask(found.rows, starts_one)
     starts = tf.boolean_mask(found.starts, starts_one)
@@ -165,6 +165,12 @@ def split_paragraphs(text):
         line=rows,
         lines=per_text.row_lengths(),
     )
+
+
+def _with_plain_spaces(lines):
+    """As many bytes: the breaker splits the characters of wider spaces."""
+    lines = tf.strings.regex_replace(lines, "[\u00a0\u0085]", "  ")
+    return tf.strings.regex_replace(lines, _WIDE_SPACE, "   ")
 
 
 class _Found(NamedTuple):

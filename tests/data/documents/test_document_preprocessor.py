@@ -1,4 +1,5 @@
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -49,6 +50,20 @@ def sentences(pieces):
 )
 def test_sentences(sentences, text, expected):
     assert sentences(text) == expected
+
+
+SPACES = [
+    chr(number)
+    for number in range(sys.maxunicode + 1)
+    if chr(number).isspace() and chr(number) not in "\n\r\x1c\x1d\x1e\x1f"
+]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=ascii)
+def test_any_white_space_between_sentences(sentences, space):
+    """The breaker alone leaves broken characters of the wider ones."""
+    text = f"{space}One{space}two.{space}Three!{space * 2}Four"
+    assert sentences(text) == [f"One{space}two.", "Three!", "Four"]
 
 
 def test_ready_sentences_are_left_as_they_are(sentences):
