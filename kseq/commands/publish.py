@@ -1,5 +1,7 @@
 """kseq publish: uploads a run or an export to the Hugging Face Hub."""
 
+import re
+
 from kseq.files.hub import reason
 from kseq.files.model_path import is_run
 from kseq.runs import RunDirectory, best_weights
@@ -25,25 +27,45 @@ _USE = """
 _OF_RUN = (
     *("config.json", "environment.json", "model.json", "task.json"),
     *("source.model", "target.model", "answers.txt", "network.npz"),
-    "calibration.json",
+    *("calibration.json", "documents.json"),
+)
+# What an earlier upload may have left: of a run, and versions of an export.
+_OURS = re.compile(
+    rf"({'|'.join(map(re.escape, _OF_RUN))}|learning_curve\.png|"
+    r"(checkpoints|[0-9]+)/.*)"
 )
 
 
 def run(options):
-    """Uploads it in one commit, and prints how it is loaded."""
-    from huggingface_hub import CommitOperationAdd, HfApi
+    """Uploads it in one commit, and prints how it is loaded.
+
+    What an earlier upload of a run or an export has left is deleted: it would
+    be loaded in place of this one.
+    """
+    from huggingface_hub import (
+        CommitOperationAdd,
+        CommitOperationDelete,
+        HfApi,
+    )
     from huggingface_hub.errors import HTTPError
 
     files = _files(options.path, options.name)
-    operations = [
+    added = [
         CommitOperationAdd(path_in_repo=name, path_or_fileobj=content)
         for name, content in files.items()
     ]
     hub = HfApi()
     try:
         hub.create_repo(options.name, private=options.private, exist_ok=True)
+        deleted = [
+            CommitOperationDelete(path_in_repo=name)
+            for name in hub.list_repo_files(options.name)
+            if _OURS.fullmatch(name) and name not in files
+        ]
         hub.create_commit(
-            options.name, operations, commit_message="Upload with kseq"
+            options.name,
+            [*added, *deleted],
+            commit_message="Upload with kseq",
         )
     except (HTTPError, OSError, ValueError) as error:
         raise UserError(

@@ -65,7 +65,25 @@ def hub_folder(url, patterns=None):
         raise (DiskError if is_full else UserError)(
             f"{url} cannot be copied: {reason(error)}"
         ) from error
+    if patterns is None:
+        _delete_others(name, revision, folder)
     return folder
+
+
+def _delete_others(name, revision, folder):
+    """Deletes what the model no longer has, and an older copy still had."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HTTPError
+
+    try:
+        kept = {*HfApi().list_repo_files(name, revision=revision)}
+    except (HTTPError, OSError, ValueError):
+        return  # without a network
+    for path in folder.rglob("*"):
+        own = path.relative_to(folder)
+        is_known = own.parts[0] == ".cache" or own.as_posix() in kept
+        if path.is_file() and not is_known:
+            path.unlink(missing_ok=True)
 
 
 def check_hub_package():

@@ -39,7 +39,8 @@ characters without width alone becomes empty. All other characters pass through
 SentencePiece as they do in kseq.
 
 `Translator(..., compute_type="int8")` computes in 8 bits from the same files.
-CTranslate2 ends a beam earlier than kseq does, so a few answers differ.
+CTranslate2 ends a beam earlier than kseq does, and divides scores by another
+power of the length, so some answers differ.
 """
 
 

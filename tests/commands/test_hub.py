@@ -91,6 +91,39 @@ def test_an_export_that_is_published_is_loaded(hub, bits, call, tmp_path):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+def test_what_is_published_last_is_loaded(hub, bits, call, tmp_path):
+    """Not weights of more steps, nor the run instead of its export."""
+    run = saved_run(bits, tmp_path / "bits")
+    [best] = (run / "checkpoints").glob("*/*.index")
+    files = hub.repositories["me/bits"] = {
+        "notes.md": b"of the author",
+        **{
+            f"checkpoints/average/{each.name.replace('-', '-9', 1)}": b"old"
+            for each in best.parent.iterdir()
+        },
+        "answers.txt": b"of another model",
+        "7/saved_model.pb": b"old",
+    }
+    folder = hub_folder("hf://me/bits")
+    assert (folder / "7" / "saved_model.pb").is_file()
+    for path in (run, serving.export(bits, tmp_path / "served")):
+        call("publish", path, "me/bits")
+        assert files["notes.md"] == b"of the author"
+        assert b"old" not in files.values()
+        assert "answers.txt" not in files
+        found = kseq.load("hf://me/bits")(VECTORS)
+        for one, other in zip(found, bits.predictor()(VECTORS), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+        copied = [p for p in folder.rglob("*") if p.is_file()]
+        names = {p.relative_to(folder).as_posix() for p in copied}
+        assert {n for n in names if not n.startswith(".cache")} == {*files}
+    assert "config.json" not in files
+
+    hub.answer = lambda request: request.send_error(503)
+    assert hub_folder("hf://me/bits") == folder
+    assert (folder / "notes.md").is_file()
+
+
 def test_what_is_not_on_the_hub(hub, refused, tmp_path, monkeypatch):
     message = refused("predict", "hf://me/none")
     assert "hf://me/none cannot be read: 404" in message
