@@ -45,13 +45,13 @@ def run(options):
         text = json.dumps(_record(compared, names, options.show))
     else:
         text = "\n".join(_report(compared, names, options.show))
-    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
-    sys.stdout.buffer.flush()
-    if options.page:
+    if options.page:  # first: nobody may read the output to its end
         page = compared.page(
             names, lambda system, places: systems[system].attentions(places)
         )
         atomic_write(options.page, page.encode("utf-8", "replace"))
+    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _needs_no_op(path):

@@ -105,7 +105,7 @@ def _best(paths, count):
 def _average(run, paths):
     weights = [tf.Variable(value) for value in average_checkpoints(paths)]
     step = step_of(paths[-1])
-    write_checkpoint(run.checkpoints / "average", step, 1, vars=weights)
+    write_checkpoint(run.checkpoints / "average", step, [step], vars=weights)
     if run.readme.is_file():
         card = run.readme.read_text("utf-8", "replace")
         atomic_write(run.readme, with_weights(card, "average", step))

@@ -7,9 +7,10 @@ finished.
 
 import contextlib
 import os
+import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,15 @@ _RECORD, _PLAN, _PARTS, _LOCK = "prepared.json", "plan.json", "parts", "lock"
 _CLEARED = "cleared"  # the last of them, while a folder is cleared
 _PARTIAL = partial_path(Path(_RECORD)).suffix
 _NEW = ".new"  # folder of the data that will replace others
+# Files of data that are not complete, of which there is no record.
+_OWN = re.compile(
+    r"((ids|tags|labels|answers|alignment|features|source|target)"
+    r"\.(offsets|values|rows|model)"
+    r"|(train|validation)\.(names|numbers|texts)"
+    r"|validation\.(jsonl|sizes|source|target|text|files\.(offsets|values))"
+    r"|network\.npz|plan\.json|prepared\.json)"
+    rf"({re.escape(_PARTIAL)}|\.[0-9a-f]{{32}})?"  # see `replace_file`
+)
 MODELS = ("source.model", "target.model")  # of tokenizers
 # Of a plan: how the work is divided, on which the finished data do not depend.
 _WORK = ("part_size",)  # options
@@ -154,23 +164,36 @@ class PreparedFolder(os.PathLike):
     def clear(self, new: Path | None = None):
         """Deletes what is prepared here; first what makes it complete.
 
+        Files of others stay.
+
         Args:
             new: a folder in it with complete data, which take its place.
         """
         cleared = self.path / _CLEARED
+        own = self._recorded()
         for name in (_PLAN, _RECORD):
             with contextlib.suppress(FileNotFoundError):
                 (self.path / name).replace(cleared)
         for file in self.path.iterdir():
-            if file.is_dir() and file != new:
-                shutil.rmtree(file)
-            elif file.name not in (_LOCK, _CLEARED, _NEW):
+            if file.is_dir():
+                if file.name in (_PARTS, _NEW) and file != new:
+                    shutil.rmtree(file)
+            elif file.name in own or _OWN.fullmatch(file.name):
                 file.unlink()
         if new is not None:
             for file in sorted(new.iterdir(), key=lambda f: f.name == _RECORD):
                 file.replace(self.path / file.name)
             shutil.rmtree(new)
         cleared.unlink(missing_ok=True)
+
+    def _recorded(self) -> Collection[str]:
+        """The names of the complete data, also of those half cleared."""
+        for name in (_RECORD, _CLEARED):
+            with contextlib.suppress(UserError):
+                found = read_json(self.path / name)
+                if isinstance(found.get("files"), dict) and "format" in found:
+                    return found["files"]
+        return ()
 
     def plan(self) -> dict[str, Any] | None:
         """The plan that is being followed, or None."""

@@ -111,3 +111,27 @@ def test_killed_while_it_is_replaced(tmp_path, monkeypatch, step):
     assert (tmp_path / "values").read_text() == "2 values"
     names = {file.name for file in tmp_path.iterdir()}
     assert names == {"values", "offsets", "prepared.json"}
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_files_of_others_stay(tmp_path, is_complete):
+    path = tmp_path / "data"
+    if is_complete:
+        prepare(path, 1)
+    else:
+        path.mkdir()
+        (path / "plan.json").write_text("{}")
+    (tmp_path / "corpus").mkdir()
+    (path / "link").symlink_to(tmp_path / "corpus")
+    for name in ("new.tsv", "mine/notes.txt", "link/a.tsv", "a.tsv.part"):
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_text("of the user")
+    for name in ("ids.values", "validation.jsonl", "source.model.part"):
+        (path / name).write_text("of a process that was killed")
+    prepare(path, 2, replaces=True)
+    found = {p.relative_to(path).as_posix() for p in path.rglob("*")}
+    own = {"prepared.json", "values", "offsets"}
+    users = {"new.tsv", "mine", "mine/notes.txt", "a.tsv.part", "link"}
+    assert found == own | users
+    assert (path / "link" / "a.tsv").read_text() == "of the user"
+    assert (path / "values").read_text() == "2 values"
