@@ -139,6 +139,19 @@ def test_recordings_are_in_the_folder_of_their_table(folder):
     assert "1 of 2 validation" in corpus.problems[0]
 
 
+def test_numbers_at_the_end_of_names_are_part_of_them(folder):
+    names = [f"utt#{number}" for number in range(12)]
+    write_table(names)
+    corpus = read_speech_corpus(
+        "table.tsv", features=write_frames(names=np.array(names))
+    )
+    found = [*corpus.train.names, *corpus.validation.names]
+    assert sorted(found) == sorted(names)
+    for name in names:
+        (folder / name).write_bytes(wav(tone(0.2)))
+    assert read_transcripts("table.tsv").names == names
+
+
 def test_recordings_become_the_frames_that_are_served():
     corpus = read_speech_corpus("table.tsv", num_mels=8)
     [name, *_] = corpus.train.names
