@@ -39,6 +39,7 @@ def add_check(command):
         command, "captions or transcripts of what is in this .npz file"
     )
     _add_audio(command, "transcripts of the recordings of a folder")
+    _add_images(command, "captions of the pictures of a folder")
     _add_filters(command, "count")
 
 
@@ -81,12 +82,9 @@ def add_prepare(command):
         metavar="S",
         help="leave out longer recordings; default: 30",
     )
-    command.add_argument(
-        "--images",
-        type=reader(str),
-        metavar="FOLDER",
-        help="captions of the pictures of a folder, whose features are "
-        "computed",
+    _add_images(
+        command,
+        "captions of the pictures of a folder, whose features are computed",
     )
     command.add_argument(
         "--network",
@@ -204,6 +202,12 @@ def _add_audio(command, help):
         type=reader(PositiveInt),
         metavar="N",
         help="resample recordings to N samples per second",
+    )
+
+
+def _add_images(command, help):
+    command.add_argument(
+        "--images", type=reader(str), metavar="FOLDER", help=help
     )
 
 

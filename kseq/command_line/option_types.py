@@ -370,7 +370,7 @@ class SpeechOptions:
     train: str | None = None  # table of recordings and transcripts; None: Morse
     validation: str | None = None  # None: held out of training
     columns: tuple[str, ...] = ()  # names or numbers of file and transcript
-    audio: str = ""  # folder of the recordings; default: that of the table
+    audio: str = ""  # folder of the recordings; default: that of each table
     resample: NonNegativeInt = 0  # to this sample rate; 0: keep theirs
     features: str = ""  # .npz file with ready features, instead of recordings
     max_seconds: PositiveFloat = 30.0  # longer ones are skipped

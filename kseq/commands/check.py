@@ -11,6 +11,8 @@ from kseq.sources.first_rows import read_first_rows
 from kseq.sources.text import line_filters
 from kseq.terminal import escaped_line
 
+_OF_ALL = ("command", "debug", "files")  # not about what is in the files
+
 
 def run(options):
     """Prints what a recipe would train on and what it would leave out."""
@@ -19,6 +21,7 @@ def run(options):
         start_keras(without=OPTIONAL)
         copy_urls(options)
     if len(options.files) == 1 and is_prepared(options.files[0]):
+        _refuse_options(options)
         _check_prepared(PreparedFolder(options.files[0]))
         return
     source = source_of_files(options)
@@ -57,6 +60,20 @@ def _print_filtered(options, filters):
                 f"{text}: filters leave out {found.total()} of "
                 f"{counts['pairs']} pairs: {filters.described(found)}."
             )
+        )
+
+
+def _refuse_options(options):
+    """Raises DataError for options of files, which are prepared already."""
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name, value in vars(options).items()
+        if value and name not in _OF_ALL
+    ]
+    if given:
+        raise DataError(
+            f"{options.files[0]} is a prepared folder, which is checked as a "
+            f"whole: leave out {', '.join(given)}."
         )
 
 

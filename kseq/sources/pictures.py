@@ -48,7 +48,9 @@ def _read_corpus(options, train, validation):
 def _check(options, train, validation):
     from kseq.data.pictures.caption_corpus import check_captions
 
-    return check_captions(train, validation, options.columns or ())
+    return check_captions(
+        train, validation, options.columns or (), options.images or ""
+    )
 
 
 def _prepare(options, kept, beam):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kseq.commands import check
 from kseq.user_error import UserError
@@ -20,6 +21,7 @@ def options(
     dialogues=False,
     text=False,
     tags=False,
+    images=None,
 ):
     return SimpleNamespace(
         tags=tags,
@@ -31,6 +33,7 @@ def options(
         dialogues=dialogues,
         text=text,
         audio=None,
+        images=images,
         filter=False,
         scripts=None,
         max_ratio=None,
@@ -117,6 +120,29 @@ def test_numbers_of_captions(capsys):
     ]
 
 
+def test_pictures_of_a_folder(capsys):
+    Path("pictures").mkdir()
+    picture = tf.io.encode_png(np.zeros((4, 4, 3), np.uint8)).numpy()
+    for number in range(3):
+        Path(f"pictures/{number}.png").write_bytes(picture)
+    Path("c.tsv").write_text("0.png\ta dog\n0.png\tdogs\n1.png\ta cat\n")
+    Path("d.tsv").write_text("1.png\ta cat\n2.png\ta bird\n")
+    check.run(options(["c.tsv"], ["d.tsv"], images="pictures"))
+
+    assert capsys.readouterr().out.splitlines() == [
+        "Training pictures: 2, with 3 captions (c.tsv)",
+        "Validation pictures: 2, with 2 captions (d.tsv)",
+        "1 of 2 validation pictures are also in training: scores on them will "
+        "be too high.",
+    ]
+    Path("pictures/1.png").write_bytes(picture[:30])
+    with pytest.raises(UserError, match=r"c\.tsv:3: .*1\.png is not a"):
+        check.run(options(["c.tsv"], images="pictures"))
+    Path("c.tsv").write_text("0.png\ta dog\n9.png\ta cat\n")
+    with pytest.raises(UserError, match="a picture in pictures; found '9"):
+        check.run(options(["c.tsv"], images="pictures"))
+
+
 def test_most_mistakes_do_without_tensorflow():
     Path("empty.txt").write_text("")
     Path("one.jsonl").write_text('{"source": "a"}\n')
@@ -135,6 +161,8 @@ def test_most_mistakes_do_without_tensorflow():
         "a.csv --text",
         "a.csv --text --columns source target",
         "a.csv --columns source",
+        "a.csv --images . --audio .",
+        "b.tsv --images . --columns x y",
     ]
     program = (
         "import sys; from kseq import __main__ as cli\n"

@@ -43,6 +43,10 @@ def test_prepare_and_check(call):
     assert source is target
     assert source.vocab_size == 290
 
+    _, notes = call("check", "out", "--filter", "--columns", "x", "y", code=2)
+    assert "as a whole: leave out --columns, --filter." in notes
+    _, notes = call("check", "out", "--max-ratio", "2", code=2)
+    assert "leave out --max-ratio." in notes
     output, _ = call("check", "out")
     assert output.splitlines()[-3:] == facts
     assert "Prepared pairs: source.model, source.offsets" in output

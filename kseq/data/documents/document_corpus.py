@@ -28,7 +28,7 @@ from kseq.data.files.corpora import (
     logged,
     refuse_unknown,
     refuse_without_train,
-    some,
+    single_labels,
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import (
@@ -242,12 +242,7 @@ def _repeats(labels, groups) -> list[str]:
 def _single_labels(rows, labels) -> list[str]:
     counts = Counter(rows.labels)
     single = [label for label in labels if counts[label] == 1]
-    if not single:
-        return []
-    return [
-        f"{rows.path}: labels that occur only once: {some(single)}. If one is "
-        "a column name, set columns."
-    ]
+    return single_labels(rows.path, "labels", single)
 
 
 def _check_agreement(rows, validation):

@@ -41,7 +41,7 @@ def arrow_records(
                 number += 1
                 line = Line(b"", path, number)
                 row = _with_names(line, row, features)
-                yield line, _without_nulls({**nothing, **row})
+                yield line, _without_nulls(row, nothing)
     except DataError:
         raise
     except (pyarrow.ArrowException, OSError, ValueError, TypeError) as error:
@@ -94,9 +94,17 @@ def _arrow_batches(path, keys):
 
 
 def _nothing(kind):
-    """A placeholder for a value that is not needed, with its nested keys."""
-    inner = range(kind.num_fields) if str(kind).startswith("struct") else ()
-    return {kind.field(place).name: None for place in inner} or None
+    """A placeholder for a value that is null or not needed.
+
+    A struct has those of its keys, a list that of its items.
+    """
+    name = str(kind)
+    if name.startswith("struct<"):
+        inner = map(kind.field, range(kind.num_fields))
+        return {each.name: _nothing(each.type) for each in inner}
+    if name.startswith(("list<", "large_list<", "fixed_size_list<")):
+        return [_nothing(kind.value_type)]
+    return ""
 
 
 def _is_wanted(name, keys):
@@ -146,8 +154,13 @@ def _name_of(line, number, names):
     return str(names[number])
 
 
-def _without_nulls(value):
+def _without_nulls(value, nothing):
     """Nulls are empty cells, as in a CSV."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items()}
+    if isinstance(nothing, dict):
+        return {
+            key: _without_nulls((value or {}).get(key), inner)
+            for key, inner in nothing.items()
+        }
+    if isinstance(value, list) and isinstance(nothing, list):
+        return [_without_nulls(item, *nothing) for item in value]
     return "" if value is None else value

@@ -58,3 +58,13 @@ def refuse_unknown(what: str, rows, validation):
 def some(names) -> str:
     """The first five of some names, for a message."""
     return ", ".join(map(repr, names[:5])) + ", ..." * (len(names) > 5)
+
+
+def single_labels(path, kind: str, labels) -> list[str]:
+    """A line about labels, or tags, that occur only once, or none."""
+    if not labels:
+        return []
+    return [
+        f"{path}: {kind} that occur only once: {some(labels)}. If one is a "
+        "column name, set columns."
+    ]

@@ -57,6 +57,7 @@ class Rows(NamedTuple):
         problems: lines of text: what is wrong with the file.
         sizes: (N,) int64, numbers of something in each row, or None.
         labels: the label of each document, or all tags.
+        single: tags that occur only once.
         in_lines: of documents, see `Documents`.
     """
 
@@ -65,6 +66,7 @@ class Rows(NamedTuple):
     problems: list[str]
     sizes: np.ndarray | None = None
     labels: Sequence[str] = ()
+    single: Sequence[str] = ()
     in_lines: bool = False
 
 

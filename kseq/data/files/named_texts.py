@@ -109,7 +109,9 @@ def read_named_texts(
     """
     texts, lines, counts = {}, {}, Counter()
     for line, name, text in named_rows(pattern, columns, known, counts):
-        name = _NUMBER.sub("", os.fsdecode(name).strip())
+        name = os.fsdecode(name).strip()
+        if known is CAPTIONS:
+            name = _NUMBER.sub("", name)
         if not name:
             raise broken(line, f"the name of a {known.name}", found="none")
         text = " ".join(text.decode("utf-8", "replace").split())

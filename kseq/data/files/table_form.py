@@ -63,7 +63,10 @@ def _form_of_csv(path):
     lines = [
         line.text for line in itertools.islice(read_lines(path), _LOOKED_AT)
     ]
-    texts = [line.decode(errors="replace") for line in lines]
+    # A carriage return inside of a line would end the rows.
+    texts = [
+        line.replace(b"\r", b"").decode(errors="replace") for line in lines
+    ]
     best = max(_DELIMITERS, key=lambda sign: _agreement(texts, sign))
     note = f"columns are separated by {_DELIMITERS[best]}, not by commas."
     return TableForm(best, True, "" if best == "," else note)

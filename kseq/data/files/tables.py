@@ -22,6 +22,7 @@ _KINDS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
 }
+_RETURN = "\ud800"  # in no text; the csv module ends a row at the real one
 _LARGEST_CELL = 2**26  # characters of a CSV cell; a quote was not closed
 # Names of columns that are hardly ever sentences.
 _HEADER = re.compile(
@@ -95,7 +96,9 @@ def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
         nonlocal first, last
         for last in lines:
             first = first or last
-            yield last.text.decode(errors="surrogateescape") + "\n"
+            text = last.text.decode(errors="surrogateescape")
+            content = text.rstrip("\r")
+            yield content.replace("\r", _RETURN) + text[len(content) :] + "\n"
 
     csv.field_size_limit(_LARGEST_CELL)
     rows = csv.reader(texts(), delimiter=delimiter, strict=True)
@@ -111,6 +114,7 @@ def _quoted_rows(lines, delimiter) -> Iterator[tuple[Line, list[bytes]]]:
                 "quotes as in RFC 4180: around a whole cell, doubled inside",
                 found=f"{beginning((first or last).text)} ({error})",
             ) from None
+        row = [cell.replace(_RETURN, "\r") for cell in row]
         cells = [] if all(map(is_blank, row)) else row
         yield (
             first,

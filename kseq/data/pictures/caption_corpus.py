@@ -202,16 +202,20 @@ def check_captions(
     train: str | os.PathLike,
     validation: str | os.PathLike | None = None,
     columns: Sequence[str] = (),
+    images: str | os.PathLike = "",
 ) -> CaptionCorpus:
-    """Reads all pictures and captions of archives, and computes no features."""
-    tables = read_caption_tables(train, validation, columns)
-    names, media = picture_names(tables), pictures_of(tables, "")
+    """Reads all pictures and captions, and computes no features.
+
+    See `read_caption_corpus`.
+    """
+    tables = read_caption_tables(train, validation, columns, images=images)
+    names, media = picture_names(tables), pictures_of(tables, images)
     with progress("Checking pictures", len(names), "pictures") as advance:
         for name in names:
             media(name)
             advance(1)
     no_features = StoredFeatures(names, np.zeros((len(names), 0, 0)), None)
-    return corpus_of_tables(tables, no_features, None, media, train)
+    return corpus_of_tables(tables, no_features, None, media, images or train)
 
 
 def open_prepared_captions(

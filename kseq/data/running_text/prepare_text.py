@@ -30,6 +30,7 @@ from kseq.data.running_text.running_ids import (
 from kseq.data.running_text.text_corpus import (
     TextCorpus,
     read_text_corpus,
+    repeated_documents,
     size_of_text,
     text_problems,
     trained_characters,
@@ -158,7 +159,10 @@ def _prepare(given, made, processes, beam, prepared, options) -> dict[str, Any]:
     return {
         "counts": [read["documents"]],
         "facts": read["facts"],
-        "problems": text_problems(train, validation),
+        "problems": [
+            *text_problems(train, validation),
+            *read.get("problems", ()),  # none if an earlier version read it
+        ],
         "arrays": {"ids": {"dtype": dtype, "shape": [count]}},
     }
 
@@ -185,7 +189,15 @@ def _read(folder, train, validation, options) -> dict[str, Any]:
         size_of_text("Training", trained, documents, train),
         size_of_text("Validation", *judged, validation),
     ]
-    return {"parts": names, "documents": documents, "facts": facts}
+    kept = map(read_part, (folder / name for name in names))
+    return {
+        "parts": names,
+        "documents": documents,
+        "facts": facts,
+        "problems": repeated_documents(
+            itertools.chain.from_iterable(kept), held_out
+        ),
+    }
 
 
 def _without_blank(chunks: Iterable[Chunk]) -> Iterator[Chunk]:

@@ -25,7 +25,7 @@ class PreparedText:
         tokenizer: made them.
         validation: list of str, documents.
         facts: lines of text: the amount of text.
-        problems: lines of text: what is unusual about the files.
+        problems: see `TextCorpus`.
 
     Attributes:
         test: `validation`.

@@ -1,8 +1,9 @@
 """Training, validation and test text of a language model."""
 
+import hashlib
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from kseq.data.files.corpora import (
     refuse_without_train,
 )
 from kseq.data.files.data_error import DataError
+from kseq.data.files.hold_out import overlap
 from kseq.data.files.prepared_folder import is_prepared, refuse_prepared
 from kseq.data.files.tables import notes_on
 from kseq.data.running_text.brackets import SIZES, are_matched, brackets
@@ -21,7 +23,7 @@ from kseq.data.running_text.prepared_text import (
     open_prepared_text,
 )
 from kseq.data.running_text.running_ids import lines_of, running_ids
-from kseq.data.running_text.text_documents import read_texts
+from kseq.data.running_text.text_documents import Chunk, read_texts
 from kseq.data.text.tokenizer import Tokenizer
 
 # The characters of validation, where none are given: a tenth of all, at most.
@@ -36,7 +38,8 @@ class TextCorpus(NamedTuple):
         validation: list of str.
         test: list of str.
         facts: lines of text: the amount of text.
-        problems: lines of text: what is unusual about the files.
+        problems: lines of text: what is unusual about the files, and whether
+            documents of validation are also in training.
         is_valid: only of the built-in text: a function str -> bool, whether a
             text follows its rule.
         tokenizer: of the built-in text, see `prepare_text`; otherwise None.
@@ -110,6 +113,7 @@ def read_text_corpus(
         source = None
     else:
         held_out, source = read_texts(validation, column), validation
+    repeated = repeated_documents(map(Chunk, documents), held_out)
     corpus = TextCorpus(
         documents,
         held_out,
@@ -118,7 +122,7 @@ def read_text_corpus(
             size_of_text("Training", *_size(documents), train),
             size_of_text("Validation", *_size(held_out), source),
         ),
-        problems=text_problems(train, validation),
+        problems=(*text_problems(train, validation), *repeated),
     )
     return logged(corpus, log)
 
@@ -127,6 +131,37 @@ def text_problems(*paths) -> tuple[str, ...]:
     """Lines of text: what is unusual about files; a path may be None."""
     notes = [notes_on(path, default=None) for path in paths if path is not None]
     return tuple(itertools.chain.from_iterable(notes))
+
+
+def repeated_documents(
+    chunks: Iterable[Chunk], held_out: list[str]
+) -> list[str]:
+    """A line about documents of validation that are in training, or none.
+
+    Those that differ only in space at their ends are the same.
+
+    Args:
+        chunks: of the documents of training, of which none is kept.
+        held_out: the documents of validation.
+    """
+    hashes = list(_hashes(map(Chunk, held_out)))
+    known = {*hashes}.intersection(_hashes(chunks))
+    return overlap([each in known for each in hashes], "document")
+
+
+def _hashes(chunks) -> Iterator[bytes]:
+    """A hash of each document."""
+    digest, text, is_inside = hashlib.sha256(), "", False
+    for chunk in chunks:
+        text += chunk.text
+        text = text if is_inside else text.lstrip()
+        kept = text.rstrip()
+        digest.update(kept.encode())
+        # Space at the end of a chunk can be inside of the document.
+        text, is_inside = text[len(kept) :], is_inside or bool(kept)
+        if chunk.ends:
+            yield digest.digest()
+            digest, text, is_inside = hashlib.sha256(), "", False
 
 
 def trained_characters(path, characters: int) -> int:

@@ -38,6 +38,28 @@ class SpeechTable:
                 )
         self.problems = left_out_texts(path, left_out, TRANSCRIPTS)
 
+    @property
+    def folder(self):
+        """That of the table, where its recordings are by default."""
+        return Path(self.path).parent
+
+    def rename_from(self, folder):
+        """Names its recordings as they are found from another folder."""
+        # A link to a folder has another parent than its path.
+        real = functools.cache(os.path.realpath)
+        if (start := real(folder)) == real(self.folder):
+            return
+        recordings_of([self])  # a message has their own names
+
+        def renamed(name):
+            if os.path.isabs(name):
+                return name
+            place, file_name = os.path.split(self.folder / name)
+            return os.path.relpath(os.path.join(real(place), file_name), start)
+
+        self.texts = {renamed(name): each for name, each in self.texts.items()}
+        self.lines = {renamed(name): each for name, each in self.lines.items()}
+
     def of(self, stored, folder, longest):
         """Its transcripts of recordings that are not silent or too long."""
         numbers = {name: number for number, name in enumerate(stored.names)}
@@ -86,7 +108,7 @@ def recordings_of(
 ) -> Media:
     """The recordings of all tables, each of which is there."""
     first = next(iter(tables[0].lines.values()))
-    folder = Path(audio) if audio else Path(tables[0].path).parent
+    folder = Path(audio) if audio else tables[0].folder
     return open_recordings(
         None if isinstance(first, TarMember) else folder,
         lines_of_names(tables),
@@ -113,11 +135,15 @@ def read_tables(
     features: str | os.PathLike = "",
 ) -> list[SpeechTable]:
     """The tables of training, and of validation if there is one."""
-    are_tars(
+    has_recordings = are_tars(
         *(train, validation), columns=columns, audio=audio, features=features
     )
     paths = [train] if validation is None else [train, validation]
-    return [SpeechTable(path, columns) for path in paths]
+    tables = [SpeechTable(path, columns) for path in paths]
+    if not (has_recordings or audio or features):
+        for table in tables[1:]:
+            table.rename_from(tables[0].folder)
+    return tables
 
 
 def audio_preprocessor(

@@ -13,6 +13,7 @@ from kseq.data.files.corpora import (
     logged,
     refuse_unknown,
     refuse_without_train,
+    single_labels,
 )
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import (
@@ -138,7 +139,7 @@ def tagging_reader(columns: tuple[str, str]) -> RowReader:
 
 
 def _read(path, add, columns) -> Rows:
-    counts, tagset, lengths = Counter(), set(), []
+    counts, tagset, lengths = Counter(), Counter(), []
 
     def texts():
         for text, tags in usable_sentences(path, columns, counts):
@@ -150,8 +151,11 @@ def _read(path, add, columns) -> Rows:
     with progress(f"Reading {escaped_line(path)}"):
         hashes = source_hashes(texts())
     problems = sentence_problems(path, counts)
-    tags = tuple(sorted(tagset))
-    return Rows(path, hashes, problems, np.array(lengths), tags)
+    tags = sorted(tagset)
+    single = [tag for tag in tags if tagset[tag] == 1]
+    return Rows(
+        *(path, hashes, problems, np.array(lengths), tuple(tags), single)
+    )
 
 
 def _split(rows, validation) -> RowSplit:
@@ -162,7 +166,11 @@ def _split(rows, validation) -> RowSplit:
         two="two different sentences",
         unit="words",
     )
-    return split._replace(facts=(*split.facts, f"Tags: {len(rows.labels)}"))
+    single = single_labels(rows.path, "tags", rows.single)
+    return split._replace(
+        facts=(*split.facts, f"Tags: {len(rows.labels)}"),
+        problems=(*split.problems, *single),
+    )
 
 
 def _check_tagset(rows, sentences):

@@ -53,8 +53,8 @@ def training_batches(
         max_length: pairs with more tokens on a side, END included, are left
             out.
         seed: of the order.
-        weights: how often each corpus of the pairs is drawn; by default each
-            pair is read once an epoch.
+        weights: how often each corpus of the pairs is drawn, of pairs that are
+            not left out; by default each pair is read once an epoch.
         max_shapes: maximum number of different (source, target) lengths of
             batches, chosen to minimize padding.
         subword_dropout: rate at which pieces of both sides, bpe or unigram, are
@@ -74,8 +74,8 @@ def training_batches(
 
     Raises:
         ArgumentError: `max_shapes` or `subword_dropout` is invalid.
-        DataError: no pair can be trained on, its pieces cannot be split, or
-            there is no alignment.
+        DataError: no pair can be trained on, or none of a corpus with a
+            weight; its pieces cannot be split, or there is no alignment.
 
     Example:
     >>> lines = ["a rose is a rose", "is a rose"]
@@ -134,7 +134,7 @@ def training_batches(
         all_sizes=all_sizes,
         budget=batch_tokens,
         seed=seed,
-        weights=weights,
+        weights=_weights_of_all(pairs, weights, max_length),
         max_shapes=max_shapes,
         of_pairs=True,
         with_epochs=bool(subword_dropout),
@@ -206,6 +206,34 @@ def _check_lengths(pairs, max_length):
             f"{too_long} of {count} pairs are left out of training: a side has "
             f"more than {max_length=} tokens."
         )
+
+
+def _weights_of_all(pairs, weights, max_length):
+    """Weights of corpora whose pairs, after some are left out, have `weights`.
+
+    Raises:
+        DataError: no pair of a corpus is left.
+    """
+    if not weights:
+        return weights
+    sides = pairs.source.blocks_of_lengths(), pairs.target.blocks_of_lengths()
+    ends = np.cumsum(pairs.counts)
+    used, start = np.zeros(len(ends), np.int64), 0
+    for lengths in map(np.stack, zip(*sides, strict=True)):
+        is_used = ((lengths > 0) & (lengths <= max_length)).all(axis=0)
+        places = start + np.flatnonzero(is_used)
+        corpora = np.searchsorted(ends, places, side="right")
+        used += np.bincount(corpora, minlength=len(ends))
+        start += len(is_used)
+    if not used.all():
+        raise DataError(
+            f"Corpus {np.argmin(used) + 1} of {len(used)} has a weight, but no "
+            "pair to train on: each has a side that is blank or longer than "
+            f"{max_length=} tokens."
+        )
+    if used.sum() == ends[-1]:
+        return weights
+    return tuple(weights * np.array(pairs.counts) / used)
 
 
 def _check_alignment(pairs, subword_dropout):

@@ -107,6 +107,35 @@ def write_arrow(path, rows, features, opened=pyarrow.ipc.new_stream):
     return path
 
 
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_nulls_are_empty_cells(tmp_path, kind):
+    """Also objects and items of lists, and what is inside of them."""
+    pair, item = {"de": "x", "en": "y"}, {"a": {"b": "z"}, "c": ["w", None]}
+    rows = [
+        {"translation": pair, "target": ["t"], "items": [item]},
+        {"translation": None, "target": [None, "t"], "items": [None, {}]},
+        {"translation": {"de": "x"}, "target": None, "items": None},
+    ]
+    path = str(tmp_path / f"a.{kind}")
+    if kind == "arrow":
+        write_arrow(path, rows, {})
+    else:
+        table = pyarrow.Table.from_pylist(rows)
+        pyarrow.parquet.write_table(table, path)
+    none = {"de": "", "en": ""}
+    empty = {"a": {"b": ""}, "c": ""}
+    filled = item | {"c": ["w", ""]}
+    assert [record for _, record in read_records(path)] == [
+        {"translation": pair, "target": ["t"], "items": [filled]},
+        {"translation": none, "target": ["", "t"], "items": [empty, empty]},
+        {"translation": {"de": "x", "en": ""}, "target": "", "items": ""},
+    ]
+    found = ParallelText(path, columns=COLUMNS).check()
+    assert (found.pairs, found.blank) == (3, 2)
+    found = ParallelText(path, columns=("translation.de", "target")).check()
+    assert (found.pairs, found.blank) == (4, 3)
+
+
 def label(*names):
     return {"names": list(names), "_type": "ClassLabel"}
 
@@ -119,7 +148,7 @@ def test_lists_as_older_versions_describe_them(tmp_path):
     rows = [{"tags": [0, 1, -1], "old": {"x": [1, 1]}}]
     path = write_arrow(str(tmp_path / "a.arrow"), rows, features)
     [(_, record)] = read_records(path)
-    assert record == {"tags": ["A", "B", None], "old": {"x": ["D", "D"]}}
+    assert record == {"tags": ["A", "B", ""], "old": {"x": ["D", "D"]}}
 
 
 @pytest.mark.parametrize("about", ["[", "[1]", '{"info": "ClassLabel"}'])

@@ -115,6 +115,39 @@ def test_validation_files_and_pieces():
     ]
 
 
+@pytest.mark.parametrize("part_size", [30, 10**6])
+def test_documents_that_are_also_in_training(part_size):
+    write_files()
+    again = json.dumps({"text": words(40).strip()})  # in several chunks
+    Path("b.jsonl").write_text("\n".join([again, '{"text": "x y"}', again]))
+    Path("more").mkdir()
+    Path("more/a.txt").write_text(words(40))
+    Path("more/copy.txt").write_text("\n" + words(30) + ODD, newline="")
+    lines = [json.dumps({"text": text}) for text in ["q"] * 12]
+    Path("alike.jsonl").write_text("\n".join(lines))
+    for number, (train, validation, counts) in enumerate(
+        [
+            ("books.jsonl", "b.jsonl", ["2 of 3"]),
+            ("books.jsonl", "more/a.txt", ["1 of 1"]),
+            ("more", "poem.txt", ["1 of 1"]),
+            ("poem.txt", "more/a.txt", []),
+            ("alike.jsonl", None, ["2 of 2"]),
+            ("books.jsonl", None, []),
+        ]
+    ):
+        corpus = read_text_corpus(train, validation, log=False)
+        expected = [
+            f"{each} validation documents are also in training: scores on them "
+            "will be too high."
+            for each in counts
+        ]
+        assert [*corpus.problems] == expected
+        prepared = prepare_text(
+            f"out{number}", train, validation, part_size=part_size, log=False
+        )
+        assert prepared.problems == corpus.problems
+
+
 @pytest.mark.slow  # each process imports TensorFlow
 def test_number_of_processes_does_not_matter():
     Path("a.txt").write_text(words(300))

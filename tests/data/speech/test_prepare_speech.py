@@ -204,3 +204,20 @@ def test_validation_of_its_own():
     assert prepared.describe() == corpus.describe()
     assert [*prepared.test.names] == NAMES[:2]
     assert [*prepared.test.numbers] == [0, 1]
+
+
+def test_validation_in_a_folder_of_its_own():
+    Path("b").mkdir()
+    for name in NAMES[:3]:
+        Path("b", name).write_bytes(wav(tone(0.3, hertz=700)))
+    rows = map("\t".join, zip(NAMES[:3], TEXTS[:3], strict=True))
+    Path("b/b.tsv").write_text("\n".join(rows))
+    corpus = read_speech_corpus("a.tsv", "b/b.tsv")
+    prepared = prepare_speech("out", "a.tsv", "b/b.tsv", part_size=25000)
+    assert prepared.describe() == corpus.describe()
+    audio = prepared.validation.raw("audio")
+    assert audio == [wav(tone(0.3, hertz=700))] * 3
+    for split in ("train", "validation"):
+        both = (getattr(each, split) for each in (corpus, prepared))
+        for one, other in zip(*(x.raw("frames") for x in both), strict=True):
+            np.testing.assert_array_equal(one, other)

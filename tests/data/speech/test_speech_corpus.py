@@ -1,5 +1,6 @@
 """Transcripts and their recordings or features, read and batched."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,45 @@ def test_few_shapes_have_the_width_of_the_longest(tokenizer):
     }
     assert len(found) == 2
     assert max(lengths) in {width for _, width, *_ in found}
+
+
+def test_recordings_are_in_the_folder_of_their_table(folder):
+    """Also if those of another table have the same names."""
+    for place, seconds in (("a", 0.2), ("b", 0.4)):
+        (folder / place).mkdir()
+        for name in NAMES[:3]:
+            (folder / place / name).write_bytes(wav(tone(seconds)))
+        write_table(NAMES[:3], TEXTS[:3], f"{place}/table.tsv")
+    os.symlink(folder / "a", folder / "far")
+    for train in ("a/table.tsv", "far/table.tsv"):
+        corpus = read_speech_corpus(train, "b/table.tsv", num_mels=8)
+        assert not corpus.problems
+        for found, seconds in ((corpus.train, 0.2), (corpus.validation, 0.4)):
+            assert found.audio(found.names[0]) == wav(tone(seconds))
+            lengths = [len(corpus.features[n]) for n in found.numbers]
+            assert len(lengths) == 3
+            assert {*lengths} == {round(100 * seconds) - 2}
+    alone = read_transcripts("b/table.tsv")
+    assert alone.audio("0.wav") == wav(tone(0.4))
+    write_table(["../a/0.wav", "9.wav"], TEXTS[:2], "b/table.tsv")
+    with pytest.raises(DataError, match="recording in b; found '9"):
+        read_speech_corpus("a/table.tsv", "b/table.tsv")
+    write_table(["../a/0.wav", "1.wav"], TEXTS[:2], "b/table.tsv")
+    corpus = read_speech_corpus("a/table.tsv", "b/table.tsv", num_mels=8)
+    assert "1 of 2 validation" in corpus.problems[0]
+
+
+def test_numbers_at_the_end_of_names_are_part_of_them(folder):
+    names = [f"utt#{number}" for number in range(12)]
+    write_table(names)
+    corpus = read_speech_corpus(
+        "table.tsv", features=write_frames(names=np.array(names))
+    )
+    found = [*corpus.train.names, *corpus.validation.names]
+    assert sorted(found) == sorted(names)
+    for name in names:
+        (folder / name).write_bytes(wav(tone(0.2)))
+    assert read_transcripts("table.tsv").names == names
 
 
 def test_recordings_become_the_frames_that_are_served():

@@ -1,6 +1,6 @@
 import pytest
 
-from kseq.data import DataError, read_tagging_corpus
+from kseq.data import DataError, prepare_tags, read_tagging_corpus
 from kseq.data.tags.journeys import SIZES
 
 TAGS = ("O", "X", "Y")
@@ -57,6 +57,23 @@ def test_a_file_for_validation(file):
         "1 of 2 validation sentences are also in training: scores on them "
         "will be too high.",
     )
+
+
+def test_a_tag_of_one_word_is_named(tmp_path):
+    """Such as the name of a column that was not told from a tag."""
+    path = tmp_path / "train.csv"
+    path.write_text("tokens,ner_tags\n" + "a b c,O X O\nd e,O X\n" * 10)
+    problem = (
+        f"{path}: tags that occur only once: 'ner_tags'. If one is a column "
+        "name, set columns."
+    )
+    for validation in (None, path):
+        corpus = read_tagging_corpus(path, validation, log=False)
+        assert corpus.problems[-1] == problem
+    prepared = prepare_tags(tmp_path / "out", path, vocab_size=270, log=False)
+    assert prepared.problems == (problem,)
+    columns = ("tokens", "ner_tags")
+    assert not read_tagging_corpus(path, columns=columns, log=False).problems
 
 
 def test_tags_that_training_does_not_have(file):

@@ -21,6 +21,8 @@ from kseq.data import (
     training_batches,
 )
 from kseq.data.files.batch_shapes import MAX_SHAPES
+from kseq.data.files.ragged_array import RaggedArray
+from kseq.data.text.tokenized_pairs import TokenizedPairs
 
 MULTI30K = pathlib.Path(__file__, "../../../../shared/data/multi30k").resolve()
 
@@ -51,6 +53,47 @@ def usual(tokenizer):
 def traced_again(tokenizer):
     """The same ones as another process would make them."""
     return training(tokenizer, numbered(120))
+
+
+def corpora_of(sizes):
+    """Pairs of corpora, with so many tokens on each side, END included."""
+    lengths = np.concatenate(sizes)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    ids = 4 + np.repeat(np.arange(len(sizes)), [sum(each) for each in sizes])
+    ids[offsets[1:] - 1] = END
+    rows = RaggedArray(ids, offsets)
+    return TokenizedPairs(rows, rows, tuple(map(len, sizes)), None)
+
+
+def test_weights_are_those_of_pairs_that_are_not_left_out():
+    """Whatever part of a corpus is too long."""
+    sizes = [[60] * 800 + [10] * 200, [10] * 1000, [10] * 50 + [60] * 50]
+    options = {"batch_tokens": 400, "seed": 1, "max_shapes": 2}
+    for weights in ((0.5, 0.5, 1.0), (0.2, 1.0, 0.4)):
+        batches = training_batches(
+            corpora_of(sizes), max_length=50, weights=weights, **options
+        )
+        found = np.zeros(3)
+        for inputs, _, weight in batches.take(100):
+            first = inputs["source_ids"].numpy()[weight.numpy().any(axis=1), 0]
+            found += np.bincount(first - 4, minlength=3)
+        expected = np.array(weights) / sum(weights)
+        np.testing.assert_allclose(found / found.sum(), expected, atol=0.03)
+
+
+def test_weights_are_unchanged_where_no_pair_is_left_out(monkeypatch):
+    weights, seen = (0.3, 1.0), []
+    monkeypatch.setattr(
+        "kseq.data.text.batches.shuffled_batches",
+        lambda *_, weights, **__: seen.append(weights),
+    )
+    pairs = corpora_of([[9] * 7, [60] * 20])
+    options = {"batch_tokens": 400, "seed": 1, "weights": weights}
+    training_batches(pairs, max_length=60, **options)
+    assert seen == [weights]
+    message = "Corpus 2 of 2 has a weight, but no pair to train on"
+    with pytest.raises(DataError, match=message):
+        training_batches(pairs, max_length=50, **options)
 
 
 def evaluation(tokenizer, sources, targets=None, batch_tokens=256):

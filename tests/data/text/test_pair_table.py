@@ -66,6 +66,25 @@ def test_csv_has_quotes(write):
     assert report == TextReport(5, blank=2, invalid=1, joined=1)
 
 
+@pytest.mark.parametrize("sign", [",", ";"])
+def test_a_lone_carriage_return_is_dropped_as_in_a_tsv(write, sign):
+    rows = (
+        'source,target\r\nGo\rnow,Los\r\n"Sto\rp",Halt\r\nHi,Hal\rlo\n'
+        'a,"b\r\nc"\r\nd,e\r\r\n'
+    )
+    csv = write("a.csv", rows.replace(",", sign).encode())
+    tsv = write("a.tsv", b"Go\rnow\tLos\n")
+    found, of_tsv = (
+        list(ParallelText(path).pairs().as_numpy_iterator())
+        for path in (csv, tsv)
+    )
+    assert found == [
+        *((b"Gonow", b"Los"), (b"Stop", b"Halt"), (b"Hi", b"Hallo")),
+        *((b"a", b"b c"), (b"d", b"e")),
+    ]
+    assert of_tsv == found[:1]
+
+
 def test_lists_of_json_are_sentences_and_references(write):
     content = as_json(
         {"source": ["a b.", "c.\n", "\ud800"], "target": ["x", "y\ty"]},
@@ -117,7 +136,7 @@ def test_json_lines_have_keys(write):
         ("a.csv", b'a,b\n"c"d,e\n', (), "2: expected quotes as in RFC 4180"),
         ("a.csv", b'a,b\nc,"d\ne\nf,g\n', (), "2: expected quotes as in RFC"),
         ("a.csv", b'a,"b\nc\n"d,e\n', (), "1: expected quotes as in RFC 4180"),
-        ("a.csv", b"a,b\rc,d\n", (), "1: expected quotes as in RFC 4180"),
+        ("a.csv", b"a,b\rc,d\n", (), "1: expected two columns without names"),
         ("a.jsonl", b'{"source": "a", ', (), "1: expected a JSON object, one"),
         ("a.jsonl", b"[]", (), "a JSON object, one per line; found '.."),
         ("a.jsonl", b"\n" + b"[" * 10**5, (), "2: expected a JSON object"),
