@@ -88,6 +88,19 @@ def test_padding_changes_nothing(seed, name):
             np.testing.assert_allclose(real, row[0], atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["pre-norm block", "language model"])
+def test_padding_of_sentences_changes_nothing(seed, name):
+    """A layer for each of them is given their mask as an argument."""
+    ids = keras.Input((None, None), dtype="int32")
+    x = keras.layers.Embedding(10, 8, mask_zero=True)(ids)
+    for layer in (OF_ONE[name](), layers.AttentionPooling(5)):
+        x = keras.layers.TimeDistributed(layer)(x)
+    given = [[LEFT[None]], [IDS[None, 1:, :2]]]
+
+    for padded, alone in run(ids, x, given):
+        np.testing.assert_allclose(padded[0, 1], alone[0, 0], atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["self-attention", "language model"])
 def test_padding_on_the_left_changes_nothing(seed, name):
     ids = keras.Input((None,), dtype="int32")
