@@ -130,7 +130,7 @@ def _positions(inputs, start):
     if not isinstance(start, int):
         start = ops.cast(start, "float32")
     if len(getattr(start, "shape", ())):
-        start = start[:, None]
+        start = ops.reshape(start, (-1, *[1] * (len(inputs.shape) - 2)))
     return start + ops.cast(positions, "float32")
 
 
