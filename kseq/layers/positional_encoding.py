@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
 from kseq.ops import sinusoids
 from kseq.user_error import check_choice, check_integers
@@ -53,6 +54,9 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+    def get_config(self) -> dict:
+        return config_of(self, SinusoidalPositionalEncoding)
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -156,3 +160,6 @@ def position_layer(positions, max_length, dtype, name):
 class _NoPositions(keras.layers.Layer):
     def call(self, inputs, start=0):
         return inputs
+
+    def get_config(self) -> dict:
+        return config_of(self, _NoPositions)
