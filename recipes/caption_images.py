@@ -28,8 +28,8 @@ class Config(
     decoder: Literal["lstm", "transformer"] = "lstm"
     units: options.EvenSize = 384  # of the decoder and of the memory
     embedding_dim: options.Size = 256  # of the LSTM
-    coverage: options.NonNegativeFloat = 0.0  # of the LSTM, see the paper
-    context_gate: bool = False  # of the LSTM, on what it attends to
+    coverage: options.NonNegativeFloat = 0.0  # penalty weight, of the LSTM
+    context_gate: bool = False  # gate of the context of the LSTM
     decoder_layers: options.SmallInt = 3  # of the Transformer
     num_heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.4

@@ -26,7 +26,7 @@ class Config(
     embedding_dim: options.Size = 256
     units: options.EvenSize = 256
     dropout: options.Rate = 0.3
-    piece_dropout: options.Rate = 0.0  # on whole pieces, of both sides
+    piece_dropout: options.Rate = 0.0  # rate at which whole pieces are dropped
     steps: options.PositiveInt = 6000
     evaluate_every: options.PositiveInt = 500
     patience: options.NonNegativeInt = 4

@@ -21,16 +21,16 @@ class Config(
 ):
     """Trains a classifier on labelled documents and exports it."""
 
-    train: str | None = None  # of labels and texts, or prepared; None: reports
-    validation: str | None = None  # None: held out of training
+    train: str | None = None  # file or prepared folder; default: reports
+    validation: str | None = None  # default: held out of --train
     columns: tuple[str, str] = ("label", "text")  # their names or numbers
     run: options.RunPath = "runs/classifier"
     model: Literal["hierarchical", "flat", "transformer"] = "hierarchical"
     vocab_size: options.VocabSize = 16_000
     balanced: bool = False  # rare labels weigh as much as common ones
     dim: options.Size = 128  # of embeddings
-    units: options.Size = 64  # of a state, in each of two directions
-    ngrams: options.Ngrams = 2  # most pieces of one, in a bag; 0: no bag
+    units: options.Size = 64  # of each direction
+    ngrams: options.Ngrams = 2  # longest n-gram of the bag; 0: no bag
     layers: options.SmallInt = 2  # of the Transformer
     heads: options.SmallInt = 4  # of the Transformer
     dropout: options.Rate = 0.3
@@ -39,7 +39,7 @@ class Config(
     steps: options.PositiveInt = 2000
     batch_pieces: options.PositiveInt = 16_384
     learning_rate: options.PositiveFloat = 0.002
-    calibrate: bool = False  # probabilities, by a temperature of validation
+    calibrate: bool = False  # fit a temperature to validation
     pretraining_steps: options.NonNegativeInt = 0  # on text without labels
 
     def unread(self):

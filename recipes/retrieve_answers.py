@@ -19,10 +19,10 @@ class Config(
 ):
     """Trains two encoders, of turns and of answers, and exports an index."""
 
-    train: str | None = None  # file of dialogues; None: small talk
+    train: str | None = None  # file of dialogues; default: small talk
     run: options.RunPath = "runs/retrieval"
     embedding_dim: options.Size = 256
-    units: options.Size = 256  # of a state, in each of two directions
+    units: options.Size = 256  # of each direction
     dim: options.Size = 256  # of the vectors that are compared
     dropout: options.Rate = 0.2
     steps: options.PositiveInt = 4000

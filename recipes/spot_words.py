@@ -25,10 +25,10 @@ class Config(
 ):
     """Trains a classifier on recordings of single words and exports it."""
 
-    train: str | None = None  # table of recordings and words; None: Morse
+    train: str | None = None  # table or prepared folder; default: Morse code
     columns: tuple[str, ...] = ()  # names or numbers of file and word
     run: options.RunPath = "runs/words"
-    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    from_: str = ""  # a run to fine-tune, with its weights and sizes
     balanced: bool = False  # rare words weigh as much as common ones
     max_seconds: options.PositiveFloat = 5.0
     units: options.EvenSize = 128
@@ -36,7 +36,7 @@ class Config(
     steps: options.PositiveInt = 3000
     batch_tokens: options.PositiveInt = 6000  # frames
     learning_rate: options.PositiveFloat = 0.002
-    calibrate: bool = False  # probabilities, by a temperature of validation
+    calibrate: bool = False  # fit a temperature to validation
 
 
 MORSE = Config(

@@ -21,8 +21,8 @@ class Config(
 ):
     """Trains a tagger on sentences with a tag for each word; exports it."""
 
-    train: str | None = None  # with tags, or prepared; None: journeys
-    validation: str | None = None  # None: held out of training
+    train: str | None = None  # file or prepared folder; default: journeys
+    validation: str | None = None  # default: held out of --train
     columns: tuple[str, str] = ("words", "tags")  # their names or numbers
     run: options.RunPath = "runs/tagger"
     model: Literal["lstm", "transformer"] = "lstm"
@@ -36,7 +36,7 @@ class Config(
     batch_pieces: options.PositiveInt = 2048
     learning_rate: options.PositiveFloat = 0.003
     label_smoothing: options.Rate = 0.0
-    calibrate: bool = False  # probabilities, by a temperature of validation
+    calibrate: bool = False  # fit a temperature to validation
 
 
 JOURNEYS = Config(

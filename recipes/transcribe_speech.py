@@ -28,7 +28,7 @@ class Config(
     embedding_dim: options.Size = 128
     units: options.EvenSize = 256
     front_end: Literal["none", "convolution"] = "none"
-    encoder_layers: options.NonNegativeInt = 0  # above them
+    encoder_layers: options.NonNegativeInt = 0  # after the pyramid
     attention: Literal[
         *("dot", "scaled_dot", "general", "concat", "additive"),
         "location_aware",

@@ -22,14 +22,14 @@ class Config(
     """Trains a Transformer on pairs of sentences and exports it."""
 
     run: options.RunPath = "runs/transformer"
-    layers: options.SmallInt = 4  # of the encoder, and of the decoder
-    encoder_layers: options.SmallIntOrZero = 0  # 0: those of --layers
-    decoder_layers: options.SmallIntOrZero = 0  # 0: those of --layers
+    layers: options.SmallInt = 4  # of the encoder and of the decoder
+    encoder_layers: options.SmallIntOrZero = 0  # 0: as many as --layers
+    decoder_layers: options.SmallIntOrZero = 0  # 0: as many as --layers
     model_dim: Annotated[options.EvenSize, options.MultipleOf("heads")] = 128
     ffn_dim: options.Size = 256
     heads: options.SmallInt = 4
     positions: options.Positions = "rotary"
-    share_embeddings: bool = True  # one, if there is one vocabulary
+    share_embeddings: bool = True  # one embedding, if there is one vocabulary
     tie_output: bool = True  # the target embedding is the output matrix
     output_bias: bool = False  # add a bias to the logits
     norm_epsilon: options.Epsilon = 1e-5  # added to the variance
@@ -38,7 +38,7 @@ class Config(
     learning_rate: options.PositiveFloat = 0.005
     warmup_steps: options.PositiveInt = 2000
     ema: options.Rate = 0.0
-    averaged: options.SmallInt = 8  # checkpoints that are exported, or --ema
+    averaged: options.SmallInt = 8  # checkpoints averaged, without --ema
     average_of: Literal["last", "best"] = "last"  # or best by validation
 
     def unread(self):

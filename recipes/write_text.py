@@ -20,9 +20,9 @@ class Config(
 ):
     """Trains a language model on running text and exports it."""
 
-    train: str | None = None  # text, or what is prepared; None: brackets
-    validation: str | None = None  # None: the end of the training text
-    column: str = "text"  # of the documents in a table
+    train: str | None = None  # text or prepared folder; default: brackets
+    validation: str | None = None  # default: the end of --train
+    column: str = "text"  # column of the documents in a table
     run: options.RunPath = "runs/text"
     tokens: Literal["char", "bpe", "unigram"] = "char"
     vocab_size: options.VocabSize = 8000  # an upper limit for characters
@@ -40,9 +40,9 @@ class Config(
     warmup_steps: options.PositiveInt = 400
     label_smoothing: options.Rate = 0.0
     temperature: options.PositiveFloat = 0.8
-    top_k: options.NonNegativeInt = 0  # 0: all
+    top_k: options.NonNegativeInt = 0  # only the K most probable pieces; 0: all
     stop: tuple[str, ...] = ()  # strings that end a continuation
-    written: options.PositiveInt = 256  # most tokens of a continuation
+    written: options.PositiveInt = 256  # longest continuation, in tokens
 
 
 BRACKETS = Config(

@@ -155,21 +155,21 @@ class TrainingOptions:
     seed: NonNegativeInt = 1
     deterministic: bool = False  # bit-exact results on GPUs as well
     steps: PositiveInt
-    evaluate_every: PositiveInt = 250  # steps
-    save_every: PositiveFloat = 30.0  # minutes, within an epoch
-    accumulation_steps: PositiveInt = 1  # parts of a batch, for memory
+    evaluate_every: PositiveInt = 250  # steps between validations
+    save_every: PositiveFloat = 30.0  # minutes between saves within an epoch
+    accumulation_steps: PositiveInt = 1  # micro-batches, to save memory
     learning_rate: PositiveFloat  # peak learning rate
-    track: tuple[Literal["wandb", "mlflow"], ...] = ()  # beside TensorBoard
+    track: tuple[Literal["wandb", "mlflow"], ...] = ()  # besides TensorBoard
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FineTuningOptions(TrainingOptions):
     """The same, of a recipe that can start from the weights of a run."""
 
-    from_: str = ""  # a run to fine-tune: its weights and its sizes
+    from_: str = ""  # a run to fine-tune, with its weights and sizes
     new_tokenizer: bool = False  # train a tokenizer on the new data
-    freeze: tuple[str, ...] = ()  # layers whose weights stay, as in encoder_*
-    lora: SmallIntOrZero = 0  # rank of the changes of matrices; 0: train all
+    freeze: tuple[str, ...] = ()  # layers that are not trained, as in encoder_*
+    lora: SmallIntOrZero = 0  # rank of LoRA updates; 0: train all weights
 
     def check(self):
         if self.new_tokenizer and not self.from_:
@@ -210,7 +210,7 @@ class WordVectorOptions:
     A recipe that inherits them has `from_`.
     """
 
-    vectors: str = ""  # of words, a file as of GloVe: embeddings start so
+    vectors: str = ""  # file of word vectors (GloVe, fastText) to start from
 
     def check(self):
         if self.vectors and self.from_:
@@ -229,11 +229,11 @@ class OptimizerOptions:
     schedule: Literal["inverse_sqrt", "cosine", "constant", "range_test"] = (
         "inverse_sqrt"
     )
-    warmup_steps: PositiveInt = 200  # until the peak of the learning rate
+    warmup_steps: PositiveInt = 200  # steps to the peak of the learning rate
     weight_decay: Rate = 0.0  # decoupled, times the learning rate
     ema: Rate = 0.995  # momentum of the moving averages of the weights; 0: none
-    dtype: DType = "auto"  # that of the machine, or mixed_bfloat16
-    patience: NonNegativeInt = 0  # validations without a gain; 0: no limit
+    dtype: DType = "auto"  # auto: mixed_bfloat16 if the machine supports it
+    patience: NonNegativeInt = 0  # validations without improvement; 0: no limit
 
     def checkpoint_arguments(self) -> dict:
         """The keyword arguments of `Checkpoints`, beside what it monitors."""
@@ -277,19 +277,19 @@ class TranslationOptions:
     A recipe that inherits them has `seed`.
     """
 
-    train: tuple[str, ...] | None = None  # files, or prepared; None: dates
-    validation: tuple[str, ...] | None = None  # None: held out of training
-    columns: tuple[str, ...] = ()  # of source, target, and perhaps alignment
+    train: tuple[str, ...] | None = None  # files or prepared folder; else dates
+    validation: tuple[str, ...] | None = None  # default: held out of --train
+    columns: tuple[str, ...] = ()  # names of source, target (and alignment)
     weights: tuple[float, ...] = ()  # how often each corpus is drawn
-    pieces: tuple[Pieces, ...] = ("bpe",)  # two: of each side its own
+    pieces: tuple[Pieces, ...] = ("bpe",)  # two types: one for each side
     vocab_size: VocabSize = 8000  # of source and target together
-    max_length: PositiveInt = 100  # tokens; longer pairs are left out
+    max_length: PositiveInt = 100  # tokens; longer pairs are skipped
     batch_tokens: PositiveInt = 4096
     dropout: Rate | None = None  # 0.3, or 0.1 for over 100,000 pairs
-    piece_dropout: Rate = 0.0  # on whole pieces, of both sides
-    subword_dropout: Rate = 0.0  # splits pieces of both sides at random
-    guided_alignment: NonNegativeFloat = 0.0  # weight; of a third column
-    pretraining_steps: NonNegativeInt = 0  # that restore noisy text
+    piece_dropout: Rate = 0.0  # rate at which whole pieces are dropped
+    subword_dropout: Rate = 0.0  # rate of random splits, on both sides
+    guided_alignment: NonNegativeFloat = 0.0  # weight of the alignment loss
+    pretraining_steps: NonNegativeInt = 0  # denoising steps first; 0: none
     beam_size: SmallInt = 5
     metrics: tuple[Metric, ...] = ("bleu", "chrf", "exact_match")
 
@@ -336,11 +336,11 @@ def _have_alignments(train):
 class DialogueOptions:
     """The dialogues of a recipe, and how much of them is read."""
 
-    train: str | None = None  # dialogues, or prepared; None: small talk
-    validation: str | None = None  # None: held out of training
-    max_turns: PositiveInt = 5  # that are read
-    max_pieces: PositiveInt = 60  # per turn; longer ones are cut
-    max_length: PositiveInt = 320  # pieces per side; longer: skipped
+    train: str | None = None  # file or prepared folder; default: small talk
+    validation: str | None = None  # default: held out of --train
+    max_turns: PositiveInt = 5  # last turns that are read
+    max_pieces: PositiveInt = 60  # pieces per turn; longer turns are cut
+    max_length: PositiveInt = 320  # pieces per side; longer ones are skipped
     vocab_size: VocabSize = 8000
 
 
@@ -348,11 +348,11 @@ class DialogueOptions:
 class PictureOptions:
     """The pictures of a recipe, their captions, and their features."""
 
-    train: str | None = None  # table of names and captions; None: scenes
-    validation: str | None = None  # None: held out of training, by picture
-    columns: tuple[str, ...] = ()  # names or numbers of name and caption
+    train: str | None = None  # table or prepared folder; default: scenes
+    validation: str | None = None  # default: held out of --train, by picture
+    columns: tuple[str, ...] = ()  # names or numbers of picture and caption
     features: str = ""  # .npz file with the features of the pictures
-    images: str = ""  # folder of the pictures; makes features without a file
+    images: str = ""  # folder of the pictures, to compute features
     network: str = "EfficientNetB0"  # of keras.applications, for features
     network_weights: str = "imagenet"  # downloaded once, or a file, or ""
     plain: bool = False  # captions in lower case, without punctuation
@@ -367,18 +367,18 @@ class PictureOptions:
 class SpeechOptions:
     """The recordings of a recipe, and what an encoder makes of their frames."""
 
-    train: str | None = None  # table of recordings and transcripts; None: Morse
-    validation: str | None = None  # None: held out of training
+    train: str | None = None  # table or prepared folder; default: Morse code
+    validation: str | None = None  # default: held out of --train
     columns: tuple[str, ...] = ()  # names or numbers of file and transcript
     audio: str = ""  # folder of the recordings; default: that of each table
-    resample: NonNegativeInt = 0  # to this sample rate; 0: keep theirs
+    resample: NonNegativeInt = 0  # new sample rate; 0: that of the recordings
     features: str = ""  # .npz file with ready features, instead of recordings
     max_seconds: PositiveFloat = 30.0  # longer ones are skipped
     num_mels: SmallInt = 40  # features of a frame of 10 ms
     pyramid_layers: SmallInt = 3  # later ones halve the time steps
-    stretch: Rate = 0.1  # of time, by a random factor
-    masks: NonNegativeInt = 1  # random ones of time and of features
-    dtype: DType = "float32"  # or auto: that of the machine
+    stretch: Rate = 0.1  # of time, by up to this much more or less
+    masks: NonNegativeInt = 1  # random masks of time and of features
+    dtype: DType = "float32"  # auto: mixed_bfloat16 if the machine supports it
 
     def speech_arguments(self) -> dict:
         """The keyword arguments of `prepare_speech`."""
@@ -411,9 +411,9 @@ class TransformerOptions:
     normalization: Literal["layer", "rms"] = "layer"
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"  # of FFNs
     positions: Positions = "sinusoidal"
-    kv_heads: SmallIntOrZero = 0  # of keys and values; 0: all of --heads
+    kv_heads: SmallIntOrZero = 0  # heads of keys and values; 0: as --heads
     window: NonNegativeInt = 0  # positions each way in self-attention; 0: all
-    share_layers: bool = False  # one layer with its weights, applied repeatedly
+    share_layers: bool = False  # all layers have the same weights
 
     def block_arguments(self) -> dict:
         """The keyword arguments of a model that has such blocks."""
@@ -472,13 +472,13 @@ class RecurrentDecoderOptions:
         *("none", "dot", "scaled_dot", "general", "concat", "additive")
     ] = "additive"
     order: Literal["luong", "bahdanau"] = "bahdanau"  # cell or attention first
-    input_feeding: bool | None = None  # default: in the order of Luong
+    input_feeding: bool | None = None  # default: only with --order luong
     cell: Literal["lstm", "gru", "rnn"] = "lstm"
     sampling_schedule: Literal[
         "none", "linear", "exponential", "inverse_sigmoid"
-    ] = "none"  # scheduled sampling: how its rate grows
-    sampling_rate: Share = 0.25  # limit: predictions read for target tokens
-    sampling_steps: PositiveInt = 1000  # updates until half of this rate
+    ] = "none"  # growth of the rate of scheduled sampling
+    sampling_rate: Share = 0.25  # highest rate of scheduled sampling
+    sampling_steps: PositiveInt = 1000  # steps until half of --sampling-rate
 
     def recurrent_arguments(self) -> dict:
         """The keyword arguments of `LSTMSeq2Seq`, without the attention."""
@@ -541,13 +541,13 @@ class RecurrentOptions(RecurrentDecoderOptions):
         *("location", "location_aware"),
     ] = "concat"
     order: Literal["luong", "bahdanau"] = "luong"  # cell or attention first
-    last_states: NonNegativeInt = 0  # of the source, attended to; 0: all
+    last_states: NonNegativeInt = 0  # of the source to attend to; 0: all
     local: Literal["none", "monotonic", "predictive"] = "none"  # moving window
-    window: PositiveInt = 10  # positions each way of the center, with --local
-    copy: bool = False  # pieces of the source, by a pointer-generator network
-    layers: SmallInt = 1  # of the encoder, and of the decoder
-    bidirectional: bool = True  # the encoder, half of --units each way
-    reverse_source: bool = False  # the encoder reads from the end
+    window: PositiveInt = 10  # positions on each side, with --local
+    copy: bool = False  # copy pieces of the source (pointer-generator)
+    layers: SmallInt = 1  # of the encoder and of the decoder
+    bidirectional: bool = True  # encoder, with half of --units each way
+    reverse_source: bool = False  # read the source from its end
 
     def recurrent_arguments(self) -> dict:
         return {

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.layers.xla import is_compiled_by_xla
 from kseq.ops import packing_order, padding_mask
 
@@ -94,6 +95,9 @@ class FlattenSentences(keras.layers.Layer):
     def compute_output_spec(self, ids):
         shape = self.compute_output_shape(ids.shape)
         return keras.KerasTensor(shape, dtype=ids.dtype)
+
+    def get_config(self) -> dict:
+        return config_of(self, FlattenSentences)
 
 
 def first_piece_states(states, source_ids):

@@ -14,13 +14,14 @@ def arguments_of(layer, layer_class, *objects):
         *objects: names of the arguments with a config, such as layers.
 
     Returns:
-        A dict of the named arguments of the `__init__` of `layer_class`,
-        without its dtype.
+        A dict of the named arguments of the `__init__` of `layer_class`, none
+        if it has only that of Keras, without its dtype.
     """
+    own = vars(layer_class).get("__init__", lambda: None)
     serialize = keras.saving.serialize_keras_object
     arguments = {
         name: getattr(layer, name)
-        for name in inspect.signature(layer_class.__init__).parameters
+        for name in inspect.signature(own).parameters
         if name not in ("self", "dtype", "kwargs")
     }
     return arguments | {name: serialize(arguments[name]) for name in objects}

@@ -85,7 +85,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return_weights: bool, whether to return the attention weights too,
             before dropout.
         training: bool, whether to apply dropout.
-        mask: set by Keras; pass `memory_mask` instead.
+        mask, query_mask: set by Keras; pass `memory_mask` instead.
 
     Returns:
         output, (B, T, D); then weights, (B, N, T, S), if `return_weights`;
@@ -231,6 +231,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return_weights: bool = False,
         training: bool | None = None,
         mask=None,
+        query_mask=None,
     ):
         self.check_arguments(
             memory=memory,
@@ -239,6 +240,8 @@ class MultiHeadAttention(keras.layers.Layer):
             cache=cache,
         )
         if self.attends_to_itself:
+            if mask is None and cache is None:
+                mask = query_mask
             memory_mask = mask if memory_mask is None else memory_mask
             queries, keys, values = self._project(
                 self.query_key_value, query, self._heads

@@ -106,12 +106,14 @@ class NgramLogits(keras.layers.Layer):
         """
         batch, sentences, pieces = ops.shape(ids)
         ids = ops.cast(ids, "int32")
+        is_ngram = padding_mask(ids)  # padding may be on the left
         following = ops.pad(ids, [[0, 0], [0, 0], [0, self.ngrams - 1]])
         key, keys = ops.zeros_like(ids), []
         for place in range(self.ngrams):
             last = following[:, :, place : place + pieces]
             key = (key * _FACTOR + last + 1) % self.num_buckets
-            keys.append(ops.where(padding_mask(last), key, self.num_buckets))
+            is_ngram = ops.logical_and(is_ngram, padding_mask(last))
+            keys.append(ops.where(is_ngram, key, self.num_buckets))
         buckets = ops.stack(keys, axis=-1)
         count = sentences * pieces * self.ngrams
         buckets = ops.sort(ops.reshape(buckets, (batch, count)), axis=-1)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.ops import fold_hypotheses, unfold_hypotheses
 from kseq.ops.masks import PLACES, range_of
 
@@ -70,6 +71,9 @@ class PointerGenerator(keras.layers.Layer):
         self, logits_shape, outputs_shape, weights_shape, source_ids_shape
     ):
         return logits_shape
+
+    def get_config(self) -> dict:
+        return config_of(self, PointerGenerator)
 
 
 def _summed_by_token(weights, ids, vocab_size):

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
 from kseq.ops import sinusoids
 from kseq.user_error import check_choice, check_integers
@@ -53,6 +54,9 @@ class SinusoidalPositionalEncoding(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+    def get_config(self) -> dict:
+        return config_of(self, SinusoidalPositionalEncoding)
 
 
 @keras.saving.register_keras_serializable(package="kseq")
@@ -130,7 +134,7 @@ def _positions(inputs, start):
     if not isinstance(start, int):
         start = ops.cast(start, "float32")
     if len(getattr(start, "shape", ())):
-        start = start[:, None]
+        start = ops.reshape(start, (-1, *[1] * (len(inputs.shape) - 2)))
     return start + ops.cast(positions, "float32")
 
 
@@ -156,3 +160,6 @@ def position_layer(positions, max_length, dtype, name):
 class _NoPositions(keras.layers.Layer):
     def call(self, inputs, start=0):
         return inputs
+
+    def get_config(self) -> dict:
+        return config_of(self, _NoPositions)

@@ -5,6 +5,7 @@ import math
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
 from kseq.user_error import check_integers
 
 
@@ -107,3 +108,6 @@ class ScaledSimilarity(keras.layers.Layer):
 
     def compute_output_shape(self, query_shape, memory_shape):
         return (query_shape[0], memory_shape[0])
+
+    def get_config(self) -> dict:
+        return config_of(self, ScaledSimilarity)

@@ -64,6 +64,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         distances: (B, T, P + T) float, see `MultiHeadAttention`.
         return_weights: bool, whether to return the attention weights too.
         training: bool, whether to apply dropout.
+        mask, query_mask: set by Keras; pass `self_mask` instead.
 
     Returns:
         output, (B, T, D); then, if `return_weights`, the weights of
@@ -159,8 +160,12 @@ class TransformerDecoderBlock(keras.layers.Layer):
         distances=None,
         return_weights: bool = False,
         training: bool | None = None,
+        mask=None,
+        query_mask=None,
     ):
         self.check_arguments(memory, projected_memory)
+        if self_mask is None and cache is None:
+            self_mask = query_mask if mask is None else mask
         attend = functools.partial(
             self.self_attention,
             memory_mask=self_mask,

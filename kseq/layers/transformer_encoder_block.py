@@ -50,6 +50,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
             mask of `inputs`, if it has one.
         return_weights: bool, whether to return the attention weights too.
         training: bool, whether to apply dropout.
+        mask: set by Keras; pass `inputs_mask` instead.
 
     Returns:
         output, (B, T, D), or `(output, weights)` with weights (B, N, T, T).
@@ -117,7 +118,9 @@ class TransformerEncoderBlock(keras.layers.Layer):
         inputs_mask=None,
         return_weights: bool = False,
         training: bool | None = None,
+        mask=None,
     ):
+        inputs_mask = mask if inputs_mask is None else inputs_mask
         attend = functools.partial(
             self.attention,
             memory_mask=inputs_mask,

@@ -29,8 +29,9 @@ class DualEncoder(ExactModel):
 
     It is trained to find the target of each source among all targets of the
     global batch, on any number of devices. Targets equal to the right one,
-    and those of rows whose weights are all zero, are left out. Since other
-    batches would have other targets, a batch is not cut into micro-batches.
+    and those of rows whose weights are all zero, are left out. With
+    `accumulation_steps`, the encoders read a batch in micro-batches, and the
+    loss still compares all of its rows.
 
     Args:
         source_vocab_size: int.

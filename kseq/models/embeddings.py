@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from kseq.layers.layer_config import config_of
+
 
 def input_embedding(vocab_size, dim, dtype, name):
     """An `Embedding` whose rows have a length of about 1."""
@@ -70,6 +72,9 @@ class _OutputBias(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
+
+    def get_config(self) -> dict:
+        return config_of(self, _OutputBias)
 
 
 def unit_initializer(dim):

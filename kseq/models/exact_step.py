@@ -162,16 +162,15 @@ def _of_outputs(model, data, scale):
             output_gradients=of_outputs,
             unconnected_gradients="zero",
         )
-        return [tf.convert_to_tensor(part) for part in parts]
+        return _in_float32(parts)
 
     with tf.control_dependencies(tf.nest.flatten(of_outputs)):
         restore_seeds(model, seeds)
     of_parts = _micro_batches(of_outputs, model.accumulation_steps)
     further = _total(through, zip(parts, of_parts, strict=True))
-    gradients = map(tf.convert_to_tensor, gradients)
     return sums, [
         (one + other) * count
-        for one, other in zip(gradients, further, strict=True)
+        for one, other in zip(_in_float32(gradients), further, strict=True)
     ]
 
 
@@ -182,7 +181,12 @@ def _sums_and_gradients(model, data, scale):
     gradients = tape.gradient(
         loss, _weights(model), unconnected_gradients="zero"
     )
-    return sums, [tf.convert_to_tensor(g) * count for g in gradients]
+    return sums, [g * count for g in _in_float32(gradients)]
+
+
+def _in_float32(gradients):
+    """As tensors; weights of half precision could not hold their sums."""
+    return [tf.convert_to_tensor(tf.cast(g, tf.float32)) for g in gradients]
 
 
 def _weights(model):

@@ -2,6 +2,7 @@
 
 from keras import layers, ops
 
+from kseq.layers.layer_config import config_of
 from kseq.ops import padding_mask, right_align
 
 
@@ -40,6 +41,9 @@ class PromptAndTarget(layers.Layer):
         mask = ops.concatenate([prompt.mask, real], axis=1)
         return ops.concatenate(parts, axis=1), mask, prompt.padding
 
+    def get_config(self) -> dict:
+        return config_of(self, PromptAndTarget)
+
 
 class LastSteps(layers.Layer):
     """The last T of (B, ..., D), for targets (B, T)."""
@@ -53,3 +57,6 @@ class LastSteps(layers.Layer):
 
     def call(self, x, target_ids):
         return x[:, ops.shape(x)[1] - ops.shape(target_ids)[1] :]
+
+    def get_config(self) -> dict:
+        return config_of(self, LastSteps)

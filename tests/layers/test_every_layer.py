@@ -268,6 +268,15 @@ def test_save_and_load(name, tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_policy_is_part_of_the_config(name):
+    layer = make(name, dtype=keras.DTypePolicy("mixed_bfloat16"))
+    config = keras.saving.serialize_keras_object(layer)
+    loaded = keras.saving.deserialize_keras_object(config)
+    assert loaded.dtype_policy == layer.dtype_policy
+    assert loaded.get_config() == layer.get_config()
+
+
 @saved_or_halved
 @pytest.mark.parametrize("dtype", ["bfloat16", slow("float16")])
 def test_pure_half_precision(name, dtype):

@@ -12,6 +12,7 @@ IDS = np.array([[3, 4, 5, 6], [7, 8, 0, 0]])
 PADDED = np.pad(IDS, [(0, 0), (0, 3)])
 LEFT = np.array([[0, 0, 3, 4, 5, 6], [0, 0, 0, 0, 7, 8]])
 BLOCK = {"num_heads": 2, "key_dim": 4, "ffn_dim": 16}
+RELATIVE = {"max_relative_position": 2}
 
 
 def encoder_stack():
@@ -88,6 +89,19 @@ def test_padding_changes_nothing(seed, name):
             np.testing.assert_allclose(real, row[0], atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["pre-norm block", "language model"])
+def test_padding_of_sentences_changes_nothing(seed, name):
+    """A layer for each of them is given their mask as an argument."""
+    ids = keras.Input((None, None), dtype="int32")
+    x = keras.layers.Embedding(10, 8, mask_zero=True)(ids)
+    for layer in (OF_ONE[name](), layers.AttentionPooling(5)):
+        x = keras.layers.TimeDistributed(layer)(x)
+    given = [[LEFT[None]], [IDS[None, 1:, :2]]]
+
+    for padded, alone in run(ids, x, given):
+        np.testing.assert_allclose(padded[0, 1], alone[0, 0], atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["self-attention", "language model"])
 def test_padding_on_the_left_changes_nothing(seed, name):
     ids = keras.Input((None,), dtype="int32")
@@ -95,6 +109,35 @@ def test_padding_on_the_left_changes_nothing(seed, name):
     output = OF_ONE[name]()(embedding(ids))
     for padded, alone in run(ids, output, [[LEFT], [IDS[1:, :2]]]):
         np.testing.assert_allclose(padded[1, -2:], alone[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"rotary": True}, RELATIVE])
+def test_positions_of_the_query_change_no_mask(seed, options):
+    """Keras names a mask after its tensor where a layer takes several."""
+    x = keras.layers.Embedding(10, 8, mask_zero=True)(LEFT)
+    positions = np.tile(np.arange(6), (2, 1))
+    distances = positions[:, :, None] - positions[:, None, :]
+    given = {"positions": positions}
+    if options is RELATIVE:
+        given = {"distances": distances.astype("float32")}
+    for layer in (
+        layers.MultiHeadAttention(2, 4, **options),
+        layers.TransformerDecoderBlock(**BLOCK, **options),
+    ):
+        np.testing.assert_allclose(layer(x), layer(x, **given), atol=1e-6)
+
+
+def test_the_mask_of_a_query_is_not_that_of_a_cache(seed):
+    x = keras.layers.Embedding(10, 8, mask_zero=True)(PADDED)
+    empty = np.zeros((2, 2, 0, 4), "float32")
+    for layer in (
+        layers.MultiHeadAttention(2, 4),
+        layers.TransformerDecoderBlock(**BLOCK),
+    ):
+        cache = {"key": empty, "value": empty}
+        for _ in range(2):
+            output, cache = layer(x, cache=cache)
+        assert output.shape == x.shape
 
 
 OF_MEMORY_TOO = {"window", "luong", "location", "decoder block"}

@@ -68,8 +68,9 @@ def test_the_order_of_sentences_and_padding_change_nothing(seed):
     network = np.random.normal(size=(5, 3)).astype("float32")
     expected = numpy_of(layer(network, ids))
     padded = np.pad(ids, ((0, 0), (0, 2), (0, 4)))
+    on_the_left = np.pad(ids, ((0, 0), (0, 0), (3, 0)))
     twice = np.concatenate([ids[:, ::-1], ids], axis=1)
-    for same in (padded, twice):
+    for same in (padded, on_the_left, twice):
         found = numpy_of(layer(network, same))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 

@@ -110,6 +110,14 @@ def test_each_row_has_its_own_start(make):
     assert np.isfinite(numpy_of(before)).all()
 
 
+@pytest.mark.parametrize("axes", [(2,), (3,), (2, 3)])
+def test_each_row_of_several_axes_has_its_own_start(make, axes):
+    x = np.random.normal(size=(3, *axes, 4, 8)).astype("float32")
+    layer, starts = make(), np.array([0, 2, 7], "int32")
+    each = [layer(x[i], start=start) for i, start in enumerate(starts)]
+    np.testing.assert_allclose(layer(x, start=starts), each, atol=1e-6)
+
+
 def test_positions_past_the_table_get_its_last_row(seed):
     layer = LearnedPositionalEmbedding(max_length=4)
     x = np.zeros((1, 3, 8))

@@ -230,6 +230,22 @@ def test_micro_batches_change_nothing(parts):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+def test_micro_batches_of_half_precision():
+    """Weights are bfloat16 and float32; all gradients are added in float32."""
+    model, _ = built(dtype="bfloat16")
+    assert {v.dtype for v in model.trainable_variables} == {
+        "bfloat16",
+        "float32",
+    }
+    data, found = batch_of(7), []
+    for parts in (1, 2):
+        model.compile("sgd", accumulation_steps=parts, run_eagerly=True)
+        model.optimizer.learning_rate = 0.0
+        logs = model.train_on_batch(*data, return_dict=True)
+        found.append([logs["loss"], logs["gradient_norm"]])
+    np.testing.assert_allclose(*found, rtol=0.02)
+
+
 def test_micro_batches_have_the_same_dropout_twice(monkeypatch):
     """Where the gradient is computed, the outputs are those of the loss."""
     model, _ = built(dropout=0.5)

@@ -1,3 +1,4 @@
+import contextlib
 import re
 import time
 
@@ -273,6 +274,40 @@ def test_mixed_precision_stays_close(policy):
     history, weights = train(model, [6, 6], **settings)
     assert_all_close(exact, weights, atol=0.02)
     assert 0 < history["gradient_norm"][0] < 100
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
+def test_weights_of_any_dtype_are_trained(dtype, two_devices):
+    """On one device and two, in micro-batches, and with R-Drop."""
+
+    def trained(dtype, scope=None, **settings):
+        with scope or contextlib.nullcontext():
+            model = same_start(tiny_model(dtype))
+            adam = keras.optimizers.Adam(0.01, epsilon=1e-3, use_ema=True)
+            history, weights = train(
+                model, [6, 6], adam, clip_norm=0.1, **settings
+            )
+        assert {v.dtype for v in model.trainable_variables} == {dtype}
+        return history, [w.astype("float32") for w in weights]
+
+    atol = 1e-5 if dtype == "float64" else 0.05
+    history, expected = trained("float32")
+    for settings in (
+        {"accumulation_steps": 2},
+        {"scope": two_devices.scope()},
+        {"r_drop": 1.0},
+    ):
+        found, weights = trained(dtype, **settings)
+        assert_all_close(weights, expected, atol)
+        assert found["loss"] == pytest.approx(history["loss"], abs=atol)
+
+
+def test_gradients_of_micro_batches_are_added_in_float32():
+    keras.config.set_dtype_policy("bfloat16")
+    model = same_start(tiny_model("bfloat16"))
+    model.compile("sgd")
+    _, gradients = model.loss_and_gradients(next(batches([6])))
+    assert {gradient.dtype for gradient in gradients} == {tf.float32}
 
 
 def test_smoothing_is_of_the_loss_and_not_of_the_perplexity():

@@ -179,6 +179,12 @@ def test_a_file_has_the_same_model(seed, name, tmp_path):
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
+@pytest.mark.parametrize("make", [transformer, lstm])
+def test_keras_can_clone_its_layers(make):
+    clone = keras.models.clone_model(make())
+    assert {"joined", "tail"} <= {layer.name for layer in clone.layers}
+
+
 @pytest.mark.parametrize("policy", HALF_POLICIES)
 @every_model
 def test_half_precision(seed, name, policy):

@@ -195,6 +195,21 @@ def test_an_end_that_is_not_attended_to_is_as_if_there_were_none():
     assert np.isfinite(logits(model, with_end, target)).all()
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "none"])
+def test_keras_can_clone_its_layers(positions):
+    model, _ = built(positions=positions, output_bias=True)
+    clone = keras.models.clone_model(model)
+    clone_of = {layer.name: layer for layer in clone.layers}
+    for layer in model.layers:
+        found = clone_of[layer.name]
+        assert found.get_config() == layer.get_config()
+        found.set_weights(layer.get_weights())
+    source, target = sentences()
+    np.testing.assert_array_equal(
+        logits(clone, source, target), logits(model, source, target)
+    )
+
+
 def test_the_epsilon_of_all_normalization():
     """The output of one that has a large epsilon is near its beta."""
     source, target = sentences()
