@@ -32,8 +32,8 @@ def stream_signatures(
 
     `stream_start` takes what `serving_default` takes, or what `sample` takes.
     It gives the state of the search, tensors `state_0` and so on,
-    `prompt_tokens` (B,) int32, the length of the source, and `truncated` (B,)
-    bool.
+    `prompt_tokens` (B,) int32, the tokens of the source, START and END
+    included, and `truncated` (B,) bool.
 
     `stream_next` takes this state and `more` (B,) int32. It continues the
     search until that many more tokens of an answer are settled, or all are
@@ -78,7 +78,7 @@ def stream_signatures(
         )
         return {
             **_named(state),
-            "prompt_tokens": tf.cast(source.lengths, tf.int32),
+            "prompt_tokens": _num_tokens(source),
             "truncated": source.truncated,
         }
 
@@ -114,6 +114,15 @@ def stream_signatures(
         STREAM_START: starting,
         STREAM_NEXT: served_function(advance, inputs),
     }
+
+
+def _num_tokens(source):
+    """Tokens of each source, (B,) int32; of features, their length."""
+    ids = source.inputs.get("source_ids")
+    if ids is None:
+        return tf.cast(source.lengths, tf.int32)
+    axes = list(range(1, ids.shape.rank))
+    return tf.math.count_nonzero(ids != PAD, axis=axes, dtype=tf.int32)
 
 
 def _named(state):

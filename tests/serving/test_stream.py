@@ -21,6 +21,7 @@ from kseq.models import LSTMSeq2Seq
 from kseq.serving import Generator, ensemble
 from kseq.user_error import ArgumentError
 from tests.recipe_models import SERVED, inputs_of, make_served
+from tests.server import real_exports
 from tests.serving.conftest import LINES, Lazy
 from tests.slow import slow
 
@@ -242,6 +243,25 @@ def test_every_model_streams(kind):
     given = inputs_of(kind)
     for each, answer in zip(given, predictor(given), strict=True):
         assert "".join(predictor.stream(each)) == answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        # Each turn has its END, and the beginning of a word is a piece.
+        ("dialogue", {"turns": [["no", "Hi!"], ["no", ""]]}, [9, 4]),
+        # START counts.
+        ("language model", {"prompt": ["cat", ""]}, [4, 1]),
+    ],
+)
+def test_prompt_tokens_are_those_of_the_source(kind, given, expected):
+    served = real_exports.make_served(kind)
+    start = served.stream_signatures["stream_start"]
+    draws = {"temperature": [1.0] * 2, "top_p": [0.9] * 2}
+    seed = tf.constant([1, 1], tf.int64)
+    given = {name: tf.constant(each) for name, each in (given | draws).items()}
+    found = start(seed=seed, **given)
+    assert found["prompt_tokens"].numpy().tolist() == expected
 
 
 @pytest.mark.slow
