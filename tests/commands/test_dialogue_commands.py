@@ -154,12 +154,18 @@ def test_chat_samples(served, call):
         call("chat", run, "--seed", seed, text=b"Hi!\n")[0] for seed in (1, 2)
     }
     assert len(said) > 1
-    hot = ("--sample", "--temperature", "9")
-    said = {
+    hot = ("--temperature", "9")
+    said = [
         call("chat", export, *hot, "--seed", n, text=b"Hi!\n")[0]
         for n in (1, 2)
-    }
-    assert len(said) == 2
+    ]
+    assert len({*said}) == 2
+    same = ("--sample", "--top-p", "0.9")
+    for n, expected in enumerate(said, 1):
+        found = call("chat", export, *same, *hot, "--seed", n, text=b"Hi!\n")
+        assert found[0] == expected
+        answer, _ = call("chat", run, *hot, "--seed", n, text=b"Hi!\n")
+        assert answer == expected
 
 
 @pytest.mark.slow
