@@ -72,6 +72,8 @@ def test_a_line_is_a_dialogue(served, predict):
     longer = b"Yes.\tNo.\tHi!\tHello, who are you?\tGood."
     recent = b"Hi!\tHello, who are you?\tGood."
     assert predict(export, longer)[0] == predict(export, recent)[0]
+    as_json = b'{"turns": ["Hi!", "Is it cold?"]}\n{"turns": []}\n'
+    assert predict(export, as_json)[0] == [found[3], ""]
 
 
 @pytest.mark.slow  # as a translator's in test_predict.py
@@ -129,6 +131,10 @@ def test_score_is_that_of_the_model(served, call, tmp_path, load):
         [["Hi!", "Hello, who are you?"], ["Good."]], ["I am Ann.", "No."]
     )
     assert [*map(float, found.split())] == pytest.approx(expected, abs=1e-4)
+    source.write_bytes(
+        b'{"turns": ["Hi!", "Hello, who are you?"]}\n{"turns": ["Good."]}\n'
+    )
+    assert call("score", export, source, target)[0] == found
 
 
 LIKELIEST = ("--sample", "--top-p", "0.000001")
