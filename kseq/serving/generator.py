@@ -180,7 +180,7 @@ class Generator:
 
     @functools.cached_property
     def stream_signatures(self) -> dict[str, PolymorphicFunction]:
-        """`stream_start` and `stream_next`, which an export has, too.
+        """`stream_start`, `stream_next` and `stream_text`, as in an export.
 
         They give an answer while it is being found: that of `sample` if there
         is this signature, otherwise that of `serving_default`. See

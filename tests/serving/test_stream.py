@@ -120,6 +120,27 @@ def test_several_tokens_at_once(searching, kind, name):
         assert found["text"][0].numpy().decode() == expected
 
 
+@pytest.mark.parametrize("name", ["beam", "greedy"])
+def test_the_text_of_the_first_tokens(searching, kind, name):
+    generator = searching[kind, name]
+    signatures = generator.stream_signatures
+    started = signatures["stream_start"](text=tf.constant(TEXTS))
+    state = {k: v for k, v in started.items() if k.startswith("state_")}
+    more = tf.fill([len(TEXTS)], 1000)
+    found = signatures["stream_next"](more=more, **state)
+    ids = found["ids"]
+    lengths = tf.math.count_nonzero(ids, axis=1, dtype=tf.int32)
+    np.testing.assert_array_equal(lengths, found["tokens"])
+    for count in (0, 1, 3, ids.shape[1]):
+        cut = signatures["stream_text"](ids=ids[:, :count])["text"]
+        expected = generator.texts(ids[:, :count]).numpy().tolist()
+        for given, text in zip(cut.numpy(), expected, strict=True):
+            assert given.decode() == text.decode().rstrip("\ufffd")
+    np.testing.assert_array_equal(
+        generator.texts(ids).numpy(), found["text"].numpy()
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Say:
     """A constraint: the tokens of an answer, which may be assigned."""
