@@ -229,6 +229,9 @@ class GeneratorPredictor:
     def scores(self, inputs: list[Any], targets: list[str]) -> list[float]:
         """The scores of given answers, a list of float.
 
+        Those of the pieces that the tokenizer makes of them. A search may find
+        a text in other pieces; the score of its `Hypothesis` is that of these.
+
         Args:
             inputs: list of str.
             targets: list of str, an answer to each input.
@@ -352,7 +355,8 @@ class GeneratorPredictor:
             attention: bool, whether to explain the best answer.
             word_probabilities: bool, whether the records of the answers have
                 the words of the best answer, and the probability of each,
-                given the words before it.
+                given the words before it, in the pieces that the tokenizer
+                makes of them, as in `scores`.
             progress: see `predict_batches`.
 
         Returns:
