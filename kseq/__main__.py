@@ -157,7 +157,8 @@ def _add_predict(commands):
         "--prefix",
         type=existing_file,
         metavar="FILE",
-        help="file with a prefix for each answer, one per input line",
+        help="file with a prefix for each answer, one per input line; a space "
+        "at its end finishes the word",
     )
     command.add_argument(
         "--glossary",
@@ -195,8 +196,8 @@ def _add_predict(commands):
         ("--attention", "attention weights in the JSON"),
         (
             "--word-probabilities",
-            "the words of an answer in the JSON, and how likely each is, in the "
-            "pieces of the tokenizer",
+            "the words of an answer in the JSON, and how likely each is, in "
+            "the pieces of the tokenizer",
         ),
     ):
         command.add_argument(flag, action="store_true", help=help)

@@ -99,7 +99,7 @@ class BeamSearch:
             included.
         n_best: int, answers for each item, at most `beam_size`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
-            item's own prefix; see `ForcedPrefix`.
+            item's own prefix; or a `ForcedPrefix`.
         phrases: `kseq.decoding.Phrases` or None, what each answer must and
             must not contain. A required phrase needs a beam of two or more,
             and `max_lengths` beyond its tokens.

@@ -88,8 +88,9 @@ class GeneratorPredictor:
 
         Args:
             inputs: list of str, or of what `source` says.
-            prefixes: list of str, what each answer has to begin with. The
-                answer to a blank input is blank in any case.
+            prefixes: list of str, what each answer has to begin with; white
+                space at the end of one finishes its last word. The answer to
+                a blank input is blank in any case.
         """
         answers = self.answers(inputs, prefixes=prefixes)
         return [answer.hypotheses[0].text for answer in answers]
@@ -348,7 +349,7 @@ class GeneratorPredictor:
         Args:
             inputs: list of str or bytes, or of what `source` says.
             n_best: int.
-            prefixes: list of str or bytes, or None.
+            prefixes: list of str or bytes, see `__call__`, or None.
             phrases: list of two lists of str each, what an answer must and
                 must not contain, see `kseq.decoding.Phrases`; of a run with a
                 beam of two or more. Or None.
