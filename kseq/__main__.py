@@ -157,7 +157,8 @@ def _add_predict(commands):
         "--prefix",
         type=existing_file,
         metavar="FILE",
-        help="file with a prefix for each answer, one per input line",
+        help="file with a prefix for each answer, one per input line; a space "
+        "at its end finishes the word",
     )
     command.add_argument(
         "--glossary",
@@ -195,7 +196,8 @@ def _add_predict(commands):
         ("--attention", "attention weights in the JSON"),
         (
             "--word-probabilities",
-            "the words of an answer in the JSON, and how likely each is",
+            "the words of an answer in the JSON, and how likely each is, in "
+            "the pieces of the tokenizer",
         ),
     ):
         command.add_argument(flag, action="store_true", help=help)
@@ -211,7 +213,11 @@ def _add_chat(commands):
 
 
 def _add_score(commands):
-    command = _command(commands, "score", "the score of each given answer")
+    command = _command(
+        commands,
+        "score",
+        "the score of each given answer, in the pieces of the tokenizer",
+    )
     _add_path(command, model_path)
     _add_two_files(command, "TARGET")
     _add_more_runs(command, "--ensemble", nargs="+")

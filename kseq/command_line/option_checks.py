@@ -29,7 +29,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")  # as in zh-Hant
 
 def check_command(options):
     """UserError for options of a command that do not fit each other."""
-    # A chat samples unless another search is chosen: --seed needs no --sample.
+    # A chat samples unless another search is chosen, without --sample.
     if options.command != "chat" or chooses_search(options):
         check_search(options)
     if check := _CHECKS.get(options.command):

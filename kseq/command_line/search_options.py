@@ -119,9 +119,9 @@ def check_search(options):
 
 
 def chooses_search(options):
-    """Whether the options say how answers are searched, or how sampled."""
-    names = "sample", "temperature", "top_p", "greedy", "length_penalty"
-    return not given_search(options).keys().isdisjoint((*names, *OF_BEAM))
+    """Whether the options choose a search other than sampling."""
+    names = "greedy", "length_penalty", *OF_BEAM
+    return not given_search(options).keys().isdisjoint(names)
 
 
 def given_search(options):

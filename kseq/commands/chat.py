@@ -5,7 +5,7 @@ import os
 import random
 import sys
 
-from kseq.command_line.search_options import chooses_search
+from kseq.command_line.search_options import chooses_search, given_search
 from kseq.commands.capabilities import Capabilities
 from kseq.commands.open_predictor import open_predictor
 from kseq.commands.read_chunks import read_chunks, standard_input
@@ -16,7 +16,7 @@ from kseq.user_error import UserError
 _REMEMBERED = 100  # turns; a model reads fewer
 _RESET = "/reset"
 _NOTE = f"{_RESET} clears the conversation; Ctrl-D exits."
-_SAMPLING = {"sample": True, "temperature": 0.7, "top_p": 0.9}
+_SAMPLING = {"temperature": 0.7, "top_p": 0.9}
 
 
 def run(options):
@@ -46,13 +46,20 @@ def run(options):
 
 
 def _choose_sampling(options, model):
-    """Samples, unless the search is chosen or an export cannot."""
+    """Samples, unless another search is chosen or an export cannot.
+
+    Options of sampling are refused later where the model cannot.
+    """
+    if chooses_search(options):
+        return
     answers_from_a_list = "search" not in model.task
     can = is_run(options.path) or "sample" in model.signatures
-    if not can or chooses_search(options) or answers_from_a_list:
+    if (not can or answers_from_a_list) and not given_search(options):
         return
+    options.sample = True
     for name, value in _SAMPLING.items():
-        setattr(options, name, value)
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(2**31)
 

@@ -19,7 +19,11 @@ from kseq.user_error import UserError
 
 
 def run(options):
-    """Prints one score a line: what `predict --scores` would give it."""
+    """Prints one score a line: that of an answer in the tokenizer's pieces.
+
+    `predict --scores` prints that of the pieces that the search found, which
+    are rarely others.
+    """
     copy_urls(options)
     model = Capabilities(options.path)
     model.check_signature("score", "score")

@@ -66,7 +66,8 @@ class BeamSearch:
     the other. At every step the log-probability of a token is lowered by
     `diversity` for each hypothesis of the groups before that has just got the
     same token. Each group has K / G answers of its own, with the scores of the
-    model; there is no extra row.
+    model; there is no extra row. An answer that several groups have is one of
+    the n best only once.
 
     With phrases that an answer must contain, it ends after all of them. The
     best hypotheses of each number of their tokens share the beam, so that some
@@ -98,7 +99,7 @@ class BeamSearch:
             included.
         n_best: int, answers for each item, at most `beam_size`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
-            item's own prefix; see `ForcedPrefix`.
+            item's own prefix; or a `ForcedPrefix`.
         phrases: `kseq.decoding.Phrases` or None, what each answer must and
             must not contain. A required phrase needs a beam of two or more,
             and `max_lengths` beyond its tokens.
@@ -266,11 +267,12 @@ class BeamSearch:
         return self.patience is None and self.num_groups == 1
 
     def _best(self, beam, n_best):
-        """The best of all groups."""
+        """The best of all groups, each answer once."""
         ids, scores = beam.finished_ids, beam.finished_scores
         if self.num_groups > 1:
-            scores, places = tf.math.top_k(scores, self.beam_size)
-            ids = tf.gather(ids, places, batch_dims=1)
+            ids, scores = _sorted(ids, scores)
+            if n_best > 1:
+                ids, scores = _sorted(ids, _without_repeated(ids, scores))
         return ids[:, :n_best], scores[:, :n_best]
 
     def _start(self, state, items):
@@ -395,3 +397,18 @@ class BeamSearch:
         return penalized_scores(
             log_probs, lengths, self.length_penalty, self.penalty_offset
         )
+
+
+def _sorted(ids, scores):
+    """The answers of each item, the best first."""
+    scores, places = tf.math.top_k(scores, tf.shape(scores)[1])
+    return tf.gather(ids, places, batch_dims=1), scores
+
+
+def _without_repeated(ids, scores):
+    """The scores, -inf where an answer is the same as one before it."""
+    is_equal = tf.reduce_all(ids[:, :, None] == ids[:, None], axis=3)
+    places = tf.range(tf.shape(scores)[1])
+    is_before = places < places[:, None]
+    is_repeated = tf.reduce_any(is_equal & is_before, axis=2)
+    return tf.where(is_repeated, -math.inf, scores)

@@ -26,6 +26,8 @@ class ForcedPrefix:
     Args:
         prefix: (B, P) int32, PAD after each item's own prefix. A row of only
             PAD forces nothing. What exceeds the length limit is cut.
+        following: (B, V) bool, the tokens that are possible just after each
+            prefix; or None for all.
 
     Call arguments:
         log_probs: (R, V) float32, the same number of rows for each item,
@@ -48,6 +50,7 @@ class ForcedPrefix:
     """
 
     prefix: Any
+    following: Any = None
 
     def __post_init__(self):
         prefix = tf.cast(tf.convert_to_tensor(self.prefix), INTEGER)
@@ -57,6 +60,9 @@ class ForcedPrefix:
                 f"Received: prefix.shape={prefix.shape}"
             )
         object.__setattr__(self, "prefix", prefix)
+        if self.following is not None:
+            following = tf.convert_to_tensor(self.following, tf.bool)
+            object.__setattr__(self, "following", following)
 
     def tokens(self, num_rows, position) -> tf.Tensor:
         """The tokens forced at a position, (R,) int64, PAD for none."""
@@ -70,12 +76,20 @@ class ForcedPrefix:
         num_rows, position = tf.unstack(tf.shape(ids))
         forced = self.tokens(num_rows, position)[:, None]  # (R, 1)
         vocabulary = arange(tf.shape(log_probs)[-1])
-        return tf.where(
-            (forced == PAD) | (vocabulary == forced), log_probs, -math.inf
-        )
+        possible = (forced == PAD) | (vocabulary == forced)
+        if self.following is not None:
+            lengths = tf.math.count_nonzero(self.prefix, 1, dtype=tf.int32)
+            is_next = (lengths == position)[:, None]
+            following = self.following | ~is_next  # (B, V)
+            each = num_rows // tf.maximum(tf.shape(following)[0], 1)
+            possible &= tf.repeat(following, each, axis=0)
+        return tf.where(possible, log_probs, -math.inf)
 
     def get_config(self) -> dict[str, Any]:
-        return {"prefix": self.prefix.numpy().tolist()}
+        config = {"prefix": self.prefix.numpy().tolist()}
+        if self.following is not None:
+            config["following"] = self.following.numpy().tolist()
+        return config
 
 
 @dataclasses.dataclass(frozen=True)

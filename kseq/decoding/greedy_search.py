@@ -32,7 +32,7 @@ class GreedySearch:
             included.
         n_best: int, 1.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
-            item's own prefix; see `ForcedPrefix`.
+            item's own prefix; or a `ForcedPrefix`.
 
     Returns:
         Hypotheses, N = 1.

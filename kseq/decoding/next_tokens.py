@@ -39,7 +39,8 @@ def next_log_probs(log_probs, ids, constraints=(), prefix=None):
         log_probs = constraint(log_probs, tf.cast(ids, tf.int32))
     if prefix is not None:
         is_free = prefix.tokens(tf.shape(ids)[0], tf.shape(ids)[1]) == PAD
-        log_probs = tf.where(is_free[:, None], log_probs, prefix(own, ids))
+        log_probs = tf.where(is_free[:, None], log_probs, own)
+        log_probs = prefix(log_probs, ids)
     possible = tf.reduce_any(log_probs > -math.inf, axis=-1, keepdims=True)
     # Finite, so that a search can choose it.
     only_end = tf.where(tokens == END, tf.maximum(own, -1e30), -math.inf)

@@ -58,7 +58,7 @@ class Sampling:
             included.
         n_best: int, the best ones of the samples, at most `num_samples`.
         prefix: (B, P) int32 or None, how each answer begins, PAD after each
-            item's own prefix; see `ForcedPrefix`.
+            item's own prefix; or a `ForcedPrefix`.
         params: `SamplingParams` or None, the temperature, top p and seed of
             each item, in place of those of the search.
 

@@ -34,6 +34,7 @@ class Items(NamedTuple):
         prefix: (B, P) int64, see `ForcedPrefix`, or None.
         params: `SamplingParams`, or None.
         phrases: required and forbidden ones, see `Phrases`, or None.
+        following: (B, V) bool, see `ForcedPrefix`, or None.
     """
 
     inputs: Any
@@ -42,6 +43,7 @@ class Items(NamedTuple):
     prefix: Any
     params: Any
     phrases: Any = None
+    following: Any = None
 
 
 class Memory(NamedTuple):
@@ -81,8 +83,11 @@ def make_items(
     if likely_lengths is None:
         likely_lengths = max_lengths
     likely_lengths = tf.minimum(tf.cast(likely_lengths, INTEGER), max_lengths)
+    following = None
     if prefix is not None:
-        prefix = ForcedPrefix(prefix).prefix
+        if not isinstance(prefix, ForcedPrefix):
+            prefix = ForcedPrefix(prefix)
+        prefix, following = prefix.prefix, prefix.following
         if not prefix.shape[:1].is_compatible_with(max_lengths.shape):
             raise ValueError(
                 "prefix must have one row per item. Received: "
@@ -94,7 +99,10 @@ def make_items(
             tf.cast(tf.convert_to_tensor(phrases.required), INTEGER),
             tf.convert_to_tensor(phrases.forbidden, tf.string),
         )
-    return Items(inputs, max_lengths, likely_lengths, prefix, params, phrases)
+    return Items(
+        *(inputs, max_lengths, likely_lengths),
+        *(prefix, params, phrases, following),
+    )
 
 
 def start_decoding(search, model, has_prefix, width=None, phrases=None):
@@ -187,7 +195,7 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
             state["ctc"] = prefixes
         forced = memory.items.prefix
         if forced is not None:
-            forced = ForcedPrefix(forced)
+            forced = ForcedPrefix(forced, memory.items.following)
         constraints = search.constraints
         if phrases is not None:
             met, following = progress(memory.phrases.required, ids)

@@ -210,6 +210,7 @@ class RestApp:
             parts = streamed_answer(
                 *(self.batcher, servable, request, self.timeout),
                 more=first_tokens(asked, request),
+                most=asked.max_tokens,
             )
             if asked.is_stream:
                 chunks = openai_events(asked, parts)

@@ -10,8 +10,14 @@ from tensorflow.saved_model import CLASSIFY_METHOD_NAME
 from kseq.loading.load_export import load_signatures, read_safe_graph
 from kseq.server.long_texts import cut_examples, cut_texts
 from kseq.server.request_error import HTTP_STATUS, RequestError
-from kseq.serving.answer_stream import STREAM_NEXT, STREAM_START, state_of
+from kseq.serving.answer_stream import (
+    STREAM_NEXT,
+    STREAM_START,
+    STREAM_TEXT,
+    state_of,
+)
 
+_OF_STREAMS = (STREAM_START, STREAM_NEXT, STREAM_TEXT)
 _AROUND = re.compile(
     r"Graph execution error|Detected at node|<stack traces|\s|File "
 )
@@ -46,7 +52,7 @@ class Servable:
         self.signatures = {
             key: definition
             for key, definition in self._definitions.items()
-            if self.streamed is None or key not in (STREAM_START, STREAM_NEXT)
+            if self.streamed is None or key not in _OF_STREAMS
         }
         self._functions = load_signatures(path, meta_graph)
         self._is_of_kseq = (path / "assets.extra" / "kseq.json").is_file()

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kseq.server.request_error import RequestError
-from kseq.serving.answer_stream import STREAM_NEXT, STREAM_START, state_of
+from kseq.serving.answer_stream import (
+    STREAM_NEXT,
+    STREAM_START,
+    STREAM_TEXT,
+    state_of,
+)
 
 _GROWING = "text"  # the output that is sent in parts
 
@@ -20,9 +25,9 @@ class StreamedPart(NamedTuple):
         tokens: int, of the answer so far; 0 if it is not known.
         prompt_tokens: int, of the input; 0 if it is not known.
         outputs: dict, name -> `np.ndarray`, those of the whole answer, in the
-            last part; before that None.
+            last part, or none where it was cut; before that None.
         has_ended: bool, of the last part, whether the answer is complete, and
-            not cut at its length limit.
+            not cut at its length limit or at the maximum number of tokens.
     """
 
     text: str
@@ -38,6 +43,7 @@ async def streamed_answer(
     request: Any,
     timeout: float,
     more: int = 1,
+    most: int | None = None,
 ) -> AsyncIterator[StreamedPart]:
     """The parts of an answer, none of which is revised by a later one.
 
@@ -52,6 +58,8 @@ async def streamed_answer(
         timeout: float, seconds for all parts.
         more: int, tokens that the first part must have, unless the answer has
             fewer.
+        most: int, of an answer with more tokens the text of the first ones is
+            the last part; or None. An export of an earlier version gives all.
 
     Yields:
         `StreamedPart`; at least one.
@@ -71,7 +79,7 @@ async def streamed_answer(
 
     async def call(signature, inputs):
         left = max(end - clock(), 0.0)
-        continues = signature == STREAM_NEXT
+        continues = signature in (STREAM_NEXT, STREAM_TEXT)
         return await batcher.answer(
             servable, signature, inputs, left, continues
         )
@@ -86,6 +94,12 @@ async def streamed_answer(
         wanted = {"more": np.array([more], np.int32)}
         found = await call(STREAM_NEXT, wanted | state_of(found))
         more = 1
+        tokens = int(found["tokens"][0]) - int(found["ended"][0])
+        if most is not None and tokens > most and "ids" in found:
+            cut = await call(STREAM_TEXT, {"ids": found["ids"][:, :most]})
+            text, number = _text(cut), int(started["prompt_tokens"][0])
+            yield StreamedPart(text[shown:], most, number, {}, has_ended=False)
+            return
         text = _text(found)
         is_last = bool(found["done"][0])
         outputs = None

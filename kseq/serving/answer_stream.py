@@ -13,6 +13,7 @@ from kseq.serving.predict_batches import (
 )
 
 STREAM_START, STREAM_NEXT = "stream_start", "stream_next"
+STREAM_TEXT = "stream_text"
 STATE = "state_"
 
 

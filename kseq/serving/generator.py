@@ -9,10 +9,11 @@ import keras
 import tensorflow as tf
 from tensorflow.types.experimental import PolymorphicFunction
 
-from kseq.control_tokens import PAD
+from kseq.control_tokens import END, PAD
 from kseq.data import Source, Tokenizer, split_paragraphs, teacher_forcing
 from kseq.decoding import (
     BeamSearch,
+    ForcedPrefix,
     Phrases,
     Search,
     length_limits,
@@ -34,6 +35,8 @@ from kseq.sources import source_named
 from kseq.user_error import ArgumentError, check_integers, check_number
 
 _AT_ONCE = 32  # sentences of paragraphs
+# A carriage return is that of the line.
+_ENDS_IN_SPACE = r"\C*[ \t\n\v\f]\r*"
 
 
 class Generator:
@@ -80,7 +83,8 @@ class Generator:
             - `paragraphs`, for `text`: `text`, whose sentences were answered
               one by one, see `kseq.data.split_paragraphs`, and `truncated`.
             - `prefix`: the same as `n_best`, of answers that begin with
-              `prefix` (B,) string.
+              `prefix` (B,) string; white space at its end finishes its last
+              word.
             - `score`: `score` (B,) of given answers, `target` (B,) string;
               `log_prob` (B,) float32, without the length penalty, and
               `tokens` (B,) int32, END included; of each token
@@ -180,7 +184,7 @@ class Generator:
 
     @functools.cached_property
     def stream_signatures(self) -> dict[str, PolymorphicFunction]:
-        """`stream_start` and `stream_next`, which an export has, too.
+        """`stream_start`, `stream_next` and `stream_text`, as in an export.
 
         They give an answer while it is being found: that of `sample` if there
         is this signature, otherwise that of `serving_default`. See
@@ -324,16 +328,21 @@ class Generator:
 
     def _n_best(self, prefix=None, **raw):
         source = self.preprocessor(**raw)
+        count = tf.shape(source.lengths)[0]
         if prefix is None:
-            empty = tf.zeros((tf.shape(source.lengths)[0], 0), tf.int32)
+            empty = tf.zeros((count, 0), tf.int32)
             # Of unknown width, as any other prefix: `_all` is traced once.
             prefix_ids = tf.raw_ops.PlaceholderWithDefault(
                 input=empty, shape=(None, None)
             )
+            ends_word = tf.zeros((count,), tf.bool)
         else:
             with tf.name_scope(TARGET_SCOPE):
                 prefix_ids = self.tokenizer.tokenize(prefix).to_tensor(PAD)
-        return self._texts_of(self._all(source, prefix_ids), source)
+            ends_word = tf.strings.regex_full_match(prefix, _ENDS_IN_SPACE)
+            ends_word &= tf.reduce_any(prefix_ids != PAD, axis=1)
+        best = self._all(source, prefix_ids, ends_word)
+        return self._texts_of(best, source)
 
     def _with_phrases(self, required, forbidden, **raw):
         search = self.search_until_stop
@@ -434,9 +443,18 @@ class Generator:
     def _search_best(self, source):
         return self._answers(source, n_best=1)
 
-    def _search_all(self, source, prefix_ids):
+    def _search_all(self, source, prefix_ids, ends_word):
+        following = None
+        if not self.tokenizer.is_verbatim:  # one that is keeps the space
+            surfaces = enumerate(self.tokenizer.surfaces())
+            begins_word = [
+                surface.startswith(b" ") or token == END
+                for token, surface in surfaces
+            ]
+            following = tf.constant(begins_word) | ~ends_word[:, None]
+        prefix = ForcedPrefix(prefix_ids, following)
         return self._answers(
-            source, n_best=self.search.most_answers, prefix=prefix_ids
+            source, n_best=self.search.most_answers, prefix=prefix
         )
 
     def _search_drawn(self, source, params):
@@ -455,7 +473,7 @@ class Generator:
     ):
         more = 0
         if prefix is not None:
-            more = tf.math.count_nonzero(prefix, axis=1, dtype=tf.int32)
+            more = tf.math.count_nonzero(prefix.prefix, axis=1, dtype=tf.int32)
         if phrases is not None:
             tokens = tf.math.count_nonzero(
                 phrases.required, axis=[1, 2], dtype=tf.int32

@@ -88,8 +88,9 @@ class GeneratorPredictor:
 
         Args:
             inputs: list of str, or of what `source` says.
-            prefixes: list of str, what each answer has to begin with. The
-                answer to a blank input is blank in any case.
+            prefixes: list of str, what each answer has to begin with; white
+                space at the end of one finishes its last word. The answer to
+                a blank input is blank in any case.
         """
         answers = self.answers(inputs, prefixes=prefixes)
         return [answer.hypotheses[0].text for answer in answers]
@@ -229,6 +230,9 @@ class GeneratorPredictor:
     def scores(self, inputs: list[Any], targets: list[str]) -> list[float]:
         """The scores of given answers, a list of float.
 
+        Those of the pieces that the tokenizer makes of them. A search may find
+        a text in other pieces; the score of its `Hypothesis` is that of these.
+
         Args:
             inputs: list of str.
             targets: list of str, an answer to each input.
@@ -345,14 +349,15 @@ class GeneratorPredictor:
         Args:
             inputs: list of str or bytes, or of what `source` says.
             n_best: int.
-            prefixes: list of str or bytes, or None.
+            prefixes: list of str or bytes, see `__call__`, or None.
             phrases: list of two lists of str each, what an answer must and
                 must not contain, see `kseq.decoding.Phrases`; of a run with a
                 beam of two or more. Or None.
             attention: bool, whether to explain the best answer.
             word_probabilities: bool, whether the records of the answers have
                 the words of the best answer, and the probability of each,
-                given the words before it.
+                given the words before it, in the pieces that the tokenizer
+                makes of them, as in `scores`.
             progress: see `predict_batches`.
 
         Returns:

@@ -14,6 +14,7 @@ from kseq.serving.answer_stream import (
     STATE,
     STREAM_NEXT,
     STREAM_START,
+    STREAM_TEXT,
     state_of,
 )
 from kseq.serving.served_function import served_function
@@ -28,12 +29,12 @@ _INCOMPLETE = "\ufffd+$"  # a character of which some bytes are missing
 def stream_signatures(
     generator: "Generator", draws: bool
 ) -> dict[str, PolymorphicFunction]:
-    """The signatures `stream_start` and `stream_next` of a generator.
+    """The signatures of a generator whose names begin with `stream_`.
 
     `stream_start` takes what `serving_default` takes, or what `sample` takes.
     It gives the state of the search, tensors `state_0` and so on,
-    `prompt_tokens` (B,) int32, the length of the source, and `truncated` (B,)
-    bool.
+    `prompt_tokens` (B,) int32, the tokens of the source, START and END
+    included, and `truncated` (B,) bool.
 
     `stream_next` takes this state and `more` (B,) int32. It continues the
     search until that many more tokens of an answer are settled, or all are
@@ -43,17 +44,21 @@ def stream_signatures(
       every hypothesis that may still become the best one begins with it. A
       character is complete, and no part of a stop string is in it.
     - `tokens` (B,) int32, the tokens of it, END included.
+    - `ids` (B, T) int32, these tokens, PAD after them.
     - `done` (B,) bool, whether the answer is complete: it is then that of the
       other signature.
     - `ended` (B,) bool, whether it ends with END, and not at the length limit.
     - `score` (B,) float32, that of the answer; valid where it is done.
+
+    `stream_text` takes the first of these `ids`, (B, T) int32, and gives their
+    `text` (B,) string, for an answer that is cut.
 
     Args:
         generator: `Generator`.
         draws: bool, whether the answers are those of `sample`.
 
     Returns:
-        dict of two functions of tensors by keyword.
+        dict of three functions of tensors by keyword.
     """
     preprocessor, search = generator.preprocessor, generator.search_until_stop
     raw = preprocessor.input_signature
@@ -78,7 +83,7 @@ def stream_signatures(
         )
         return {
             **_named(state),
-            "prompt_tokens": tf.cast(source.lengths, tf.int32),
+            "prompt_tokens": _num_tokens(source),
             "truncated": source.truncated,
         }
 
@@ -86,9 +91,10 @@ def stream_signatures(
         steps = search.steps(generator.model)
         found, memory = _of_structure(structure, state)
         found = steps.until_more_is_settled(found, memory, more)
-        ids, done = steps.settled(found), steps.is_done(found)
+        ids = tf.cast(steps.settled(found), tf.int32)
+        done = steps.is_done(found)
         best = steps.hypotheses(*steps.answers(found))
-        text = generator.texts(tf.cast(ids, tf.int32))
+        text = generator.texts(ids)
         settled = tf.strings.regex_replace(text, _INCOMPLETE, "")
         if generator.stop:
             settled = tf.strings.regex_replace(
@@ -98,10 +104,15 @@ def stream_signatures(
             **_named((found, memory)),
             "text": tf.where(done, text, settled),
             "tokens": tf.math.count_nonzero(ids != PAD, 1, dtype=tf.int32),
+            "ids": ids,
             "done": done,
             "ended": tf.reduce_any(ids == END, axis=1),
             "score": best.scores[:, 0],
         }
+
+    def text_of(ids):
+        text = generator.texts(ids)
+        return {"text": tf.strings.regex_replace(text, _INCOMPLETE, "")}
 
     starting = served_function(start, raw)
     outputs = starting.get_concrete_function().structured_outputs
@@ -113,7 +124,19 @@ def stream_signatures(
     return {
         STREAM_START: starting,
         STREAM_NEXT: served_function(advance, inputs),
+        STREAM_TEXT: served_function(
+            text_of, {"ids": tf.TensorSpec((None, None), tf.int32, "ids")}
+        ),
     }
+
+
+def _num_tokens(source):
+    """Tokens of each source, (B,) int32; of features, their length."""
+    ids = source.inputs.get("source_ids")
+    if ids is None:
+        return tf.cast(source.lengths, tf.int32)
+    axes = list(range(1, ids.shape.rank))
+    return tf.math.count_nonzero(ids != PAD, axis=axes, dtype=tf.int32)
 
 
 def _named(state):

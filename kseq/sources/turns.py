@@ -1,15 +1,39 @@
 """The turns of dialogues."""
 
+import json
 from collections import Counter
 
 from kseq import data
 from kseq.data.dialogues.dialogue_files import dialogues_of_files
+from kseq.data.files.records import without_surrogates
+from kseq.data.files.tables import beginning
+from kseq.sources.numbered_lines import numbered_lines
 from kseq.sources.prepare_file import prepare_with_bpe
 from kseq.sources.source_type import SourceType
 
+_KEY = b'"turns"'  # of a line of JSON
+
 
 def _read_lines(model, options):
-    return lambda lines: [line.split(b"\t") for line in lines]
+    return numbered_lines(_turns, blank=[b""])
+
+
+def _turns(line):
+    """The turns between tabs, or those of a line of a file for training."""
+    if not line.startswith(b"{") or _KEY not in line:
+        return line.split(b"\t")
+    try:
+        turns = json.loads(line).get("turns")
+    except (ValueError, RecursionError):
+        turns = None
+    if not isinstance(turns, list) or not all(
+        isinstance(turn, str) for turn in turns
+    ):
+        raise data.DataError(
+            "expected turns separated by tabs, or a JSON object with "
+            f'"turns", a list of strings; found {beginning(line)}'
+        )
+    return [without_surrogates(turn).encode() for turn in turns]
 
 
 def _first_rows(path, columns, num_files):
@@ -40,7 +64,7 @@ TURNS = SourceType(
     preprocessor="DialoguePreprocessor",
     item="dialogue",
     lines="the turns of dialogues",
-    command_line="< DIALOGUES",
+    command_line="< DIALOGUES  # one per line, turns separated by tabs",
     python='[["...", "..."]]',
     json='[["...", "..."]]',
     read_lines=_read_lines,

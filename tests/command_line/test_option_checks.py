@@ -14,8 +14,10 @@ from kseq.user_error import UserError
     [
         ({"seed": 1}, {"predict": "--seed needs --sample"}),
         ({"seed": 1, "top_k": 3}, {"predict": "needs --sample"}),
+        ({"temperature": 2.0}, {"predict": "--temperature needs --sample"}),
+        ({"top_p": 0.5, "seed": 1}, {"predict": "needs --sample"}),
         (
-            {"temperature": 2.0},
+            {"temperature": 2.0, "greedy": True},
             dict.fromkeys(["chat", "predict"], "--temperature needs --sample"),
         ),
         (

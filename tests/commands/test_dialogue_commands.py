@@ -72,6 +72,8 @@ def test_a_line_is_a_dialogue(served, predict):
     longer = b"Yes.\tNo.\tHi!\tHello, who are you?\tGood."
     recent = b"Hi!\tHello, who are you?\tGood."
     assert predict(export, longer)[0] == predict(export, recent)[0]
+    as_json = b'{"turns": ["Hi!", "Is it cold?"]}\n{"turns": []}\n'
+    assert predict(export, as_json)[0] == [found[3], ""]
 
 
 @pytest.mark.slow  # as a translator's in test_predict.py
@@ -129,6 +131,10 @@ def test_score_is_that_of_the_model(served, call, tmp_path, load):
         [["Hi!", "Hello, who are you?"], ["Good."]], ["I am Ann.", "No."]
     )
     assert [*map(float, found.split())] == pytest.approx(expected, abs=1e-4)
+    source.write_bytes(
+        b'{"turns": ["Hi!", "Hello, who are you?"]}\n{"turns": ["Good."]}\n'
+    )
+    assert call("score", export, source, target)[0] == found
 
 
 LIKELIEST = ("--sample", "--top-p", "0.000001")
@@ -154,12 +160,18 @@ def test_chat_samples(served, call):
         call("chat", run, "--seed", seed, text=b"Hi!\n")[0] for seed in (1, 2)
     }
     assert len(said) > 1
-    hot = ("--sample", "--temperature", "9")
-    said = {
+    hot = ("--temperature", "9")
+    said = [
         call("chat", export, *hot, "--seed", n, text=b"Hi!\n")[0]
         for n in (1, 2)
-    }
-    assert len(said) == 2
+    ]
+    assert len({*said}) == 2
+    same = ("--sample", "--top-p", "0.9")
+    for n, expected in enumerate(said, 1):
+        found = call("chat", export, *same, *hot, "--seed", n, text=b"Hi!\n")
+        assert found[0] == expected
+        answer, _ = call("chat", run, *hot, "--seed", n, text=b"Hi!\n")
+        assert answer == expected
 
 
 @pytest.mark.slow

@@ -336,6 +336,28 @@ def test_a_prefix_that_no_answer_can_have_ends(
     assert answers_of(best) == [[END]] * 3
 
 
+def test_tokens_that_may_follow_a_prefix(make_model, source_ids):
+    """The first two prefixes end; the tokens after the next are free."""
+    prefix, inputs = [[4, 5], [6, PAD], [PAD, PAD]], {"source_ids": source_ids}
+    following = np.ones((3, 7), bool)
+    following[:2] = np.arange(7) == [[6], [END]]
+    forced = ForcedPrefix(prefix, following)
+    model = make_model()
+    for search in (BeamSearch(), GreedySearch()):
+        best = search(model, inputs, LIMITS, prefix=forced)
+        free = search(model, inputs, LIMITS, prefix=prefix)
+        assert best.ids[0, 0, :3].numpy().tolist() == [4, 5, 6]
+        assert best.ids[1, 0, :3].numpy().tolist() == [6, END, PAD]
+        length = min(best.ids.shape[2], free.ids.shape[2])
+        np.testing.assert_array_equal(
+            best.ids[2, 0, :length], free.ids[2, 0, :length]
+        )
+    as_constraint = BeamSearch(constraints=(forced,))(model, inputs, LIMITS)
+    same = BeamSearch()(model, inputs, LIMITS, prefix=forced)
+    np.testing.assert_array_equal(as_constraint.ids, same.ids)
+    assert forced.get_config()["following"] == following.tolist()
+
+
 def test_forced_prefix_as_a_constraint(make_model, source_ids):
     inputs, prefix = {"source_ids": source_ids}, [[4, 5], [6, PAD], [1, 4]]
     model, forced = make_model(), ForcedPrefix(prefix)

@@ -53,7 +53,7 @@ def plain_groups(table, limit):
             live[group] = [each[1:] for each in alive[:EACH]]
             chosen += [ids[-1] for _, ids in live[group]]
     best = [sorted(each, reverse=True)[:EACH] for each in finished]
-    return sorted((pair for each in best for pair in each), reverse=True), gap
+    return sorted({pair for each in best for pair in each}, reverse=True), gap
 
 
 def test_same_as_in_plain_python(seed):
@@ -75,20 +75,27 @@ def test_same_as_in_plain_python(seed):
         if gap < 1e-5:  # rounding decides
             continue
         scores = [score for score, _ in expected]
-        np.testing.assert_allclose(
-            best.scores[item, : len(scores)], scores, atol=1e-4
-        )
+        scores += [-math.inf] * (GROUPS * EACH - len(scores))
+        np.testing.assert_allclose(best.scores[item], scores, atol=1e-4)
         compared += 1
     assert compared > 20
 
 
-def test_groups_of_no_diversity_are_equal(make_model, source_ids, searched):
+@pytest.mark.parametrize("n_best", [2, 3, 4])
+def test_an_answer_of_several_groups_is_given_once(
+    make_model, source_ids, searched, n_best
+):
+    """Without diversity they all have the same answers."""
+    model, limits = make_model(), [6, 4, 9]
     search = BeamSearch(4, num_groups=2, diversity=0.0)
-    best = searched(search, make_model(), source_ids, [6, 4, 9], n_best=4)
-    for first in (0, 2):
-        np.testing.assert_array_equal(
-            best.ids[:, first], best.ids[:, first + 1]
-        )
+    best = searched(search, model, source_ids, limits, n_best=n_best)
+    alone = BeamSearch(2, num_groups=1, patience=1000.0)
+    expected = searched(alone, model, source_ids, limits, n_best=2)
+    np.testing.assert_allclose(best.scores[:, :2], expected.scores, rtol=1e-5)
+    width = tf.shape(expected.ids)[2]
+    np.testing.assert_array_equal(best.ids[:, :2, :width], expected.ids)
+    assert np.isneginf(best.scores[:, 2:]).all()
+    assert not np.any(best.ids[:, 2:])
 
 
 @pytest.mark.parametrize(

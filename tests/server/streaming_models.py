@@ -28,6 +28,10 @@ def save_streaming_models(root):
         "chat": _signatures({"turns": (None, None)}, _last, draws=True),
         "writer": _signatures({"prompt": (None,)}, tf.identity, draws=True),
     }
+    return _save(signatures, root)
+
+
+def _save(signatures, root):
     folders = {}
     for name, functions in signatures.items():
         folders[name] = root / name
@@ -39,6 +43,25 @@ def save_streaming_models(root):
     return folders
 
 
+def save_beams(root):
+    """Saves `beam` and `old beam`, which settle four letters at once.
+
+    The old one is that of an earlier version.
+
+    Returns:
+        dict, name of the model -> its folder.
+    """
+    old = _signatures({"text": (None,)}, _upper, at_once=4)
+    new = _signatures({"text": (None,)}, _upper, at_once=4, gives_ids=True)
+    specs = [tf.TensorSpec((None, None), tf.int32, "ids")]
+    new["stream_text"] = _named(_text_of, specs)
+    return _save({"beam": new, "old beam": old}, root)
+
+
+def _text_of(ids):
+    return {"text": tf.strings.unicode_encode(ids, "UTF-8")}
+
+
 def _upper(text):
     return tf.strings.upper(text, encoding="utf-8")
 
@@ -48,7 +71,7 @@ def _last(turns):
     return tf.gather(turns, tf.maximum(lengths - 1, 0), batch_dims=1)
 
 
-def _signatures(inputs, answer, draws=False):
+def _signatures(inputs, answer, draws=False, at_once=1, gives_ids=False):
     raw = {
         name: tf.TensorSpec(shape, tf.string, name)
         for name, shape in inputs.items()
@@ -82,6 +105,7 @@ def _signatures(inputs, answer, draws=False):
 
     def advance(text, place, more):
         place += more
+        place += -place % at_once
         length = tf.strings.length(text, unit="UTF8_CHAR")
         ends_cut = tf.strings.regex_full_match(text, ".*[.]")
         last = length + tf.cast(~ends_cut, tf.int32)
@@ -90,9 +114,11 @@ def _signatures(inputs, answer, draws=False):
         count = tf.minimum(place, length)
         first = tf.zeros_like(count)
         shown = tf.strings.substr(text, first, count, unit="UTF8_CHAR")
+        ids = tf.strings.unicode_decode(shown, "UTF-8").to_tensor()
         return {
             "state_0": text,
             "state_1": place,
+            **({"ids": ids} if gives_ids else {}),
             "text": shown,
             "tokens": place,
             "done": done,

@@ -5,7 +5,9 @@ import time
 
 import pytest
 
+from kseq.server import ModelStore
 from kseq.server.openai_answers import _begun
+from tests.server.streaming_models import save_beams
 from tests.server.test_connections import Server
 
 CHAT, COMPLETE = "/v1/chat/completions", "/v1/completions"
@@ -146,6 +148,48 @@ def test_where_it_ends(client, prompt, options, text, reason, is_stream):
         return
     [choice] = answer.json()["choices"]
     assert (choice["text"], choice["finish_reason"]) == (text, reason)
+
+
+@pytest.fixture(scope="module")
+def beams(tmp_path_factory):
+    """Serves models that settle four letters at once."""
+    store = ModelStore(save_beams(tmp_path_factory.mktemp("beams")), labels={})
+    store.poll()
+    assert store.is_ready
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(
+    ("model", "prompt", "options", "text", "reason"),
+    [
+        ("beam", "abcdefgh", {"max_tokens": 2}, "AB", "length"),
+        ("beam", "abcdefgh", {"max_tokens": 4}, "ABCD", "length"),
+        ("beam", "abcdefgh", {"max_tokens": 5}, "ABCDE", "length"),
+        ("beam", "abcdefgh", {"max_tokens": 7}, "ABCDEFG", "length"),
+        ("beam", "abcdefgh", {"max_tokens": 8}, "ABCDEFGH", "stop"),
+        ("beam", "äöü€", {"max_tokens": 3}, "ÄÖÜ", "length"),
+        ("beam", "ab.", {"max_tokens": 3}, "AB.", "length"),
+        ("beam", "abcdef", {"max_tokens": 5, "stop": "DE"}, "ABC", "stop"),
+        ("beam", "abcdef", {"max_tokens": 5, "stop": "EF"}, "ABCDE", "length"),
+        ("old beam", "abcdefgh", {"max_tokens": 5}, "ABCD", "length"),
+    ],
+)
+def test_what_is_settled_at_once_is_cut(
+    beams, open_client, model, prompt, options, text, reason, is_stream
+):
+    client = open_client(beams)
+    answer = complete(client, prompt, model, stream=is_stream, **options)
+    if is_stream:
+        chunks = [chunk["choices"][0] for chunk in chunks_of(answer)]
+        assert "".join(chunk["text"] for chunk in chunks) == text
+        assert chunks[-1]["finish_reason"] == reason
+        return
+    [choice] = answer.json()["choices"]
+    assert (choice["text"], choice["finish_reason"]) == (text, reason)
+    tokens = answer.json()["usage"]["completion_tokens"]
+    assert tokens == len(text) or reason == "stop"
 
 
 def test_the_length_of_a_stop_string_takes_no_time():

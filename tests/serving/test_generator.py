@@ -76,6 +76,23 @@ def test_prefix_begins_each_answer(generator, text):
         assert len(texts[row, 0]) >= len(prefixes[row])
 
 
+def test_white_space_at_the_end_of_a_prefix_finishes_the_word(generator, text):
+    for prefix in ("ma", "the ca", "Äpf"):
+        found = {}
+        for end in ("", " ", "\t", " \r", "\r"):
+            given = tf.constant([prefix + end] * 5)
+            answer = call(generator, "prefix", text, prefix=given)
+            texts = np.char.decode(answer["texts"].numpy().astype(bytes))
+            is_found = (answer["scores"].numpy() > -np.inf) & (texts != "")
+            found[end] = [*map(tuple, np.where(is_found, texts, ""))]
+        finished = [each for row in found[" "] for each in row if each]
+        assert finished
+        assert all(f"{each} ".startswith(prefix + " ") for each in finished)
+        assert found["\t"] == found[" \r"] == found[" "]
+        assert found["\r"] == found[""]
+        assert found[" "] != found[""]
+
+
 def test_no_prefix_changes_nothing(generator, text):
     n_best = call(generator, "n_best", text)
     for blank in ("", " \t"):

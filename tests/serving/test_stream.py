@@ -21,6 +21,7 @@ from kseq.models import LSTMSeq2Seq
 from kseq.serving import Generator, ensemble
 from kseq.user_error import ArgumentError
 from tests.recipe_models import SERVED, inputs_of, make_served
+from tests.server import real_exports
 from tests.serving.conftest import LINES, Lazy
 from tests.slow import slow
 
@@ -117,6 +118,27 @@ def test_several_tokens_at_once(searching, kind, name):
             state = {k: v for k, v in found.items() if k.startswith("state_")}
         assert is_done
         assert found["text"][0].numpy().decode() == expected
+
+
+@pytest.mark.parametrize("name", ["beam", "greedy"])
+def test_the_text_of_the_first_tokens(searching, kind, name):
+    generator = searching[kind, name]
+    signatures = generator.stream_signatures
+    started = signatures["stream_start"](text=tf.constant(TEXTS))
+    state = {k: v for k, v in started.items() if k.startswith("state_")}
+    more = tf.fill([len(TEXTS)], 1000)
+    found = signatures["stream_next"](more=more, **state)
+    ids = found["ids"]
+    lengths = tf.math.count_nonzero(ids, axis=1, dtype=tf.int32)
+    np.testing.assert_array_equal(lengths, found["tokens"])
+    for count in (0, 1, 3, ids.shape[1]):
+        cut = signatures["stream_text"](ids=ids[:, :count])["text"]
+        expected = generator.texts(ids[:, :count]).numpy().tolist()
+        for given, text in zip(cut.numpy(), expected, strict=True):
+            assert given.decode() == text.decode().rstrip("\ufffd")
+    np.testing.assert_array_equal(
+        generator.texts(ids).numpy(), found["text"].numpy()
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,6 +264,25 @@ def test_every_model_streams(kind):
     given = inputs_of(kind)
     for each, answer in zip(given, predictor(given), strict=True):
         assert "".join(predictor.stream(each)) == answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "expected"),
+    [
+        # Each turn has its END, and the beginning of a word is a piece.
+        ("dialogue", {"turns": [["no", "Hi!"], ["no", ""]]}, [9, 4]),
+        # START counts.
+        ("language model", {"prompt": ["cat", ""]}, [4, 1]),
+    ],
+)
+def test_prompt_tokens_are_those_of_the_source(kind, given, expected):
+    served = real_exports.make_served(kind)
+    start = served.stream_signatures["stream_start"]
+    draws = {"temperature": [1.0] * 2, "top_p": [0.9] * 2}
+    seed = tf.constant([1, 1], tf.int64)
+    given = {name: tf.constant(each) for name, each in (given | draws).items()}
+    found = start(seed=seed, **given)
+    assert found["prompt_tokens"].numpy().tolist() == expected
 
 
 @pytest.mark.slow

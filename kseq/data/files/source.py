@@ -12,7 +12,8 @@ class Source(NamedTuple):
 
     Args:
         inputs: dict, the model's inputs without `target_ids`.
-        lengths: (B,) int32, real tokens of each item, its END included.
+        lengths: (B,) int32, which limit the answers: real tokens of each item,
+            its END included, or a constant where answers do not depend on it.
         truncated: (B,) bool, whether something of the item was cut.
         blank: (B,) bool, whether the item has only END.
     """
