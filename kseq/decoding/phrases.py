@@ -1,18 +1,23 @@
 """Phrases that the answer of each item must or must not contain."""
 
+import functools
 import math
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD
 from kseq.decoding.loops import INTEGER, arange
 
 _LONGEST = 255  # bytes of a forbidden phrase that are compared
-# Scripts without spaces between words.
+# Scripts without spaces between words: Thai, Lao, Myanmar, Khmer, Kana, Han.
 _UNSPACED = (
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff"
+    "\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
 
 
@@ -21,7 +26,8 @@ class Phrases(NamedTuple):
 
     Args:
         required: (B, N, L) int, the tokens of up to N phrases, PAD after those
-            of each; a phrase of PAD alone is none.
+            of each; a phrase of PAD alone is none. An answer contains them
+            as whole words.
         forbidden: (B, M) string, up to M phrases; an empty one is none.
             An answer does not contain them as whole words. Between words of
             scripts without spaces it does not contain them anywhere.
@@ -118,15 +124,31 @@ def _boundaries(surfaces):
     positions = range(_longest_of(surfaces) + 1)
     whole = [[i <= len(surface) for i in positions] for surface in surfaces]
     ends = [
-        [i < len(surface) and not _is_letter(surface[i]) for i in positions]
+        [
+            i < len(surface) and not is_letter(_first_character(surface[i:]))
+            for i in positions
+        ]
         for surface in surfaces
     ]
     ends[END][0] = True
     return whole, ends
 
 
-def _is_letter(byte):
-    return byte >= 128 or chr(byte).isalnum()
+def _first_character(text):
+    return text[:4].decode("utf-8", "replace")[0]
+
+
+def is_letter(character: str) -> bool:
+    """Whether a word goes on with a character: a letter, digit or mark.
+
+    Not in a script without spaces, where no word has an end. A part of a
+    character is a letter.
+    """
+    if character == "\ufffd":
+        return True
+    category = unicodedata.category(character)
+    is_other = category[0] in "PSZ" or category == "Cc"
+    return not is_other and re.match(_UNSPACED, character) is None
 
 
 def of_phrases(met, memory: PhraseMemory, surfaces):
@@ -152,7 +174,7 @@ def of_phrases(met, memory: PhraseMemory, surfaces):
     return constrain
 
 
-def with_tokens(best, log_probs, tokens):
+def _with_tokens(best, log_probs, tokens):
     """The most likely tokens and others, which are not counted twice.
 
     Args:
@@ -196,12 +218,13 @@ def _without_forbidden(log_probs, ids, memory, surfaces):
     return tf.where(completes, -math.inf, log_probs)
 
 
-def progress(required, ids):
+def progress(required, ids, surfaces):
     """How far answers have come with the phrases that they must contain.
 
     Args:
-        required: (B, N, L) int64.
+        required: (B, N, L) int64, PAD after the tokens of each.
         ids: (R, T) int64, the tokens so far, R / B rows of each item.
+        surfaces: see `Phrases`.
 
     Returns:
         - (R,) int64, the tokens of all phrases that an answer contains, and
@@ -222,6 +245,8 @@ def progress(required, ids):
     same = windows[:, :, None] == phrases[:, None]  # (R, T + L + 1, N, L)
     is_last = phrases == PAD
     contained = tf.reduce_all(same | is_last[:, None], axis=3)
+    in_word, goes_on = _within_words(padded, windows, phrases, sizes, surfaces)
+    contained &= ~(in_word | goes_on)
     done = tf.reduce_any(contained, axis=1) | (sizes == 0)  # (R, N)
 
     # The last k tokens are the first k of a phrase, for the largest k < L.
@@ -230,6 +255,7 @@ def progress(required, ids):
     beyond = tf.range(longest)[None] >= counts[:, None]  # (L, L)
     begins = (ends[:, :, None] == phrases[:, None]) | beyond[None, :, None]
     begins = tf.reduce_all(begins, axis=3)  # (R, L, N)
+    begins &= ~in_word[:, length + 1 :]
     counts = tf.cast(counts, INTEGER)[None, :, None]
     begins &= counts < sizes[:, None]
     begun = tf.reduce_max(tf.where(begins, counts, 0), axis=1)  # (R, N)
@@ -243,10 +269,59 @@ def progress(required, ids):
     return met, tf.where(done, tf.constant(PAD, INTEGER), following)
 
 
-def contains_all(required, ids):
+def _within_words(padded, windows, phrases, sizes, surfaces):
+    """Where a phrase would begin in a word, and where its last word goes on.
+
+    (R, T + L + 1, N) bool each, for a phrase that begins with a window. The
+    end of the answer so far is the end of a word: the next token may differ.
+    """
+    begins, ends = map(tf.constant, _letter_edges(tuple(surfaces)))
+    last = tf.gather(phrases, tf.maximum(sizes - 1, 0), batch_dims=2)
+    before = tf.gather(ends, padded)[:, : tf.shape(windows)[1] - 1]
+    before = tf.pad(before, [[0, 0], [1, 0]])[:, :, None]
+    after = tf.gather(tf.gather(begins, windows), sizes, axis=2, batch_dims=1)
+    return (
+        before & tf.gather(begins, phrases[:, :, 0])[:, None],
+        after & tf.gather(ends, last)[:, None],
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _letter_edges(surfaces):
+    """(V,) bool twice: which surfaces begin, and which end with a letter."""
+    texts = [surface.decode("utf-8", "replace") for surface in surfaces]
+    return tuple(
+        np.array([any(map(is_letter, text[edge])) for text in texts])
+        for edge in (slice(None, 1), slice(-1, None))
+    )
+
+
+def with_next_tokens(best, log_probs, following, surfaces):
+    """The most likely tokens, and those that phrases need to come closer.
+
+    After a phrase this is a token that does not continue its last word.
+
+    Args:
+        best: log-probabilities (R, W) and tokens (R, W) of the most likely.
+        log_probs: (R, V) float32.
+        following: (R, N) int64, see `progress`.
+        surfaces: see `Phrases`.
+
+    Returns:
+        log-probabilities and tokens, (R, W + N + 1).
+    """
+    begins, _ = _letter_edges(tuple(surfaces))
+    others = tf.where(tf.constant(begins), -math.inf, log_probs)
+    likeliest = tf.argmax(others, axis=1, output_type=INTEGER)[:, None]
+    tokens = tf.concat([following, likeliest], axis=1)
+    return _with_tokens(best, log_probs, tokens)
+
+
+def contains_all(required, ids, surfaces):
     """Whether answers contain all phrases: (B, N, L), (B, C, T) -> (B, C)."""
     items, count, length = tf.unstack(tf.shape(ids))
-    met, _ = progress(required, tf.reshape(ids, (items * count, length)))
+    ids = tf.reshape(ids, (items * count, length))
+    met, _ = progress(required, ids, surfaces)
     tokens = tf.math.count_nonzero(required, axis=[1, 2])
     return tf.reshape(met, (items, count)) >= tokens[:, None]
 

@@ -17,7 +17,7 @@ from kseq.decoding.phrases import (
     of_phrases,
     phrase_memory,
     progress,
-    with_tokens,
+    with_next_tokens,
 )
 from kseq.user_error import ArgumentError
 
@@ -190,14 +190,15 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
             forced = ForcedPrefix(forced)
         constraints = search.constraints
         if phrases is not None:
-            met, following = progress(memory.phrases.required, ids)
-            limit = of_phrases(met, memory.phrases, phrases.surfaces)
+            required, surfaces = memory.phrases.required, phrases.surfaces
+            met, following = progress(required, ids, surfaces)
+            limit = of_phrases(met, memory.phrases, surfaces)
             constraints = (*constraints, limit)
         log_probs = next_log_probs(log_probs, ids, constraints, forced)
         if width is not None:
             best = top_k(log_probs, min(width, log_probs.shape[-1]))
             if phrases is not None:
-                best = with_tokens(best, log_probs, following)
+                best = with_next_tokens(best, log_probs, following, surfaces)
             return best, state
         return log_probs, state
 
