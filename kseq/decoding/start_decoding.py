@@ -14,6 +14,8 @@ from kseq.decoding.ctc_prefix_scores import (
 from kseq.decoding.loops import INTEGER
 from kseq.decoding.next_tokens import next_log_probs, top_k, top_k_tokens
 from kseq.decoding.phrases import (
+    completions,
+    different_phrases,
     of_phrases,
     phrase_memory,
     progress,
@@ -33,7 +35,8 @@ class Items(NamedTuple):
         likely_lengths: (B,) int64, which few answers are longer than.
         prefix: (B, P) int64, see `ForcedPrefix`, or None.
         params: `SamplingParams`, or None.
-        phrases: required and forbidden ones, see `Phrases`, or None.
+        phrases: required ones, see `Phrases`, and the numbers of forbidden
+            ones, see `different_phrases`; or None.
     """
 
     inputs: Any
@@ -92,7 +95,7 @@ def make_items(
     if phrases is not None:
         phrases = (
             tf.cast(tf.convert_to_tensor(phrases.required), INTEGER),
-            tf.convert_to_tensor(phrases.forbidden, tf.string),
+            different_phrases(phrases.forbidden)[1],
         )
     return Items(inputs, max_lengths, likely_lengths, prefix, params, phrases)
 
@@ -140,13 +143,17 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
     if hasattr(model, "decoding_constants"):
         constants = {"constants": model.decoding_constants()}
 
+    if phrases is not None:
+        texts, _ = different_phrases(phrases.forbidden)
+        found = completions(texts, phrases.surfaces)
+
     def start(items):
         with keras.StatelessScope(values):
             encoded = model.encode(items.inputs)
         ctc = _ctc_memory(encoded) if search.ctc_weight else None
-        found = None
+        own = None
         if phrases is not None:
-            found = phrase_memory(*items.phrases, phrases.surfaces)
+            own = phrase_memory(*items.phrases, texts)
         state = _that_changes(encoded)
         if ctc is not None:
             state["ctc"] = empty_prefixes(ctc)
@@ -154,7 +161,7 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
             mask = encoded["memory"]["mask"]
             state["coverage"] = tf.cast(tf.zeros_like(mask), tf.float32)
         items = items._replace(inputs=None, phrases=None)
-        return state, Memory(encoded.get("memory"), ctc, items, found)
+        return state, Memory(encoded.get("memory"), ctc, items, own)
 
     def step(token_ids, ids, state, memory):
         state = {**state, **constants}
@@ -192,7 +199,7 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
         if phrases is not None:
             required, surfaces = memory.phrases.required, phrases.surfaces
             met, following = progress(required, ids, surfaces)
-            limit = of_phrases(met, memory.phrases, surfaces)
+            limit = of_phrases(met, memory.phrases, found, surfaces)
             constraints = (*constraints, limit)
         log_probs = next_log_probs(log_probs, ids, constraints, forced)
         if width is not None:

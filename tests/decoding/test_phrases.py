@@ -9,7 +9,15 @@ import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, START, UNK
 from kseq.decoding import BeamSearch, Phrases
-from kseq.decoding.phrases import in_turn, is_letter, progress
+from kseq.decoding.phrases import (
+    completions,
+    different_phrases,
+    in_turn,
+    is_letter,
+    of_phrases,
+    phrase_memory,
+    progress,
+)
 from tests.slow import slow
 
 SURFACES = [b"", b"", b"", b"", b" a", b"b", b" c", b"."]
@@ -42,13 +50,13 @@ def begins_words(before, after):
 
 def text_of(tokens):
     return b"".join(
-        b"?" if token == UNK else SURFACES[token] for token in tokens
+        b" ? " if token == UNK else SURFACES[token] for token in tokens
     ).decode()
 
 
 def has_word(answer, word):
     """An answer that its limit cuts may go on with the same word."""
-    text = " " + b"".join(SURFACES[token] for token in answer).decode()
+    text = text_of(answer)
     text += "" if answer[-1:] == [END] else "x"
     return bool(word) and re.search(rf"(?<!\w){word}(?!\w)", text)
 
@@ -140,6 +148,67 @@ def test_no_phrases_change_nothing(make_model, source_ids, searched):
     )
     np.testing.assert_array_equal(found.ids, plain.ids)
     np.testing.assert_allclose(found.scores, plain.scores, atol=1e-5)
+
+
+def test_which_tokens_complete_a_forbidden_phrase(seed):
+    """Wherever its words begin, of two items with phrases of their own."""
+    random = np.random.default_rng(seed)
+    texts = [" a", "b", " ab", "-", "(a", "b.", "“", "日", "本 a", "ü", "b-a"]
+    surfaces = [b"", b"", b"", b"", *(text.encode() for text in texts)]
+    shown = ["", " ? ", "", "", *texts]
+    phrases = [
+        "ab",
+        "a",
+        "b-a",
+        "日本",
+        "a日",
+        "-a",
+        "b ab",
+        "ab.",
+        "ü",
+        "本 a",
+    ]
+    forbidden = random.choice([*phrases, ""], (2, 4))
+    ids = random.choice([UNK, *range(4, 15)], (40, random.integers(0, 5)))
+    different, numbers = different_phrases(tf.constant(forbidden))
+    memory = phrase_memory(tf.zeros((2, 0, 0), tf.int64), numbers, different)
+    found = completions(different, surfaces)
+    met = tf.zeros((40,), tf.int64)
+    limit = of_phrases(met, memory, found, surfaces)
+    is_free = np.isfinite(limit(tf.zeros((40, 15)), tf.constant(ids)))
+
+    for row, token in itertools.product(range(40), range(15)):
+        before = "".join(shown[each] for each in ids[row])
+        after = before + shown[token] + "." * (token == END)
+        completed = [
+            phrase
+            for phrase in filter(None, forbidden[row // 20])
+            for place in range(len(after))
+            if after.startswith(phrase, place)
+            and is_completed(before, after, place, place + len(phrase))
+        ]
+        assert is_free[row, token] == (not completed), (before, completed)
+
+
+def is_completed(before, after, start, end):
+    """Whether these are whole words, which was not known before."""
+    edges = [
+        start > 0 and is_letter(after[start - 1]) * is_letter(after[start])
+    ]
+    if is_letter(after[end - 1]):
+        edges.append(end == len(after) or is_letter(after[end]))
+        return end >= len(before) and not any(edges)
+    return end > len(before) and not any(edges)
+
+
+def test_a_block_list_takes_memory_once():
+    """Not for each item, nor for each byte of a phrase."""
+    words = ["".join(word) for word in itertools.product("bcdefgh", repeat=2)]
+    numbers = []
+    for items in (1, 30):
+        different, _ = different_phrases(tf.constant([words] * items))
+        numbers.append(len(completions(different, SURFACES).phrases))
+    assert numbers == [len(words)] * 2
 
 
 def test_words_of_scripts_without_spaces(make_model, source_ids, searched):
