@@ -1,5 +1,6 @@
 """A glossary: words that answers must or must not contain."""
 
+import math
 import re
 
 from kseq.data import DataError, read_lines
@@ -46,6 +47,19 @@ class Glossary:
             if _contains(text, source):
                 (forbidden if is_forbidden else required)[target] = True
         return list(required), list(forbidden)
+
+    def fits(self, line, answer):
+        """Whether an `Answer` to a line has what it must, nothing forbidden.
+
+        A blank answer to a blank line does.
+        """
+        text, score = answer.hypotheses[0]
+        if (text, score) == ("", 0.0):
+            return True
+        required, forbidden = self.phrases(line)
+        has_all = all(_contains(text, phrase) for phrase in required)
+        has_other = any(_contains(text, phrase) for phrase in forbidden)
+        return score > -math.inf and has_all and not has_other
 
 
 def _row(text, where):
