@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from kseq.control_tokens import END, PAD, UNK
@@ -182,7 +181,7 @@ def _boundaries(surfaces):
         for surface in surfaces
     ]
     ends[END][0] = True
-    return np.array(whole), np.array(ends)
+    return tf.constant(whole), tf.constant(ends)
 
 
 def _first_character(text):
@@ -346,7 +345,7 @@ def _letter_edges(surfaces):
     """(V,) bool twice: which surfaces begin, and which end with a letter."""
     texts = [surface.decode("utf-8", "replace") for surface in surfaces]
     return tuple(
-        np.array([any(map(is_letter, text[edge])) for text in texts])
+        [any(map(is_letter, text[edge])) for text in texts]
         for edge in (slice(None, 1), slice(-1, None))
     )
 
