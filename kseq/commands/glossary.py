@@ -1,12 +1,12 @@
 """A glossary: words that answers must or must not contain."""
 
+import math
 import re
 
 from kseq.data import DataError, read_lines
+from kseq.decoding.phrases import is_letter
 
 _FORBIDDEN = "!"
-# Between two of them there is no end of a word: not in Han, Kana or Thai.
-_LETTER = r"[^\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]"
 
 
 class Glossary:
@@ -48,6 +48,19 @@ class Glossary:
                 (forbidden if is_forbidden else required)[target] = True
         return list(required), list(forbidden)
 
+    def fits(self, line, answer):
+        """Whether an `Answer` to a line has what it must, nothing forbidden.
+
+        A blank answer to a blank line does.
+        """
+        text, score = answer.hypotheses[0]
+        if (text, score) == ("", 0.0):
+            return True
+        required, forbidden = self.phrases(line)
+        has_all = all(_contains(text, phrase) for phrase in required)
+        has_other = any(_contains(text, phrase) for phrase in forbidden)
+        return score > -math.inf and has_all and not has_other
+
 
 def _row(text, where):
     source, *others = (column.strip() for column in text.split("\t"))
@@ -64,8 +77,14 @@ def _row(text, where):
 
 def _contains(text, phrase):
     """Whether a text has a phrase as whole words."""
-    if phrase not in text:
-        return False
-    before = f"(?<!{_LETTER})" if re.match(_LETTER, phrase) else ""
-    after = f"(?!{_LETTER})" if re.search(f"{_LETTER}$", phrase) else ""
-    return re.search(f"{before}{re.escape(phrase)}{after}", text) is not None
+    return any(
+        _is_edge(text, found.start())
+        and _is_edge(text, found.start() + len(phrase))
+        for found in re.finditer(f"(?={re.escape(phrase)})", text)
+    )
+
+
+def _is_edge(text, place):
+    """Whether there is no letter on both sides of a place."""
+    around = text[max(place - 1, 0) : place + 1]
+    return len(around) < 2 or not all(map(is_letter, around))

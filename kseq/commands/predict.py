@@ -71,6 +71,11 @@ def run(options):
             warn_if_cut(number, answer.truncated, line)
             if options.mbr:
                 answer = _of_minimum_risk(answer, options.n_best)
+            if glossary and not glossary.fits(line, answer):
+                print(
+                    f"line {number} has no answer that fits the glossary.",
+                    file=sys.stderr,
+                )
             text = _formatted(answer, options).encode("utf-8", "replace")
             sys.stdout.buffer.write(text + b"\n")
         sys.stdout.buffer.flush()
@@ -170,8 +175,7 @@ def _of_minimum_risk(answer, n_best):
     places = list(best.values())[:n_best]
     records = [
         {
-            "text": candidates[place].text,
-            "score": round(candidates[place].score, 6),
+            **candidates[place].to_json(),
             "expected_chrf": round(scores[place], 4),
         }
         for place in places

@@ -216,6 +216,7 @@ class BeamSearch:
 
         width = self.beam_size + 1
         start, step = start_decoding(self, model, has_prefix, width, phrases)
+        surfaces = phrases and phrases.surfaces
 
         def first(items):
             state, memory = start(items)
@@ -232,9 +233,11 @@ class BeamSearch:
                 num_groups=self.num_groups,
                 diversity=self.diversity,
                 required=memory.phrases and memory.phrases.required,
+                surfaces=surfaces,
             )
             coverage = self._coverage(beam, state, memory)
-            beam = self._finish(beam, best, greedy, memory, coverage)
+            extensions = concat_extensions(best, greedy)
+            beam = self._finish(beam, extensions, memory, coverage, surfaces)
             alive = concat_extensions(alive, mask_finished(greedy))
             return self._keep(beam, alive, state, memory.items, n_best)
 
@@ -316,17 +319,16 @@ class BeamSearch:
         gained = tf.reshape(gained, shape)
         return tf.gather(gained, beam.rows, batch_dims=1)
 
-    def _finish(self, beam, best, greedy, memory, coverage):
+    def _finish(self, beam, extensions, memory, coverage, surfaces):
         """The beam with those extensions that end among the finished ones."""
         size = self.beam_size
-        extensions = concat_extensions(best, greedy)
         ids = extended_ids(beam, extensions)  # (B, R, T + 1)
         length = tf.shape(ids)[2]
         max_lengths = memory.items.max_lengths
         at_limit = (max_lengths <= tf.cast(length, INTEGER))[:, None]
         ended = (extensions.tokens == END) | at_limit
         if memory.phrases is not None:
-            ended &= contains_all(memory.phrases.required, ids)
+            ended &= contains_all(memory.phrases.required, ids, surfaces)
         ended &= ~beam.done[:, None] & (extensions.log_probs > -math.inf)
         num_finished = tf.math.count_nonzero(
             ended[:, :size], axis=1, dtype=INTEGER

@@ -17,7 +17,15 @@ from kseq.decoding.phrases import in_turn, progress
 
 
 def best_extensions(
-    beam, log_probs, tokens, *, size, num_groups, diversity, required
+    beam,
+    log_probs,
+    tokens,
+    *,
+    size,
+    num_groups,
+    diversity,
+    required,
+    surfaces,
 ):
     """The K best extensions, the K best that do not end, the greedy one.
 
@@ -32,6 +40,7 @@ def best_extensions(
         num_groups: int, see `BeamSearch`.
         diversity: float, see `BeamSearch`.
         required: (B, N, L) int64, phrases, or None.
+        surfaces: see `Phrases`, with required phrases.
 
     Returns:
         `Extensions` (B, K), `Extensions` (B, K) and `Extensions` (B, R - K),
@@ -67,7 +76,8 @@ def best_extensions(
             count = min(2 * each, lowered.shape[1])
             keys, places = tf.math.top_k(lowered, count)
         else:
-            keys, places = _in_turn(beam, candidates, lowered, required, each)
+            met = _met(beam, candidates, required, surfaces)
+            keys, places = _in_turn(lowered, met, each)
         found.append(_selected(candidates, keys, places, each))
     best, alive = (
         functools.reduce(concat_extensions, of_groups)
@@ -83,13 +93,19 @@ def best_extensions(
     return best, alive, greedy
 
 
-def _in_turn(beam, candidates, log_probs, required, size):
-    """Falling numbers and positions of the 2 K candidates that count."""
-    shape = tf.shape(log_probs)
+def _met(beam, candidates, required, surfaces):
+    """(B, C) int64, how many tokens of phrases the candidates have."""
+    shape = tf.shape(candidates.tokens)
     parents = tf.broadcast_to(candidates.parents, shape)
     ids = extended_ids(beam, candidates._replace(parents=parents))
-    met, _ = progress(required, tf.reshape(ids, (-1, tf.shape(ids)[2])))
-    places = in_turn(log_probs, tf.reshape(met, shape))[:, : 2 * size]
+    ids = tf.reshape(ids, (-1, tf.shape(ids)[2]))
+    met, _ = progress(required, ids, surfaces)
+    return tf.reshape(met, shape)
+
+
+def _in_turn(log_probs, met, size):
+    """Falling numbers and positions of the 2 K candidates that count."""
+    places = in_turn(log_probs, met)[:, : 2 * size]
     ranks = tf.cast(tf.range(tf.shape(places)[1]), tf.float32)
     return tf.broadcast_to(-ranks, tf.shape(places)), places
 

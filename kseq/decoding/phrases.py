@@ -1,19 +1,25 @@
 """Phrases that the answer of each item must or must not contain."""
 
+import functools
 import math
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from kseq.control_tokens import END, PAD
+from kseq.control_tokens import END, PAD, UNK
 from kseq.decoding.loops import INTEGER, arange
 
 _LONGEST = 255  # bytes of a forbidden phrase that are compared
-# Scripts without spaces between words.
+# Scripts without spaces between words: Thai, Lao, Myanmar, Khmer, Kana, Han.
 _UNSPACED = (
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff"
+    "\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
+_NO_LETTER = rf"[\pP\pS\pZ\p{{Cc}}{_UNSPACED}]"  # see `is_letter`
+_UNKNOWN = " \u2047 ".encode()  # how SentencePiece shows it
 
 
 class Phrases(NamedTuple):
@@ -21,7 +27,8 @@ class Phrases(NamedTuple):
 
     Args:
         required: (B, N, L) int, the tokens of up to N phrases, PAD after those
-            of each; a phrase of PAD alone is none.
+            of each; a phrase of PAD alone is none. An answer contains them
+            as whole words.
         forbidden: (B, M) string, up to M phrases; an empty one is none.
             An answer does not contain them as whole words. Between words of
             scripts without spaces it does not contain them anywhere.
@@ -39,67 +46,116 @@ class PhraseMemory(NamedTuple):
 
     Args:
         required: (B, N, L) int64.
-        beginnings: (B, M, P + 1) string, the first p bytes of each forbidden
-            phrase, and an impossible text where it is shorter.
-        completing: (B, M * (P + 1), V) float32, 1 for the tokens that
-            complete a phrase after this beginning.
+        forbidden: (B, U) bool, which phrases of the `Completions` are theirs.
     """
 
     required: tf.Tensor
+    forbidden: tf.Tensor
+
+
+class Completions(NamedTuple):
+    """What completes the U forbidden phrases of a batch, in K cases.
+
+    Args:
+        phrases: (K,) int32, which phrase.
+        sizes: (K,) int32, how many bytes of it an answer already has.
+        beginnings: (K,) int64, hashes of them.
+        at_edge: (K,) bool, whether a word must begin with them.
+        tokens: (K, V) float32, 1 for those that complete the phrase.
+    """
+
+    phrases: tf.Tensor
+    sizes: tf.Tensor
     beginnings: tf.Tensor
-    completing: tf.Tensor
+    at_edge: tf.Tensor
+    tokens: tf.Tensor
 
 
-def phrase_memory(required, forbidden, surfaces: Sequence[bytes]):
-    """`PhraseMemory` of B items, from what is in their `Phrases`."""
-    # A word begins with the space before it.
+def different_phrases(forbidden):
+    """(U,) string, different ones, and (B, M) int32, which each one is."""
     texts = tf.strings.substr(tf.strings.strip(forbidden), 0, _LONGEST)
-    is_phrase = texts != ""
-    is_unspaced = tf.strings.regex_full_match(texts, rf"{_UNSPACED}\C*")
-    ends_anywhere = tf.strings.regex_full_match(texts, rf"\C*{_UNSPACED}")
-    texts = tf.where(is_unspaced, texts, tf.strings.join([" ", texts]))
-    sizes = tf.strings.length(texts)  # (B, M) int32, bytes
-    longest = tf.reduce_max(tf.concat([[0], tf.reshape(sizes, [-1])], 0))
+    texts, numbers = tf.unique(tf.reshape(texts, [-1]))
+    return texts, tf.reshape(numbers, tf.shape(forbidden))
 
-    positions = tf.range(longest + 1)
-    shape = tf.concat([tf.shape(texts), [longest + 1]], 0)
-    flat = tf.reshape(texts, [-1, 1])
-    flat_sizes = tf.reshape(sizes, [-1, 1])
-    starts = tf.minimum(positions[None], flat_sizes)  # (B * M, P + 1)
-    beginnings = tf.strings.substr(flat, tf.zeros_like(starts), starts)
-    rest = tf.strings.substr(flat, starts, flat_sizes - starts)
 
-    # A token completes a phrase if it begins with the rest of it, and the
-    # word ends there: with a token that follows, if not with this one.
-    left = tf.reshape(flat_sizes - starts, [-1])
-    lengths = tf.range(_longest_of(surfaces) + 1)[None]
-    cut = tf.strings.substr(
-        tf.constant(list(surfaces))[:, None], tf.zeros_like(lengths), lengths
-    )  # (V, Q + 1)
-    fits = left <= _longest_of(surfaces)
-    column = tf.where(fits, left, 0)
-    same = tf.gather(_hashed(cut), column, axis=1) == _hashed(
-        tf.reshape(rest, [-1])
-    )  # (V, B * M * (P + 1))
-    whole, word_ends = (
-        tf.gather(tf.constant(table), column, axis=1)
-        for table in _boundaries(surfaces)
-    )
-    anywhere = tf.repeat(tf.reshape(ends_anywhere, [-1]), longest + 1)
-    same &= fits & tf.where(anywhere, whole & (left > 0), word_ends)
-    real = (positions[None] <= flat_sizes) & tf.reshape(is_phrase, [-1, 1])
-    same &= tf.reshape(real, [-1])
-    beginnings = tf.where(real, beginnings, "\0")
+def phrase_memory(required, numbers, texts):
+    """`PhraseMemory` of items, of what `different_phrases` gives."""
     # PAD after each, also where there is none.
     after = tf.zeros((*tf.unstack(tf.shape(required))[:2], 1), INTEGER)
+    is_theirs = tf.one_hot(numbers, tf.size(texts), True, False, dtype=tf.bool)
     return PhraseMemory(
-        tf.concat([required, after], axis=2),
-        tf.reshape(beginnings, shape),
-        tf.reshape(
-            tf.cast(tf.transpose(same), tf.float32),
-            (shape[0], shape[1] * shape[2], len(surfaces)),
-        ),
+        tf.concat([required, after], axis=2), tf.reduce_any(is_theirs, axis=1)
     )
+
+
+def completions(texts, surfaces: Sequence[bytes]):
+    """The `Completions` of (U,) phrases."""
+    surfaces = _shown(surfaces)
+    begins_word = ~tf.strings.regex_full_match(texts, rf"{_NO_LETTER}\C*")
+    sizes = tf.strings.length(texts)  # (U,) int32, bytes
+    longest = tf.reduce_max(tf.concat([[0], sizes], 0))
+    done = tf.tile(tf.range(longest + 1)[None], (tf.size(texts), 1))
+    is_part = (done <= sizes[:, None]) & (sizes > 0)[:, None]
+    places = tf.cast(tf.where(is_part), tf.int32)
+    within = _cases(texts, places, begins_word, surfaces)
+    # A word also begins within a token, after its spaces and punctuation.
+    first = tf.cast(tf.where(begins_word & (sizes > 0)), tf.int32)
+    places = tf.pad(first, [[0, 0], [0, 1]])
+    never = tf.zeros_like(begins_word)
+    after = _cases(texts, places, never, list(map(_after_edge, surfaces)))
+    pairs = zip(within, after, strict=True)
+    return Completions(*(tf.concat(pair, axis=0) for pair in pairs))
+
+
+def _cases(texts, places, at_edge, surfaces):
+    """The `Completions` after a number of bytes of a phrase.
+
+    A token completes a phrase if it begins with the rest of it, and the word
+    ends there: with a token that follows, if not with this one.
+
+    Args:
+        texts: (U,) string.
+        places: (P, 2) int32, number of a phrase and of its bytes.
+        at_edge: (U,) bool.
+        surfaces: list of bytes.
+    """
+    ends_word = ~tf.strings.regex_full_match(texts, rf"\C*{_NO_LETTER}")
+    left = tf.strings.length(tf.gather(texts, places[:, 0])) - places[:, 1]
+    all_tokens = tf.constant(surfaces)
+    whole, word_ends = _boundaries(surfaces)
+    parts = []
+    for size in range(_longest_of(surfaces) + 1):
+        numbers, done = tf.unstack(places[left == size], axis=1)
+        phrases, none = tf.gather(texts, numbers), tf.zeros_like(done)
+        rest = tf.strings.substr(phrases, done, none + size)
+        cut = tf.strings.substr(all_tokens, 0, size)
+        tokens = _hashed(cut) == _hashed(rest)[:, None]
+        is_word = tf.gather(ends_word, numbers)[:, None]
+        ends = whole[:, size] & (size > 0)
+        tokens &= tf.where(is_word, word_ends[:, size], ends)  # (P, V)
+        cases = Completions(
+            phrases=numbers,
+            sizes=done,
+            beginnings=_hashed(tf.strings.substr(phrases, none, done)),
+            at_edge=tf.gather(at_edge, numbers),
+            tokens=tf.cast(tokens, tf.float32),
+        )
+        is_case = tf.reduce_any(tokens, axis=1)
+        parts.append([tensor[is_case] for tensor in cases])
+    pairs = zip(*parts, strict=True)
+    return Completions(*(tf.concat(each, axis=0) for each in pairs))
+
+
+def _shown(surfaces):
+    """The surfaces, as an answer shows an unknown token."""
+    return [*surfaces[:UNK], _UNKNOWN, *surfaces[UNK + 1 :]]
+
+
+def _after_edge(surface):
+    """What comes after the spaces and punctuation at the beginning."""
+    text = surface.decode("utf-8", "surrogateescape")
+    place = next((i for i, each in enumerate(text) if is_letter(each)), 0)
+    return text[place:].encode("utf-8", "surrogateescape") if place else b""
 
 
 def _hashed(texts):
@@ -118,23 +174,40 @@ def _boundaries(surfaces):
     positions = range(_longest_of(surfaces) + 1)
     whole = [[i <= len(surface) for i in positions] for surface in surfaces]
     ends = [
-        [i < len(surface) and not _is_letter(surface[i]) for i in positions]
+        [
+            i < len(surface) and not is_letter(_first_character(surface[i:]))
+            for i in positions
+        ]
         for surface in surfaces
     ]
     ends[END][0] = True
-    return whole, ends
+    return tf.constant(whole), tf.constant(ends)
 
 
-def _is_letter(byte):
-    return byte >= 128 or chr(byte).isalnum()
+def _first_character(text):
+    return text[:4].decode("utf-8", "replace")[0]
 
 
-def of_phrases(met, memory: PhraseMemory, surfaces):
+def is_letter(character: str) -> bool:
+    """Whether a word goes on with a character: a letter, digit or mark.
+
+    Not in a script without spaces, where no word has an end. A part of a
+    character is a letter.
+    """
+    if character == "\ufffd":
+        return True
+    category = unicodedata.category(character)
+    is_other = category[0] in "PSZ" or category == "Cc"
+    return not is_other and re.match(f"[{_UNSPACED}]", character) is None
+
+
+def of_phrases(met, memory: PhraseMemory, found: Completions, surfaces):
     """The constraint of the phrases: none forbidden, no end before all.
 
     Args:
         met: (R,) int64, see `progress`.
         memory: `PhraseMemory` of B items, R / B rows of each.
+        found: `Completions`.
         surfaces: see `Phrases`.
 
     Returns:
@@ -143,16 +216,18 @@ def of_phrases(met, memory: PhraseMemory, surfaces):
     tokens = tf.math.count_nonzero(memory.required, axis=[1, 2])
     per_item = tf.size(met) // tf.maximum(tf.size(tokens), 1)
     is_open = met < tf.repeat(tokens, per_item)
+    forbidden = tf.repeat(memory.forbidden, per_item, axis=0)
 
     def constrain(log_probs, ids):
         is_end = tf.range(tf.shape(log_probs)[-1]) == END
         log_probs = tf.where(is_open[:, None] & is_end, -math.inf, log_probs)
-        return _without_forbidden(log_probs, ids, memory, surfaces)
+        completes = _completing(ids, forbidden, found, surfaces)
+        return tf.where(completes, -math.inf, log_probs)
 
     return constrain
 
 
-def with_tokens(best, log_probs, tokens):
+def _with_tokens(best, log_probs, tokens):
     """The most likely tokens and others, which are not counted twice.
 
     Args:
@@ -175,33 +250,35 @@ def with_tokens(best, log_probs, tokens):
     return tf.concat([values, added], axis=1), known
 
 
-def _without_forbidden(log_probs, ids, memory, surfaces):
-    """-inf for the tokens that complete a forbidden phrase."""
-    items, phrases, longest = tf.unstack(tf.shape(memory.beginnings))
-    rows = tf.shape(ids)[0]
-    per_item = rows // tf.maximum(items, 1)
+def _completing(ids, forbidden, found, surfaces):
+    """(R, V) bool, the tokens that complete a forbidden phrase, (R, U) bool."""
     texts = tf.strings.reduce_join(
-        tf.gather(tf.constant(list(surfaces)), ids[:, -_LONGEST:]), axis=1
+        tf.gather(tf.constant(_shown(surfaces)), ids[:, -_LONGEST:]), axis=1
     )
     # The beginning of an answer is that of a word.
-    texts = tf.strings.join(["\1" * _LONGEST + " ", texts])[:, None]
-    lengths = tf.broadcast_to(tf.range(longest), (rows, longest))
+    texts = tf.strings.join([" " * (_LONGEST + 4), texts])[:, None]
+    longest = tf.reduce_max(tf.concat([[0], found.sizes], 0))
+    shape = tf.shape(ids)[0], longest + 1
+    lengths = tf.broadcast_to(tf.range(longest + 1), shape)
     starts = tf.strings.length(texts) - lengths
-    ends = tf.strings.substr(texts, starts, lengths)  # (R, P + 1)
-    ends = tf.reshape(ends, (items, per_item, 1, longest))
-    found = tf.cast(ends == memory.beginnings[:, None], tf.float32)
-    found = tf.reshape(found, (items, per_item, phrases * longest))
-    completes = tf.matmul(found, memory.completing) > 0  # (B, R / B, V)
-    completes = tf.reshape(completes, tf.shape(log_probs))
-    return tf.where(completes, -math.inf, log_probs)
+    ends = _hashed(tf.strings.substr(texts, starts, lengths))  # (R, P + 1)
+    # The last character before them is in these bytes.
+    before = tf.strings.substr(texts, starts - 4, tf.fill(shape, 4))
+    is_edge = tf.strings.regex_full_match(before, rf"\C*{_NO_LETTER}")
+
+    same = tf.gather(ends, found.sizes, axis=1) == found.beginnings
+    same &= tf.gather(is_edge, found.sizes, axis=1) | ~found.at_edge
+    same &= tf.gather(forbidden, found.phrases, axis=1)  # (R, K)
+    return tf.matmul(tf.cast(same, tf.float32), found.tokens) > 0
 
 
-def progress(required, ids):
+def progress(required, ids, surfaces):
     """How far answers have come with the phrases that they must contain.
 
     Args:
-        required: (B, N, L) int64.
+        required: (B, N, L) int64, PAD after the tokens of each.
         ids: (R, T) int64, the tokens so far, R / B rows of each item.
+        surfaces: see `Phrases`.
 
     Returns:
         - (R,) int64, the tokens of all phrases that an answer contains, and
@@ -222,6 +299,8 @@ def progress(required, ids):
     same = windows[:, :, None] == phrases[:, None]  # (R, T + L + 1, N, L)
     is_last = phrases == PAD
     contained = tf.reduce_all(same | is_last[:, None], axis=3)
+    in_word, goes_on = _within_words(padded, windows, phrases, sizes, surfaces)
+    contained &= ~(in_word | goes_on)
     done = tf.reduce_any(contained, axis=1) | (sizes == 0)  # (R, N)
 
     # The last k tokens are the first k of a phrase, for the largest k < L.
@@ -230,6 +309,7 @@ def progress(required, ids):
     beyond = tf.range(longest)[None] >= counts[:, None]  # (L, L)
     begins = (ends[:, :, None] == phrases[:, None]) | beyond[None, :, None]
     begins = tf.reduce_all(begins, axis=3)  # (R, L, N)
+    begins &= ~in_word[:, length + 1 :]
     counts = tf.cast(counts, INTEGER)[None, :, None]
     begins &= counts < sizes[:, None]
     begun = tf.reduce_max(tf.where(begins, counts, 0), axis=1)  # (R, N)
@@ -243,10 +323,59 @@ def progress(required, ids):
     return met, tf.where(done, tf.constant(PAD, INTEGER), following)
 
 
-def contains_all(required, ids):
+def _within_words(padded, windows, phrases, sizes, surfaces):
+    """Where a phrase would begin in a word, and where its last word goes on.
+
+    (R, T + L + 1, N) bool each, for a phrase that begins with a window. The
+    end of the answer so far is the end of a word: the next token may differ.
+    """
+    begins, ends = map(tf.constant, _letter_edges(tuple(surfaces)))
+    last = tf.gather(phrases, tf.maximum(sizes - 1, 0), batch_dims=2)
+    before = tf.gather(ends, padded)[:, : tf.shape(windows)[1] - 1]
+    before = tf.pad(before, [[0, 0], [1, 0]])[:, :, None]
+    after = tf.gather(tf.gather(begins, windows), sizes, axis=2, batch_dims=1)
+    return (
+        before & tf.gather(begins, phrases[:, :, 0])[:, None],
+        after & tf.gather(ends, last)[:, None],
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _letter_edges(surfaces):
+    """(V,) bool twice: which surfaces begin, and which end with a letter."""
+    texts = [surface.decode("utf-8", "replace") for surface in surfaces]
+    return tuple(
+        [any(map(is_letter, text[edge])) for text in texts]
+        for edge in (slice(None, 1), slice(-1, None))
+    )
+
+
+def with_next_tokens(best, log_probs, following, surfaces):
+    """The most likely tokens, and those that phrases need to come closer.
+
+    After a phrase this is a token that does not continue its last word.
+
+    Args:
+        best: log-probabilities (R, W) and tokens (R, W) of the most likely.
+        log_probs: (R, V) float32.
+        following: (R, N) int64, see `progress`.
+        surfaces: see `Phrases`.
+
+    Returns:
+        log-probabilities and tokens, (R, W + N + 1).
+    """
+    begins, _ = _letter_edges(tuple(surfaces))
+    others = tf.where(tf.constant(begins), -math.inf, log_probs)
+    likeliest = tf.argmax(others, axis=1, output_type=INTEGER)[:, None]
+    tokens = tf.concat([following, likeliest], axis=1)
+    return _with_tokens(best, log_probs, tokens)
+
+
+def contains_all(required, ids, surfaces):
     """Whether answers contain all phrases: (B, N, L), (B, C, T) -> (B, C)."""
     items, count, length = tf.unstack(tf.shape(ids))
-    met, _ = progress(required, tf.reshape(ids, (items * count, length)))
+    ids = tf.reshape(ids, (items * count, length))
+    met, _ = progress(required, ids, surfaces)
     tokens = tf.math.count_nonzero(required, axis=[1, 2])
     return tf.reshape(met, (items, count)) >= tokens[:, None]
 

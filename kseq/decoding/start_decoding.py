@@ -14,10 +14,12 @@ from kseq.decoding.ctc_prefix_scores import (
 from kseq.decoding.loops import INTEGER
 from kseq.decoding.next_tokens import next_log_probs, top_k, top_k_tokens
 from kseq.decoding.phrases import (
+    completions,
+    different_phrases,
     of_phrases,
     phrase_memory,
     progress,
-    with_tokens,
+    with_next_tokens,
 )
 from kseq.user_error import ArgumentError
 
@@ -33,7 +35,8 @@ class Items(NamedTuple):
         likely_lengths: (B,) int64, which few answers are longer than.
         prefix: (B, P) int64, see `ForcedPrefix`, or None.
         params: `SamplingParams`, or None.
-        phrases: required and forbidden ones, see `Phrases`, or None.
+        phrases: required ones, see `Phrases`, and the numbers of forbidden
+            ones, see `different_phrases`; or None.
         following: (B, V) bool, see `ForcedPrefix`, or None.
     """
 
@@ -97,7 +100,7 @@ def make_items(
     if phrases is not None:
         phrases = (
             tf.cast(tf.convert_to_tensor(phrases.required), INTEGER),
-            tf.convert_to_tensor(phrases.forbidden, tf.string),
+            different_phrases(phrases.forbidden)[1],
         )
     return Items(
         *(inputs, max_lengths, likely_lengths),
@@ -148,13 +151,17 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
     if hasattr(model, "decoding_constants"):
         constants = {"constants": model.decoding_constants()}
 
+    if phrases is not None:
+        texts, _ = different_phrases(phrases.forbidden)
+        found = completions(texts, phrases.surfaces)
+
     def start(items):
         with keras.StatelessScope(values):
             encoded = model.encode(items.inputs)
         ctc = _ctc_memory(encoded) if search.ctc_weight else None
-        found = None
+        own = None
         if phrases is not None:
-            found = phrase_memory(*items.phrases, phrases.surfaces)
+            own = phrase_memory(*items.phrases, texts)
         state = _that_changes(encoded)
         if ctc is not None:
             state["ctc"] = empty_prefixes(ctc)
@@ -162,7 +169,7 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
             mask = encoded["memory"]["mask"]
             state["coverage"] = tf.cast(tf.zeros_like(mask), tf.float32)
         items = items._replace(inputs=None, phrases=None)
-        return state, Memory(encoded.get("memory"), ctc, items, found)
+        return state, Memory(encoded.get("memory"), ctc, items, own)
 
     def step(token_ids, ids, state, memory):
         state = {**state, **constants}
@@ -198,14 +205,15 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
             forced = ForcedPrefix(forced, memory.items.following)
         constraints = search.constraints
         if phrases is not None:
-            met, following = progress(memory.phrases.required, ids)
-            limit = of_phrases(met, memory.phrases, phrases.surfaces)
+            required, surfaces = memory.phrases.required, phrases.surfaces
+            met, following = progress(required, ids, surfaces)
+            limit = of_phrases(met, memory.phrases, found, surfaces)
             constraints = (*constraints, limit)
         log_probs = next_log_probs(log_probs, ids, constraints, forced)
         if width is not None:
             best = top_k(log_probs, min(width, log_probs.shape[-1]))
             if phrases is not None:
-                best = with_tokens(best, log_probs, following)
+                best = with_next_tokens(best, log_probs, following, surfaces)
             return best, state
         return log_probs, state
 

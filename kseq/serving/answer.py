@@ -17,11 +17,18 @@ class Hypothesis(NamedTuple):
 
     Args:
         text: str, a text or a label.
-        score: float, its score or its probability.
+        score: float, its score or its probability; -inf if there is no
+            answer.
     """
 
     text: str
     score: float
+
+    def to_json(self) -> dict[str, Any]:
+        """What JSON has of it, which has no infinite numbers."""
+        is_finite = math.isfinite(self.score)
+        score = round(self.score, 6) if is_finite else None
+        return {"text": self.text, "score": score}
 
 
 class Answer(NamedTuple):
@@ -73,9 +80,7 @@ def answer_of(
     ]
     # There may be fewer answers; a blank line has one, a blank one.
     hypotheses = [first, *filter(_is_another, others)][:n_best]
-    records = [
-        {"text": text, "score": round(score, 6)} for text, score in hypotheses
-    ]
+    records = [hypothesis.to_json() for hypothesis in hypotheses]
     record = dict(records[0])
     if n_best > 1:
         record["hypotheses"] = records

@@ -1,6 +1,8 @@
 """A glossary, minimum Bayes risk, groups and the coverage penalty."""
 
 import json
+import math
+import re
 import shutil
 
 import numpy as np
@@ -10,6 +12,7 @@ from kseq.commands.glossary import Glossary
 from kseq.data import DataError
 from kseq.evaluation import expected_chrf
 from kseq.runs import RunDirectory
+from kseq.serving.answer import Answer, Hypothesis
 from tests.commands.some_lines import LEARNT, SOURCES, lines_of
 
 
@@ -32,8 +35,36 @@ def test_answers_have_the_words_of_a_glossary(run, predict, glossary_file):
     assert len(answers) == len(SOURCES)
     for source, answer in zip(SOURCES, answers, strict=True):
         words = source.split()
-        assert "a" not in words or "b a" in answer
+        assert "a" not in words or re.search(r"\bb a\b", answer)
         assert "c" not in words or "c" not in answer.split()
+
+
+@pytest.mark.parametrize("options", [(), ("--n-best", "2"), ("--mbr", "2")])
+def test_a_glossary_that_no_answer_fits(run, predict, glossary_file, options):
+    path = glossary_file("b\tb a b\nb\tb a\t!\n\tc\t!\n")
+    lines = b"a\n\na b\n"
+    rows, notes = predict(run, lines, "--glossary", path, "--json", *options)
+    assert notes == "line 3 has no answer that fits the glossary.\n"
+    answers = [json.loads(row, parse_constant=pytest.fail) for row in rows]
+    assert answers[1]["score"] == 0
+    assert (answers[2]["text"], answers[2]["score"]) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "score", "fits"),
+    [
+        ("a dog", -1.0, True),
+        ("dogs", -1.0, False),
+        ("a dog, a kitty", -1.0, False),
+        ("a dog", -math.inf, False),
+        ("", 0.0, True),
+    ],
+)
+def test_which_answers_fit(glossary_file, text, score, fits):
+    """Also those that were too short for the phrases, or were cut."""
+    glossary = Glossary(glossary_file("\tdog\nHund\tkitty\t!\n"))
+    answer = Answer([Hypothesis(text, score)], False, {})
+    assert glossary.fits(b"Hund", answer) == fits
 
 
 def test_which_rows_matter_for_a_line(glossary_file):
@@ -50,6 +81,8 @@ def test_which_rows_matter_for_a_line(glossary_file):
     phrases = glossary.phrases(b"Der Hund, die Katze")
     assert phrases == (["dog", "cat"], ["kitty", "damn"])
     assert glossary.phrases(b"Hunde") == ([], ["damn"])
+    assert glossary.phrases(b"(Hund_Halb-Katze)")[0] == ["dog", "cat"]
+    assert glossary.phrases("Hund\u0301".encode()) == ([], ["damn"])
     assert glossary.phrases("Fritz in 日本人".encode()) == (
         ["Japan"],
         ["Fritz", "damn"],

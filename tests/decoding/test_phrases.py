@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kseq.control_tokens import END, PAD, START
+from kseq.control_tokens import END, PAD, START, UNK
 from kseq.decoding import BeamSearch, Phrases
-from kseq.decoding.phrases import in_turn, progress
+from kseq.decoding.phrases import (
+    completions,
+    different_phrases,
+    in_turn,
+    is_letter,
+    of_phrases,
+    phrase_memory,
+    progress,
+)
 from tests.slow import slow
 
 SURFACES = [b"", b"", b"", b"", b" a", b"b", b" c", b"."]
@@ -26,15 +34,29 @@ def phrases():
 
 
 def contains(answer, phrase):
+    """As whole words."""
     phrase = [token for token in phrase if token != PAD]
     return any(
-        answer[i : i + len(phrase)] == phrase for i in range(len(answer) + 1)
+        answer[i : i + len(phrase)] == phrase
+        and begins_words(answer[:i], phrase)
+        and begins_words(phrase, answer[i + len(phrase) :])
+        for i in range(len(answer) + 1)
     )
+
+
+def begins_words(before, after):
+    return not re.search(r"\w\|\w", f"{text_of(before)}|{text_of(after)}")
+
+
+def text_of(tokens):
+    return b"".join(
+        b" ? " if token == UNK else SURFACES[token] for token in tokens
+    ).decode()
 
 
 def has_word(answer, word):
     """An answer that its limit cuts may go on with the same word."""
-    text = " " + b"".join(SURFACES[token] for token in answer).decode()
+    text = text_of(answer)
     text += "" if answer[-1:] == [END] else "x"
     return bool(word) and re.search(rf"(?<!\w){word}(?!\w)", text)
 
@@ -128,6 +150,67 @@ def test_no_phrases_change_nothing(make_model, source_ids, searched):
     np.testing.assert_allclose(found.scores, plain.scores, atol=1e-5)
 
 
+def test_which_tokens_complete_a_forbidden_phrase(seed):
+    """Wherever its words begin, of two items with phrases of their own."""
+    random = np.random.default_rng(seed)
+    texts = [" a", "b", " ab", "-", "(a", "b.", "“", "日", "本 a", "ü", "b-a"]
+    surfaces = [b"", b"", b"", b"", *(text.encode() for text in texts)]
+    shown = ["", " ? ", "", "", *texts]
+    phrases = [
+        "ab",
+        "a",
+        "b-a",
+        "日本",
+        "a日",
+        "-a",
+        "b ab",
+        "ab.",
+        "ü",
+        "本 a",
+    ]
+    forbidden = random.choice([*phrases, ""], (2, 4))
+    ids = random.choice([UNK, *range(4, 15)], (40, random.integers(0, 5)))
+    different, numbers = different_phrases(tf.constant(forbidden))
+    memory = phrase_memory(tf.zeros((2, 0, 0), tf.int64), numbers, different)
+    found = completions(different, surfaces)
+    met = tf.zeros((40,), tf.int64)
+    limit = of_phrases(met, memory, found, surfaces)
+    is_free = np.isfinite(limit(tf.zeros((40, 15)), tf.constant(ids)))
+
+    for row, token in itertools.product(range(40), range(15)):
+        before = "".join(shown[each] for each in ids[row])
+        after = before + shown[token] + "." * (token == END)
+        completed = [
+            phrase
+            for phrase in filter(None, forbidden[row // 20])
+            for place in range(len(after))
+            if after.startswith(phrase, place)
+            and is_completed(before, after, place, place + len(phrase))
+        ]
+        assert is_free[row, token] == (not completed), (before, completed)
+
+
+def is_completed(before, after, start, end):
+    """Whether these are whole words, which was not known before."""
+    edges = [
+        start > 0 and is_letter(after[start - 1]) * is_letter(after[start])
+    ]
+    if is_letter(after[end - 1]):
+        edges.append(end == len(after) or is_letter(after[end]))
+        return end >= len(before) and not any(edges)
+    return end > len(before) and not any(edges)
+
+
+def test_a_block_list_takes_memory_once():
+    """Not for each item, nor for each byte of a phrase."""
+    words = ["".join(word) for word in itertools.product("bcdefgh", repeat=2)]
+    numbers = []
+    for items in (1, 30):
+        different, _ = different_phrases(tf.constant([words] * items))
+        numbers.append(len(completions(different, SURFACES).phrases))
+    assert numbers == [len(words)] * 2
+
+
 def test_words_of_scripts_without_spaces(make_model, source_ids, searched):
     """They have no ends: a forbidden one is nowhere in an answer."""
     surfaces = [*SURFACES[:4], "日".encode(), "本".encode(), b" c", b"."]
@@ -142,6 +225,45 @@ def test_words_of_scripts_without_spaces(make_model, source_ids, searched):
         assert not contains(ids, [4, 5])
 
 
+@pytest.mark.parametrize(
+    ("required", "end"), [(b" a", b"b"), ("日".encode(), b" a")]
+)
+def test_a_phrase_that_the_model_continues(
+    make_model, source_ids, searched, required, end
+):
+    """It ends with a word; not in a script without spaces."""
+    surfaces = [*SURFACES[:4], required, b"b", "ü".encode(), b".", end]
+    model = make_model(vocab_size=9, bias={5: 40.0, 6: 40.0, 8: 20.0})
+    phrases = Phrases(
+        tf.fill((3, 1, 1), tf.constant(4, tf.int64)),
+        tf.fill((3, 1), ""),
+        surfaces,
+    )
+    best = searched(BeamSearch(2), model, source_ids, [6] * 3, phrases=phrases)
+    for item in range(3):
+        ids = best.ids[item, 0, : best.lengths[item, 0]].numpy().tolist()
+        text = b"".join(surfaces[token] for token in ids).decode()
+        assert np.isfinite(best.scores[item, 0])
+        assert re.search(r"\ba\b|日", text)
+    is_word = required == b" a"
+    start = tf.constant([[4], [4]], tf.int64)
+    ids = tf.concat([start, [[5], [7]]], axis=1)
+    met, _ = progress(tf.constant([[[4, 0]]], tf.int64), ids, surfaces)
+    assert met.numpy().tolist() == [0 if is_word else 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("letters", "others"),
+    [
+        ("aZ9éßдعह\u093f\u0301\u200c\u00ad한", " .,-_'\u2019“»…—\u00a0+$€😀\n"),
+        ("\ufffd", "日々本あアーｱกົကខ\u0e34𠀀"),
+    ],
+)
+def test_where_words_go_on(letters, others):
+    assert all(map(is_letter, letters))
+    assert not any(map(is_letter, others))
+
+
 def test_progress_is_that_of_plain_python(seed):
     random = np.random.default_rng(seed)
     required = np.zeros((4, 3, 4), int)
@@ -152,7 +274,7 @@ def test_progress_is_that_of_plain_python(seed):
         phrase[:] = 0
         phrase[:size] = random.integers(4, 6, size)
     ids = random.integers(4, 6, (8, 5))
-    met, following = progress(tf.constant(required), tf.constant(ids))
+    met, following = progress(tf.constant(required), tf.constant(ids), SURFACES)
 
     for row in range(8):
         answer, total, begun = ids[row].tolist(), 0, [0]
@@ -166,6 +288,7 @@ def test_progress_is_that_of_plain_python(seed):
                 k
                 for k in range(len(tokens))
                 if answer[len(answer) - k :] == tokens[:k]
+                and (begins_words(answer[: len(answer) - k], tokens) or not k)
             )
             begun.append(most)
             assert following[row, number] == tokens[most]
