@@ -377,6 +377,9 @@ def test_recipes_are_listed_and_copied(tmp_path, monkeypatch, capfd):
     assert cli.main(["recipes"]) == 0
     listed = capfd.readouterr().out
     assert "translate_transformer" in listed
+    part = tmp_path / "translate_transformer.py.part"
+    part.write_text("of the user")
     assert cli.main(["recipes", "copy", "translate_transformer"]) == 0
+    assert part.read_text() == "of the user"
     assert (tmp_path / "translate_transformer.py").stat().st_size > 1000
     assert cli.main(["recipes", "copy", "translate_transformer"]) == 2

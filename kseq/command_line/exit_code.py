@@ -74,16 +74,20 @@ def open_standard_files():
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             _closed.add(name)
-            mode = os.O_WRONLY if number else os.O_RDONLY
-            found = os.open(os.devnull, mode)
+            # Also standard input: who wants to read it gets an error.
+            found = os.open(os.devnull, os.O_WRONLY)
             if found != number:
                 os.dup2(found, number)
                 os.close(found)
             setattr(sys, name, open(number, "w" if number else "r"))  # noqa: SIM115
-    # For file names and texts of users on a terminal that cannot show them.
-    for file in (sys.stdout, sys.stderr):
+    # For file names and texts of users on a terminal that cannot show them,
+    # and for what is typed there.
+    for file in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(file, "reconfigure"):
-            file.reconfigure(errors="backslashreplace")
+            is_input = file is sys.stdin
+            file.reconfigure(
+                errors="replace" if is_input else "backslashreplace"
+            )
 
 
 def check_output_is_open():

@@ -354,7 +354,7 @@ class PictureOptions:
     features: str = ""  # .npz file with the features of the pictures
     images: str = ""  # folder of the pictures, to compute features
     network: str = "EfficientNetB0"  # of keras.applications, for features
-    network_weights: str = "imagenet"  # downloaded once, or a file, or ""
+    network_weights: str = "imagenet"  # downloaded once, or a file
     plain: bool = False  # captions in lower case, without punctuation
 
     def unread(self):

@@ -10,7 +10,7 @@ from kseq.commands.capabilities import Capabilities
 from kseq.commands.evaluate import opened_evaluation
 from kseq.data import read_lines
 from kseq.data.files.url_files import copy_urls
-from kseq.files.atomic_write import atomic_write
+from kseq.files.atomic_write import replace_file
 from kseq.files.model_path import is_run
 from kseq.sources import SOURCES, source_named
 from kseq.terminal import progress, single_line
@@ -49,7 +49,7 @@ def run(options):
         page = compared.page(
             names, lambda system, places: systems[system].attentions(places)
         )
-        atomic_write(options.page, page.encode("utf-8", "replace"))
+        replace_file(options.page, page.encode("utf-8", "replace"))
     sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
     sys.stdout.buffer.flush()
 

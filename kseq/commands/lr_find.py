@@ -1,7 +1,7 @@
 """The learning rate that a range test suggests."""
 
 from kseq.commands.trial_run import trial_run, without
-from kseq.files.atomic_write import atomic_write
+from kseq.files.atomic_write import replace_file
 from kseq.files.training_process import failure
 from kseq.terminal import progress
 from kseq.user_error import UserError
@@ -100,7 +100,7 @@ def _report(rates, losses, config, path):
         f"suggested, {suggested:g}": suggested,
         f"this configuration, {config.learning_rate:g}": config.learning_rate,
     }
-    atomic_write(path, rates_picture(rates, losses, smoothed, marked))
+    replace_file(path, rates_picture(rates, losses, smoothed, marked))
     print(f"least loss    {least:.4g}, at a learning rate of {at_least:.2g}")
     print(f"suggestion    --learning-rate {suggested:g}, a tenth of that")
     print(f"this command  --learning-rate {config.learning_rate:g}")

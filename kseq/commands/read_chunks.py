@@ -1,6 +1,7 @@
 """Lines from standard input, as they arrive."""
 
 import contextlib
+import fcntl
 import os
 import select
 import stat
@@ -28,10 +29,16 @@ def chunk_size(batch_size):
 
 
 def standard_input():
-    """The descriptor of standard input; UserError where it is closed."""
-    if sys.stdin is None:
-        raise UserError("standard input is closed; expected lines of text.")
-    return sys.stdin.fileno()
+    """The descriptor of standard input; UserError where none can be read."""
+    if sys.stdin is not None:
+        descriptor = sys.stdin.fileno()
+        mode = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
+        if mode != os.O_WRONLY:
+            return descriptor
+    raise UserError(
+        "standard input is closed, or is not open for reading; expected lines "
+        "of text."
+    )
 
 
 def read_chunks(descriptor, size):

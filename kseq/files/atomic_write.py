@@ -1,6 +1,8 @@
 """Files that are written atomically."""
 
 import os
+import uuid
+from pathlib import Path
 
 
 def atomic_write(path, content):
@@ -21,6 +23,23 @@ def atomic_write(path, content):
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def replace_file(path, content):
+    """Does that for bytes, under a name that no other call and no user has.
+
+    For a path that the user chose, whose folder may hold a `.part` of theirs,
+    and for processes that may write the same file.
+
+    Raises:
+        OSError: if it cannot be written; `path` is then unchanged.
+    """
+    part = Path(f"{path}.{uuid.uuid4().hex}")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def partial_path(path):

@@ -1,9 +1,11 @@
 import json
 import os
 import re
+import sys
 
 import pytest
 
+from kseq import __main__ as cli
 from tests.commands.some_lines import LEARNT, lines_of
 
 LINES = [*LEARNT[:4], "no such words"] * 10
@@ -24,6 +26,20 @@ def answers(tmp_path):
     path = tmp_path / "answers.txt"
     path.write_bytes(lines_of(["a b c <script>", *LINES[1:25], *["x"] * 25]))
     return path
+
+
+def test_the_page_is_written_whoever_reads_the_report(
+    files, answers, tmp_path, monkeypatch
+):
+    page = tmp_path / "page.html"
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as gone:
+        monkeypatch.setattr(sys, "stdout", gone)
+        arguments = ["compare", answers, answers, *files, "--page", page]
+        assert cli.main(list(map(str, arguments))) == 0
+        monkeypatch.undo()
+    assert page.stat().st_size > 1000
 
 
 def test_a_run_and_a_file_of_answers(run, files, answers, tmp_path, call):

@@ -19,6 +19,16 @@ def test_a_closed_input_is_one_message(monkeypatch):
         standard_input()
 
 
+def test_an_input_that_can_only_be_written_is_one_message(
+    monkeypatch, tmp_path
+):
+    """That is what a closed one becomes, see `open_standard_files`."""
+    with (tmp_path / "file").open("w") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        with pytest.raises(UserError, match="not open for reading"):
+            standard_input()
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
 def test_utf_16_is_one_message(tmp_path, encoding):
     path = tmp_path / "lines"

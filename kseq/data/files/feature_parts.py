@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kseq.data.files.prepared_folder import PreparedFolder, replace_file
+from kseq.data.files.prepared_folder import PreparedFolder
 from kseq.data.files.process_jobs import run_part_jobs
+from kseq.files.atomic_write import replace_file
 from kseq.files.json_files import read_json, to_json
 
 PART_SIZE = 2**26  # bytes of files; the same for any number of processes

@@ -9,7 +9,6 @@ import contextlib
 import os
 import re
 import shutil
-import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ _OWN = re.compile(
     r"|(train|validation)\.(names|numbers|texts)"
     r"|validation\.(jsonl|sizes|source|target|text|files\.(offsets|values))"
     r"|network\.npz|plan\.json|prepared\.json)"
-    rf"({re.escape(_PARTIAL)}|\.[0-9a-f]{{32}})?"  # see `replace_file`
+    rf"({re.escape(_PARTIAL)}|\.[0-9a-f]{{32}})?"  # of `replace_file`
 )
 MODELS = ("source.model", "target.model")  # of tokenizers
 # Of a plan: how the work is divided, on which the finished data do not depend.
@@ -459,16 +458,6 @@ def content_hash(path: str | os.PathLike) -> str:
     """The sha256 of the content of a file that is read for it alone."""
     name = escaped_line(os.path.basename(path))
     return sha256_of(path, f"Reading {name}")
-
-
-def replace_file(path: str | os.PathLike, content: bytes):
-    """Writes a file under a name of this call, then under its own."""
-    part = Path(f"{path}.{uuid.uuid4().hex}")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _without_work(plan):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kseq.data.files.data_error import DataError
-from kseq.data.files.prepared_folder import replace_file
+from kseq.files.atomic_write import replace_file
 
 PART_SIZE = 2**23  # bytes, about; the same for any number of processes
 

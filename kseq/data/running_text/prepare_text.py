@@ -13,7 +13,7 @@ from kseq.data.files.blank_text import is_blank
 from kseq.data.files.corpora import logged
 from kseq.data.files.data_error import DataError
 from kseq.data.files.prepare_files import prepare_files
-from kseq.data.files.prepared_folder import is_prepared, replace_file
+from kseq.data.files.prepared_folder import is_prepared
 from kseq.data.files.process_jobs import run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.running_text.prepared_text import (
@@ -47,7 +47,7 @@ from kseq.data.text.prepare_rows import (
     with_tokenizer,
 )
 from kseq.data.text.tokenizer import Tokenizer
-from kseq.files.atomic_write import atomic_write
+from kseq.files.atomic_write import atomic_write, replace_file
 from kseq.files.json_files import read_json, to_json
 from kseq.terminal import escaped_line, progress
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from kseq.data.files.data_error import DataError
 from kseq.data.files.line_ranges import LineRange, read_ranges
-from kseq.data.files.prepared_folder import replace_file
 from kseq.data.text.alignments import align_pieces
 from kseq.data.text.line_filters import LineFilters, kept_pairs
 from kseq.data.text.pair_blocks import Block, blocks_of, pair_hashes
 from kseq.data.text.parallel_text import ParallelText
 from kseq.data.text.tokenizer import Tokenizer
+from kseq.files.atomic_write import replace_file
 from kseq.files.json_files import to_json
 
 FILTERED = "filtered "

@@ -30,7 +30,6 @@ from kseq.data.files.prepared_folder import (
     PreparedFolder,
     content_hash,
     prepared_folder,
-    replace_file,
 )
 from kseq.data.files.process_jobs import run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
@@ -72,7 +71,7 @@ from kseq.data.text.prepared_pairs import (
 )
 from kseq.data.text.text_report import TextReport
 from kseq.data.text.tokenizer import Tokenizer
-from kseq.files.atomic_write import atomic_write
+from kseq.files.atomic_write import atomic_write, replace_file
 from kseq.files.json_files import read_json
 from kseq.terminal import escaped_line, progress
 

@@ -13,13 +13,12 @@ import tensorflow as tf
 from kseq.data.files.data_error import DataError
 from kseq.data.files.hold_out import RowReader
 from kseq.data.files.prepare_files import prepare_files
-from kseq.data.files.prepared_folder import replace_file
 from kseq.data.files.process_jobs import run_part_jobs
 from kseq.data.files.ragged_array import dtype_of_ids
 from kseq.data.files.row_parts import RowParts, read_rows, write_rows
 from kseq.data.text.pair_tokenizers import kept_tokenizers
 from kseq.data.text.tokenizer import Tokenizer
-from kseq.files.atomic_write import atomic_write
+from kseq.files.atomic_write import atomic_write, replace_file
 from kseq.files.json_files import read_json, to_json
 
 _TOKENIZED = 256  # rows that are tokenized together

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kseq.data import DataError
-from kseq.data.files.prepared_folder import PreparedFolder, replace_file
+from kseq.data.files.prepared_folder import PreparedFolder
+from kseq.files.atomic_write import replace_file
 
 
 class Killed(BaseException):
