@@ -213,10 +213,11 @@ def _listening(host, port):
 
 def _serve(models, labels, listening, options, folder):
     """Serves in this process."""
-    start_keras(without=OPTIONAL, for_search=True)
-    exports = _exports(models, folder)
-    for name, export_to in exports.items():
-        _export(models[name], export_to)
+    with stop_in_order():  # the folder of exports is deleted
+        start_keras(without=OPTIONAL, for_search=True)
+        exports = _exports(models, folder)
+        for name, export_to in exports.items():
+            _export(models[name], export_to)
     clean_up = functools.partial(shutil.rmtree, folder, ignore_errors=True)
     _serve_folders(
         models | exports, labels, listening, options, clean_up=clean_up
