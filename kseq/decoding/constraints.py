@@ -78,8 +78,8 @@ class ForcedPrefix:
         vocabulary = arange(tf.shape(log_probs)[-1])
         possible = (forced == PAD) | (vocabulary == forced)
         if self.following is not None:
-            lengths = tf.math.count_nonzero(self.prefix, 1, dtype=tf.int32)
-            is_next = (lengths == position)[:, None]
+            lengths = tf.math.count_nonzero(self.prefix, 1, dtype=INTEGER)
+            is_next = (lengths == tf.cast(position, INTEGER))[:, None]
             following = self.following | ~is_next  # (B, V)
             each = num_rows // tf.maximum(tf.shape(following)[0], 1)
             possible &= tf.repeat(following, each, axis=0)

@@ -6,6 +6,7 @@ from keras import ops
 from kseq.layers.layer_config import config_of
 from kseq.layers.output_spec import output_spec
 from kseq.ops import sinusoids
+from kseq.ops.masks import PLACES
 from kseq.user_error import check_choice, check_integers
 
 
@@ -116,7 +117,7 @@ class LearnedPositionalEmbedding(keras.layers.Layer):
         self.check_arguments(inputs, start)
         positions = _positions(inputs, start)
         positions = ops.clip(positions, 0, self.max_length - 1)
-        positions = ops.cast(positions, "int32")
+        positions = ops.cast(positions, PLACES)
         return inputs + ops.take(self.embeddings, positions, axis=0)
 
     def compute_output_shape(self, input_shape):
