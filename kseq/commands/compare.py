@@ -45,13 +45,16 @@ def run(options):
         text = json.dumps(_record(compared, names, options.show))
     else:
         text = "\n".join(_report(compared, names, options.show))
-    if options.page:  # first: nobody may read the output to its end
-        page = compared.page(
-            names, lambda system, places: systems[system].attentions(places)
-        )
-        replace_file(options.page, page.encode("utf-8", "replace"))
-    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        if options.page:  # first: nobody may read the report to its end
+            page = compared.page(
+                names,
+                lambda system, places: systems[system].attentions(places),
+            )
+            replace_file(options.page, page.encode("utf-8", "replace"))
+    finally:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+        sys.stdout.buffer.flush()
 
 
 def _needs_no_op(path):
