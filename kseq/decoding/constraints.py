@@ -27,7 +27,8 @@ class ForcedPrefix:
         prefix: (B, P) int32, PAD after each item's own prefix. A row of only
             PAD forces nothing. What exceeds the length limit is cut.
         following: (B, V) bool, the tokens that are possible just after each
-            prefix; or None for all.
+            prefix; or None for all. Tokens that it lacks, of a model that has
+            more than its tokenizer, are not.
 
     Call arguments:
         log_probs: (R, V) float32, the same number of rows for each item,
@@ -80,8 +81,11 @@ class ForcedPrefix:
         if self.following is not None:
             lengths = tf.math.count_nonzero(self.prefix, 1, dtype=INTEGER)
             is_next = (lengths == tf.cast(position, INTEGER))[:, None]
-            following = self.following | ~is_next  # (B, V)
-            each = num_rows // tf.maximum(tf.shape(following)[0], 1)
+            items, known = tf.unstack(tf.shape(self.following))
+            beyond = tf.shape(log_probs)[-1] - known
+            following = tf.pad(self.following, [[0, 0], [0, beyond]])
+            following |= ~is_next  # (B, V)
+            each = num_rows // tf.maximum(items, 1)
             possible &= tf.repeat(following, each, axis=0)
         return tf.where(possible, log_probs, -math.inf)
 

@@ -356,6 +356,9 @@ def test_tokens_that_may_follow_a_prefix(make_model, source_ids):
     same = BeamSearch()(model, inputs, LIMITS, prefix=forced)
     np.testing.assert_array_equal(as_constraint.ids, same.ids)
     assert forced.get_config()["following"] == following.tolist()
+    fewer = ForcedPrefix(prefix, np.ones((3, 6), bool))  # of a tokenizer
+    best = BeamSearch()(model, inputs, LIMITS, prefix=fewer)
+    assert best.ids[0, 0, 2] not in (6, PAD)
 
 
 def test_forced_prefix_as_a_constraint(make_model, source_ids):
