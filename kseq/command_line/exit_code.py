@@ -80,14 +80,10 @@ def open_standard_files():
                 os.dup2(found, number)
                 os.close(found)
             setattr(sys, name, open(number, "w" if number else "r"))  # noqa: SIM115
-    # For file names and texts of users on a terminal that cannot show them,
-    # and for what is typed there.
-    for file in (sys.stdin, sys.stdout, sys.stderr):
+    # For file names and texts of users on a terminal that cannot show them.
+    for file in (sys.stdout, sys.stderr):
         if hasattr(file, "reconfigure"):
-            is_input = file is sys.stdin
-            file.reconfigure(
-                errors="replace" if is_input else "backslashreplace"
-            )
+            file.reconfigure(errors="backslashreplace")
 
 
 def check_output_is_open():

@@ -71,6 +71,7 @@ def _lines():
         for lines in read_chunks(descriptor, size=1):
             yield from lines
         return
+    sys.stdin.reconfigure(errors="replace")
     print(_NOTE, file=sys.stderr)
     while True:
         try:

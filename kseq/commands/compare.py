@@ -10,7 +10,7 @@ from kseq.commands.capabilities import Capabilities
 from kseq.commands.evaluate import opened_evaluation
 from kseq.data import read_lines
 from kseq.data.files.url_files import copy_urls
-from kseq.files.atomic_write import replace_file
+from kseq.files.atomic_write import atomic_write, unique_path
 from kseq.files.model_path import is_run
 from kseq.sources import SOURCES, source_named
 from kseq.terminal import progress, single_line
@@ -51,7 +51,8 @@ def run(options):
                 names,
                 lambda system, places: systems[system].attentions(places),
             )
-            replace_file(options.page, page.encode("utf-8", "replace"))
+            content = page.encode("utf-8", "replace")
+            atomic_write(options.page, content, unique_path(options.page))
     finally:
         sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()

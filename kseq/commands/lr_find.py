@@ -1,7 +1,7 @@
 """The learning rate that a range test suggests."""
 
 from kseq.commands.trial_run import trial_run, without
-from kseq.files.atomic_write import replace_file
+from kseq.files.atomic_write import atomic_write, unique_path
 from kseq.files.training_process import failure
 from kseq.terminal import progress
 from kseq.user_error import UserError
@@ -100,7 +100,8 @@ def _report(rates, losses, config, path):
         f"suggested, {suggested:g}": suggested,
         f"this configuration, {config.learning_rate:g}": config.learning_rate,
     }
-    replace_file(path, rates_picture(rates, losses, smoothed, marked))
+    picture = rates_picture(rates, losses, smoothed, marked)
+    atomic_write(path, picture, unique_path(path))
     print(f"least loss    {least:.4g}, at a learning rate of {at_least:.2g}")
     print(f"suggestion    --learning-rate {suggested:g}, a tenth of that")
     print(f"this command  --learning-rate {config.learning_rate:g}")

@@ -5,7 +5,7 @@ import difflib
 import os
 from pathlib import Path
 
-from kseq.files.atomic_write import replace_file
+from kseq.files.atomic_write import atomic_write, unique_path
 from kseq.files.built_in import recipe_pages
 from kseq.user_error import DiskError, UserError
 
@@ -60,7 +60,7 @@ def _copy(name):
     if os.path.lexists(copy):
         raise UserError(f"{copy} exists already.")
     try:
-        replace_file(copy, recipe.read_bytes())
+        atomic_write(copy, recipe.read_bytes(), unique_path(copy))
     except OSError as error:
         raise DiskError(
             f"{copy} could not be written: {error.strerror}."

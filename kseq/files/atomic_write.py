@@ -5,15 +5,21 @@ import uuid
 from pathlib import Path
 
 
-def atomic_write(path, content):
+def atomic_write(path, content, part=None):
     """Writes a str or bytes atomically: a file is never seen half-written.
+
+    Args:
+        path: `pathlib.Path`.
+        content: str or bytes.
+        part: `pathlib.Path`, the name until then; by default `partial_path`.
+            A folder of the user may hold such a file of theirs: `unique_path`.
 
     Raises:
         OSError: if it cannot be written; `path` is then unchanged.
     """
     if isinstance(content, str):
         content = content.encode("utf-8")
-    part = partial_path(path)
+    part = part or partial_path(path)
     try:
         with part.open("wb") as file:
             file.write(content)
@@ -26,20 +32,24 @@ def atomic_write(path, content):
 
 
 def replace_file(path, content):
-    """Does that for bytes, under a name that no other call and no user has.
+    """Does that for bytes that several processes may write, without waiting.
 
-    For a path that the user chose, whose folder may hold a `.part` of theirs,
-    and for processes that may write the same file.
+    After a crash of the machine the file may be broken.
 
     Raises:
         OSError: if it cannot be written; `path` is then unchanged.
     """
-    part = Path(f"{path}.{uuid.uuid4().hex}")
+    part = unique_path(path)
     try:
         part.write_bytes(content)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def unique_path(path):
+    """The path of a file beside another, with a name that none has."""
+    return Path(f"{path}.{uuid.uuid4().hex}")
 
 
 def partial_path(path):
