@@ -98,11 +98,17 @@ def fit(
             verbose=verbosity(),
         )
         if checkpoints.needs_validation and first_epoch < epochs:
-            # Without a step: training may be out of patience after it.
+            # Without a step: training may be out of patience after it. Keras
+            # ends with the moving averages in place of the weights.
+            weights = [each.numpy() for each in model.trainable_variables]
             train(
                 distribute(rest, model.distribute_strategy),
                 initial_epoch=epochs,
             )
+            for each, weight in zip(
+                model.trainable_variables, weights, strict=True
+            ):
+                each.assign(weight)
             if checkpoints.is_out_of_patience(steps_per_epoch):
                 first_epoch = epochs
         train(
