@@ -13,6 +13,7 @@ from kseq.terminal import progress
 from kseq.training.compile_shapes import compile_shapes
 from kseq.training.metrics_log import MetricsLog, verbosity
 from kseq.training.model_summary import model_summary
+from kseq.training.optimizer import kept_weights
 from kseq.training.range_test import RangeTest
 from kseq.training.run_readme import RunReadme
 from kseq.training.validation import Validation
@@ -100,15 +101,11 @@ def fit(
         if checkpoints.needs_validation and first_epoch < epochs:
             # Without a step: training may be out of patience after it. Keras
             # ends with the moving averages in place of the weights.
-            weights = [each.numpy() for each in model.trainable_variables]
-            train(
-                distribute(rest, model.distribute_strategy),
-                initial_epoch=epochs,
-            )
-            for each, weight in zip(
-                model.trainable_variables, weights, strict=True
-            ):
-                each.assign(weight)
+            with kept_weights(model):
+                train(
+                    distribute(rest, model.distribute_strategy),
+                    initial_epoch=epochs,
+                )
             if checkpoints.is_out_of_patience(steps_per_epoch):
                 first_epoch = epochs
         train(

@@ -117,6 +117,23 @@ def warm_up_averages(optimizer):
 
 
 @contextlib.contextmanager
+def kept_weights(model):
+    """Gives the model its trainable weights back at the end of a context.
+
+    Args:
+        model: `keras.Model`.
+    """
+    weights = [variable.numpy() for variable in model.trainable_variables]
+    try:
+        yield
+    finally:
+        for variable, weight in zip(
+            model.trainable_variables, weights, strict=True
+        ):
+            variable.assign(weight)
+
+
+@contextlib.contextmanager
 def ema_weights(model):
     """Puts the optimizer's moving averages into the model within a context.
 
@@ -133,15 +150,9 @@ def ema_weights(model):
         ...     print(model.get_weights()[0].shape)
         (1, 1)
     """
-    weights = [variable.numpy() for variable in model.trainable_variables]
-    model.optimizer.finalize_variable_values(model.trainable_variables)
-    try:
+    with kept_weights(model):
+        model.optimizer.finalize_variable_values(model.trainable_variables)
         yield
-    finally:
-        for variable, weight in zip(
-            model.trainable_variables, weights, strict=True
-        ):
-            variable.assign(weight)
 
 
 def global_step(model):

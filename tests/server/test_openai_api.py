@@ -47,6 +47,16 @@ def chunks_of(answer):
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 
+def end_of(answer, is_stream):
+    """The text of a completion, and why it ends there."""
+    if is_stream:
+        chunks = [chunk["choices"][0] for chunk in chunks_of(answer)]
+        text = "".join(chunk["text"] for chunk in chunks)
+        return text, chunks[-1]["finish_reason"]
+    [choice] = answer.json()["choices"]
+    return choice["text"], choice["finish_reason"]
+
+
 def test_chat(client):
     answer = chat(client, "hi", "hello", "ho").json()
     now = time.time()
@@ -141,13 +151,7 @@ def test_completion_in_chunks(client):
 )
 def test_where_it_ends(client, prompt, options, text, reason, is_stream):
     answer = complete(client, prompt, stream=is_stream, **options)
-    if is_stream:
-        chunks = [chunk["choices"][0] for chunk in chunks_of(answer)]
-        assert "".join(chunk["text"] for chunk in chunks) == text
-        assert chunks[-1]["finish_reason"] == reason
-        return
-    [choice] = answer.json()["choices"]
-    assert (choice["text"], choice["finish_reason"]) == (text, reason)
+    assert end_of(answer, is_stream) == (text, reason)
 
 
 @pytest.fixture(scope="module")
@@ -181,15 +185,10 @@ def test_what_is_settled_at_once_is_cut(
 ):
     client = open_client(beams)
     answer = complete(client, prompt, model, stream=is_stream, **options)
-    if is_stream:
-        chunks = [chunk["choices"][0] for chunk in chunks_of(answer)]
-        assert "".join(chunk["text"] for chunk in chunks) == text
-        assert chunks[-1]["finish_reason"] == reason
-        return
-    [choice] = answer.json()["choices"]
-    assert (choice["text"], choice["finish_reason"]) == (text, reason)
-    tokens = answer.json()["usage"]["completion_tokens"]
-    assert tokens == len(text) or reason == "stop"
+    assert end_of(answer, is_stream) == (text, reason)
+    if not is_stream:
+        tokens = answer.json()["usage"]["completion_tokens"]
+        assert tokens == len(text) or reason == "stop"
 
 
 def test_the_length_of_a_stop_string_takes_no_time():
