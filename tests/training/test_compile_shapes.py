@@ -24,14 +24,14 @@ class Sums(ExactModel):
         return TokenLosses(loss, sample_weight)
 
 
-def make_model(jit_compile=True, run_eagerly=False):
+def make_model(jit_compile=True, run_eagerly=False, ema=False):
     keras.utils.set_random_seed(1)
     inputs = keras.Input((None,), name="source_ids", dtype="int32")
     x = keras.layers.Embedding(9, 4, name="embedding")(inputs)
     outputs = keras.layers.Dense(1, name="outputs")(x)
     model = Sums({"source_ids": inputs}, outputs, name="sums")
     model.compile(
-        keras.optimizers.SGD(0.1),
+        keras.optimizers.SGD(0.1, use_ema=ema),
         jit_compile=jit_compile,
         run_eagerly=run_eagerly,
     )

@@ -39,7 +39,7 @@ def fit(path, scores, epochs=3, **options):
     run = RunDirectory(path)
     run.start(Config(), ("batch_size",))
     # Tracing would take longer than the steps.
-    model = make_model(jit_compile=False, run_eagerly=True)
+    model = make_model(jit_compile=False, run_eagerly=True, ema=True)
     run.save_model(model)
     training.fit(
         model,
