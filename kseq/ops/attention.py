@@ -163,7 +163,8 @@ def fold_hypotheses(query, memory):
     rows, time, depth = ops.shape(query)
     batch = ops.shape(memory)[0]
     at_least_one = ops.maximum if ops.is_tensor(batch) else max
-    per_item = rows // at_least_one(batch, 1)
+    # One where there are no items: a mask (B, T, S) is as long as T then, too.
+    per_item = at_least_one(rows // at_least_one(batch, 1), 1)
     return ops.reshape(query, (batch, per_item * time, depth))
 
 

@@ -356,6 +356,17 @@ def test_hypotheses_share_one_memory(seed, time):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
+def test_a_batch_without_rows_has_masks_of_each_query():
+    attention = MultiHeadAttention(num_heads=2, key_dim=4)
+    output, weights = attention(
+        *(np.ones((0, 5, 8)), np.ones((0, 7, 6))),
+        memory_mask=np.ones((0, 5, 7), bool),
+        return_weights=True,
+    )
+    assert output.shape == (0, 5, 8)
+    assert weights.shape == (0, 2, 5, 7)
+
+
 # Influence.
 
 
