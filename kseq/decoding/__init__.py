@@ -17,8 +17,10 @@ leaves the score of an answer as the model finds it. If it has the attribute
 `is_row_wise`, True, it looks at each row alone, and a search may leave out the
 rows of items that are done.
 
-For a coverage penalty the state has one more entry, "attention" (R, S):
-`decode_step` replaces it by the attention weights of this step, float32.
+For a coverage penalty a model has `attention_weights`, and its `encode` gives
+`state["memory"]["mask"]` (B, S), the mask of the source. At each step the
+search adds one more entry to the state, "attention" (R, S): `decode_step`
+replaces it by the attention weights of this step, float32.
 """
 
 from kseq.decoding.beam_search import BeamSearch

@@ -34,6 +34,7 @@ from kseq.decoding.search_fields import (
 from kseq.decoding.start_decoding import (
     are_row_wise,
     make_items,
+    source_mask,
     start_decoding,
 )
 from kseq.decoding.stepwise_search import StepwiseSearch
@@ -314,7 +315,7 @@ class BeamSearch:
         if not self.coverage_penalty:
             return None
         shape = tf.shape(hypotheses_of_rows(beam))
-        mask = tf.repeat(memory.model["mask"], shape[1], axis=0)
+        mask = tf.repeat(source_mask(memory.model), shape[1], axis=0)
         gained = coverage_scores(state["coverage"], mask, self.coverage_penalty)
         gained = tf.reshape(gained, shape)
         return tf.gather(gained, beam.rows, batch_dims=1)

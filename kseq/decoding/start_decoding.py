@@ -166,8 +166,9 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
         if ctc is not None:
             state["ctc"] = empty_prefixes(ctc)
         if covers:
-            mask = encoded["memory"]["mask"]
+            mask = source_mask(encoded.get("memory"))
             state["coverage"] = tf.cast(tf.zeros_like(mask), tf.float32)
+            state.pop("attention", None)  # of each step, from here on
         items = items._replace(inputs=None, phrases=None)
         return state, Memory(encoded.get("memory"), ctc, items, own)
 
@@ -218,6 +219,25 @@ def start_decoding(search, model, has_prefix, width=None, phrases=None):
         return log_probs, state
 
     return start, step
+
+
+def source_mask(memory):
+    """(B, S) bool, True at real positions of what a model attends to.
+
+    Args:
+        memory: the entry "memory" of the model's state.
+
+    Raises:
+        ValueError: if it has no mask.
+    """
+    if not isinstance(memory, dict) or "mask" not in memory:
+        raise ArgumentError(
+            "coverage_penalty needs a model whose encode gives the mask of its "
+            'source, (B, S), as state["memory"]["mask"].'
+        )
+    mask = memory["mask"]  # of turns it is (B, N, W)
+    shape = tf.shape(mask)
+    return tf.reshape(mask, (shape[0], tf.reduce_prod(shape[1:])))
 
 
 def are_row_wise(constraints):
